@@ -1,4 +1,4 @@
-//! The reference of `script/bench web`: a bare axum handler that returns the bytes of a file.
+//! The baseline for `script/bench web`: a bare axum handler that returns the bytes of a file.
 //! Usage: `bare_axum FILE PORT`
 
 use axum::response::Html;

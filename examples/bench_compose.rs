@@ -1,4 +1,4 @@
-//! How long a script takes to be made, for a form whose fields come on standard input as a query string.
+//! Times how long it takes to build a script for a form whose fields come from standard input as a query string.
 //! Usage: `bench_compose RECIPE <FORM` prints the microseconds of the best round.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use portolan::recipes::form::{FormAnswers, RecipeForm};
 use portolan::sites;
 use zeroizing_alloc::ZeroAlloc;
 
-/// As in the program itself.
+/// The same allocator as the portal.
 #[global_allocator]
 static ALLOCATOR: ZeroAlloc<MiMalloc> = ZeroAlloc(MiMalloc);
 

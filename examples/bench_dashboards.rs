@@ -1,8 +1,9 @@
-//! The client of `script/bench dashboards`: asks a dashboard the same things through the portal or through a plain tunnel.
+//! The client of `script/bench dashboards`: sends a dashboard the same requests through the portal or a plain tunnel.
 //!
-//! Usage: `bench_dashboards latency PATH COUNT | rate PATH CONNECTIONS SECONDS | download PATH | guests PATH GUESTS SECONDS EVERY-MS`.
-//! Where to: `BENCH_ADDRESS`; through a tunnel with `BENCH_SECRET` (the run's secret, for the handshake), through the
-//! portal with `BENCH_HOST`, `BENCH_COOKIE` and `BENCH_PREFIX`.
+//! Usage: `bench_dashboards latency PATH COUNT | rate PATH CONNECTIONS SECONDS | download PATH`
+//! or `bench_dashboards guests PATH GUESTS SECONDS EVERY-MS`.
+//! The target is `BENCH_ADDRESS`; through a tunnel with `BENCH_SECRET` (the run's secret, for the handshake), or
+//! through the portal with `BENCH_HOST`, `BENCH_COOKIE` and `BENCH_PREFIX`.
 
 #![expect(clippy::print_stdout, reason = "figures are printed for the script that asked")]
 
@@ -15,7 +16,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// Where requests go, and how.
+/// Where requests go, and what they carry.
 #[derive(Clone)]
 struct Target {
     address: String,
@@ -59,7 +60,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Asks and reads the whole answer; gives the length of its body.
+    /// Sends a request, reads the whole response and returns the length of its body.
     async fn ask(&mut self, request: &str) -> anyhow::Result<u64> {
         self.stream.write_all(request.as_bytes()).await?;
         let mut line = String::new();
@@ -132,7 +133,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Microseconds of the median request on one connection.
+/// Prints the median time of a request on one connection, in microseconds.
 async fn latency(target: &Target, path: &str, count: usize) -> anyhow::Result<()> {
     let request = target.request(path);
     let mut connection = target.connect().await?;
@@ -146,7 +147,7 @@ async fn latency(target: &Target, path: &str, count: usize) -> anyhow::Result<()
     Ok(())
 }
 
-/// Requests per second on so many connections.
+/// Prints the requests per second over this many connections.
 async fn rate(target: &Target, path: &str, connections: usize, seconds: u64) -> anyhow::Result<()> {
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut tasks = JoinSet::new();
@@ -170,7 +171,7 @@ async fn rate(target: &Target, path: &str, connections: usize, seconds: u64) -> 
     Ok(())
 }
 
-/// Bytes, and how many of them per millisecond.
+/// Prints the bytes read, and the bytes per millisecond.
 async fn download(target: &Target, path: &str) -> anyhow::Result<()> {
     let request = target.request(path);
     let mut connection = target.connect().await?;
@@ -181,7 +182,7 @@ async fn download(target: &Target, path: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Microseconds of the median and of the 99th percentile for guests who each ask now and then.
+/// Prints the median and the 99th percentile in microseconds, for guests who each send a request now and then.
 async fn guests(
     target: &Target,
     path: &str,
@@ -194,7 +195,7 @@ async fn guests(
     for number in 0..guests {
         let (target, request) = (target.clone(), target.request(path));
         tasks.spawn(async move {
-            // Guests do not come all at the same moment.
+            // Spread the guests out, so that they don't all start at the same moment.
             let mut next = tokio::time::Instant::now() + every * number / guests;
             let mut connection = target.connect().await?;
             connection.ask(&request).await?;

@@ -1,4 +1,4 @@
-//! The speeds of reading a queue, against what reading it costs at the very least.
+//! Times reading a queue, against the least that reading it can cost.
 //! Usage: `bench_queue parse`
 
 use std::fmt::Write as _;
@@ -10,14 +10,14 @@ use mimalloc::MiMalloc;
 use portolan::slurm::queue;
 use zeroizing_alloc::ZeroAlloc;
 
-/// As in the program itself.
+/// The same allocator as the portal.
 #[global_allocator]
 static ALLOCATOR: ZeroAlloc<MiMalloc> = ZeroAlloc(MiMalloc);
 
-/// Rows in all; an answer holds at most [`queue::MOST_JOBS`], so there are two.
+/// Rows in total; a reply holds at most [`queue::MAX_JOBS`], so there are two replies.
 const ROWS: usize = 100_000;
 const ANSWERS: usize = 2;
-/// Both ways take turns, so that a busy moment hits both; the best of each counts.
+/// Both methods take turns, so that a busy moment affects both; the best of each counts.
 const ROUNDS: usize = 30;
 const NONCE: &str = "k3v9q2xw";
 const LIMIT: f64 = 0.15;
@@ -45,14 +45,14 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What came out is looked at, so that none of the work can be left out; throwing it away is not counted.
+/// `black_box` keeps the compiler from skipping the work; dropping the result is not timed.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = Instant::now();
     let found = black_box(work());
     (found, began.elapsed())
 }
 
-/// The reference: every field is found with `memchr` and shown to the outside, and nothing else happens.
+/// The baseline: finds every field with `memchr`, passes it to `black_box`, and does nothing else.
 fn split(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut begin, mut fields) = (0, 0);
@@ -64,7 +64,7 @@ fn split(text: &str) -> usize {
     fields
 }
 
-/// Rows as `squeue` prints them: some run, most wait, some have just ended; GPUs, arrays, dependencies among them.
+/// Rows as `squeue` prints them: some run, most are pending, some have just ended; with GPUs, arrays, dependencies.
 fn answer(first: usize) -> String {
     let mut text = String::new();
     for number in first..first + ROWS / ANSWERS {

@@ -1,4 +1,4 @@
-//! The speeds of `script/bench ssh`: the pool against the bare library and against `ssh -S`, over one connection.
+//! Timings for `script/bench ssh`: the pool against the bare library and `ssh -S`, over one connection.
 //! Usage: `bench_ssh HOST PORT USER PRIVATE-KEY-FILE HOST-KEYS-FILE PORTOLAN-PROGRAM`
 
 use std::future::Future;
@@ -15,14 +15,14 @@ use portolan::ssh::{CallUrgency, ClusterConnection, CommandDialect, RemoteComman
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Rounds of one command each; the three ways take turns, so that a busy moment hits all of them.
+/// Rounds of one command each; the three methods take turns, so that a busy moment affects all of them.
 const ROUNDS: usize = 300;
-/// `ssh -S` is slow enough to be asked less often.
+/// `ssh -S` is slow, so it runs in fewer rounds.
 const PROCESS_EVERY: usize = 3;
-/// Callers at once, and how many commands they run together.
+/// Concurrent callers, and how many commands they run in total.
 const CALLERS: usize = 32;
 const COMMANDS: usize = 640;
-/// Sessions at once, for the pool and for the bare library: servers allow ten.
+/// Concurrent sessions, for the pool and for the bare library: servers allow ten.
 const SESSIONS: usize = 8;
 
 #[tokio::main]
@@ -79,7 +79,7 @@ async fn measure(line: &Arc<ClusterConnection>, control: &Path) -> anyhow::Resul
     say("pooled_vs_bare", ratio(&mut pooled, &mut library), "<= 1.15");
     say("pooled_vs_ssh_process", ratio(&mut pooled, &mut process), "<= 0.75");
 
-    // Three turns each, in turn; the best of each counts.
+    // Three runs each, taking turns; the best of each counts.
     let (mut pool_best, mut bare_best) = (f64::MAX, f64::MAX);
     for _ in 0..3 {
         pool_best = pool_best.min(seconds(throughput_of_pool(line)).await?);
@@ -143,7 +143,7 @@ async fn throughput_of_library(session: &Arc<Session>, text: &str) -> anyhow::Re
     let places = Semaphore::new(SESSIONS);
     in_parallel(async |_| {
         let _place = places.acquire().await?;
-        // A session that has ended counts a moment longer at the server; the library leaves the next try to us.
+        // The server still counts a session for a moment after it ends; the library leaves retrying to the caller.
         while let Err(error) = run_bare(session, text).await {
             anyhow::ensure!(format!("{error:?}").contains("refused"), "{error:?}");
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -153,7 +153,7 @@ async fn throughput_of_library(session: &Arc<Session>, text: &str) -> anyhow::Re
     .await
 }
 
-/// All commands, from as many callers as there are.
+/// Runs all commands from the concurrent callers.
 async fn in_parallel(run: impl AsyncFn(usize) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let callers = (0..CALLERS).map(|caller| {
         let run = &run;

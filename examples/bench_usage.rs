@@ -1,4 +1,4 @@
-//! A year of a million made-up jobs, written into a portal's own database as the portal itself writes what it has read.
+//! Writes a year of a million made-up jobs to a portal's database, the way the portal writes what it has read.
 //! Usage: `bench_usage DATABASE`. Prints the bytes that each job takes.
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use portolan::usage::daily_totals::{DayWindow, UserNamePolicy, count_day};
 use portolan::usage::save_daily_totals;
 use zeroizing_alloc::ZeroAlloc;
 
-/// As in the program itself.
+/// The same allocator as the portal.
 #[global_allocator]
 static ALLOCATOR: ZeroAlloc<MiMalloc> = ZeroAlloc(MiMalloc);
 
@@ -107,7 +107,7 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Jobs of all sorts: arrays, GPUs, failures, some without a measure of what they used.
+/// A varied mix of jobs: arrays, GPUs, failures, some without usage measurements.
 fn run(number: u64, day: Day) -> AccountedRun {
     let small = |modulo: u64| i64::try_from(number % modulo).unwrap_or(0);
     let start = day.start().plus(small(80_000));

@@ -1,4 +1,4 @@
-//! What is shared by pages and background work, how it starts and how it stops.
+//! The services that pages and background work share, and how they start and stop.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -34,10 +34,10 @@ pub use master_key::{KEY_CHECK_SETTING, MasterKeySource, compute_key_check, mast
 pub use master_key_rotation::rotate_master_key;
 pub use recipe_files::RecipeFiles;
 
-/// How long requests and streams may take to finish once the portal was told to stop.
+/// How long requests and streams may take to finish during shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The file names inside the data folder.
+/// File names in the data folder.
 pub mod files {
     pub const DATABASE: &str = "portolan.db";
     pub const MASTER_KEY: &str = "master.key";
@@ -51,10 +51,8 @@ pub mod files {
     pub const RECIPES: &str = "recipes";
 }
 
-/// All services of the portal.
 pub struct App {
     pub core: Core,
-    /// People's connections to clusters.
     pub connections: ConnectionPool,
     /// Each person on each of their clusters.
     pub cluster_accounts: ClusterAccounts,
@@ -62,32 +60,29 @@ pub struct App {
     /// Jobs on their way to clusters.
     pub submissions: SubmissionWorker,
     pub dashboards: Dashboards,
-    /// What dashboards could show.
+    /// Folders that dashboards could show.
     pub dashboard_folders: DashboardFolderCache,
     pub usage: UsageService,
-    /// What was read for jobs' own pages.
     pub job_details: JobDetailsCache,
-    /// What earlier runs used.
+    /// What earlier runs used, for right-sizing.
     pub past_runs: PastRunsCache,
-    /// The output of jobs that people look at.
+    /// The output of jobs that people are viewing.
     pub job_outputs: OutputCache,
-    /// Rings when someone is to be told something.
+    /// Wakes open pages when someone has a new notification.
     pub notifications: NotificationHub,
-    /// Sends notices to addresses of people's own choice.
+    /// Sends notifications to people's own webhooks.
     pub webhooks: WebhookWorker,
-    /// What is known of sites: ours, then the administrator's own.
+    /// Shipped presets, then the administrator's own.
     pub site_presets: Vec<Site>,
-    /// The recipes: ours, and the administrator's own.
+    /// The shipped recipes and the administrator's own.
     pub recipe_files: RecipeFiles,
-    /// The recipes that people keep.
     pub saved_recipes: SavedRecipes,
-    /// Figures about the portal itself.
     pub metrics: PrometheusHandle,
 }
 
 pub type AppState = Arc<App>;
 
-/// `app.store` rather than `app.core.store`: the foundations are the app's own.
+/// Allows `app.store` instead of `app.core.store`.
 impl Deref for App {
     type Target = Core;
 
@@ -97,10 +92,10 @@ impl Deref for App {
 }
 
 impl App {
-    /// Opens the data folder and puts the parts together.
+    /// Opens the data folder and builds the services.
     pub async fn open(config: Config, clock: Clock) -> anyhow::Result<AppState> {
         prepare_data_dir(&config.data_dir)?;
-        // Before the database: a key is made only where there is no database yet.
+        // Before the database: a key is created only if there is no database yet.
         let master = master_key::load_or_create_master_key(&config.data_dir)?;
         let database = config.data_dir.join(files::DATABASE);
         let store = Store::open(&database).await.context("The database could not be opened")?;
@@ -138,9 +133,9 @@ impl App {
         }))
     }
 
-    /// Takes the connections of the run before over, and starts the background work.
+    /// Takes over the previous run's connections and starts the background workers.
     pub async fn start_workers(&self) -> anyhow::Result<()> {
-        // Not before: commands need no sockets, and may run before the system has made a place for them.
+        // Not earlier: commands need no sockets, and may run before the system has created the folder.
         prepare_run_dir(&self.config.run_dir())?;
         self.connections
             .adopt_masters()
@@ -175,7 +170,7 @@ impl App {
     }
 }
 
-/// Our presets and those that an administrator has put into the data folder; theirs count where names are the same.
+/// Shipped presets plus the administrator's own from the data folder, which win when names clash.
 fn load_presets(folder: &Path) -> Vec<Site> {
     let mut presets = crate::sites::presets().to_vec();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

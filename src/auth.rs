@@ -1,5 +1,5 @@
-//! Who someone is and what they may do: passwords, sessions, one-time links, second factor, limits, policy.
-//! The one place that decides; it knows nothing of HTTP.
+//! Who someone is and what they may do: passwords, sessions, one-time links, second factor, rate limits, policy.
+//! All such decisions are made here; this module knows nothing of HTTP.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,37 +32,37 @@ pub mod token;
 pub use activity::ActivityEvent;
 pub use policy::{AccessDeniedError, Ownership, Permission, Viewer};
 
-/// Passwords hashed at the same time: each takes 19 MiB and a core for some 30 ms.
+/// Each hash takes 19 MiB and a core for about 30 ms.
 const MAX_CONCURRENT_HASHES: usize = 2;
 
-/// Passwords that may wait for their turn. Whoever comes later is told to try again: a flood must not pile up.
+/// Beyond this, people are asked to try again, so that a flood of sign-ins can't pile up.
 const MAX_QUEUED_HASHES: usize = 64;
 
-/// Imported keys opened at the same time; whoever comes meanwhile is told to try again. Never in the way of sign-ins.
+/// Imported keys opened at the same time; others are asked to try again. Separate from sign-ins, so never in their
+/// way.
 const MAX_CONCURRENT_IMPORTS: usize = 2;
 
-/// Sessions kept in memory: more people than any lab has.
+/// More people than any lab has.
 const SESSION_CACHE_SIZE: usize = 4096;
 
-/// Who knocks: what the limits and the activity log need to know of a request.
+/// The client of a request, as far as rate limits and the activity log are concerned.
 #[derive(Debug, Clone)]
 pub struct Visitor {
-    /// The client's address, as far as trusted proxies tell.
+    /// The client's address, as reported by trusted proxies.
     pub address: IpAddr,
-    /// What the browser calls itself, cut to a sane length.
+    /// The browser's user agent, cut to a sane length.
     pub user_agent: String,
 }
 
-/// Sessions that were ended just now, for streams that must close.
+/// Sessions that have just ended, so that their streams close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionsEnded {
     Session(SessionId),
-    /// Every browser of a person but one.
+    /// Every session of a person, except one if given.
     Person(PersonId, Option<SessionId>),
 }
 
 impl SessionsEnded {
-    /// Whether a given session of a given person is meant.
     pub fn applies_to(self, person: PersonId, session: SessionId) -> bool {
         match self {
             Self::Session(ended) => ended == session,
@@ -71,13 +71,12 @@ impl SessionsEnded {
     }
 }
 
-/// Why something about an account was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// Name and password do not go together, or the account is off. Deliberately one answer for all.
+    /// Wrong name or password, or the account is disabled. One answer for all, so that it reveals nothing.
     #[error("wrong name or password")]
     WrongPassword,
-    /// Too many tries; how many seconds to wait.
+    /// Rate limit reached; holds the seconds to wait.
     #[error("too many tries, wait {0} s")]
     TooManyTries(i64),
     /// The one-time or recovery code is wrong.
@@ -86,47 +85,45 @@ pub enum AuthError {
     /// The code was right but has been used before.
     #[error("code used before")]
     CodeAlreadyUsed,
-    /// The code is right for a time that has passed already: the portal's clock was set back.
+    /// The code belongs to a time that has already passed: the portal's clock was set back.
     #[error("clock behind")]
     ClockBehind,
-    /// The half-finished sign-in ran out or was given up after wrong codes.
+    /// The half-finished sign-in expired, or was dropped after too many wrong codes.
     #[error("sign-in ran out")]
     SignInExpired,
-    /// The link does not exist, or no longer.
+    /// The link doesn't exist or no longer works.
     #[error("link: {0:?}")]
     Link(one_time_links::OneTimeLinkError),
-    /// The password breaks a rule.
     #[error("{0}")]
     Password(#[from] password::PasswordError),
-    /// Someone has this name.
     #[error("taken")]
     NameTaken,
-    /// There is no such person, group or session (or it is not theirs).
+    /// No such person, group or session, or not theirs.
     #[error("no such thing")]
     NotFound,
-    /// They may not do this (any more).
+    /// They may not do this, or no longer.
     #[error("not allowed")]
     Denied,
     /// It would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
-    /// Their keychain is closed: they must sign in again.
+    /// Their keychain is locked; they must sign in again.
     #[error("keychain closed")]
     KeychainLocked,
-    /// A new key waits already.
+    /// A new key is already waiting to be proven.
     #[error("a new key waits already")]
     NewKeyPending,
     /// The new key has not opened a connection yet.
     #[error("the new key is not proven")]
     KeyUnproven,
-    /// Too many passwords wait to be checked.
+    /// Too many passwords are waiting to be checked.
     #[error("overloaded")]
     Overloaded,
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// Hashing or the operating system.
+    /// Hashing or the operating system failed.
     #[error("{0}")]
     System(String),
 }
@@ -137,10 +134,9 @@ impl From<std::io::Error> for AuthError {
     }
 }
 
-/// Shorthand of this room.
 pub type Result<T> = std::result::Result<T, AuthError>;
 
-/// Everything account-related, shared by all requests.
+/// Everything about accounts, shared by all requests.
 #[derive(Clone)]
 pub struct AuthService {
     store: Store,
@@ -153,12 +149,11 @@ pub struct AuthService {
     import_slots: Arc<Semaphore>,
     sessions_ended: broadcast::Sender<SessionsEnded>,
     keychains: Arc<keychains::OpenKeychainCache>,
-    /// Sessions by the hash of their cookie; `None` for a cookie that opens nothing.
+    /// Sessions by the hash of their cookie; `None` for a cookie that is not valid.
     session_cache: Arc<StoreCache<[u8; 32], Option<Arc<sessions::SignedInPerson>>>>,
 }
 
 impl AuthService {
-    /// Puts the parts together.
     pub fn new(
         store: Store,
         vault: Vault,
@@ -180,18 +175,18 @@ impl AuthService {
         }
     }
 
-    /// Tells of sessions as they end.
+    /// Receives sessions as they end.
     pub fn subscribe_sessions_ended(&self) -> broadcast::Receiver<SessionsEnded> {
         self.sessions_ended.subscribe()
     }
 
     fn publish_sessions_ended(&self, ended: SessionsEnded) {
-        // No receiver means that no page is open, which is fine.
+        // Without a receiver, no page is open, which is fine.
         let _ = self.sessions_ended.send(ended);
     }
 }
 
-/// The place a person's sealed values belong to.
+/// The context that binds a person's sealed values to them.
 pub fn person_seal_context(person: PersonId) -> String {
     format!("person:{person}")
 }

@@ -12,7 +12,7 @@ use crate::app::{App, AppState};
 use crate::clock::Clock;
 use crate::config::Config;
 
-/// Says something to whoever runs the command. A reader that closed the pipe has heard enough.
+/// Prints to standard output. Ignores a reader that closed the pipe.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -44,28 +44,28 @@ pub struct CliArgs {
 enum CliCommand {
     /// Run the portal.
     Serve,
-    /// Accounts: add, change the password of, switch off and on, list.
+    /// Manage accounts: add, set password, disable, enable, list.
     #[command(subcommand)]
     User(user::UserCommand),
-    /// Make an invitation link into a group.
+    /// Create an invitation link to a group.
     Invite(invite::InviteArgs),
-    /// Clusters the portal knows: add, change, list, export, remove.
+    /// Manage clusters: add, change, list, export, remove.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
-    /// Examine this installation and say in words what is wrong and how to mend it.
+    /// Check this installation and explain what is wrong and how to fix it.
     Doctor(doctor::DoctorArgs),
-    /// Write a consistent copy of the database, also while the portal runs.
+    /// Write a consistent copy of the database, even while the portal is running.
     Backup(backup::BackupArgs),
-    /// Put a backup back. The portal must be stopped.
+    /// Restore a backup. The portal must be stopped.
     Restore(backup::RestoreArgs),
-    /// Change the master key: everything sealed is sealed again under a new one. The portal must be stopped.
+    /// Change the master key and seal every secret again under the new one. The portal must be stopped.
     ///
-    /// Nobody notices: passwords, one-time codes, recovery codes and SSH keys work as before. Killed half-way, the next
-    /// start finishes it or says what to do.
+    /// People notice nothing: passwords, one-time codes, recovery codes and SSH keys keep working. If it is
+    /// interrupted, the next start finishes it or says what to do.
     RotateMasterKey,
     /// Close the connections to clusters that a stopped portal left open for its next start.
     ///
-    /// Before a machine is given away or reinstalled, say. People connect anew afterwards, with their second factor.
+    /// Use it before you give a machine away or reinstall it. People then reconnect with their second factor.
     #[command(alias = "hang-up")]
     DisconnectAll,
 }
@@ -78,7 +78,7 @@ struct PasswordArgs {
     password_stdin: bool,
 }
 
-/// Does what the command line says.
+/// Runs the chosen command.
 pub fn run(cli: CliArgs) -> anyhow::Result<ExitCode> {
     forbid_core_dumps();
     restrict_umask();
@@ -117,12 +117,12 @@ fn forbid_core_dumps() {
     let _ = setrlimit(Resource::Core, none);
 }
 
-/// Whatever this program writes (database, key, backups) is for its own user alone.
+/// Everything that this program writes (database, key, backups) is private to its user.
 fn restrict_umask() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
-/// Opens an installation that must be there: a command given without its settings must not make a new one.
+/// Opens an existing installation: a command run without its settings must not create a new one.
 async fn open_existing_app(config: Config) -> anyhow::Result<AppState> {
     require_installation(&config)?;
     open_app(config).await
@@ -139,7 +139,7 @@ fn require_installation(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens the installation, making it if it is missing.
+/// Opens the installation, or creates it.
 async fn open_app(config: Config) -> anyhow::Result<AppState> {
     App::open(config, Clock::system()).await
 }

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub use self::calendar::{Day, Month, SECONDS_PER_DAY};
 
-/// A moment in whole seconds since 1970, as the database keeps it.
+/// A time in whole seconds since 1970, as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(pub i64);
 
 impl UnixTime {
-    /// This moment plus a number of seconds (which may be negative).
+    /// Adds seconds, which may be negative.
     #[must_use]
     pub const fn plus(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds))
     }
 
-    /// Seconds from `earlier` to this moment.
+    /// Seconds from `earlier` to this time.
     pub const fn since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -57,7 +57,6 @@ enum ClockSource {
 }
 
 impl Clock {
-    /// The machine's own clock.
     pub fn system() -> Self {
         Self(Arc::new(ClockSource::System))
     }
@@ -75,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock; the machine's clock ignores it.
+    /// Moves a manual clock; no effect on the machine's clock.
     pub fn advance(&self, seconds: i64) {
         if let ClockSource::Manual(now) = &*self.0 {
             now.fetch_add(seconds, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The verbs a person has on a cluster: connect, look around, disconnect. Everything goes over their own connection.
+//! What a person can do with a cluster: connect, discover, disconnect. Everything runs over their own connection.
 
 pub mod accounting_day;
 pub mod administration;

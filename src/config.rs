@@ -1,5 +1,5 @@
-//! The portal's settings: one TOML file plus `PORTOLAN_*` environment variables, read and checked once.
-//! Unknown names are refused with the nearest valid one, so that a typing mistake never passes silently.
+//! The portal's settings: one TOML file plus `PORTOLAN_*` environment variables, loaded and checked once.
+//! Unknown names are rejected with the nearest valid one, so that a typo never goes unnoticed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,24 +19,24 @@ pub use setting_keys::SETTING_KEYS;
 pub use submit_pace::SubmitPace;
 pub use usage_pace::UsagePace;
 
-/// All settings, with every default filled in.
+/// All settings, with defaults filled in.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where the database and the master key live.
+    /// Where the database and the master key are stored.
     pub data_dir: PathBuf,
-    /// Where the sockets of connections to clusters live; `run` in the data folder if not set.
+    /// Where the connections' sockets are; `run` in the data folder if not set.
     pub run_dir: Option<PathBuf>,
-    /// This program, which ssh starts to ask questions. Not a setting: found out at the start.
+    /// This program, which ssh starts to ask questions. Not a setting: determined at start.
     #[serde(skip, default = "current_program")]
     pub program: PathBuf,
-    /// How often queues are looked at. Not a setting: sites tell it, and tests hurry.
+    /// How often queues are read. Not a setting: sites decide, and tests speed it up.
     #[serde(skip)]
     pub queue_pace: QueuePace,
-    /// How submissions are handed over and looked for. Not a setting: tests hurry.
+    /// How submissions are sent and looked up. Not a setting; tests speed it up.
     #[serde(skip)]
     pub submit_pace: SubmitPace,
-    /// How gently the use of groups is read. Not a setting: tests hurry.
+    /// How gently group usage is read. Not a setting; tests speed it up.
     #[serde(skip)]
     pub usage_pace: UsagePace,
     pub portal: PublicOrigin,
@@ -44,40 +44,34 @@ pub struct Config {
     pub dashboards: DashboardOriginSettings,
     /// The private listener for `/healthz` and `/metrics`.
     pub metrics: MetricsSettings,
-    /// The proxy in front, if any.
+    /// The reverse proxy in front, if any.
     pub proxy: ProxySettings,
-    /// How long a browser stays signed in.
     pub sessions: SessionSettings,
-    /// What is written to the log.
     pub log: LogSettings,
-    /// How long the activity log is kept.
     pub activity: ActivitySettings,
-    /// Where people may have their notifications sent.
     pub notifications: NotificationSettings,
-    /// Old names of settings that were used, each in a sentence that says the new one. Logged at the start.
+    /// Deprecated setting names in use, each as a sentence with the new name. Logged at start.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
-/// A public listener and the address people reach it at.
+/// A public listener and its URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicOrigin {
-    /// Address and port to listen on.
     pub listen: SocketAddr,
     /// What people type: scheme, host and port.
     pub public_url: PublicUrl,
 }
 
-/// The dashboards' listener, and how long one may be forgotten.
+/// The dashboards' listener, and when unused dashboards stop.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DashboardOriginSettings {
-    /// Address and port to listen on.
     pub listen: SocketAddr,
-    /// What people type: scheme, host and port; another host than the portal's.
+    /// What people type: scheme, host and port; the host must differ from the portal's.
     pub public_url: PublicUrl,
-    /// A dashboard that nobody has looked at for so many minutes is stopped.
+    /// A dashboard stops after this many minutes without a viewer.
     pub idle_minutes: u32,
 }
 
@@ -88,11 +82,11 @@ pub struct MetricsSettings {
     pub listen: SocketAddr,
 }
 
-/// The proxy in front.
+/// The reverse proxy in front.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxySettings {
-    /// Networks whose `X-Forwarded-For` is believed.
+    /// Networks whose `X-Forwarded-For` is trusted.
     pub trusted: Vec<IpNet>,
 }
 
@@ -102,11 +96,10 @@ pub struct ProxySettings {
 pub struct SessionSettings {
     /// Hours without a request after which a session ends.
     pub idle_hours: u32,
-    /// Days after which a session ends in any case.
+    /// Days after which a session ends regardless of use.
     pub absolute_days: u32,
 }
 
-/// What is written to the log.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogSettings {
@@ -116,7 +109,6 @@ pub struct LogSettings {
     pub format: LogFormat,
 }
 
-/// The shape of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -135,11 +127,11 @@ pub struct ActivitySettings {
     pub keep_days: u32,
 }
 
-/// Notifications that are sent to addresses of people's own choice.
+/// Notifications sent to people's own webhooks.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotificationSettings {
-    /// Whether those may be addresses of private networks, this machine included.
+    /// Whether webhooks may point to private networks, including this machine.
     pub allow_private: bool,
 }
 
@@ -166,15 +158,14 @@ impl Default for Config {
 }
 
 impl PublicOrigin {
-    /// A listener on loopback, reached as `http://host:port`. The portal and the dashboards use different
-    /// names for this machine because cookies do not tell ports apart.
+    /// A listener on loopback, reached as `http://host:port`. The portal and the dashboards use different names for
+    /// this machine because cookies ignore ports.
     pub fn local(host: &str, port: u16) -> Self {
         Self { listen: loopback_address(port), public_url: PublicUrl::http(host, port) }
     }
 }
 
 impl DashboardOriginSettings {
-    /// How long a dashboard may be forgotten if nobody says.
     const IDLE_MINUTES: u32 = 45;
 
     /// The same for dashboards.
@@ -206,10 +197,8 @@ const fn loopback_address(port: u16) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), port)
 }
 
-/// What is wrong with the settings, in words.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file could not be read.
     #[error("The configuration file {path} could not be read")]
     Read { path: PathBuf, source: std::io::Error },
     /// The file is not TOML, or a value has the wrong type.
@@ -217,10 +206,9 @@ pub enum ConfigError {
     Parse {
         /// The file, or "the settings".
         place: String,
-        /// What the parser said.
         message: String,
     },
-    /// A name that means nothing here.
+    /// An unknown setting name.
     #[error("{place}: there is no setting called '{name}'. Did you mean '{nearest}'?")]
     Unknown {
         /// The file or "the environment".
@@ -229,13 +217,13 @@ pub enum ConfigError {
         /// The nearest name that exists.
         nearest: String,
     },
-    /// Values that do not go together.
+    /// Values that contradict each other.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl Config {
-    /// Reads the file (if any), lays the environment over it and checks the result.
+    /// Loads the file, if any, applies the environment and checks the result.
     pub fn load(
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
@@ -259,7 +247,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Where the sockets of connections to clusters live, as a full path: ssh runs in another folder.
+    /// Where the connections' sockets are, as an absolute path, because ssh runs in another folder.
     pub fn run_dir(&self) -> PathBuf {
         let dir = self.run_dir.clone().unwrap_or_else(|| self.data_dir.join("run"));
         std::path::absolute(&dir).unwrap_or(dir)
@@ -301,7 +289,7 @@ impl Config {
     }
 }
 
-/// Names of sockets are limited to 108 bytes, and ssh reads some characters of a path as commands of its own.
+/// Socket paths are limited to 108 bytes, and ssh expands some characters in a path.
 fn check_run_dir(dir: &Path) -> Result<(), ConfigError> {
     const LONGEST: usize = 64;
     let text = dir.to_string_lossy();

@@ -1,4 +1,4 @@
-//! What almost every service stands on, handed over as one value.
+//! What almost every service depends on, passed around as one value.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::store::Store;
 use crate::vault::Vault;
 
-/// The shared foundations. A copy is cheap and means the same database, the same people and the same end.
+/// The shared foundations. Cheap to clone; all clones share the database, the accounts and the shutdown signal.
 #[derive(Clone)]
 pub struct Core {
     pub config: Arc<Config>,
@@ -19,9 +19,9 @@ pub struct Core {
     pub store: Store,
     pub vault: Vault,
     pub clock: Clock,
-    /// Cancelled when the portal stops: every stream and task ends with it.
+    /// Cancelled at shutdown: every stream and task ends with it.
     pub stop: CancellationToken,
-    /// Background tasks, awaited at the end.
+    /// Background tasks, awaited at shutdown.
     pub tasks: TaskTracker,
 }
 

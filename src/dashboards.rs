@@ -1,10 +1,10 @@
-//! Boards: `TensorBoard` and `MLflow`. Each run of one is a Slurm job of its owner, reached through the owner's own
+//! Dashboards: TensorBoard and MLflow. Each run of one is a Slurm job of its owner, reached through the owner's own
 //! connection.
 //!
-//! `kind` names them, `job` writes the job's script (with `server.py` in it), `state` reads what the job tells of
-//! itself, `handshake` proves both ends of a connection to each other, `allowed` says what guests may ask for.
-//! `wish` and `wishes` take what people want, `keeper` carries it out (`hand_over`, `reach`), `shares` are links for guests, and
-//! `entry` decides who may look.
+//! `job` writes the job's script (with `server.py` in it), `job_report` reads what the job reports about itself,
+//! `handshake` authenticates both ends of a connection, and `read_only` limits what guests may request.
+//! `new_dashboard` and `actions` take people's requests, and `reconciler` carries them out with `launch` and
+//! `connect`. `guest_links` are links for guests, and `access` decides who may view a dashboard.
 
 pub mod access;
 pub mod actions;

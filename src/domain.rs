@@ -1,5 +1,5 @@
-//! Words that every room shares: identifiers, names and roles, each valid by construction.
-//! Parsed once at the border; nothing here does I/O.
+//! Types that every module shares: identifiers, names and roles, each valid by construction. Parsed once at the edge;
+//! nothing here does I/O.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ id!(
     PersonId
 );
 id!(
-    /// A group: a lab.
+    /// A group, usually a lab.
     GroupId
 );
 id!(SessionId);
@@ -33,7 +33,7 @@ id!(
     OneTimeLinkId
 );
 id!(
-    /// A cluster this portal knows.
+    /// A cluster that this portal knows.
     ClusterId
 );
 id!(
@@ -46,54 +46,54 @@ id!(
     JobRowId
 );
 id!(
-    /// Something a person was told.
+    /// A notification to a person.
     NotificationId
 );
 id!(
-    /// A job that a person handed over, whatever became of it.
+    /// A submission, whatever became of it.
     SubmissionId
 );
 id!(
-    /// A recipe that someone keeps.
+    /// A saved recipe.
     RecipeId
 );
 id!(DashboardId);
 id!(
-    /// One run of a dashboard: a job that shows it.
+    /// One run of a dashboard: the job that serves it.
     DashboardRunId
 );
 id!(
-    /// A link by which guests see a dashboard.
+    /// A guest link to a dashboard.
     DashboardLinkId
 );
 id!(
-    /// What one person has read of one account's use.
+    /// What one person reads about one account's usage.
     UsageSourceId
 );
 id!(
-    /// What was granted to an account of a group.
+    /// An allocation granted to one of a group's accounts.
     AllocationId
 );
 id!(
-    /// A report of a group that was frozen.
+    /// A frozen report of a group.
     ReportId
 );
 id!(
-    /// A link by which guests see a report.
+    /// A guest link to a report.
     ReportLinkId
 );
 
-/// Where a connection leads and what a key is for.
+/// Which host a connection leads to, and which a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConnectionRole {
-    /// The login host: everything a person can do.
+    /// The login host: everything that a person can do.
     Login,
-    /// The automation ("robot") host: a few commands, without a second factor.
+    /// The automation host: a few commands, without a second factor.
     Automation,
 }
 
 impl ConnectionRole {
-    /// As stored (as `robot` since 0.1.0) and as sent by forms.
+    /// As stored (`robot` since 0.1.0) and as sent by forms.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Login => "login",
@@ -114,10 +114,10 @@ impl FromStr for ConnectionRole {
     }
 }
 
-/// What a person is in a group.
+/// A person's role in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupRole {
-    /// Leads the group: may invite people and sees what the group used.
+    /// Leads the group: may invite people and sees the group's usage.
     Pi,
     /// Belongs to the group.
     Member,
@@ -132,7 +132,6 @@ impl GroupRole {
         }
     }
 
-    /// As shown to people.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Pi => "PI",
@@ -159,20 +158,19 @@ impl FromStr for GroupRole {
     }
 }
 
-/// Why a name was not accepted, as a sentence for the person who typed it.
+/// Why a name was rejected, as a sentence for the person who typed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(pub &'static str);
 
-/// The name a person signs in with: lower-case letters, digits, dot, dash, underscore.
+/// The name that a person signs in with: lower-case letters, digits, dot, dash, underscore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInName(String);
 
 impl SignInName {
-    /// Longest accepted name, in characters.
+    /// In characters.
     pub const MAX: usize = 32;
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -208,15 +206,14 @@ impl fmt::Display for SignInName {
     }
 }
 
-/// A name for people to read (a person's, a group's): one line, any script, no tricks.
+/// A name for people to read (a person's, a group's): one line, any script, no invisible characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplayName(String);
 
 impl DisplayName {
-    /// Longest accepted label, in characters.
+    /// In characters.
     pub const MAX: usize = 80;
 
-    /// The label as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -246,12 +243,11 @@ impl fmt::Display for DisplayName {
     }
 }
 
-/// A short name for use in addresses and commands: `fir`, `demo-mfa`.
+/// A short name for URLs and commands: `fir`, `demo-mfa`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slug(String);
 
 impl Slug {
-    /// The slug as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -275,12 +271,11 @@ impl FromStr for Slug {
     }
 }
 
-/// A host name or address that is safe to hand to `ssh` as an argument.
+/// A host name or address that is safe to pass to `ssh` as an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName(String);
 
 impl HostName {
-    /// The host as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -302,14 +297,13 @@ impl FromStr for HostName {
     }
 }
 
-/// A person's user name on a cluster: safe to hand to `ssh`, whatever shell reads it later.
+/// A person's user name on a cluster: safe to pass to `ssh`, whatever shell reads it later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteUser(String);
 
 impl RemoteUser {
     pub const MAX: usize = 64;
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

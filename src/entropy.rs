@@ -1,10 +1,10 @@
-//! Where randomness comes from: the operating system, asked in this one place.
+//! The only source of randomness: the operating system.
 
 use std::io;
 
 /// `N` random bytes from the operating system.
 ///
-/// Without them nothing safe can go on, so a failure is an error that ends the request or the start.
+/// Nothing is safe without them, so a failure is an error that ends the request or the start.
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask the machine")]
 pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut out = [0; N];

@@ -1,24 +1,24 @@
-//! What can go wrong while a request is served. How it looks is decided in `web::errors`.
+//! What can go wrong while serving a request. `web::http::errors` decides how it looks.
 
 use crate::auth::{AccessDeniedError, AuthError};
 use crate::store::StoreError;
 
-/// Every way a request can fail; the doc line names the status it gets.
+/// Every way a request can fail; each doc line starts with the HTTP status.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// 303 to the sign-in page: nobody is signed in. Holds where they wanted to go.
+    /// 303 to the sign-in page: nobody is signed in. Holds the page that they wanted.
     #[error("not signed in")]
     NotSignedIn(String),
     /// 403: signed in, but not allowed.
     #[error("not allowed")]
     Denied,
-    /// 404: no such page, or none that this person may know of.
+    /// 404: no such page, or none that this person may know about.
     #[error("not found")]
     NotFound,
-    /// 405: the address exists, but not for this kind of request.
+    /// 405: the URL exists, but not for this method.
     #[error("method not allowed")]
     MethodNotAllowed,
-    /// 400: the request makes no sense (a field missing, a number that is none).
+    /// 400: the request makes no sense (a missing field, an invalid number).
     #[error("bad request: {0}")]
     BadRequest(String),
     /// 403: sent by a page of another site.
@@ -27,7 +27,7 @@ pub enum AppError {
     /// 413: more than anyone types.
     #[error("request too large")]
     TooLarge,
-    /// 429: too many tries; how many seconds to wait.
+    /// 429: rate limit reached; holds the seconds to wait.
     #[error("too many tries")]
     TooManyTries(i64),
     /// 410: a link that no longer works.
@@ -36,19 +36,19 @@ pub enum AppError {
     /// 409: it would leave the portal without an administrator.
     #[error("last administrator")]
     LastAdmin,
-    /// 409: a recipe that was saved can no longer be used; why, as a sentence.
+    /// 409: a saved recipe no longer works; holds the reason as a sentence.
     #[error("a recipe that does not read")]
     BrokenRecipe(String),
-    /// 409: the person's keychain is closed; signing in again opens it.
+    /// 409: the person's keychain is locked; signing in again unlocks it.
     #[error("keychain closed")]
     KeychainLocked,
-    /// 503: another program holds the database, or too many people sign in at once.
+    /// 503: another program holds the database, or too many people are signing in at once.
     #[error("database busy")]
     Busy,
     /// 507: the disk is full; nothing was changed.
     #[error("disk full")]
     DiskFull,
-    /// 500: a fault of ours. The text goes to the log, never to the page.
+    /// 500: a bug. The text goes to the log, never to the page.
     #[error("{0}")]
     Internal(String),
 }
@@ -81,7 +81,7 @@ impl From<AuthError> for AppError {
             AuthError::LastAdmin => Self::LastAdmin,
             AuthError::SignInExpired => Self::NotSignedIn("/".into()),
             AuthError::KeychainLocked => Self::KeychainLocked,
-            // Forms answer these next to the field; reaching this point is a fault of ours.
+            // Forms show these next to the field; reaching this point is a bug.
             other => Self::Internal(other.to_string()),
         }
     }

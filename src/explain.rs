@@ -1,5 +1,5 @@
-//! What the facts about a job mean, in words for people who never saw a terminal.
-//! Pure. Slurm's own words stay beside ours, and no moments stand in sentences: pages show those in the reader's time.
+//! What the facts about a job mean, in words for people who have never seen a terminal. Pure. Slurm's own terms stay
+//! beside ours, and sentences contain no times: pages show those in the reader's time zone.
 
 pub mod alternatives;
 pub mod amounts;

@@ -1,22 +1,22 @@
-//! Numbers as people read them: one rule for each kind of figure, for pages, reports, mails and tables alike. Dates are
-//! written by [`crate::clock`]. All rooms may use it.
+//! Numbers as people read them: one rule for each kind of figure, for pages, reports, mail and tables. Dates are
+//! formatted by [`crate::clock`]. Every module may use it.
 //!
-//! Slurm's `G` is 1024 × 1024 × 1024 bytes; people say GB and type `--mem=16G`, so that is written "16 GB" here: what is
-//! shown is what one asks for.
+//! Slurm's `G` is 1024 × 1024 × 1024 bytes; people say GB and type `--mem=16G`, so we write "16 GB": what is shown is
+//! what one requests.
 
 use crate::clock::SECONDS_PER_DAY;
 
-/// Where nothing is known.
+/// Shown when a figure is unknown.
 pub const UNKNOWN: &str = "–";
 
 const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
 
-/// A figure that may not be known.
+/// Formats a figure, or shows that it is unknown.
 pub fn or_unknown<T>(figure: Option<T>, words: impl FnOnce(T) -> String) -> String {
     figure.map_or_else(|| UNKNOWN.to_owned(), words)
 }
 
-/// A whole number with marks between thousands: `12,345`.
+/// A whole number with thousands separators: `12,345`.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -29,13 +29,13 @@ pub fn number(number: u64) -> String {
     text
 }
 
-/// `1 job`, `4 jobs`: a number and its noun; for one that takes an s when there are more.
+/// A number and its noun, with a plural s: `1 job`, `4 jobs`.
 pub fn count(of: u64, noun: &str) -> String {
     let many = if of == 1 { "" } else { "s" };
     format!("{} {noun}{many}", number(of))
 }
 
-/// Hours, or any other amount, in three digits or so and without zeros at its end: `12,346`, `12.3`, `3`, `0.04`.
+/// Hours or any other amount, to about three digits and without trailing zeros: `12,346`, `12.3`, `3`, `0.04`.
 pub fn amount(amount: f64) -> String {
     if amount.is_nan() {
         return UNKNOWN.to_owned();
@@ -52,7 +52,7 @@ pub fn amount(amount: f64) -> String {
     format!("{sign}{}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A part of a whole: `87 %`, `0.4 %`, `<0.1 %`.
+/// A fraction as a percentage: `87 %`, `0.4 %`, `<0.1 %`.
 pub fn percent(part: f64) -> String {
     match part * 100.0 {
         p if p.is_nan() => UNKNOWN.to_owned(),
@@ -66,23 +66,23 @@ pub fn percent(part: f64) -> String {
     }
 }
 
-/// The nearest whole number, for what is not negative.
+/// Rounds a non-negative number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before")]
 pub fn round(number: f64) -> u64 {
     if number.is_nan() { 0 } else { number.clamp(0.0, 1e15).round() as u64 }
 }
 
-/// A place in a drawing.
+/// A coordinate in an SVG.
 pub fn coordinate(at: f64) -> String {
     format!("{at:.1}")
 }
 
-/// A count of bytes, by 1024: `5 bytes`, `2.5 kB`, `15.9 GB`.
+/// Bytes in units of 1024: `5 bytes`, `2.5 kB`, `15.9 GB`.
 pub fn bytes(count: u64) -> String {
     scaled(count.into(), 1024)
 }
 
-/// The same by 1000, for places where that is how it is counted.
+/// Bytes in units of 1000, for figures that are counted that way.
 pub fn decimal_bytes(count: u64) -> String {
     scaled(count.into(), 1000)
 }
@@ -92,12 +92,12 @@ pub fn memory(mb: u64) -> String {
     if mb == 0 { "0 MB".to_owned() } else { scaled(u128::from(mb) << 20, 1024) }
 }
 
-/// Memory as Slurm's options want it: `24G`, `768M`.
+/// Memory as Slurm's options expect it: `24G`, `768M`.
 pub fn memory_option(mb: u64) -> String {
     if mb > 0 && mb.is_multiple_of(1024) { format!("{}G", mb / 1024) } else { format!("{mb}M") }
 }
 
-/// In the largest unit that fits, with one digit after the point where it is not 0 and the number is small.
+/// In the largest unit that fits, with one decimal if it isn't 0 and the number is small.
 fn scaled(bytes: u128, base: u128) -> String {
     let (mut unit, mut name) = (1, "");
     for next in ["kB", "MB", "GB", "TB"] {
@@ -115,7 +115,7 @@ fn scaled(bytes: u128, base: u128) -> String {
     }
 }
 
-/// A time in seconds, two units at most: `45 s`, `12 min`, `3 h`, `2 d 4 h`.
+/// Seconds in at most two units: `45 s`, `12 min`, `3 h`, `2 d 4 h`.
 pub fn duration(seconds: u64) -> String {
     let two = |first: u64, name: &str, second: u64, small: &str| match second {
         0 => format!("{first} {name}"),
@@ -130,7 +130,7 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
-/// A time in minutes, in the same words.
+/// Minutes, formatted the same way.
 pub fn minutes(minutes: u32) -> String {
     duration(u64::from(minutes) * 60)
 }

@@ -1,16 +1,16 @@
-//! Whether the portal is well: asked by `/healthz` and by `portolan doctor`.
+//! Whether the portal is healthy: for `/healthz` and `portolan doctor`.
 
 use std::path::Path;
 
 use crate::core::Core;
 use crate::store;
 
-/// Below this much free space, in bytes, writing will soon fail.
+/// With less free space, writes will soon fail.
 pub const MIN_FREE_BYTES: u64 = 100 * 1024 * 1024;
-/// Seconds by which the clock may stand before the newest entry of the activity log.
+/// How far the clock may be behind the newest entry of the activity log.
 pub const MAX_CLOCK_SKEW_SECS: i64 = 120;
 
-/// What is wrong, in words; nothing means well.
+/// Problems as sentences; empty if the portal is healthy.
 pub async fn find_problems(core: &Core) -> Vec<String> {
     let mut problems = Vec::new();
     match newest_activity(core).await {
@@ -43,7 +43,7 @@ async fn newest_activity(core: &Core) -> store::Result<Option<crate::clock::Unix
     store::activity::newest_at(&mut db).await
 }
 
-/// Bytes that can still be written to the disk of a folder.
+/// Bytes available on a folder's disk.
 pub fn free_space(dir: &Path) -> std::io::Result<u64> {
     let stat = rustix::fs::statvfs(dir)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))

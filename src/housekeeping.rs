@@ -1,4 +1,4 @@
-//! What is done now and then: deleting what has run out.
+//! Periodic clean-up: deletes what has expired.
 
 use std::time::Duration;
 
@@ -13,28 +13,26 @@ const SWEEP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// How often measured durations are folded into their histograms. Until then each one takes memory.
 const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
-/// Notices are kept for this many seconds: 90 days.
+/// 90 days.
 const NOTIFICATION_RETENTION_SECS: i64 = 90 * SECONDS_PER_DAY;
-/// Jobs that are over are kept for this many seconds after their end: a year.
+/// A year after a job's end.
 const JOB_RETENTION_SECS: i64 = 366 * SECONDS_PER_DAY;
 
-/// What leaders were told about their groups is known for this many seconds: longer than any allocation lasts.
+/// Usage alerts that were sent are remembered longer than any allocation lasts.
 const ALERT_RETENTION_SECS: i64 = 3 * 366 * SECONDS_PER_DAY;
 
-/// Fair share over time is kept for this many seconds: a year and a month.
+/// A year and a month of fair-share history.
 const FAIR_SHARE_RETENTION_SECS: i64 = 400 * SECONDS_PER_DAY;
 
-/// What someone read of their group's use is kept for this many seconds after they last looked: half a year. It can be
-/// read again.
+/// A usage source is kept for half a year after its owner last viewed it. It can be read again.
 const USAGE_SOURCE_RETENTION_SECS: i64 = 183 * SECONDS_PER_DAY;
 
-/// So many days of it are kept: somewhat more than two years.
+/// Days of usage: a little over two years.
 const USAGE_RETENTION_DAYS: i64 = 800;
 
-/// Dashboards and reports that were deleted are kept for this many seconds: a day, until their jobs are long over.
+/// Deleted dashboards and reports are kept for a day, until their jobs are long over.
 const DELETED_RETENTION_SECS: i64 = SECONDS_PER_DAY;
 
-/// Runs until the portal stops.
 pub async fn run(core: Core, notifications: NotificationHub, metrics: PrometheusHandle) {
     let mut hours = tokio::time::interval(SWEEP_INTERVAL);
     let mut folds = tokio::time::interval(METRICS_UPKEEP_INTERVAL);
@@ -47,7 +45,7 @@ pub async fn run(core: Core, notifications: NotificationHub, metrics: Prometheus
     }
 }
 
-/// Deletes sessions that ran out, and what is older than it should be kept: activity and tries to connect.
+/// Deletes expired sessions and whatever is past its retention time, such as activity and connect attempts.
 pub async fn sweep(core: &Core, notifications: &NotificationHub) {
     let result = async {
         let sessions = core.auth.sweep_sessions().await?;

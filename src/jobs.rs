@@ -1,5 +1,5 @@
-//! People's jobs: what is known of them, kept fresh, written down and told. Reads and acts through `cluster`, over the
-//! person's own connection.
+//! People's jobs: read, recorded, kept up to date, and turned into notifications. Reads and acts through `cluster`,
+//! over the person's own connection.
 
 pub mod actions;
 mod change_notifications;

@@ -1,6 +1,6 @@
 //! Portolan: a self-hosted web portal through which a research lab uses its Slurm clusters from a browser.
 //!
-//! Who may use whom (nothing points back; `tests/it/house.rs` guards it):
+//! Which module may use which (nothing points back; `tests/it/house.rs` enforces it):
 //!
 //! ```text
 //! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, core} → auth → store, vault
@@ -8,8 +8,8 @@
 //! everyone → domain, clock, config, entropy, text, format
 //! ```
 //!
-//! `web` alone names `axum` and `askama`, `store` alone `sqlx`, `ssh` alone `openssh`, `recipes` alone `minijinja`.
-//! `docs/ARCHITECTURE.md` says what each room does, `docs/GLOSSARY.md` what each term means.
+//! Only `web` uses `axum` and `askama`, only `store` `sqlx`, only `ssh` `openssh`, and only `recipes` `minijinja`.
+//! `docs/ARCHITECTURE.md` describes each module, `docs/GLOSSARY.md` each term.
 
 pub mod app;
 pub mod auth;

@@ -1,6 +1,5 @@
-//! Output of jobs made readable: what a terminal would have shown, and the errors that stand in it.
-//! Pure, and of no other room's words. What is read here was written by programs that are not ours: everything is
-//! bounded, and nothing of it steers a page.
+//! Makes job output readable: what a terminal would have shown, and the errors in it. Pure, and independent of other
+//! modules. The output comes from untrusted programs, so everything is bounded and none of it can control a page.
 
 pub mod findings;
 pub mod terminal;

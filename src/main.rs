@@ -1,4 +1,4 @@
-//! The `portolan` program: reads the command line and does what it says.
+//! The `portolan` program: parses the command line and runs the command.
 
 use std::process::ExitCode;
 
@@ -7,13 +7,13 @@ use mimalloc::MiMalloc;
 use portolan::cli;
 use zeroizing_alloc::ZeroAlloc;
 
-/// Password checks take 19 MiB at a time; the system's allocator keeps such pieces, this one gives them back.
-/// Everything is wiped when it is freed, so that passwords and keys do not linger in buffers of other people's code.
+/// Password checks take 19 MiB each; the system's allocator holds on to such blocks, this one returns them. All
+/// memory is wiped when freed, so that passwords and keys don't linger in buffers of third-party code.
 #[global_allocator]
 static ALLOCATOR: ZeroAlloc<MiMalloc> = ZeroAlloc(MiMalloc);
 
 fn main() -> ExitCode {
-    // Started by ssh to ask a question: does that and nothing else.
+    // If ssh started us to ask a question, do only that.
     if let Some(code) = portolan::ssh::askpass::run_askpass_helper() {
         return code;
     }

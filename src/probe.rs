@@ -1,5 +1,5 @@
-//! The mark by which `portolan doctor` proves to the running portal that it holds the same master key,
-//! and may therefore be told what the portal sees of its request.
+//! The mark with which `portolan doctor` proves to the running portal that it has the same master key, so that the
+//! portal may report how it sees the request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,19 +10,18 @@ use crate::vault::{Vault, VaultPurpose};
 /// The header that carries the mark.
 pub const PROBE_HEADER: &str = "x-portolan-probe";
 
-/// The header by which the dashboards' origin says that it is one.
+/// The header by which the dashboard origin identifies itself.
 pub const DASHBOARD_ORIGIN_HEADER: &str = "x-portolan-dashboards";
 
-/// Seconds a mark is good for, before and after it was made.
+/// Seconds for which a mark is valid, before and after it was made.
 const PROBE_VALID_SECS: i64 = 60;
 
-/// A mark made now.
 pub fn sign_probe(vault: &Vault, now: UnixTime) -> String {
     let signature = vault.sign(VaultPurpose::DoctorProbe, now.0.to_string().as_bytes());
     format!("{}.{}", now.0, URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// Whether a mark was made under our master key, just now.
+/// Whether a mark was made just now under our master key.
 pub fn verify_probe(vault: &Vault, mark: &str, now: UnixTime) -> bool {
     let Some((time, signature)) = mark.split_once('.') else {
         return false;

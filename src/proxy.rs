@@ -1,6 +1,6 @@
-//! An HTTP/1.1 and WebSocket reverse proxy onto one upstream that is not trusted. It passes requests and answers on as
-//! they stream, drops what an upstream should not learn or may not say, and refuses what could be read in two ways.
-//! It knows nothing of boards, and not who may ask: its caller has decided that.
+//! An HTTP/1.1 and WebSocket reverse proxy to one untrusted upstream. It streams requests and responses, drops what
+//! the upstream must not learn or say, and refuses anything ambiguous. It knows nothing of dashboards or permissions:
+//! its caller has checked those.
 
 mod body;
 mod framing;
@@ -34,56 +34,55 @@ pub use body::BodyCutError;
 pub use path::clean_path;
 pub use upstream::{DialUpstream, ProxyLimits, Upstream};
 
-/// Any error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer, as it streams.
+/// The body of a response, as it streams.
 pub type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// How one request passes.
+/// How to forward one request.
 #[derive(Debug, Clone)]
 pub struct ProxyContext {
-    /// What to ask of the upstream, as [`clean_path`] gives it: begins with `/`.
+    /// The request target at the upstream, from [`clean_path`]: starts with `/`.
     pub path_and_query: String,
     /// Sent as `Host`: `localhost`.
     pub host: String,
-    /// The public path under which the upstream's root appears, without a slash at its end: `/b/abc/app`.
+    /// The public path of the upstream's root, without a trailing slash: `/b/abc/app`.
     pub prefix: String,
     /// Our public origin: `https://boards.example.org`.
     pub origin: String,
     pub client: IpAddr,
-    /// When this is cancelled, bodies and upgraded connections are cut at once.
+    /// Cancelling this cuts bodies and upgraded connections at once.
     pub cancel: CancellationToken,
-    /// Kept for as long as the answer's body or the WebSocket is under way.
+    /// Held for as long as the response body or the WebSocket is open.
     pub keep_alive: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Why there is no answer to pass on.
+/// Why there is no response to pass on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
-    /// No connection came about, or it ended without an answer. For a status 502.
+    /// No connection, or it ended without a response. Use status 502.
     #[error("nothing answers there")]
     Unreachable,
-    /// The connection or the answer's head took too long. For a status 504.
+    /// The connection or the response head took too long. Use status 504.
     #[error("it took too long to answer")]
     TimedOut,
-    /// The answer was no HTTP, was too large in its head or contradicted itself, or led elsewhere. For a status 502.
+    /// The response was not HTTP, had too large a head, contradicted itself, or redirected elsewhere. Use status 502.
     #[error("what came back is not an answer that can be shown")]
     BadResponse,
-    /// The request is malformed, can be read in two ways, or asks for what is never passed on. For a status 400.
+    /// The request is malformed, ambiguous, or asks for something that is never forwarded. Use status 400.
     #[error("the request can not be passed on: {0}")]
     Refused(&'static str),
-    /// All connections that are allowed at a time are in use. For a status 503.
+    /// All allowed connections are in use. Use status 503.
     #[error("too many requests are under way")]
     Busy,
-    /// Who asked went away in the middle, or may not go on: `until` was cancelled. The status hardly matters.
+    /// The client went away midway, or lost access: `cancel` was cancelled. The status hardly matters.
     #[error("whoever asked is gone")]
     ClientGone,
 }
 
-/// Passes a request on to the upstream and its answer back. The answer's body streams while it is read; dropping it, or
-/// this future, drops the request at the upstream. For a WebSocket the answer is the 101 to send, and the bytes are
-/// carried by a task of their own until either side ends or `until` is cancelled.
+/// Forwards a request to the upstream and returns its response. The response body streams while it is read; dropping
+/// it, or this future, drops the request at the upstream. For a WebSocket the response is the 101 to send, and a
+/// separate task relays the bytes until either side ends or `cancel` is cancelled.
 pub async fn forward_request<B>(
     upstream: &Upstream,
     passage: ProxyContext,
@@ -144,12 +143,12 @@ fn body_size(body: &impl http_body::Body) -> BodySize {
     }
 }
 
-/// May a request of this method be asked twice without harm?
+/// Whether a request with this method can safely be sent twice.
 fn is_repeatable(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
-/// Waits for the answer's head: as long as the request's body moves, and then for a while.
+/// Waits for the response head: as long as the request body makes progress, and a while longer.
 async fn await_response(
     upstream: &Upstream,
     request: Request<UploadBody>,
@@ -179,7 +178,7 @@ async fn await_response(
         }
         tokio::select! {
             answer = &mut asking => break answer?,
-            // Not longer than the one limit, because the other may hold until then.
+            // No longer than the head limit, because the upload may finish meanwhile.
             () = sleep_until(deadline.min(now + limits.head)) => {}
         }
     };

@@ -1,8 +1,8 @@
-//! What a site is like: who runs a cluster, how one gets in, what a job may ask for, what use costs.
+//! What a site is like: who runs a cluster, how to connect, what a job may request, what usage costs.
 //!
-//! The facts are data in `sites/*.toml`, part of the program; an administrator's own files are read by the same
-//! function. `prompts` reads what a server asks during sign-in, `robot` knows the ways in for programs.
-//! Pure: no files, no network, no clock. What is not certain about a site is said in its file, under `uncertain`.
+//! The facts are data in `sites/*.toml`, part of the program; an administrator's own files are loaded by the same
+//! function. `prompts` recognises what a server asks during sign-in, `automation` describes hosts for programs.
+//! Pure: no files, no network, no clock. Anything unconfirmed about a site is listed in its file, under `uncertain`.
 
 pub mod automation;
 mod check;
@@ -35,36 +35,35 @@ pub use presets::{RetiredSite, SiteLookup, find_site, presets, retired_sites};
 
 use serde::{Deserialize, Serialize};
 
-/// A cluster as its users meet it.
+/// A cluster as its users know it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Site {
-    /// Short name, used in addresses and commands.
+    /// Short name, used in URLs and commands.
     pub name: SiteName,
-    /// As people call it.
     pub title: String,
-    /// Whose habits and tools it has.
+    /// Whose conventions and tools it follows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub family: SiteFamily,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
-    /// The centre's own description.
+    /// The centre's own documentation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docs: Option<SiteLink>,
     /// What people should know before they start, one short sentence each.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
-    /// How one gets in.
+    /// How to connect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub login: SiteLogin,
-    /// How a key is made known.
+    /// How people register a key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keys: SiteKeyRules,
-    /// The way in for programs, where there is one.
+    /// The automation host, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "robot")]
     pub automation: Option<SiteAutomation>,
-    /// How much of the site's attention the portal takes.
+    /// How much load the portal may put on the site.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: SiteLimits,
     /// How commands find their programs.
@@ -72,22 +71,21 @@ pub struct Site {
     pub shell: SiteShell,
     #[serde(default, skip_serializing_if = "is_default")]
     pub storage: SiteStorage,
-    /// The rules for jobs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub jobs: SiteJobRules,
-    /// The shape of boards' jobs.
+    /// What dashboards' jobs request.
     #[serde(default, skip_serializing_if = "is_default")]
     #[serde(alias = "boards")]
     pub dashboards: SiteDashboardJob,
-    /// How use is counted.
+    /// How usage is counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub units: SiteUsageUnits,
-    /// What is not certain: shown to the administrator, and looked at when the first connection is made.
+    /// Unconfirmed facts: shown to the administrator, and checked on the first connection.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uncertain: Vec<UncertainField>,
 }
 
-/// Whose habits and tools a site has.
+/// Whose conventions and tools a site follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SiteFamily {
@@ -96,62 +94,60 @@ pub enum SiteFamily {
     /// Sigma2 and NRIS in Norway.
     Nris,
     Lumi,
-    /// Not the Alliance's, but with its names and tools: the demo cluster.
+    /// Not part of the Alliance, but with its names and tools: the demo cluster.
     AllianceLike,
-    /// A Slurm cluster like any other.
+    /// Any other Slurm cluster.
     #[default]
     Other,
 }
 
 impl SiteFamily {
-    /// Whether it has the Alliance's tools and the Alliance's names of folders and projects.
+    /// Whether it has the Alliance's tools and its names for folders and projects.
     pub const fn has_alliance_tools(self) -> bool {
         matches!(self, Self::Alliance | Self::AllianceLike)
     }
 }
 
-/// Something in the file that is not certain.
+/// An unconfirmed fact in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UncertainField {
-    /// Which part of the file: `jobs.max_hours`.
+    /// The field in the file: `jobs.max_hours`.
     pub field: String,
-    /// Why, as a sentence.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
-/// Why a site's description was not accepted, as a sentence for whoever wrote it.
+/// Why a site's description was rejected, as a sentence for whoever wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SiteError {
-    /// It cannot be read: not TOML or JSON, an unknown key, a value of the wrong kind.
+    /// Not valid TOML or JSON, an unknown key, or a value of the wrong type.
     #[error("The description of the site cannot be read{place}: {problem}")]
     Malformed {
-        /// Where, as far as that is known: the line, the field.
+        /// The line or field, as far as known.
         place: String,
-        /// What is wrong there.
         problem: String,
     },
-    /// A value is not possible.
     #[error("In the description of the site, `{field}` cannot stay as it is: {advice}")]
     InvalidValue { field: String, advice: String },
 }
 
 impl Site {
-    /// Reads a site's file and checks it.
+    /// Parses and checks a site file.
     pub fn from_toml(text: &str) -> Result<Self, SiteError> {
         let site: Self = toml::from_str(text).map_err(|error| malformed(&error, text))?;
         site.check()?;
         Ok(site)
     }
 
-    /// The site as a file that an administrator can read and change.
+    /// The site as a file that an administrator can read and edit.
     pub fn to_toml(&self) -> Result<String, SiteError> {
         toml::to_string_pretty(self).map_err(|error| unwritable(&error))
     }
 
-    /// Reads a site as the database keeps it, and checks it.
+    /// Parses and checks a site from the database.
     pub fn from_json(text: &str) -> Result<Self, SiteError> {
-        // By way of TOML's values, because their errors name the field.
+        // Goes through TOML values, because their errors name the field.
         let value: toml::Value = serde_json::from_str(text).map_err(|error| {
             SiteError::Malformed { place: String::new(), problem: error.to_string() }
         })?;
@@ -160,17 +156,17 @@ impl Site {
         Ok(site)
     }
 
-    /// The site as the database keeps it.
+    /// The site as stored in the database.
     pub fn to_json(&self) -> Result<String, SiteError> {
         serde_json::to_string(self).map_err(|error| unwritable(&error))
     }
 
-    /// Checks everything that its types do not: sizes, lengths, and what must fit together.
+    /// Checks what the types don't: sizes, lengths, and fields that must fit together.
     pub fn check(&self) -> Result<(), SiteError> {
         check::check_site(self)
     }
 
-    /// A cluster of which nothing is known but its name.
+    /// A cluster of which only the name is known.
     pub fn with_defaults(name: SiteName, title: &str) -> Self {
         Self {
             name,
@@ -192,17 +188,17 @@ impl Site {
         }
     }
 
-    /// Who runs it, as a sentence; empty if that is not known.
+    /// Who runs it, as a sentence; empty if unknown.
     pub fn operator_sentence(&self) -> String {
         self.operator.as_ref().map(|who| format!("Run by {who}.")).unwrap_or_default()
     }
 
-    /// What the user name is called there.
+    /// What the site calls the user name.
     pub fn user_name_label(&self) -> &str {
         self.keys.user_name.as_deref().unwrap_or("User name")
     }
 
-    /// The host to connect to, or what to do about a file that does not say.
+    /// The host to connect to, or how to fix a file that names none.
     pub fn host(&self) -> Result<&SiteHost, SiteError> {
         self.login.host.as_ref().ok_or_else(|| SiteError::InvalidValue {
             field: "login.host".to_owned(),
@@ -211,13 +207,13 @@ impl Site {
     }
 }
 
-/// An error of the reader, as a place and a sentence.
+/// A parser error, as a place and a sentence.
 fn malformed(error: &toml::de::Error, text: &str) -> SiteError {
     let mut place = String::new();
     if let Some(before) = error.span().and_then(|span| text.get(..span.start)) {
         place = format!(" at line {}", before.matches('\n').count() + 1);
     }
-    // Without the text beside it, the error prints its message and then the path of keys.
+    // Without its input, the error prints its message and then the path of keys.
     let mut bare = error.clone();
     bare.set_input(None);
     let printed = bare.to_string();

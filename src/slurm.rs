@@ -1,10 +1,10 @@
-//! What Slurm says: the words of each command and a reader of its answer, one file per command.
-//! Pure: nothing here runs a command. Readers never fail; they skip what they do not understand, and what they
-//! return is bounded, because the answer comes from a machine that is not ours.
+//! Slurm's commands: the arguments of each and a parser for its output, one file per command. Pure: nothing here runs
+//! a command. Parsers never fail; they skip what they don't understand, and what they return is bounded, because the
+//! output comes from a machine that isn't ours.
 //!
-//! The words hold no blanks, quotes or other characters that a shell would change (`|` inside a word apart), so that
-//! they also work on nodes that split a command line on blanks and run it without a shell. `squeue` alone has tabs in
-//! its words: its answer has to be read fast, and whatever people called their jobs.
+//! The arguments contain no spaces, quotes or other characters that a shell would change (except `|` inside a word),
+//! so that they also work on nodes that split a command line at spaces and run it without a shell. Only `squeue` has
+//! tabs in its arguments: its output must parse fast, whatever people named their jobs.
 
 pub mod accounting;
 pub mod array_tasks;
@@ -29,7 +29,7 @@ pub mod text;
 pub mod units;
 pub mod version;
 
-/// No answer is read beyond this many lines.
+/// No output is parsed beyond this many lines.
 const MAX_LINES: usize = 20_000;
 
 #[cfg(test)]

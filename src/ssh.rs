@@ -1,4 +1,4 @@
-//! How a cluster is reached. The only room that names `openssh`, and the only one that can run a remote command.
+//! How a cluster is reached. The only module that uses `openssh`, and the only one that can run a remote command.
 
 pub mod agent;
 pub mod askpass;

@@ -1,5 +1,5 @@
-//! SQL and nothing else: the only room that names `sqlx`. One file per table; free functions over a
-//! connection, so that callers decide what belongs into one transaction.
+//! SQL and nothing else: the only module that uses `sqlx`. One file per table; free functions that take a
+//! connection, so that callers decide what belongs in one transaction.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,10 +40,10 @@ use cache::RevisionTracker;
 
 pub use cache::StoreCache;
 
-/// A connection on which the functions of this room work; a transaction derefs to it.
+/// The connection that this module's functions take; a transaction derefs to it.
 pub type DbConnection = sqlx::SqliteConnection;
 
-/// A transaction that holds the write lock; dropping it undoes everything.
+/// A transaction that holds the write lock; dropping it rolls back.
 pub struct Transaction {
     inner: sqlx::Transaction<'static, Sqlite>,
     revisions: Arc<RevisionTracker>,
@@ -72,7 +72,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Takes the write lock at once.
 const BEGIN: &str = "BEGIN IMMEDIATE";
 
-/// Readers at once. Reads are short and from the page cache, so few suffice.
+/// Reads are short and come from the page cache, so a few connections are enough.
 const MAX_READERS: u32 = 4;
 
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
@@ -80,24 +80,23 @@ static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!();
 /// What can go wrong with the database, as far as callers care.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No room on the disk; nothing was written.
+    /// The disk is full; nothing was written.
     #[error("the disk is full")]
     DiskFull,
     /// Another process held the write lock for too long; nothing was written.
     #[error("the database is locked by another program")]
     Busy,
-    /// Something unique exists already.
+    /// A unique constraint failed.
     #[error("it exists already")]
     AlreadyExists,
     #[error("database: {0}")]
     Other(sqlx::Error),
-    /// The schema could not be brought up to date.
+    /// The schema could not be migrated.
     #[error("the schema could not be brought up to date")]
     Migration(#[from] sqlx::migrate::MigrateError),
-    /// A column holds what it cannot hold.
+    /// A column contains an invalid value.
     #[error("the database holds something impossible in {0}")]
     Malformed(&'static str),
-    /// The file is not a Portolan database.
     #[error("{0} is not a Portolan database")]
     ForeignFile(PathBuf),
 }
@@ -125,7 +124,6 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Shorthand of this room.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// The open database: many readers, one writer.
@@ -138,7 +136,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database, creating it if it is missing, and brings the schema up to date.
+    /// Opens the database, creating it if it is missing, and migrates the schema.
     pub async fn open(path: &Path) -> Result<Self> {
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -148,7 +146,7 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true)
-            // What was deleted is overwritten: old keys must not be found on a stolen disk.
+            // Overwrite deleted data: old keys must not be found on a stolen disk.
             .pragma("secure_delete", "ON")
             .optimize_on_close(true, None);
         let write =
@@ -171,11 +169,10 @@ impl Store {
         Ok(self.read.acquire().await?)
     }
 
-    /// A transaction for writing. It takes the write lock at once, so that what is read in it holds until
-    /// the commit.
+    /// A transaction for writing. It takes the write lock at once, so that what it reads stays true until the commit.
     pub async fn write(&self) -> Result<Transaction> {
         let inner = match self.write.begin_with(BEGIN).await {
-            // On a full disk SQLite ends a transaction by itself, which the connection does not notice.
+            // On a full disk SQLite ends a transaction by itself, which the connection doesn't notice.
             Err(sqlx::Error::InvalidSavePointStatement) => {
                 self.write.acquire().await?.close().await?;
                 self.write.begin_with(BEGIN).await?
@@ -185,14 +182,14 @@ impl Store {
         Ok(Transaction { inner, revisions: self.revisions.clone() })
     }
 
-    /// Leaves nothing of what was deleted in the write-ahead log, as far as no reader holds it.
+    /// Removes deleted data from the write-ahead log, unless a reader still holds it.
     pub async fn truncate_wal(&self) -> Result<()> {
         let mut db = self.write.acquire().await?;
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *db).await?;
         Ok(())
     }
 
-    /// Writes the whole file anew, so that nothing of what was replaced stays in it.
+    /// Rewrites the whole file, so that nothing that was replaced stays in it.
     pub async fn vacuum(&self) -> Result<()> {
         let mut db = self.write.acquire().await?;
         sqlx::query("VACUUM").execute(&mut *db).await?;
@@ -206,7 +203,6 @@ impl Store {
         self.write.close().await;
     }
 
-    /// Where the database file is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -228,7 +224,7 @@ impl Store {
     }
 }
 
-/// Finishes a transaction: only now is anything kept.
+/// Commits a transaction; before this, nothing is stored.
 pub async fn commit(tx: Transaction) -> Result<()> {
     tx.inner.commit().await?;
     tx.revisions.count_commit();

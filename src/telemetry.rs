@@ -1,4 +1,4 @@
-//! Logs and figures about the portal itself.
+//! Logs and metrics of the portal itself.
 
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub fn init_logging(log: &LogSettings) -> Result<(), String> {
     started.map_err(|error| error.to_string())
 }
 
-/// The collector of figures: one per process.
+/// Installs the metrics recorder: one per process.
 pub fn install_metrics() -> Result<PrometheusHandle, String> {
     static HANDLE: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
     HANDLE

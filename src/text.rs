@@ -1,24 +1,24 @@
-//! Text from outside (servers, files, people) made fit to be shown: no colours, no control characters, nothing that hides
-//! or reorders. All rooms may use it; it uses none.
+//! Makes text from outside (servers, files, people) safe to show: no colours, no control characters, nothing that
+//! hides or reorders. Every module may use it; it uses none.
 
 mod terminal_text;
 
 pub use terminal_text::{TerminalItem, TerminalText};
 
-/// Most lines that are ever shown of one text.
+/// The most lines ever shown of one text.
 pub const MAX_LINES: usize = 60;
 
-/// Text that is fit to be shown.
+/// Text that is safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CleanedText {
-    /// What is left: line breaks are its only control characters.
+    /// Line breaks are its only control characters.
     pub text: String,
     /// Whether the end was cut off.
     pub is_truncated: bool,
 }
 
-/// Text of a server (a greeting, a notice), fit to be shown, at most `max` characters and 60 lines long.
-/// Where the end was cut off, it ends in an ellipsis.
+/// Text from a server (a greeting, a message), safe to show, at most `max` characters and 60 lines long. Ends in an
+/// ellipsis if it was cut off.
 pub fn clean_text(raw: &str, max: usize) -> String {
     let CleanedText { mut text, is_truncated: cut } = clean_bounded(raw, max, MAX_LINES);
     if cut && max > 0 {
@@ -30,7 +30,7 @@ pub fn clean_text(raw: &str, max: usize) -> String {
     text
 }
 
-/// Cleans at most so many characters and lines; blank lines around the text are dropped.
+/// Cleans at most this many characters and lines; drops blank lines around the text.
 pub fn clean_bounded(raw: &str, max: usize, max_lines: usize) -> CleanedText {
     let plain = to_plain_lines(raw);
     let mut lines: Vec<&str> = plain.split('\n').map(str::trim_end).collect();
@@ -44,26 +44,26 @@ pub fn clean_bounded(raw: &str, max: usize, max_lines: usize) -> CleanedText {
     CleanedText { text: text.trim_end().to_owned(), is_truncated: cut }
 }
 
-/// Fit to be shown, on one line: the first that is not blank, at most `max` characters of it.
+/// Safe to show on one line: the first that isn't blank, cut to `max` characters.
 pub fn one_line(raw: &str, max: usize) -> String {
     clean_bounded(raw, max, 1).text.trim().to_owned()
 }
 
-/// `text` without escapes and hidden characters, at most `max` characters: for quoting what others said.
+/// `text` without escapes and hidden characters, at most `max` characters: for quoting others.
 pub fn strip_hidden(text: &str, max: usize) -> String {
     TerminalText::chars(text).filter(|c| !is_hidden(*c)).take(max).collect()
 }
 
-/// `text` without escapes, disruptive characters and blanks around it, at most `max` characters: for values that must
-/// stay what they are, such as paths.
+/// `text` without escapes, disruptive characters and surrounding spaces, at most `max` characters: for values that
+/// must stay intact, such as paths.
 pub fn sanitize(text: &str, max: usize) -> String {
     let kept: String = TerminalText::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
     kept.trim().to_owned()
 }
 
-/// Whether a character cannot be seen, breaks the line, or makes text look like other text. This is the one list: all
-/// control characters, what Unicode calls `Default_Ignorable_Code_Point`, separators of lines and paragraphs, marks of
-/// annotations, and the blank of Braille.
+/// Whether a character is invisible, breaks the line, or makes text look like other text. This is the only such list:
+/// all control characters, Unicode's `Default_Ignorable_Code_Point`, line and paragraph separators, annotation marks,
+/// and the Braille blank.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -74,22 +74,22 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// The same, but for those that texts need: joiners (Persian, Indic scripts, emoji), variation selectors (`⚡️`), and the
-/// blank of Braille, with which programs draw charts and spinners. For logs, paths, and what goes into scripts.
+/// The same, except characters that texts need: joiners (Persian, Indic scripts, emoji), variation selectors (`⚡️`),
+/// and the Braille blank, with which programs draw charts and spinners. For logs, paths and scripts.
 pub fn is_disruptive(c: char) -> bool {
     let is_needed = matches!(c, '\u{200C}' | '\u{200D}' | '\u{2800}' | '\u{180B}'..='\u{180D}'
         | '\u{180F}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}');
     is_hidden(c) && !is_needed
 }
 
-/// Without what steers a terminal and what is hidden; every kind of line end becomes one line break.
+/// Removes terminal control and hidden characters; every kind of line end becomes one line break.
 fn to_plain_lines(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut before = '\0';
     for c in TerminalText::chars(raw) {
         match c {
             '\n' if before == '\r' => {}
-            // A terminal would go back and write over the line; people see both lines instead.
+            // A terminal would overwrite the line; people see both lines instead.
             '\r' | '\n' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
             '\t' => out.push(' '),
             c if is_hidden(c) => {}
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Each of these was in a list of its own before there was one.
+    /// Each of these was once in a separate list.
     #[test]
     fn nothing_that_was_ever_refused_passes() {
         let disruptive = [

@@ -1,5 +1,5 @@
-//! What a group's allocation went into. Figures are read over the viewer's own connection, a day at a time, counted
-//! here, and kept; pages add them up. What counts as what stands in `docs/FIGURES.md`.
+//! What a group's allocation was spent on. Figures are read over the viewer's own connection, one day at a time,
+//! totalled here, and stored; pages add them up. `docs/FIGURES.md` defines each figure.
 
 mod account_usage;
 pub mod alerts;

@@ -1,7 +1,7 @@
 //! Sealing and opening secrets under the master key. Pure: no files, no database, no clock.
 //!
-//! Every purpose has a key of its own (HKDF of the master key and the purpose's name), and every sealed
-//! value is bound to the place it belongs to, so that a row copied to another person does not open.
+//! Every purpose has its own key (HKDF of the master key and the purpose's name), and every sealed value is bound
+//! to its context, so that a row copied to another person doesn't open.
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
@@ -28,31 +28,31 @@ const NONCE_LEN: usize = 24;
 /// What a sealed value or a signature is for; each purpose has its own key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VaultPurpose {
-    /// Password hashes: a stolen database alone cannot be tried against a word list.
+    /// Password hashes: a stolen database alone can't be attacked with a word list.
     PasswordHash,
     /// Secrets of one-time-code apps.
     OneTimeCodeSecret,
-    /// Recovery codes: only a signature of each is kept.
+    /// Recovery codes: only a signature of each is stored.
     RecoveryCode,
-    /// New links on their way to the page that shows them once.
+    /// New links on their way to the page that reveals them once.
     ShownOnce,
-    /// The mark by which a browser shows that a person has signed in from it before.
+    /// The mark that shows that a person has signed in with this browser before.
     KnownBrowser,
-    /// The mark by which `portolan doctor` asks the running portal what it sees.
+    /// The mark with which `portolan doctor` asks the running portal what it sees.
     DoctorProbe,
-    /// A fixed value that tells whether this master key belongs to this database.
+    /// A fixed value that shows whether this master key belongs to this database.
     KeyCheck,
-    /// Outer layer of a keychain key that a password opens.
+    /// Outer layer of a keychain key that a password unlocks.
     ChainByPassword,
-    /// Outer layer of a keychain key that a session opens.
+    /// Outer layer of a keychain key that a session unlocks.
     ChainBySession,
-    /// The key of a private key whose owner lets the portal use it while they are away.
+    /// The key of a private key whose owner allows unattended use.
     UnattendedKey,
-    /// A signing key of an earlier master key, kept so that its signatures still count.
+    /// A signing key of an earlier master key, kept so that its signatures stay valid.
     FormerSigningKey,
-    /// Where a person wants notices to be sent: such addresses hold secrets.
+    /// A person's webhook URL: such URLs contain secrets.
     WebhookAddress,
-    /// What those messages are signed with.
+    /// The secret that signs webhook messages.
     WebhookSecret,
 }
 
@@ -76,7 +76,7 @@ impl VaultPurpose {
     }
 }
 
-/// Why something could not be sealed or opened. It never says more than that.
+/// Why something could not be sealed or opened. Deliberately vague.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The value was changed, belongs elsewhere, or was sealed under another master key.
@@ -84,10 +84,9 @@ pub enum VaultError {
         "a sealed value did not open: it was changed, moved, or sealed under another master key"
     )]
     DoesNotOpen,
-    /// The operating system gave no randomness.
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
-    /// A password could not be stretched, for want of memory.
+    /// A password could not be stretched because memory ran out.
     #[error("stretching a password failed: {0}")]
     Stretching(argon2::Error),
 }
@@ -99,7 +98,6 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// A vault under this master key.
     pub const fn new(master: MasterKey) -> Self {
         Self { master }
     }
@@ -119,7 +117,7 @@ impl Vault {
         Ok([&nonce[..], &sealed].concat())
     }
 
-    /// Opens what [`Vault::seal`] made for the same purpose and place.
+    /// Opens what [`Vault::seal`] sealed for the same purpose and place.
     pub fn open(
         &self,
         purpose: VaultPurpose,
@@ -134,7 +132,7 @@ impl Vault {
             .map_err(|_| VaultError::DoesNotOpen)
     }
 
-    /// A signature over `message` for `purpose`.
+    /// Signs `message` for `purpose`.
     pub fn sign(&self, purpose: VaultPurpose, message: &[u8]) -> [u8; 32] {
         self.mac(purpose, message).finalize().into_bytes().into()
     }

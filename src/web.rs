@@ -1,10 +1,10 @@
-//! What browsers and machines ask for over HTTP: the only room that names `axum` and `askama`.
+//! What browsers and machines request over HTTP: the only module that uses `axum` and `askama`.
 //!
-//! - `routes`: every address of the portal, as tables; `listeners` serves them
+//! - `routes`: every URL of the portal, as tables; `listeners` serves them
 //! - `portal_state`: what handlers share
-//! - `http`: what all pages stand on (extractors, middleware, errors, event stream, assets, page frame)
-//! - `pages`: the pages, grouped as the navigation groups them; templates are in the same folders
-//! - `dashboard_origin`: the second origin, on which dashboards and guests' pages are shown
+//! - `http`: what all pages build on (extractors, middleware, errors, event stream, assets, page frame)
+//! - `pages`: the pages, grouped as in the navigation; templates are in the same folders
+//! - `dashboard_origin`: the second origin, which serves dashboards and guests' pages
 
 mod dashboard_origin;
 mod http;
@@ -16,5 +16,5 @@ mod routes;
 pub use listeners::{PortalListeners, serve_portal};
 pub use portal_state::{PageState, PortalState};
 
-/// What every handler answers with.
+/// What every handler returns.
 type HandlerResult = Result<axum::response::Response, crate::error::AppError>;

@@ -1,4 +1,4 @@
-//! The data folder and the run folder: made if missing, closed to everybody else, used by one portal at a time.
+//! The data folder and the run folder: created if missing, private to this user, used by one portal at a time.
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -7,12 +7,12 @@ use anyhow::{Context as _, bail};
 
 use super::files;
 
-/// Makes the data folder if it is missing and insists that nobody else can look into it.
+/// Creates the data folder if it is missing and makes sure that nobody else can read it.
 pub fn prepare_data_dir(dir: &Path) -> anyhow::Result<()> {
     prepare_dir(dir, "data folder")
 }
 
-/// The same for the folder of the connections' sockets: whoever reaches one of them is its owner.
+/// The same for the folder of the connections' sockets: anyone who can reach a socket can use its connection.
 pub fn prepare_run_dir(dir: &Path) -> anyhow::Result<()> {
     prepare_dir(dir, "run folder")
 }
@@ -48,7 +48,7 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes the lock that says "a portal runs on this folder"; held until the value is dropped.
+/// Takes the lock that marks the folder as in use; held until the value is dropped.
 pub fn lock_data_dir(dir: &Path) -> anyhow::Result<std::fs::File> {
     let path = dir.join(files::LOCK);
     let file = std::fs::OpenOptions::new()

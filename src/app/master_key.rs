@@ -10,7 +10,6 @@ use super::files;
 use crate::store::{self, Store};
 use crate::vault::{MasterKey, Vault, VaultPurpose};
 
-/// Where the master key comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum MasterKeySource {
     /// `PORTOLAN_MASTER_KEY`.
@@ -19,7 +18,6 @@ pub enum MasterKeySource {
     File(PathBuf),
 }
 
-/// Where the master key comes from in this environment.
 pub fn master_key_source(data_dir: &Path) -> MasterKeySource {
     if std::env::var_os("PORTOLAN_MASTER_KEY").is_some() {
         return MasterKeySource::Environment;
@@ -30,7 +28,7 @@ pub fn master_key_source(data_dir: &Path) -> MasterKeySource {
     MasterKeySource::File(credential.unwrap_or_else(|| data_dir.join(files::MASTER_KEY)))
 }
 
-/// Reads the master key; makes one if there is neither a key nor a database.
+/// Reads the master key; creates one if there is neither a key nor a database.
 pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
     let path = match master_key_source(data_dir) {
         MasterKeySource::Environment => {
@@ -61,8 +59,8 @@ fn read_key_file(path: &Path) -> anyhow::Result<MasterKey> {
     MasterKey::parse(&text).with_context(|| format!("{} was not accepted", path.display()))
 }
 
-/// A key file must be closed to everyone else. What systemd hands over as a credential is closed by its folder,
-/// and newer versions give the service's own group the right to read it.
+/// A key file must be private to this user. A systemd credential is protected by its folder; newer versions of
+/// systemd also let the service's own group read it.
 fn check_key_permissions(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
     let mode = std::fs::metadata(path)?.mode() & 0o777;
     let forbidden = if path.starts_with(data_dir) { 0o077 } else { 0o027 };
@@ -76,7 +74,7 @@ fn check_key_permissions(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Written under another name first: a key file is whole or not there.
+/// Written under a temporary name first, so that a key file is either complete or absent.
 fn create_master_key(path: &Path) -> anyhow::Result<MasterKey> {
     let key = MasterKey::generate()?;
     let draft = path.with_extension("key.draft");
@@ -86,7 +84,7 @@ fn create_master_key(path: &Path) -> anyhow::Result<MasterKey> {
     Ok(key)
 }
 
-/// Writes a key to a new file that only we can read.
+/// Writes a key to a new file that only this user can read.
 pub(super) fn write_key_file(path: &Path, key: &MasterKey) -> anyhow::Result<()> {
     let _ = std::fs::remove_file(path);
     let mut file =
@@ -94,23 +92,23 @@ pub(super) fn write_key_file(path: &Path, key: &MasterKey) -> anyhow::Result<()>
     file.write_all(key.to_text().as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()?;
-    // Its name too: after a power cut the database may belong to this key already.
+    // Sync the folder too: after a power cut the database may already depend on this key.
     if let Some(folder) = path.parent() {
         std::fs::File::open(folder)?.sync_all()?;
     }
     Ok(())
 }
 
-/// Name of the fact that tells which master key a database belongs to.
+/// The setting that records which master key a database belongs to.
 pub const KEY_CHECK_SETTING: &str = "key-check";
 
-/// The value that a database keeps of its master key.
+/// The value by which a database recognises its master key.
 pub fn compute_key_check(vault: &Vault) -> [u8; 32] {
     vault.sign(VaultPurpose::KeyCheck, b"this database")
 }
 
-/// The vault of this database; refuses to work on one that was sealed under another master key.
-/// A change of the master key that was cut short after the database had changed is finished here.
+/// Opens this database's vault; refuses a database that was sealed under another master key. Also finishes a key
+/// rotation that was interrupted after the database had been changed.
 pub(super) async fn open_vault(
     master: MasterKey,
     data_dir: &Path,
@@ -133,7 +131,7 @@ pub(super) async fn open_vault(
     }
 }
 
-/// The database belongs to the next key already: takes it into use where we may.
+/// The database already belongs to the next key: installs that key if we may.
 fn finish_rotation(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
     let vault = read_key_file(&next)

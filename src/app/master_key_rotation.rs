@@ -1,5 +1,5 @@
-//! Changing the master key. At any moment one of the two keys on disk belongs to the database, so that a kill at any
-//! step leaves something that the next start can finish.
+//! Changing the master key. At any moment one of the two keys on disk belongs to the database, so a kill at any step
+//! leaves a state that the next start can finish.
 
 use std::path::Path;
 
@@ -12,15 +12,14 @@ use super::{App, files};
 use crate::store;
 use crate::vault::{MasterKey, Vault};
 
-/// What came out of it.
 pub struct MasterKeyRotation {
     /// How many sealed values were moved.
     pub resealed: usize,
-    /// The new key, if it must be put somewhere by hand.
+    /// The new key's file, if it must be installed by hand.
     pub key_to_install: Option<std::path::PathBuf>,
 }
 
-/// Makes a new master key and moves everything to it. The portal must be stopped.
+/// Generates a new master key and moves everything to it. The portal must be stopped.
 pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<MasterKeyRotation> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
     let key = MasterKey::generate()?;
@@ -38,7 +37,7 @@ pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<Mas
     };
     store::settings::set(&mut tx, KEY_CHECK_SETTING, &compute_key_check(&vault)).await?;
     store::commit(tx).await.context("Nothing was changed")?;
-    // Values under the old key must not stay behind in the file.
+    // Values sealed under the old key must not stay behind in the file.
     app.store.vacuum().await?;
     let by_hand = match master_key_source(data_dir) {
         MasterKeySource::File(path) if path.starts_with(data_dir) => {

@@ -1,5 +1,5 @@
-//! The administrator's own recipe files: read at the start, and again when they change. A file that is wrong is told in
-//! the log and on the page of recipes; the portal goes on with the others.
+//! The administrator's own recipe files: read at the start, and again when they change. A broken file is reported in
+//! the log and on the recipes page; the others stay available.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::recipes::catalog::{RecipeCatalog, RecipeFile};
 use crate::recipes::recipe::MAX_RECIPE_FILE_LEN;
 
-/// The folder is looked at no more often than this.
+/// How often the folder is checked at most.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// More files than this are not read.
 const MAX_FILES: usize = 500;
 
-/// The recipes of the portal.
+/// The portal's recipes, reloaded when files change.
 pub struct RecipeFiles {
     folder: PathBuf,
     loaded: Mutex<LoadedRecipeFiles>,
@@ -25,7 +24,7 @@ struct LoadedRecipeFiles {
     catalog: Arc<RecipeCatalog>,
 }
 
-/// A file, and by what a change of it is noticed.
+/// A file, and the metadata that reveals a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RecipeFileStamp {
     name: String,
@@ -34,7 +33,7 @@ struct RecipeFileStamp {
 }
 
 impl RecipeFiles {
-    /// The recipes that come with the program, and those in a folder, which need not be there.
+    /// The shipped recipes, and those in a folder, which need not exist.
     pub fn new(folder: PathBuf) -> Self {
         let files = list_files(&folder);
         let book = Arc::new(load_catalog(&folder, &files));
@@ -48,7 +47,7 @@ impl RecipeFiles {
         }
     }
 
-    /// The recipes as they are now.
+    /// The current recipes.
     pub fn catalog(&self) -> Arc<RecipeCatalog> {
         let mut known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if known.checked_at.elapsed() >= CHECK_INTERVAL {
@@ -89,7 +88,7 @@ fn list_files(folder: &Path) -> Vec<RecipeFileStamp> {
 
 fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> RecipeCatalog {
     let text = |file: &RecipeFileStamp| {
-        // One that is too long is read as far as it needs to be to say so.
+        // Read an oversized file only far enough to report it.
         let most = u64::try_from(MAX_RECIPE_FILE_LEN).unwrap_or(u64::MAX).saturating_add(1);
         if file.size > most {
             return Some(" ".repeat(MAX_RECIPE_FILE_LEN + 1));

@@ -1,4 +1,4 @@
-//! What is worth recording, as stable words for the database and sentences for people.
+//! The events that the activity log records: stable codes for the database and sentences for people.
 
 use super::Visitor;
 use crate::clock::UnixTime;
@@ -11,10 +11,9 @@ macro_rules! events {
         pub enum ActivityEvent { $($(#[$doc])* $variant,)* }
 
         impl ActivityEvent {
-            /// Every event there is.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The stable word in the database and in exports.
+            /// The stable code in the database and in exports.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -30,15 +29,15 @@ events! {
     /// The set-up link was used.
     SetUp = "portal.set-up", "Set up the portal";
     SignedIn = "sign-in.done", "Signed in";
-    /// Name and password did not go together.
+    /// Wrong name or password.
     SignInFailed = "sign-in.failed", "A sign-in failed";
-    /// A wrong one-time code.
+    /// The one-time code was wrong.
     CodeFailed = "sign-in.code-failed", "A one-time code was wrong";
     /// A recovery code was used instead of the phone.
     RecoveryCodeUsed = "sign-in.recovery-code", "Used a recovery code";
-    /// A session ended by its owner.
+    /// Someone signed out.
     SignedOut = "sign-out", "Signed out";
-    /// One other browser was signed out.
+    /// Someone signed out one of their other browsers.
     DeviceEnded = "device.ended", "Signed a device out";
     /// All browsers were signed out.
     SignedOutEverywhere = "sign-out.everywhere", "Signed out everywhere";
@@ -46,7 +45,7 @@ events! {
     PasswordChanged = "password.changed", "Changed the password";
     /// A reset link was used.
     PasswordReset = "password.reset", "Chose a new password with a reset link";
-    /// A reset link was made.
+    /// A reset link was created.
     ResetLinkMade = "password.reset-link", "Made a password reset link";
     /// The second factor was turned on.
     SecondFactorOn = "second-factor.on", "Turned the second factor on";
@@ -54,29 +53,29 @@ events! {
     SecondFactorOff = "second-factor.off", "Turned the second factor off";
     /// An administrator turned someone's second factor off.
     SecondFactorRemoved = "second-factor.removed", "Turned someone's second factor off";
-    /// New recovery codes were made.
+    /// New recovery codes were created.
     RecoveryCodesMade = "second-factor.codes", "Made new recovery codes";
-    /// Someone changed how their name reads.
+    /// Someone changed their display name.
     NameChanged = "profile.name", "Changed the displayed name";
-    /// A group was made.
+    /// A group was created.
     GroupMade = "group.made", "Created a group";
     /// A group was renamed.
     GroupRenamed = "group.renamed", "Renamed a group";
-    /// An invitation was made.
+    /// An invitation was created.
     Invited = "invitation.made", "Made an invitation";
-    /// An invitation was taken back.
+    /// An invitation was revoked.
     InvitationRevoked = "invitation.revoked", "Took an invitation back";
     /// An invitation was used.
     Joined = "invitation.used", "Joined a group";
     /// Someone's role in a group was changed.
     RoleChanged = "group.role", "Changed a role in a group";
-    /// Someone was taken out of a group.
+    /// Someone was removed from a group.
     RemovedFromGroup = "group.removed", "Took someone out of a group";
-    /// An account was made on the command line.
+    /// An account was created on the command line.
     PersonAdded = "person.added", "Added an account";
-    /// An account was switched off.
+    /// An account was disabled.
     PersonDisabled = "person.disabled", "Switched an account off";
-    /// An account was switched on again.
+    /// An account was enabled again.
     PersonEnabled = "person.enabled", "Switched an account on";
     /// Someone became an administrator.
     AdminGranted = "person.admin-granted", "Made someone an administrator";
@@ -96,112 +95,111 @@ events! {
     ClusterRestored = "cluster.restored", "Took a cluster back into use";
     /// A cluster's host keys were pinned.
     HostKeysPinned = "cluster.host-keys", "Pinned the host keys of a cluster";
-    /// A cluster's host showed another key than the pinned ones.
+    /// A cluster's host presented a key that is not pinned.
     HostKeyAlarm = "cluster.host-key-alarm", "A cluster's host key had changed; connections stopped";
-    /// An administrator found the alarm to be false.
+    /// An administrator dismissed the alarm as false.
     HostKeyAlarmEnded = "cluster.host-key-alarm-ended", "Ended a host key alarm without changing the keys";
-    /// A key was made.
+    /// An SSH key was generated.
     KeyMade = "key.made", "Made an SSH key";
-    /// A key was imported.
+    /// An SSH key was imported.
     KeyImported = "key.imported", "Imported an SSH key";
-    /// A new key took the old one's place.
+    /// A new key replaced the old one.
     KeyReplaced = "key.replaced", "Replaced an SSH key";
-    /// A key was deleted.
+    /// An SSH key was deleted.
     KeyDeleted = "key.deleted", "Deleted an SSH key";
     /// A key may be used while its owner is away.
     KeyUnattendedOn = "key.unattended-on", "Allowed unattended use of an SSH key";
-    /// It no longer may.
+    /// A key may no longer be used while its owner is away.
     KeyUnattendedOff = "key.unattended-off", "Ended unattended use of an SSH key";
-    /// Keys were lost with a password.
+    /// Keys were lost because the password was reset.
     KeysLost = "key.lost", "SSH keys were deleted because the password was replaced";
-    /// A person told their user name on a cluster.
+    /// A person set their user name on a cluster.
     UserNamed = "line.user", "Set a user name on a cluster";
     /// A connection was opened.
     Connected = "line.connected", "Connected to a cluster";
-    /// A sign-in at a cluster failed.
+    /// Connecting to a cluster failed.
     ConnectFailed = "line.failed", "A connection to a cluster failed";
-    /// A connection was closed by its owner.
+    /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
-    /// A job was handed over to be submitted.
+    /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Asked a cluster to cancel jobs";
     JobsHeld = "jobs.held", "Asked a cluster to hold jobs";
     JobsReleased = "jobs.released", "Asked a cluster to release held jobs";
-    /// Jobs were put back into the queue.
+    /// Jobs were requeued.
     JobsRequeued = "jobs.requeued", "Asked a cluster to put jobs back into the queue";
-    /// A job was moved before the person's others.
+    /// A job was moved to the top of the person's jobs.
     JobsMovedUp = "jobs.moved-up", "Asked a cluster to move a job before one's others";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
-    /// A recipe has a new version.
+    /// A new version of a recipe was saved.
     RecipeChanged = "recipe.changed", "Saved a new version of a recipe";
-    /// A recipe was published.
+    /// A recipe was published to a group.
     RecipePublished = "recipe.published", "Published a recipe to a group";
-    /// A recipe is its owner's alone again.
+    /// A published recipe became private again.
     RecipeWithdrawn = "recipe.withdrawn", "Took a recipe back from a group";
     /// A recipe was deleted.
     RecipeDeleted = "recipe.deleted", "Deleted a recipe";
-    /// A dashboard was opened.
+    /// A dashboard was created.
     DashboardCreated = "board.made", "Opened a dashboard";
     /// A dashboard was started again.
     DashboardStarted = "board.started", "Started a dashboard";
-    /// A dashboard was prolonged.
+    /// A dashboard was extended.
     DashboardExtended = "board.extended", "Prolonged a dashboard";
-    /// Someone else's dashboard was started.
+    /// A group member started someone else's dashboard.
     DashboardStartedByMember = "board.woken", "Started a colleague's dashboard";
     /// A dashboard was stopped.
     DashboardStopped = "board.stopped", "Stopped a dashboard";
-    /// Who sees a dashboard, or its name, was changed.
+    /// A dashboard's name or visibility was changed.
     DashboardChanged = "board.changed", "Changed a dashboard's settings";
     /// A dashboard was deleted.
     DashboardDeleted = "board.removed", "Deleted a dashboard";
-    /// A link to a dashboard was made.
+    /// A guest link to a dashboard was created.
     DashboardLinkCreated = "board.shared", "Made a link to a dashboard";
-    /// A link to a dashboard was taken back.
+    /// A guest link to a dashboard was revoked.
     DashboardLinkRevoked = "board.unshared", "Took back a link to a dashboard";
-    /// A link to a dashboard was opened.
+    /// A guest link to a dashboard was opened.
     DashboardLinkOpened = "board.visited", "A link to a dashboard was opened";
     /// A report of a group was frozen.
     ReportFrozen = "report.frozen", "Froze a report of a group";
     /// A report of a group was deleted.
     ReportRemoved = "report.removed", "Deleted a report of a group";
-    /// A link to a report was made.
+    /// A guest link to a report was created.
     ReportLinkCreated = "report.shared", "Made a link to a report";
-    /// A link to a report was taken back.
+    /// A guest link to a report was revoked.
     ReportLinkRevoked = "report.unshared", "Took back a link to a report";
-    /// A link to a report was opened.
+    /// A guest link to a report was opened.
     ReportLinkOpened = "report.visited", "A link to a report was opened";
-    /// What a group's leader is told was changed.
+    /// A group's usage alerts were changed.
     UsageAlertsSet = "usage.alerts", "Changed what to be told about a group's use";
-    /// It was said which accounts are a group's.
+    /// A group's accounts were chosen.
     UsageAccountsSet = "usage.accounts", "Chose the accounts of a group";
-    /// It was said what was granted to a group.
+    /// An allocation was added to a group.
     AllocationSet = "usage.allocation", "Added an allocation of a group";
-    /// It was said anew what was granted to a group.
+    /// An allocation of a group was changed.
     AllocationChanged = "usage.allocation-changed", "Changed an allocation of a group";
-    /// An allocation was taken away.
+    /// An allocation of a group was removed.
     AllocationRemoved = "usage.allocation-removed", "Removed an allocation of a group";
-    /// Someone who leads a group looked at what its people used.
+    /// A PI viewed the usage of the group's members.
     UsageViewed = "usage.seen", "Looked at what people of a group used";
-    /// The address for notices was set or removed.
+    /// The webhook for notifications was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notices are sent";
     /// The master key was changed.
     MasterKeyRotated = "portal.master-key", "Changed the master key";
-    /// A backup was put back.
+    /// A backup was restored.
     Restored = "portal.restored", "Restored the portal from a backup";
 }
 
 impl ActivityEvent {
-    /// The event behind a stable word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|event| event.as_str() == word)
     }
 }
 
-/// Who does something: a signed-in person, a stranger, or the command line.
+/// Who does something: a signed-in person, an anonymous visitor, or the command line.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// The person, if one is signed in.
+    /// The person, if signed in.
     pub id: Option<PersonId>,
     pub name: String,
     pub address: String,
@@ -216,33 +214,33 @@ impl Actor {
         }
     }
 
-    /// Someone who is not signed in, known by the name they gave (if any).
+    /// Someone who isn't signed in, identified by the name they entered, if any.
     pub fn anonymous(name: &str, visitor: &Visitor) -> Self {
         Self { id: None, name: name.to_owned(), address: visitor.address.to_string() }
     }
 
-    /// The portal itself, for what someone wanted before; that was decided and recorded then.
+    /// The portal itself, acting on an earlier request that was authorised and recorded then.
     pub fn portal() -> Self {
         Self { id: None, name: "portal".into(), address: String::new() }
     }
 
-    /// Whoever may run commands on the portal's machine.
+    /// Someone who can run commands on the portal's machine.
     pub fn command_line() -> Self {
         Self { id: None, name: "command line".into(), address: String::new() }
     }
 }
 
-/// The same words with what they are about.
+/// An event's details: what it happened to.
 #[derive(Debug, Default)]
 pub struct ActivityDetails<'a> {
-    /// The person it was done to.
+    /// The person affected.
     pub person: Option<PersonId>,
-    /// The name of what it was done to.
+    /// The name of the thing affected.
     pub subject: &'a str,
     pub detail: &'a str,
 }
 
-/// Records an event in the transaction that makes it true.
+/// Records an event in the same transaction as the change itself.
 pub async fn record(
     db: &mut store::DbConnection,
     actor: &Actor,

@@ -1,4 +1,4 @@
-//! What is done to groups: making and renaming them, roles in them, taking people out.
+//! Changes to groups: creating and renaming them, roles, removing people.
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::{AuthError, AuthService, Permission, Result};
@@ -6,7 +6,7 @@ use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 use crate::store::{self, StoreError};
 
 impl AuthService {
-    /// Makes a group, with its leader if one is named.
+    /// Creates a group, with a PI if one is named.
     pub async fn add_group(
         &self,
         actor: &Actor,
@@ -26,7 +26,6 @@ impl AuthService {
         Ok(group)
     }
 
-    /// Gives a group another name.
     pub async fn rename_group(
         &self,
         actor: &Actor,
@@ -46,7 +45,7 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Changes what a member of a group is there.
+    /// Changes a member's role in a group.
     pub async fn set_role(
         &self,
         actor: &Actor,
@@ -71,7 +70,7 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Whoever may no longer invite leaves no open invitation behind; an administrator's stay, as they still may.
+    /// Revokes the open invitations of someone who may no longer invite; an administrator's stay valid.
     async fn revoke_invitations_by(
         &self,
         db: &mut store::DbConnection,
@@ -86,7 +85,7 @@ impl AuthService {
         Ok(())
     }
 
-    /// Takes someone out of a group; their account stays.
+    /// Removes someone from a group; their account stays.
     pub async fn remove_member(
         &self,
         actor: &Actor,

@@ -1,5 +1,5 @@
-//! What links for guests need, whatever they lead to: their terms, passwords and limits. Guessing is counted,
-//! passphrases are hashed, and only hashes are kept.
+//! What all guest links need, whatever they lead to: terms, passphrases and rate limits. Guesses are counted,
+//! passphrases are hashed, and only hashes are stored.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -10,59 +10,53 @@ use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DashboardLinkId, DisplayName, NameError, ReportLinkId};
 use crate::store::StoreError;
 
-/// How long a link works if nobody says, in days.
 pub const DEFAULT_LINK_DAYS: u32 = 7;
-/// The longest, in days.
 pub const MAX_LINK_DAYS: u32 = 90;
-/// So many links to one thing may work at a time.
+/// Valid guest links to one dashboard or report at the same time.
 pub const MAX_OPEN_LINKS: i64 = 50;
-/// Said where nobody is named.
 const LABEL_MISSING: &str = "Say whom it is for, so that you know the link again.";
-/// Fewest characters of a passphrase.
 pub const MIN_PASSPHRASE_CHARS: usize = 8;
-/// Most bytes of one.
 const MAX_PASSPHRASE_BYTES: usize = 200;
 
-/// A link for guests.
+/// A guest link, to a dashboard or a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GuestLinkId {
     Dashboard(DashboardLinkId),
     Report(ReportLinkId),
 }
 
-/// A link to be made.
+/// A guest link to create.
 #[derive(Debug, Clone)]
 pub struct GuestLinkRequest {
     /// Whom it is for.
     pub label: String,
-    /// For how many days it works.
+    /// Days until it expires.
     pub days: u32,
-    /// What guests must know besides; empty: nothing.
+    /// The passphrase that guests must enter; empty if none.
     pub passphrase: SecretString,
 }
 
-/// An invitation that was checked, with its secret part.
+/// The checked terms of a new guest link, with its token.
 #[derive(Debug)]
 pub struct GuestLinkTerms {
     /// Whom it is for.
     pub label: DisplayName,
-    /// The hash of the passphrase; empty: none is asked.
+    /// The hash of the passphrase; empty if none is required.
     pub passphrase: String,
-    /// When it stops working.
     pub expires_at: UnixTime,
-    /// The secret part: told once, and only its hash is kept.
+    /// Shown once; only its hash is stored.
     pub token: SecretToken,
 }
 
-/// Why there is no link.
+/// Why a guest link can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateGuestLinkError {
-    /// Whom it is for.
+    /// The label is not valid.
     #[error("{0}")]
     Label(NameError),
     #[error("Choose between 1 and {MAX_LINK_DAYS} days.")]
     Days,
-    /// What guests must know besides.
+    /// The passphrase is too short or too long.
     #[error("Use a passphrase of at least {MIN_PASSPHRASE_CHARS} characters, or leave it empty.")]
     Passphrase,
     #[error("{MAX_OPEN_LINKS} links to it work already. Take some back first.")]
@@ -77,19 +71,17 @@ impl From<StoreError> for CreateGuestLinkError {
     }
 }
 
-/// Why a link does not open.
+/// Why a guest link doesn't open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenGuestLinkError {
-    /// There is none, or no longer: strangers are told no more.
+    /// It doesn't exist, or no longer. Strangers learn nothing more.
     #[error("There is no such link.")]
     Unknown,
-    /// Its time is up.
     #[error("This link has ended.")]
     Expired(UnixTime),
-    /// It was taken back.
     #[error("This link was taken back.")]
     Revoked,
-    /// Too many tries, or the database.
+    /// Rate limit reached, or the database failed.
     #[error(transparent)]
     Auth(#[from] AuthError),
 }
@@ -100,18 +92,17 @@ impl From<StoreError> for OpenGuestLinkError {
     }
 }
 
-/// A browser that was let in.
+/// A browser that a guest link let in.
 #[derive(Debug)]
 pub struct ViewingSession {
-    /// The word in its address.
+    /// The token in its URL.
     pub path_token: String,
     pub cookie: SecretToken,
-    /// For how many seconds.
     pub lifetime_secs: i64,
 }
 
 impl AuthService {
-    /// Checks an invitation and makes its secret part.
+    /// Checks the terms of a guest link and generates its token.
     pub async fn prepare_guest_link(
         &self,
         invitation: &GuestLinkRequest,
@@ -145,13 +136,13 @@ impl AuthService {
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 
-    /// Counts an opening of a link that exists: each leaves a line in the activity log.
+    /// Counts an opening of an existing link, because each adds an entry to the activity log.
     pub fn limit_link_opening(&self, link: GuestLinkId, visitor: &Visitor) -> Result<()> {
         let bucket = [RateLimitBucket::GuestLinkOpening(link, client_network(visitor.address))];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 
-    /// Whether a passphrase is the one behind a link's hash. Wrong ones are counted, by link and by address.
+    /// Whether a passphrase matches a link's hash. Wrong ones are counted, per link and per address.
     pub async fn verify_passphrase(
         &self,
         link: GuestLinkId,

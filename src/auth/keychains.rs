@@ -1,5 +1,5 @@
-//! Keychains: a person's password opens theirs when they sign in; it stays open in memory while they are signed in
-//! anywhere. Each browser's cookie opens it too, so that a restart of the portal asks nobody for a password.
+//! Keychains: a person's password unlocks theirs at sign-in, and it stays open in memory while they are signed in
+//! anywhere. Each browser's cookie unlocks it too, so that nobody has to enter a password after a restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,11 +14,11 @@ use crate::vault::{KeychainKey, PasswordDerivedKey, derive_password_key};
 
 pub(super) type OpenKeychain = Arc<KeychainKey>;
 
-/// The keychains that are open now.
+/// The keychains that are currently unlocked.
 #[derive(Default)]
 pub(super) struct OpenKeychainCache(Mutex<HashMap<PersonId, OpenKeychain>>);
 
-/// A password made ready to open a keychain. Takes a moment of work, so it is done before a transaction begins.
+/// A stretched password, ready to unlock a keychain. Stretching is slow, so do it before a transaction begins.
 pub(super) struct StretchedPassword {
     salt: [u8; 16],
     stretched: PasswordDerivedKey,
@@ -47,7 +47,7 @@ impl OpenKeychainCache {
 }
 
 impl AuthService {
-    /// Makes a password ready for a person's keychain, or for the one they will get.
+    /// Stretches a password for a person's keychain, or for the one they will get.
     pub(super) async fn stretch_password(
         &self,
         person: Option<PersonId>,
@@ -68,8 +68,8 @@ impl AuthService {
         Ok(StretchedPassword { salt, stretched })
     }
 
-    /// Opens a person's keychain inside a transaction, making it if they have none. None if it does not open: then
-    /// they are signed in all the same, but their keys stay closed.
+    /// Unlocks a person's keychain inside a transaction, creating it if they have none. `None` if it doesn't open:
+    /// they are signed in anyway, but their keys stay locked.
     pub(super) async fn open_or_create_keychain(
         &self,
         db: &mut store::DbConnection,
@@ -108,7 +108,7 @@ impl AuthService {
         Ok(store::keys::save_keychain(db, person, &chain, self.clock.now()).await?)
     }
 
-    /// A new salt with every new password.
+    /// Uses a new salt for every new password.
     pub(super) async fn stretch_new_password(
         &self,
         password: &SecretString,
@@ -116,7 +116,7 @@ impl AuthService {
         self.stretch_password(None, password).await
     }
 
-    /// Locks an open keychain with a browser's token.
+    /// Locks an open keychain with a browser's session token.
     pub(super) fn seal_keychain_for_token(
         &self,
         token: &str,
@@ -125,7 +125,7 @@ impl AuthService {
         Ok(self.vault.lock_keychain_for_session(&token_seal_context(token), token, chain)?)
     }
 
-    /// Opens a keychain with a browser's token.
+    /// Unlocks a keychain with a browser's session token.
     pub(super) fn open_keychain_with_token(
         &self,
         token: &str,
@@ -154,8 +154,8 @@ impl AuthService {
             .await?)
     }
 
-    /// Whether the portal may do something over a person's connections by itself: they are signed in, or have allowed
-    /// their key to be used while they are away.
+    /// Whether the portal may use a person's connections on its own: they are signed in, or have allowed unattended
+    /// use of their key.
     pub async fn can_act_for(&self, person: PersonId) -> Result<bool> {
         if self.is_signed_in(person).await? {
             return Ok(true);
@@ -179,8 +179,8 @@ impl AuthService {
         Ok(())
     }
 
-    /// Throws a person's keychain and keys away inside a transaction: nobody knows the password that opened them.
-    /// Their connections close with them.
+    /// Deletes a person's keychain and keys inside a transaction, because nobody knows the password that opened them.
+    /// Also closes their connections.
     pub(super) async fn delete_keychain_and_keys(
         &self,
         db: &mut store::DbConnection,
@@ -192,12 +192,12 @@ impl AuthService {
     }
 }
 
-/// The place of a chain that a browser's token opens. The token itself is never stored.
+/// The context for a keychain that a session token unlocks. The token itself is never stored.
 fn token_seal_context(token: &str) -> String {
     session_seal_context(&token::hash(token))
 }
 
-/// The same, from what is stored of the token.
+/// The same context, from the stored hash of the token.
 pub(super) fn session_seal_context(hash: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut place = String::from("session:");

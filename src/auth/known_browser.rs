@@ -1,5 +1,5 @@
-//! The mark a browser keeps after a sign-in, by which a later sign-in from it is told apart from a stranger's.
-//! It opens nothing: it only decides which limit a try counts against.
+//! The mark that a browser keeps after a sign-in, so that its next sign-in isn't counted with those of strangers.
+//! It grants nothing: it only decides which rate limit applies.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,21 +11,21 @@ use crate::store::{self, people::PersonCredentials};
 use crate::vault::VaultPurpose;
 
 impl AuthService {
-    /// A new mark for a browser from which this person has just signed in. It holds until the password or the second
-    /// factor changes: whoever once knew the old password has no use for it afterwards.
+    /// A new mark for a browser in which this person has just signed in. It is valid until the password or the second
+    /// factor changes, so that it is useless to someone who knew the old password.
     pub(super) fn issue_browser_mark(&self, whose: &PersonCredentials) -> std::io::Result<String> {
         let id = URL_SAFE_NO_PAD.encode(entropy::random_bytes::<12>()?);
         let signature = self.vault.sign(VaultPurpose::KnownBrowser, &mark_message(whose, &id));
         Ok(format!("{id}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// A new mark for the browser in which its owner has just changed what the old one stood for.
+    /// A new mark after the owner changed their password or second factor in this browser.
     pub async fn renew_browser_mark(&self, person: PersonId) -> Result<String> {
         let whose = store::people::load_credentials(&mut *self.store.read().await?, person).await?;
         Ok(self.issue_browser_mark(&whose.ok_or(AuthError::NotFound)?)?)
     }
 
-    /// The browser's id, if the mark is ours and was made for this person as they are now.
+    /// The browser's id, if the mark is ours and matches this person's current credentials.
     pub(super) fn verify_browser_mark<'a>(
         &self,
         whose: &PersonCredentials,
@@ -40,7 +40,7 @@ impl AuthService {
 }
 
 fn mark_message(whose: &PersonCredentials, id: &str) -> Vec<u8> {
-    // The sealed hash is another one after each change, even to the same password.
+    // The sealed hash changes with every password change, even to the same password.
     let state = format!("{} {} {id} ", whose.person.id, whose.person.has_totp);
     [state.as_bytes(), &whose.password_sealed].concat()
 }

@@ -1,5 +1,5 @@
-//! Links that work once: the first administrator's set-up, invitations, password resets.
-//! What a link gives is made in one transaction with using it up: all of it or nothing.
+//! One-time links: the first administrator's set-up, invitations, password resets. Using a link and creating what it
+//! grants happen in one transaction: all of it or nothing.
 
 use secrecy::SecretString;
 
@@ -14,37 +14,30 @@ use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId, Si
 use crate::store::one_time_links::{NewOneTimeLink, OneTimeLink, OneTimeLinkPurpose};
 use crate::store::{self, StoreError};
 
-/// Seconds a set-up link works. The next start of the portal makes a new one.
+/// The portal creates a new one at its next start.
 const SETUP_LINK_SECS: i64 = 24 * 3600;
-/// Days an invitation works unless another number is chosen.
 pub const DEFAULT_INVITATION_DAYS: i64 = 7;
-/// Most days an invitation may work.
 pub const MAX_INVITATION_DAYS: i64 = 30;
-/// Seconds a reset link works.
 const RESET_LINK_SECS: i64 = 24 * 3600;
 
-/// Why a link does not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OneTimeLinkError {
     /// No such link: mistyped, cut off, or made up.
     Unknown,
     Used,
-    /// It was taken back.
     Revoked,
-    /// Its time is over.
     Expired,
 }
 
-/// What a new person tells of themselves.
+/// What a new person enters about themselves.
 pub struct NewPerson {
-    /// What they sign in with.
     pub name: SignInName,
     pub display_name: DisplayName,
     pub password: SecretString,
 }
 
 impl AuthService {
-    /// Makes the set-up link if nobody can administer the portal yet; earlier ones stop working.
+    /// Creates the set-up link if the portal has no administrator yet; earlier ones stop working.
     pub async fn create_setup_link(&self) -> Result<Option<SecretToken>> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
@@ -67,7 +60,7 @@ impl AuthService {
         Ok(Some(token))
     }
 
-    /// Makes an invitation into a group.
+    /// Creates an invitation to a group.
     pub async fn create_invitation(
         &self,
         actor: &Actor,
@@ -100,7 +93,7 @@ impl AuthService {
         Ok(token)
     }
 
-    /// Takes an invitation into this group back.
+    /// Revokes an invitation to this group.
     pub async fn revoke_invitation(
         &self,
         actor: &Actor,
@@ -127,7 +120,7 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Makes a link with which a person chooses a new password; earlier ones stop working.
+    /// Creates a link for choosing a new password; earlier ones stop working.
     pub async fn create_reset_link(&self, actor: &Actor, person: PersonId) -> Result<SecretToken> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
@@ -155,7 +148,7 @@ impl AuthService {
         Ok(token)
     }
 
-    /// The link behind a token, if it still works.
+    /// The link for a token, if it is still valid.
     pub async fn find_valid_link(
         &self,
         purpose: OneTimeLinkPurpose,
@@ -179,7 +172,7 @@ impl AuthService {
         if link.is_open(now) { Ok(link) } else { Err(AuthError::Link(link_error(&link, now))) }
     }
 
-    /// Uses the set-up link: makes the first administrator and signs them in.
+    /// Uses the set-up link: creates the first administrator and signs them in.
     pub async fn set_up_portal(
         &self,
         token: &str,
@@ -204,7 +197,7 @@ impl AuthService {
         Ok(browser)
     }
 
-    /// Uses an invitation: makes the account, puts it into the group and signs it in.
+    /// Uses an invitation: creates the account, adds it to the group and signs the person in.
     pub async fn join_with_new_account(
         &self,
         token: &str,
@@ -224,9 +217,8 @@ impl AuthService {
         Ok(browser)
     }
 
-    /// Uses an invitation with the account one is signed in with. Who belongs to the group already stays what
-    /// they are, and the invitation stays open for the one it was meant for.
-    /// False if nothing changed.
+    /// Uses an invitation with the account that is signed in. Someone who already belongs to the group keeps their
+    /// role, and the invitation stays open for the person it was meant for. Returns false if nothing changed.
     pub async fn join_with_own_account(
         &self,
         token: &str,
@@ -248,9 +240,9 @@ impl AuthService {
         Ok(true)
     }
 
-    /// Uses a reset link: sets the new password and ends every session. The person's SSH keys are lost: only the
-    /// old password opened them, and that is what makes them safe from whoever makes such links.
-    /// How many keys were lost.
+    /// Uses a reset link: sets the new password and ends every session. The person's SSH keys are lost: only the old
+    /// password opened them, which is what protects them from whoever creates reset links. Returns how many keys were
+    /// lost.
     pub async fn reset_password(
         &self,
         token: &str,

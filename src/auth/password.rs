@@ -1,4 +1,4 @@
-//! Passwords: the rules (length and the commonest ones, no character classes) and their sealed hashes.
+//! Passwords: the rules (length and a list of common ones, no character classes) and their sealed hashes.
 
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
@@ -9,25 +9,24 @@ use super::{AuthError, AuthService, Result, person_seal_context};
 use crate::domain::{PersonId, SignInName};
 use crate::vault::VaultPurpose;
 
-/// Fewest characters of a password.
 pub const MIN_PASSWORD_CHARS: usize = 10;
-/// Most bytes of a password; longer ones only cost time.
+/// Longer ones only cost time.
 pub const MAX_PASSWORD_BYTES: usize = 1024;
 
-/// Lower case, one per line; only words of [`MIN`] characters or more matter.
+/// Lower case, one per line; only those with [`MIN_PASSWORD_CHARS`] or more matter.
 const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 
-/// The rule a password breaks, as a sentence for the person who typed it.
+/// The rule that a password breaks, as a sentence for the person who typed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
     #[error("Use at least 10 characters. A short sentence is easy to remember and hard to guess.")]
     Short,
     #[error("Use at most 1,000 characters.")]
     Long,
-    /// One of the first that anyone would try.
+    /// Among the first that anyone would try.
     #[error("This password is one of the first that anyone would try. Choose another.")]
     Common,
-    /// Contains the name it belongs to.
+    /// Contains the sign-in name.
     #[error("Choose a password that does not contain your sign-in name.")]
     ContainsName,
     /// The two fields differ.
@@ -70,7 +69,6 @@ fn is_common(folded: &str) -> bool {
 }
 
 impl AuthService {
-    /// Hashes a password and seals the hash for its owner.
     pub(super) async fn seal_password(
         &self,
         person: PersonId,
@@ -80,8 +78,8 @@ impl AuthService {
         self.seal_hash(person, &hash)
     }
 
-    /// Hashes a password, away from the threads that serve requests. Done before a transaction begins,
-    /// so that nobody waits for the write lock meanwhile.
+    /// Hashes a password on a blocking thread. Call it before a transaction begins, so that nobody waits for the
+    /// write lock meanwhile.
     pub(super) async fn hash_password(&self, password: &SecretString) -> Result<String> {
         let password = password.clone();
         self.run_hashing(move || {
@@ -102,8 +100,8 @@ impl AuthService {
         )?)
     }
 
-    /// Whether a password is the one behind a sealed hash. Without one it takes the same time and says no,
-    /// so that an answer's duration does not tell which names exist.
+    /// Whether a password matches a sealed hash. Without a hash it takes just as long and says no, so that timing
+    /// doesn't reveal which names exist.
     pub(super) async fn verify_password(
         &self,
         stored: Option<(PersonId, &[u8])>,
@@ -120,7 +118,7 @@ impl AuthService {
         self.verify_hash(hash.map(|hash| hash.to_vec()), password).await
     }
 
-    /// The same for an open hash.
+    /// The same for an unsealed hash.
     pub(super) async fn verify_hash(
         &self,
         hash: Option<Vec<u8>>,
@@ -144,8 +142,8 @@ impl AuthService {
         .await
     }
 
-    /// Opens a key that someone brings along, away from the threads that serve requests. It may be made to take
-    /// seconds, so it has places of its own, and each person a limited number of tries.
+    /// Opens an imported key on a blocking thread. A key can be made to take seconds, so imports have their own
+    /// slots, and each person a limited number of tries.
     pub async fn run_key_import<T: Send + 'static>(
         &self,
         person: PersonId,
@@ -163,7 +161,7 @@ impl AuthService {
         tokio::task::spawn_blocking(counted).await.map_err(system)
     }
 
-    /// Slow work with passwords, away from the threads that serve requests.
+    /// Runs slow password work on a blocking thread.
     pub(super) async fn run_hashing<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -173,7 +171,7 @@ impl AuthService {
         let system = |error: &dyn std::fmt::Display| AuthError::System(error.to_string());
         let permit =
             self.hash_slots.clone().acquire_owned().await.map_err(|error| system(&error))?;
-        // The work goes on when its visitor has hung up, so the permits go with the work.
+        // The work continues after the client disconnects, so it holds the permits itself.
         let counted = move || {
             let _held = (place, permit);
             work()

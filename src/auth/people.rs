@@ -1,4 +1,4 @@
-//! What is done to accounts: by their owners, by administrators and on the command line.
+//! Changes to accounts: by their owners, by administrators and on the command line.
 
 use secrecy::SecretString;
 
@@ -10,16 +10,16 @@ use super::{AuthError, AuthService, Permission, Result, SessionsEnded, Visitor, 
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId, SignInName};
 use crate::store::{self, people::Person};
 
-/// Whether an account is in use.
+/// Whether an account can sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortalAccountState {
     Active,
-    /// Cannot; every session was ended.
+    /// Can't sign in; all sessions have ended.
     Disabled,
 }
 
 impl AuthService {
-    /// Makes an account on the command line.
+    /// Creates an account on the command line.
     pub async fn add_account(
         &self,
         actor: &Actor,
@@ -63,8 +63,8 @@ impl AuthService {
         self.replace_password(&who.person, new, Some((who, old, chain)), &actor).await
     }
 
-    /// Whoever may run commands on the machine sets a password; every browser is signed out. The person's SSH keys
-    /// are lost: only the old password opened them.
+    /// Sets a password on the command line; every browser is signed out. The person's SSH keys are lost, because only
+    /// the old password opened them.
     pub async fn set_password(
         &self,
         actor: &Actor,
@@ -109,7 +109,7 @@ impl AuthService {
         Ok(())
     }
 
-    /// The owner changes how their name reads.
+    /// The owner changes their display name.
     pub async fn change_display_name(
         &self,
         who: &SignedInPerson,
@@ -124,7 +124,7 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Switches an account off (ending every session at once) or on again.
+    /// Disables an account, ending every session at once, or enables it again.
     pub async fn set_account_state(
         &self,
         actor: &Actor,
@@ -163,7 +163,7 @@ impl AuthService {
         Ok(())
     }
 
-    /// Makes someone an administrator, or no longer one.
+    /// Grants or revokes administrator rights.
     pub async fn set_admin(&self, actor: &Actor, person: PersonId, is_admin: bool) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
@@ -171,7 +171,7 @@ impl AuthService {
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !is_admin {
             refuse_last_admin(&mut tx, &whose).await?;
-            // What they made with rights that they no longer have must not bring these back.
+            // Links created with rights that they no longer have must not restore those rights.
             store::one_time_links::revoke_for_person(&mut tx, person, now).await?;
         }
         store::people::set_admin(&mut tx, person, is_admin).await?;
@@ -186,14 +186,13 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// The person with this sign-in name.
     pub async fn find_person(&self, name: &SignInName) -> Result<Person> {
         let found = store::people::find_by_name(&mut *self.store.read().await?, name).await?;
         Ok(found.ok_or(AuthError::NotFound)?.person)
     }
 }
 
-/// Nobody may take the last administrator away: then only the command line could help.
+/// Keeps at least one administrator: without one, only the command line could help.
 async fn refuse_last_admin(db: &mut store::DbConnection, person: &Person) -> Result<()> {
     let counts = person.is_admin && !person.is_disabled;
     if counts && store::people::count_active_admins(db).await? <= 1 {

@@ -1,77 +1,75 @@
-//! Who may see and do what. The one place that decides; what is not named here is not allowed.
+//! Who may see and do what. All permissions are decided here; anything not listed is denied.
 
 use crate::domain::{GroupId, GroupRole, PersonId};
 use crate::store;
 
-/// Someone who is signed in, as far as rights are concerned.
+/// A signed-in person, as far as permissions are concerned.
 #[derive(Debug, Clone)]
 pub struct Viewer {
     pub id: PersonId,
-    /// Whether they administer the portal.
     pub is_admin: bool,
-    /// Their groups and what they are there.
+    /// Their groups and their role in each.
     pub groups: Vec<(GroupId, GroupRole)>,
 }
 
-/// Whose something is that can be shown to a group: a recipe, a dashboard.
+/// Who owns something that can be shared with a group: a recipe, a dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
-    /// Who made it; none if they are gone.
+    /// Its creator; none if their account is gone.
     pub owner: Option<PersonId>,
-    /// The group it is published or shown to.
+    /// The group that it is published to or shared with.
     pub group: Option<GroupId>,
 }
 
-/// Something a person wants to see or do.
+/// Something that a person wants to see or do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
-    /// One's own home page, account, devices and activity.
+    /// Their own home page, account, devices and activity.
     UseOwnAccount,
-    /// Clusters, one's own connections to them and one's own keys.
+    /// Clusters, their own connections and their own keys.
     UseClusters,
-    /// Adding, changing and retiring clusters; deciding about host keys.
+    /// Add, change and retire clusters; decide about host keys.
     ManageClusters,
-    /// The list of all people, and switching accounts on and off.
+    /// List all people; disable and enable accounts.
     ManagePeople,
-    /// Everybody's activity, and its export.
+    /// See and export everyone's activity.
     SeeAllActivity,
-    /// The list of all groups, and making one.
+    /// List all groups and create new ones.
     ManageGroups,
-    /// A group's page: who belongs to it.
+    /// See a group's page and its members.
     SeeGroup(GroupId),
-    /// A group's invitations; inviting someone as that role.
+    /// Invite someone to a group in this role.
     Invite(GroupId, GroupRole),
-    /// A group's open invitations, and taking them back.
+    /// See and revoke a group's open invitations.
     SeeInvitations(GroupId),
-    /// Renaming a group, changing roles in it, taking people out of it.
+    /// Rename a group, change roles, remove people.
     ManageGroup(GroupId),
-    /// Seeing a recipe that someone keeps, and making jobs with it.
+    /// See a saved recipe and create jobs with it.
     UseRecipe(Ownership),
-    /// Saving a new version of it, taking it back from its group, deleting it.
+    /// Save a new version of a recipe, withdraw it from its group, delete it.
     ChangeRecipe(Ownership),
-    /// Publishing it to a group.
+    /// Publish a recipe to a group.
     PublishRecipe(Ownership, GroupId),
-    /// What is wrong with recipe files in the data folder.
+    /// See problems with recipe files in the data folder.
     SeeRecipeFiles,
-    /// Looking at a dashboard.
+    /// View a dashboard.
     SeeDashboard(Ownership),
-    /// Starting, stopping and deleting it; its settings and links.
+    /// Start, stop and delete a dashboard; change its settings and guest links.
     ManageDashboard(Ownership),
-    /// Starting someone else's as them, within the limits that they set.
+    /// Start someone else's dashboard on their behalf, within the limits that they set.
     StartSharedDashboard(Ownership),
-    /// Showing it to a group.
+    /// Share a dashboard with a group.
     ShowDashboard(Ownership, GroupId),
-    /// The links to dashboards of a group's people, and taking them back.
+    /// See and revoke guest links to dashboards of a group's members.
     OverseeDashboardLinks(GroupId),
-    /// What a group used in all, and what one used oneself.
+    /// See a group's total usage, and one's own.
     SeeUsage(GroupId),
-    /// What each person of a group used.
+    /// See the usage of each member of a group.
     SeePeoplesUsage(GroupId),
-    /// Saying which accounts are a group's, and what was granted to them; reports.
+    /// Choose a group's accounts and set its allocations; reports.
     ManageUsage(GroupId),
 }
 
-/// The answer was no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not allowed")]
 pub struct AccessDeniedError;
@@ -81,7 +79,7 @@ impl Viewer {
         let allowed = match action {
             Permission::UseOwnAccount | Permission::UseClusters => true,
             Permission::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
-            // A PI brings members in; who else leads the group is the administrators' decision.
+            // A PI invites members; only administrators decide who else is a PI.
             Permission::Invite(group, GroupRole::Member)
             | Permission::SeeInvitations(group)
             | Permission::OverseeDashboardLinks(group) => {
@@ -93,7 +91,7 @@ impl Viewer {
                         .group
                         .is_some_and(|group| self.is_admin || self.role_in(group).is_some())
             }
-            // What a group uses is not changed by someone who has left it, even if they made it.
+            // Someone who has left a group can't change what it uses, even if they created it.
             Permission::ChangeRecipe(whose) => match whose.group {
                 None => self.is_owner(whose),
                 Some(group) => {
@@ -105,7 +103,7 @@ impl Viewer {
             Permission::PublishRecipe(whose, group) => {
                 self.is_owner(whose) && self.role_in(group).is_some()
             }
-            // Whoever administers the portal sees nobody's results by that.
+            // Administrators have no access to other people's results.
             Permission::SeeDashboard(whose) => {
                 self.is_owner(whose) || whose.group.is_some_and(|group| self.is_in(group))
             }
@@ -114,7 +112,7 @@ impl Viewer {
                 !self.is_owner(whose) && whose.group.is_some_and(|group| self.is_in(group))
             }
             Permission::ShowDashboard(whose, group) => self.is_owner(whose) && self.is_in(group),
-            // Whoever administers the portal sees nobody's work by that.
+            // Administrators have no access to other people's usage.
             Permission::SeeUsage(group) => self.is_in(group),
             Permission::SeePeoplesUsage(group) | Permission::ManageUsage(group) => {
                 self.role_in(group) == Some(GroupRole::Pi)
@@ -138,15 +136,15 @@ impl Viewer {
         self.role_in(group).is_some()
     }
 
-    /// What they are in a group, if anything.
+    /// Their role in a group, if any.
     pub fn role_in(&self, group: GroupId) -> Option<GroupRole> {
         self.groups.iter().find(|(id, _)| *id == group).map(|(_, role)| *role)
     }
 }
 
 impl super::AuthService {
-    /// Decides once more, inside the transaction that will act: between a page's first look and the write lock,
-    /// rights may have ended. Whoever runs commands on the portal's machine may do everything.
+    /// Checks again inside the transaction that will act, because rights may have ended between the page's first
+    /// check and the write lock. The command line on the portal's machine may do everything.
     pub async fn authorise(
         &self,
         db: &mut store::DbConnection,
@@ -158,7 +156,7 @@ impl super::AuthService {
         viewer.may(action).map_err(|AccessDeniedError| super::AuthError::Denied)
     }
 
-    /// Someone's rights as they are now; none if their account is switched off.
+    /// Someone's current permissions; none if their account is disabled.
     pub async fn viewer(
         &self,
         db: &mut store::DbConnection,
@@ -183,7 +181,7 @@ mod tests {
         Viewer { id: PersonId(1), is_admin, groups: groups.to_vec() }
     }
 
-    /// The whole table, so that a change of any right shows in a diff.
+    /// The whole table, so that any change of permissions shows up in a diff.
     #[test]
     fn the_table_of_rights() {
         use Permission::{
@@ -223,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Recipes: the lab's, made by someone else; one's own; another's.
+    /// Recipes: published to the lab by someone else; one's own; someone else's.
     #[test]
     fn the_table_of_recipes() {
         use Permission::{ChangeRecipe, PublishRecipe, UseRecipe};
@@ -259,7 +257,7 @@ mod tests {
         assert!(people.iter().all(|viewer| viewer.may(UseRecipe(gone)).is_err()));
     }
 
-    /// Dashboards: one's own; one that is shown to the lab; another's.
+    /// Dashboards: one's own; shared with the lab; someone else's.
     #[test]
     fn the_table_of_boards() {
         use Permission::{ManageDashboard, SeeDashboard, ShowDashboard, StartSharedDashboard};

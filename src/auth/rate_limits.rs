@@ -1,7 +1,7 @@
-//! How often someone may try. Leaky buckets in memory: each try fills a bucket, time empties it.
+//! Rate limits. Leaky buckets in memory: each try fills a bucket, time drains it.
 //!
-//! Nobody can lock a victim out for good: the bucket that strangers share is not asked of a browser from
-//! which the person has signed in before, and every bucket empties by itself.
+//! Nobody can lock a victim out for good: the bucket that strangers share doesn't apply to a browser in which the
+//! person has signed in before, and every bucket drains by itself.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,30 +16,30 @@ pub enum RateLimitBucket {
     Address(IpAddr),
     /// Tries at one account from one address.
     AccountFrom(String, IpAddr),
-    /// Tries at one account from anywhere, by browsers that are new to it.
+    /// Tries at one account from anywhere, by unknown browsers.
     Account(String),
-    /// Tries at one account by one browser that is known to it.
+    /// Tries at one account by one known browser.
     AccountBrowser(String, String),
-    /// One-time codes for one account, by browsers that are new to it. Only the right password leads here.
+    /// One-time codes for one account, by unknown browsers. Reached only with the right password.
     Code(String),
-    /// One-time codes for one account, by one browser that is known to it.
+    /// One-time codes for one account, by one known browser.
     CodeBrowser(String, String),
-    /// Wrong answers of someone who is signed in (their current password, say).
+    /// Wrong confirmations by a signed-in person, such as their current password.
     Confirmation(i64),
-    /// Keys that someone brings along; opening one may take seconds.
+    /// Key imports by one person; opening a key may take seconds.
     KeyImport(i64),
-    /// Links for guests that do not exist, from one address. Sign-ins have a bucket of their own.
+    /// Guest links that don't exist, from one address. Sign-ins have their own bucket.
     GuestLinkGuess(IpAddr),
-    /// Openings of one link for guests, from one address.
+    /// Openings of one guest link, from one address.
     GuestLinkOpening(GuestLinkId, IpAddr),
-    /// Passphrases for one link for guests, from one address.
+    /// Passphrases for one guest link, from one address.
     GuestPassphraseFrom(GuestLinkId, IpAddr),
-    /// Passphrases for one link for guests, from anywhere.
+    /// Passphrases for one guest link, from anywhere.
     GuestPassphrase(GuestLinkId),
 }
 
 impl RateLimitBucket {
-    /// Tries before the bucket is full, and seconds until it has room for one more.
+    /// Tries until the bucket is full, and seconds until it has room for one more.
     const fn capacity_and_refill(&self) -> (f64, f64) {
         match self {
             Self::Address(_) | Self::GuestLinkGuess(_) => (30.0, 10.0),
@@ -55,7 +55,7 @@ impl RateLimitBucket {
     }
 }
 
-/// Addresses are counted by the network a household or institute gets.
+/// IPv6 addresses are counted by the network that a household or institute gets.
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -72,7 +72,7 @@ struct BucketLevel {
     at: UnixTime,
 }
 
-/// Buckets kept at the most. Past it, empty ones go first.
+/// Beyond this, empty ones are dropped first.
 const MAX_BUCKETS: usize = 50_000;
 
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Takes one try from each bucket, or from none: then it says how many seconds to wait.
+    /// Takes one try from every bucket, or from none and returns the seconds to wait.
     pub fn take(&self, buckets: &[RateLimitBucket], now: UnixTime) -> Result<(), i64> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = buckets.iter().filter_map(|bucket| seconds_to_wait(&levels, bucket, now)).max();
@@ -98,7 +98,7 @@ impl RateLimiter {
         Ok(())
     }
 
-    /// Gives a try back: it was a right one.
+    /// Gives a try back after a correct one.
     pub fn refund(&self, buckets: &[RateLimitBucket], now: UnixTime) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         for bucket in buckets {
@@ -116,7 +116,7 @@ fn current_level(
 ) -> f64 {
     let (_, seconds_per_try) = bucket.capacity_and_refill();
     levels.get(bucket).map_or(0.0, |level| {
-        // A clock that was set back empties nothing and punishes nobody.
+        // A clock that was set back drains nothing and penalises nobody.
         let gone = now.since(level.at).max(0) as f64;
         (level.tries - gone / seconds_per_try).max(0.0)
     })

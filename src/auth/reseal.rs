@@ -1,5 +1,5 @@
-//! Changing the master key: everything that is sealed under the old one is sealed again under the new one, in one
-//! transaction. What was only signed cannot be signed again, so the old signing key is kept, sealed.
+//! Changing the master key: everything sealed under the old one is sealed again under the new one, in one
+//! transaction. Signatures can't be renewed that way, so the old signing key is kept, sealed.
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::keychains::session_seal_context;
@@ -10,13 +10,12 @@ use crate::store;
 use crate::store::sealed::{SealedColumn, SealedValue};
 use crate::vault::{SigningKey, Vault, VaultPurpose};
 
-/// Fact that holds the signing keys of recovery codes from before.
+/// The setting that holds earlier signing keys for recovery codes.
 const RETIRED_KEYS_SETTING: &str = "retired-recovery-keys";
-/// Bytes of one of them.
 const SIGNING_KEY_LEN: usize = 64;
 
 impl AuthService {
-    /// Moves everything to another master key inside a transaction. How many values were moved.
+    /// Moves everything to another master key inside a transaction. Returns how many values were moved.
     pub async fn reseal_all(&self, db: &mut store::DbConnection, to: &Vault) -> Result<usize> {
         let mut moved = 0;
         for column in SealedColumn::ALL {
@@ -49,7 +48,7 @@ impl AuthService {
         Ok(moved)
     }
 
-    /// The signing keys under which older recovery codes were written down.
+    /// The signing keys of older recovery codes.
     pub(super) async fn retired_signing_keys(
         &self,
         db: &mut store::DbConnection,

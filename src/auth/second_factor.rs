@@ -12,25 +12,23 @@ use crate::entropy;
 use crate::store::{self, people::PersonCredentials};
 use crate::vault::VaultPurpose;
 
-/// Recovery codes handed out at once.
 const RECOVERY_CODE_COUNT: usize = 10;
-/// Without letters and digits that are mistaken for each other.
+/// Without letters and digits that are easily confused.
 const RECOVERY_CODE_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Seconds a code is good for.
 const TOTP_STEP_SECS: u64 = 30;
 
-/// A second factor that is being set up; nothing is stored until its first code was right.
+/// A second factor being set up; nothing is stored until its first code was right.
 pub struct TotpEnrolment {
-    /// The secret, sealed for this person: travels through the form.
+    /// The secret, sealed for this person; passed along in the form.
     pub sealed: Vec<u8>,
     /// The secret as people type it, in groups of four.
     pub secret: Zeroizing<String>,
-    /// What the picture holds: an `otpauth://` address.
+    /// The `otpauth://` URL in the QR code.
     pub address: Zeroizing<String>,
 }
 
 impl AuthService {
-    /// Begins (or, with what the form brought back, goes on with) setting up a second factor.
+    /// Starts setting up a second factor, or continues with what the form sent back.
     pub fn begin_totp_enrolment(
         &self,
         who: &SignedInPerson,
@@ -58,7 +56,7 @@ impl AuthService {
         })
     }
 
-    /// Turns the second factor on: the password and a right code of the app. Gives the recovery codes.
+    /// Enables the second factor; needs the password and a correct code. Returns the recovery codes.
     pub async fn enable_second_factor(
         &self,
         who: &SignedInPerson,
@@ -97,7 +95,7 @@ impl AuthService {
         Ok(codes)
     }
 
-    /// Turns the second factor off; needs the password.
+    /// Disables the second factor; needs the password.
     pub async fn disable_second_factor(
         &self,
         who: &SignedInPerson,
@@ -120,7 +118,7 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Turns someone's second factor off: their phone and their recovery codes are lost.
+    /// Disables someone's second factor after they lost their phone and recovery codes.
     pub async fn remove_second_factor(&self, actor: &Actor, person: PersonId) -> Result<()> {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
@@ -136,7 +134,7 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Makes new recovery codes, which end the old ones; needs the password.
+    /// Creates new recovery codes, which replace the old ones; needs the password.
     pub async fn renew_recovery_codes(
         &self,
         who: &SignedInPerson,
@@ -168,7 +166,7 @@ impl AuthService {
         Ok(codes)
     }
 
-    /// Uses a code up. Says how in words for the activity log.
+    /// Uses up a code. Returns a description for the activity log.
     pub(super) async fn consume_code(
         &self,
         db: &mut store::DbConnection,
@@ -216,7 +214,7 @@ impl AuthService {
         codes.iter().map(|code| self.sign_code(person, code)).collect()
     }
 
-    /// What is kept of a code: useless without the master key, and bound to its owner.
+    /// What is stored of a code: useless without the master key, and bound to its owner.
     fn sign_code(&self, person: PersonId, code: &str) -> [u8; 32] {
         self.vault.sign(VaultPurpose::RecoveryCode, code_message(person, code).as_bytes())
     }
@@ -226,7 +224,7 @@ impl AuthService {
     }
 }
 
-/// A secret that is being set up opens only on the set-up form, not as a stored one.
+/// A secret being set up opens only on the set-up form, not as a stored one.
 fn enrolment_seal_context(person: PersonId) -> String {
     format!("enrolment:{person}")
 }
@@ -242,7 +240,7 @@ fn build_totp(bytes: &[u8], issuer: &str, account: &str) -> Result<Totp> {
         .map_err(|error| AuthError::System(error.to_string()))
 }
 
-/// The time step whose code this is, one before and one after included (clocks differ a little).
+/// The time step that a code belongs to, allowing one step either way for clock differences.
 fn matching_step(bytes: &[u8], code: &str, now: i64) -> Option<i64> {
     let digits: String = code.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
     if digits.len() != 6 || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -268,7 +266,7 @@ fn code_message(person: PersonId, code: &str) -> String {
     format!("{} {}", person_seal_context(person), normalise_code(code))
 }
 
-/// A code as it is compared: however it was typed.
+/// Normalises a code for comparison, however it was typed.
 fn normalise_code(code: &str) -> String {
     code.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }

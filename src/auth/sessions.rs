@@ -1,4 +1,4 @@
-//! Signed-in browsers: found by their cookie, limited in time, ended at once when they should be.
+//! Signed-in browsers: identified by their cookie, limited in time, and ended at once when needed.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
 use crate::vault::KeychainKey;
 
-/// A session's last use is written at most this often, in seconds: a page view should not be a disk write.
+/// Limits how often the last use is written, so that a page view doesn't cost a disk write.
 const LAST_USE_INTERVAL_SECS: i64 = 60;
 
-/// Someone who is signed in, with what a page needs to know of them.
+/// A signed-in person, with what pages need to know about them.
 #[derive(Debug, Clone)]
 pub struct SignedInPerson {
     pub session: SessionId,
-    /// Its last use, to the minute.
+    /// Last use of the session, to the minute.
     pub last_seen_at: UnixTime,
-    /// Its end in any case.
+    /// When the session ends regardless of use.
     pub expires_at: UnixTime,
     pub person: Person,
     pub memberships: Vec<store::groups::Membership>,
     pub viewer: Viewer,
-    /// The key of their keychain, sealed for this browser's cookie.
+    /// The keychain key, sealed for this browser's cookie.
     sealed_chain_key: Option<Vec<u8>>,
 }
 
 impl AuthService {
-    /// The person behind a session cookie; nobody if it is unknown, worn out, or theirs no more.
+    /// The person that a session cookie belongs to; none if it is unknown, expired or no longer valid.
     pub async fn find_session(&self, cookie: &str) -> Result<Option<Arc<SignedInPerson>>> {
         let found = self.peek_session(cookie).await?;
         if let Some(who) = &found
@@ -40,20 +40,20 @@ impl AuthService {
         Ok(found)
     }
 
-    /// Whether a session that was last used then and ends then still holds.
+    /// Whether a session with this last use and this end is still valid.
     pub fn is_session_valid(&self, seen: UnixTime, ends: UnixTime) -> bool {
         let now = self.clock.now();
         now < ends && now.since(seen) < i64::from(self.session_settings.idle_hours) * 3600
     }
 
-    /// The same without counting as a use: an open page is not a person.
+    /// The same, but doesn't count as use: an open page doesn't mean that someone is there.
     pub async fn peek_session(&self, cookie: &str) -> Result<Option<Arc<SignedInPerson>>> {
         let hash = token::hash(cookie);
         let found = self
             .session_cache
             .get_or_load(&self.store, &hash, async || self.load_session(&hash).await)
             .await?;
-        // The time goes on while the database stays as it is.
+        // A cached session can expire without any change in the database.
         let holds = found.as_ref().clone().filter(|who| {
             !who.person.is_disabled && self.is_session_valid(who.last_seen_at, who.expires_at)
         });
@@ -63,7 +63,7 @@ impl AuthService {
         Ok(holds)
     }
 
-    /// The portal was restarted since this browser signed in: its cookie opens the keychain again.
+    /// After a restart of the portal, the browser's cookie unlocks the keychain again.
     fn reopen_keychain(&self, who: &SignedInPerson, cookie: &str) {
         if let Some(sealed) = &who.sealed_chain_key
             && self.keychains.get(who.person.id).is_none()
@@ -93,7 +93,7 @@ impl AuthService {
         })))
     }
 
-    /// Reading must go on when writing cannot (a full disk, a lock), so this only warns.
+    /// Only warns on failure: reading must keep working when writing can't (full disk, lock).
     async fn record_last_use(&self, session: SessionId, now: UnixTime) {
         let write = async {
             let mut tx = self.store.write().await?;
@@ -105,7 +105,7 @@ impl AuthService {
         }
     }
 
-    /// Begins a session inside a transaction. The token is fresh at each sign-in, never taken over.
+    /// Starts a session inside a transaction. Every sign-in gets a new token, never a reused one.
     pub(super) async fn create_session(
         &self,
         db: &mut store::DbConnection,
@@ -149,7 +149,7 @@ impl AuthService {
         Ok(())
     }
 
-    /// Signs another browser of the same person out.
+    /// Signs out another browser of the same person.
     pub async fn sign_out_device(
         &self,
         who: &SignedInPerson,
@@ -175,7 +175,7 @@ impl AuthService {
         Ok(())
     }
 
-    /// Signs every browser of the person out, this one included, and closes their connections to clusters.
+    /// Signs out every browser of the person, including this one, and closes their connections to clusters.
     pub async fn sign_out_everywhere(&self, who: &SignedInPerson, visitor: &Visitor) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
@@ -195,7 +195,7 @@ impl AuthService {
         Ok(())
     }
 
-    /// Deletes sessions and half-finished sign-ins that have run out.
+    /// Deletes expired sessions and half-finished sign-ins.
     pub async fn sweep_sessions(&self) -> Result<u64> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;

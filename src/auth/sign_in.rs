@@ -1,4 +1,4 @@
-//! The way in: name and password, then the one-time code where a second factor is on.
+//! Signing in: name and password, then the one-time code if the second factor is on.
 
 use secrecy::SecretString;
 
@@ -10,25 +10,23 @@ use super::{AuthError, AuthService, Result, Visitor};
 use crate::domain::{PersonId, SignInName};
 use crate::store::{self, people::PersonCredentials};
 
-/// Seconds in which the one-time code must follow the password.
+/// Seconds to enter the one-time code after the password.
 pub const CODE_TIMEOUT_SECS: i64 = 600;
-/// Wrong codes after which one must begin again with the password.
+/// Wrong codes until one must start again with the password.
 const MAX_CODE_TRIES: i64 = 5;
 
-/// What a browser keeps after a sign-in.
+/// The cookies that a browser keeps after a sign-in.
 #[derive(Debug)]
 pub struct SignInCookies {
-    /// The session cookie's value.
     pub session: SecretToken,
-    /// The mark of a known browser.
+    /// The known-browser mark.
     pub browser_mark: String,
 }
 
-/// How far a sign-in got.
 #[derive(Debug)]
 pub enum SignInProgress {
     Done(SignInCookies),
-    /// The one-time code is asked next: the value of the waiting cookie.
+    /// A one-time code is needed next; holds the value of the waiting cookie.
     NeedsCode(SecretToken),
 }
 
@@ -42,7 +40,7 @@ impl AuthService {
         visitor: &Visitor,
     ) -> Result<SignInProgress> {
         let Ok(name) = name.parse::<SignInName>() else {
-            // Not a possible name: the same answer as for a wrong one, and it counts.
+            // Not a valid name: the same answer as for a wrong one, and it counts as a try.
             self.rate_limiter
                 .take(
                     &[RateLimitBucket::Address(client_network(visitor.address))],
@@ -71,8 +69,8 @@ impl AuthService {
         }
     }
 
-    /// The password was right a moment ago. While it was checked, it may have been changed, the account switched off
-    /// or a second factor turned on: what counts is how things are under the write lock.
+    /// The password was right a moment ago. Meanwhile it may have been changed, the account disabled or a second
+    /// factor enabled, so check again under the write lock.
     async fn complete_password_step(
         &self,
         checked: &PersonCredentials,
@@ -108,7 +106,7 @@ impl AuthService {
         Ok(SignInProgress::Done(browser))
     }
 
-    /// Second step: a code of the app, or a recovery code.
+    /// Second step: a one-time code or a recovery code.
     pub async fn sign_in_with_code(
         &self,
         waiting: &str,
@@ -161,7 +159,7 @@ impl AuthService {
         }
     }
 
-    /// Whether a waiting cookie still waits.
+    /// Whether a waiting cookie is still valid.
     pub async fn is_waiting_for_code(&self, waiting: &str) -> Result<bool> {
         let mut db = self.store.read().await?;
         let pending =
@@ -195,7 +193,7 @@ impl AuthService {
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(found)? })
     }
 
-    /// Begins the first session of someone whose account was made in this transaction.
+    /// Starts the first session for an account created in this transaction.
     pub(super) async fn create_first_session(
         &self,
         db: &mut store::DbConnection,
@@ -252,7 +250,7 @@ impl AuthService {
         }
     }
 
-    /// Asks a signed-in person for their password once more before something weighty.
+    /// Asks a signed-in person for their password again before a sensitive change.
     pub(super) async fn confirm_password(
         &self,
         person: PersonId,

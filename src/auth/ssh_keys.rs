@@ -1,4 +1,4 @@
-//! SSH keys of people: kept sealed, opened only for their owner, or without them where they allowed it.
+//! People's SSH keys: stored sealed, opened only for their owner, or unattended if the owner allowed it.
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -12,35 +12,33 @@ use crate::store::keys::{NewSshKey, SshKey};
 use crate::store::{self, StoreError};
 use crate::vault::SealedPrivateKeyRef;
 
-/// Where a key comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOrigin {
-    /// Made here; its private half has never been anywhere else.
+    /// Generated here; the private key has never been anywhere else.
     Generated,
     Imported,
 }
 
-/// A key to be kept.
 pub struct KeyToSave {
     pub role: ConnectionRole,
     pub origin: KeyOrigin,
-    /// Its kind, for people.
+    /// The key type, as shown to people.
     pub kind: String,
-    /// The public half, one line.
+    /// The public key, on one line.
     pub public_line: String,
     /// `SHA256:…`.
     pub fingerprint: String,
     pub private: Zeroizing<Vec<u8>>,
 }
 
-/// A key that was opened to sign with.
+/// A key opened for signing.
 pub struct UnsealedKey {
     pub id: SshKeyId,
     pub private: Zeroizing<Vec<u8>>,
 }
 
 impl AuthService {
-    /// Keeps a key. If there is one for the same purpose, the new one waits until it is proven.
+    /// Stores a key. If there already is one for the same role, the new one waits until it is proven.
     pub async fn save_key(
         &self,
         who: &SignedInPerson,
@@ -80,7 +78,7 @@ impl AuthService {
         Ok(id)
     }
 
-    /// Puts the waiting key into the old one's place, once it has opened a connection; the old one is deleted.
+    /// Replaces the old key with the waiting one, once that has opened a connection. Deletes the old one.
     pub async fn promote_new_key(
         &self,
         who: &SignedInPerson,
@@ -114,7 +112,7 @@ impl AuthService {
         let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
         store::keys::remove(&mut tx, id).await?;
         if !key.is_next() {
-            // The one that waited is all there is now.
+            // The waiting key is now the only one.
             let rest = store::keys::list_for_person(&mut tx, who.person.id).await?;
             if let Some(next) = rest.iter().find(|other| other.role() == key.role()) {
                 store::keys::promote(&mut tx, next.id).await?;
@@ -127,8 +125,8 @@ impl AuthService {
         Ok(key)
     }
 
-    /// Lets the portal use a key while its owner is not signed in. Asks for the password: it opens a second way
-    /// to the key.
+    /// Lets the portal use a key while its owner isn't signed in. Needs the password, because this adds a second way
+    /// to open the key.
     pub async fn allow_unattended(
         &self,
         who: &SignedInPerson,
@@ -177,12 +175,12 @@ impl AuthService {
         Ok(self.store.truncate_wal().await?)
     }
 
-    /// How many keys of one kind could be opened for a person now; none is opened for it.
+    /// How many of a person's keys for a role could be opened now, without opening any.
     pub async fn count_usable_keys(&self, person: PersonId, role: ConnectionRole) -> Result<usize> {
         Ok(self.list_usable_keys(person, role).await?.0.len())
     }
 
-    /// Opens a person's keys of one kind, the waiting one first.
+    /// Opens a person's keys for a role, the waiting one first.
     pub async fn unseal_keys(
         &self,
         person: PersonId,
@@ -203,7 +201,7 @@ impl AuthService {
                 (None, Some(unattended)) => {
                     self.vault.open_private_unattended(&place, &sealed.body, unattended)?
                 }
-                // Its owner has forbidden it this very moment.
+                // The owner has just withdrawn unattended use.
                 (None, None) => continue,
             };
             open.push(UnsealedKey { id: key.id, private });
@@ -211,8 +209,8 @@ impl AuthService {
         Ok(open)
     }
 
-    /// A person's keys of one kind that could be opened now, the waiting one first, and the keychain that opens them.
-    /// Without the person, only those they allowed it for. The account must be on.
+    /// A person's keys for a role that could be opened now, the waiting one first, and the keychain that opens them.
+    /// While the person is away, only keys with unattended use. The account must be enabled.
     async fn list_usable_keys(
         &self,
         person: PersonId,
@@ -250,7 +248,7 @@ impl AuthService {
     }
 }
 
-/// The place a sealed key belongs to.
+/// The context that binds a sealed key to its owner and row.
 pub(super) fn key_seal_context(person: PersonId, key: SshKeyId) -> String {
     format!("person:{person}/key:{key}")
 }

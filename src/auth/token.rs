@@ -1,4 +1,4 @@
-//! Unguessable tokens for cookies and links: 32 random bytes, of which only a hash is stored.
+//! Unguessable tokens for cookies and links: 32 random bytes; only a hash is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,17 +12,16 @@ use crate::entropy;
 pub struct SecretToken(Zeroizing<String>);
 
 impl SecretToken {
-    /// A new random token.
     pub fn generate() -> std::io::Result<Self> {
         Ok(Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(entropy::random_bytes::<32>()?))))
     }
 
-    /// The text for a cookie or an address.
+    /// The text for a cookie or a URL.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What is stored of it.
+    /// What the database stores.
     pub fn hash_token(&self) -> [u8; 32] {
         hash(&self.0)
     }
@@ -34,7 +33,7 @@ impl std::fmt::Debug for SecretToken {
     }
 }
 
-/// What is stored of a token that came in. Random tokens need no salt.
+/// The hash of a received token, as the database stores it. Random tokens need no salt.
 pub fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }

@@ -19,15 +19,15 @@ use crate::vault::Vault;
 
 #[derive(Debug, Args)]
 pub(super) struct BackupArgs {
-    /// Where to write it. The file must not exist.
+    /// Where to write the backup. The file must not exist.
     file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// The backup.
+    /// The backup file.
     file: PathBuf,
-    /// Replace the database that is there; it is kept beside the new one.
+    /// Replace the existing database; it is kept beside the new one.
     #[arg(long)]
     replace: bool,
 }
@@ -41,7 +41,7 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
     let app = open_existing_app(config).await?;
     let draft = sibling_path(&args.file, "partial");
     let _ = fs::remove_file(&draft);
-    // Ours from the first byte: in a folder that others may write to, someone could have put a file there.
+    // Create the file ourselves: in a folder that others can write to, someone could have put a file there.
     fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -121,7 +121,7 @@ async fn inspect_backup(file: &Path) -> anyhow::Result<BackupInspection> {
     Ok(found)
 }
 
-/// Copied under another name first: until the copy is whole, the present database stays in its place.
+/// Copied under a temporary name first: the current database stays in place until the copy is complete.
 fn replace_database(backup: &Path, target: &Path) -> anyhow::Result<()> {
     let draft = sibling_path(target, "restoring");
     let copied = fs::copy(backup, &draft).and_then(|_| File::open(&draft)?.sync_all());
@@ -137,7 +137,7 @@ fn replace_database(backup: &Path, target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps the present database, write-ahead log included, under another name.
+/// Keeps the current database, including its write-ahead log, under another name.
 fn move_database_aside(target: &Path) -> anyhow::Result<()> {
     let kept = sibling_path(target, &format!("before-{}", Clock::system().now().0));
     for suffix in ["", "-wal", "-shm"] {

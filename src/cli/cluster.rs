@@ -1,4 +1,4 @@
-//! `portolan cluster`: the clusters this portal knows, with their descriptions and pinned host keys.
+//! `portolan cluster`: the clusters that this portal knows, with their descriptions and pinned host keys.
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -24,25 +24,25 @@ use host_keys::{HostKeyArgs, hop_label};
 pub(super) enum ClusterCommand {
     /// Add a cluster and pin its host keys.
     Add(ClusterArgs),
-    /// Change what is known of a cluster. People's user names there stay.
+    /// Change a cluster's settings. People's user names on it stay.
     Change(ClusterArgs),
-    /// List the clusters, the fingerprints of their host keys, and which are out of use or stopped.
+    /// List the clusters, their host key fingerprints, and which are out of use or stopped.
     List,
     /// Print a cluster's description, as a file for `cluster add --file` or for another portal.
     Export {
-        /// Its short name.
+        /// The cluster's short name.
         name: Slug,
     },
-    /// Forget a cluster, and everyone's user names there. Connections to it are closed.
+    /// Remove a cluster and everyone's user names on it. Connections to it are closed.
     Remove {
-        /// Its short name.
+        /// The cluster's short name.
         name: Slug,
     },
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterArgs {
-    /// A short name: lower-case letters, digits and dashes.
+    /// The cluster's short name: lower-case letters, digits and dashes.
     name: Slug,
     #[command(flatten)]
     description: ClusterDescriptionArgs,
@@ -98,7 +98,7 @@ async fn change_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()>
         say!("{} is as you wish already.", site.title);
         return Ok(());
     }
-    // Connections to the host of before must end with it, and only whoever holds them can end them.
+    // Connections to the previous host must end too, and only the process that holds them can close them.
     let _lock = match &pins {
         None => None,
         Some(_) => Some(adopt_connections(app).await?),
@@ -111,7 +111,7 @@ async fn change_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Takes the stopped portal's place, and its connections.
+/// Takes over the stopped portal's lock and its connections.
 async fn adopt_connections(app: &AppState) -> anyhow::Result<std::fs::File> {
     let lock = app::lock_data_dir(&app.config.data_dir).context(
         "Other hosts or host keys close connections, which the running portal holds. Change them on the cluster's page of settings, or here once the portal has stopped",

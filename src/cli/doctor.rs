@@ -1,5 +1,5 @@
-//! `portolan doctor`: examines this installation and says in words what is wrong and how to mend it.
-//! It only looks: it creates nothing and changes nothing.
+//! `portolan doctor`: checks this installation and explains what is wrong and how to fix it. Read-only: it creates
+//! nothing and changes nothing.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,26 +21,23 @@ pub(super) struct DoctorArgs {
     json: bool,
 }
 
-/// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorVerdict {
-    /// As it should be.
     Good,
-    /// Works, but should be looked at.
+    /// Works, but needs attention.
     Warning,
-    /// Does not work, or is not safe.
+    /// Broken or unsafe.
     Bad,
 }
 
-/// One thing that was examined.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub struct DoctorFinding {
-    /// What was examined.
+    /// What was checked.
     pub what: &'static str,
-    /// How it is.
     pub verdict: DoctorVerdict,
-    /// What was found, and how to mend it.
+    /// What was found, and how to fix it.
     pub words: String,
 }
 

@@ -11,16 +11,16 @@ use crate::domain::DisplayName;
 
 #[derive(Debug, Args)]
 pub(super) struct InviteArgs {
-    /// The group they are invited into; it is created if it does not exist.
+    /// The group to invite them to; created if it doesn't exist.
     #[arg(long)]
     group: DisplayName,
-    /// What they will be in the group.
+    /// Their role in the group.
     #[arg(long, value_enum, default_value_t = GroupRoleArg::Member)]
     role: GroupRoleArg,
-    /// Who it is for: a note for the list of invitations.
+    /// Whom it is for: a note in the list of invitations.
     #[arg(long = "for", value_name = "WHO")]
     label: Option<DisplayName>,
-    /// Days the link works.
+    /// Days until the link expires.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=MAX_INVITATION_DAYS))]
     days: i64,
 }

@@ -1,4 +1,4 @@
-//! Rare work on a stopped portal: changing the master key, closing what it left open.
+//! Maintenance of a stopped portal: changing the master key, closing leftover connections.
 
 use super::{open_existing_app, require_installation};
 use crate::app;
@@ -52,7 +52,7 @@ pub(super) async fn close_connections(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folders of connections in the run folder. Whatever else lies there is not ours to touch.
+/// The folders of connections in the run folder. Leaves everything else there alone.
 pub(super) fn connection_folders(config: &Config) -> Vec<ConnectionFolder> {
     let run = config.run_dir();
     std::fs::read_dir(&run)
@@ -65,7 +65,7 @@ pub(super) fn connection_folders(config: &Config) -> Vec<ConnectionFolder> {
         .collect()
 }
 
-/// `PERSON-CLUSTER-login` or `…-robot`; `-test` follows while a new key is tried.
+/// `PERSON-CLUSTER-login` or `…-robot`; `-test` follows while a new key is being tried.
 fn is_connection_folder(name: &str) -> bool {
     let mut parts = name.strip_suffix("-test").unwrap_or(name).splitn(3, '-');
     let mut number = || parts.next().is_some_and(|part| part.parse::<i64>().is_ok_and(|n| n > 0));

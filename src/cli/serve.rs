@@ -1,4 +1,4 @@
-//! `portolan serve`: runs the portal until it is told to stop.
+//! `portolan serve`: runs the portal until it is stopped.
 
 use crate::app::{self, App, AppState};
 use crate::clock::Clock;

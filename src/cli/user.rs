@@ -17,33 +17,33 @@ use crate::store;
 pub(super) enum UserCommand {
     /// Add an account.
     Add(AddUserArgs),
-    /// Set a new password; every session of the account ends, and its SSH keys are deleted.
+    /// Set a new password. Ends every session of the account and deletes its SSH keys.
     Passwd {
-        /// The name they sign in with.
+        /// Their sign-in name.
         name: SignInName,
         #[command(flatten)]
         password: PasswordArgs,
     },
-    /// Switch an account off; every session of it ends.
+    /// Disable an account. Ends all of its sessions.
     Disable {
-        /// The name they sign in with.
+        /// Their sign-in name.
         name: SignInName,
     },
-    /// Switch an account on again.
+    /// Enable an account again.
     Enable {
-        /// The name they sign in with.
+        /// Their sign-in name.
         name: SignInName,
     },
-    /// Turn someone's second factor off: their phone and their recovery codes are lost.
+    /// Turn off someone's second factor after they lost their phone and recovery codes.
     SecondFactorOff {
-        /// The name they sign in with.
+        /// Their sign-in name.
         name: SignInName,
     },
-    /// Make someone an administrator of the portal, or with --revoke no longer one.
+    /// Make someone an administrator of the portal, or remove their rights with --revoke.
     Admin {
-        /// The name they sign in with.
+        /// Their sign-in name.
         name: SignInName,
-        /// End their administrator rights.
+        /// Remove their administrator rights.
         #[arg(long)]
         revoke: bool,
     },
@@ -53,18 +53,18 @@ pub(super) enum UserCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct AddUserArgs {
-    /// The name they sign in with.
+    /// Their sign-in name.
     name: SignInName,
-    /// The name others see; the sign-in name if left out.
+    /// The name others see (default: the sign-in name).
     #[arg(long)]
     display_name: Option<DisplayName>,
     /// Make them an administrator of the portal.
     #[arg(long)]
     admin: bool,
-    /// The group they belong to; it is created if it does not exist.
+    /// The group they belong to; created if it doesn't exist.
     #[arg(long)]
     group: Option<DisplayName>,
-    /// What they are in the group.
+    /// Their role in the group.
     #[arg(long, value_enum, default_value_t = GroupRoleArg::Member, requires = "group")]
     role: GroupRoleArg,
     #[command(flatten)]
@@ -90,7 +90,7 @@ impl From<GroupRoleArg> for GroupRole {
 
 pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<()> {
     let actor = Actor::command_line();
-    // An account may be the first thing there is; everything else is about what exists.
+    // Adding an account may create the installation; all other commands need an existing one.
     let app = match &command {
         UserCommand::Add(_) => open_app(config).await?,
         _ => open_existing_app(config).await?,
@@ -167,7 +167,7 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The group of this name, made if it is missing.
+/// Finds the group by name, or creates it.
 pub(super) async fn find_or_create_group(
     app: &AppState,
     name: &DisplayName,

@@ -1,4 +1,4 @@
-//! Days and months of a calendar, without a time zone: whose days they are, the one who counts them knows.
+//! Calendar days and months without a time zone; the caller knows which zone applies.
 
 use std::fmt;
 
@@ -17,12 +17,12 @@ pub struct Day(pub i64);
 pub const SECONDS_PER_DAY: i64 = 86_400;
 
 impl Day {
-    /// The day of a moment, in UTC.
+    /// The day of a time, in UTC.
     pub const fn from_time(at: UnixTime) -> Self {
         Self(at.0.div_euclid(SECONDS_PER_DAY))
     }
 
-    /// Reads `2026-11-16`.
+    /// Parses `2026-11-16`.
     pub fn parse(text: &str) -> Option<Self> {
         let date: Date = text.trim().parse().ok()?;
         Some(Self::from_date(date))
@@ -39,13 +39,13 @@ impl Day {
         zero.checked_add(jiff::Span::new().days(days)).unwrap_or(zero)
     }
 
-    /// So many days later, or earlier.
+    /// This many days later, or earlier if negative.
     #[must_use]
     pub const fn plus(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
     }
 
-    /// Its first moment, in UTC.
+    /// Midnight UTC at its start.
     pub const fn start(self) -> UnixTime {
         UnixTime(self.0.saturating_mul(SECONDS_PER_DAY))
     }
@@ -55,7 +55,6 @@ impl Day {
         Month { year: date.year(), month: date.month() }
     }
 
-    /// The Monday of its week.
     #[must_use]
     pub const fn monday(self) -> Self {
         // 1 January 1970 was a Thursday.
@@ -67,7 +66,7 @@ impl Day {
         self.date().strftime("%-d %b %Y").to_string()
     }
 
-    /// The same without the year: `16 Nov`.
+    /// Without the year: `16 Nov`.
     pub fn short(self) -> String {
         self.date().strftime("%-d %b").to_string()
     }
@@ -87,7 +86,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// Reads `2026-11`.
+    /// Parses `2026-11`.
     pub fn parse(text: &str) -> Option<Self> {
         (text.len() == 7).then(|| Day::parse(&format!("{text}-01")))?.map(Day::month)
     }
@@ -100,19 +99,17 @@ impl Month {
         self.next().first().plus(-1)
     }
 
-    /// The month after it.
     #[must_use]
     pub fn next(self) -> Self {
         self.first().plus(31).month()
     }
 
-    /// The month before it.
     #[must_use]
     pub fn previous(self) -> Self {
         self.first().plus(-1).month()
     }
 
-    /// Which of the year, from 1.
+    /// Month of the year, from 1.
     pub const fn number(self) -> i8 {
         self.month
     }

@@ -1,5 +1,5 @@
-//! What whole accounts spent on a day of the cluster's own calendar: one command, more only where a day has very many
-//! jobs.
+//! The usage of whole accounts on one day of the cluster's own calendar: one command, more only for days with very
+//! many jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,45 +11,41 @@ use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError}
 
 pub use crate::slurm::accounting::account_runs::AccountedRun;
 
-/// The accounting may take its time over a busy day.
+/// The accounting database can be slow on a busy day.
 const SACCT_TIMEOUT: Duration = Duration::from_mins(1);
-/// The cluster's clock answers at once.
 const CLOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// About thirty thousand jobs with their steps.
+/// Enough for about thirty thousand jobs with their steps.
 const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
-/// The shortest pieces of a day that are asked for, in hours.
+/// The smallest part of a day that is requested, in hours.
 const MIN_CHUNK_HOURS: u32 = 3;
 
-/// A day as the cluster told of it.
+/// One day of the cluster's accounting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountingDay {
     pub from: UnixTime,
-    /// The first moment after it: 23 or 25 hours later where clocks are changed.
+    /// The first moment after the day: 23 or 25 hours later when the clocks change.
     pub until: UnixTime,
-    /// All runs of jobs that were there on it.
+    /// All job runs that overlap the day.
     pub runs: Vec<AccountedRun>,
     /// Whether there was more than can be read.
     pub is_cut: bool,
 }
 
-/// Why a day gave nothing.
+/// Why a day could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountingDayError {
-    /// The command did not come back.
     #[error(transparent)]
     Run(#[from] RunCommandError),
-    /// Slurm's accounting did not answer; what it said.
+    /// Slurm's accounting did not answer; what it printed instead.
     #[error("Slurm's accounting did not answer.")]
     Accounting(String),
-    /// The cluster's clock could not be read.
     #[error("The cluster did not tell when its days begin.")]
     Clock,
-    /// No such account can be asked for.
+    /// None of the accounts has a name that can be sent.
     #[error("These accounts cannot be asked for.")]
     Accounts,
 }
 
-/// Asks for a day.
 pub async fn load_accounting_day(
     line: &Arc<ClusterConnection>,
     accounts: &[String],
@@ -59,7 +55,7 @@ pub async fn load_accounting_day(
     if !matches!(whole, Err(AccountingDayError::Run(RunCommandError::OutputTooLong))) {
         return whole;
     }
-    // More than is read at once: piece by piece. A run that is in several pieces is told in each.
+    // Too much to read at once: part by part. A run that overlaps several parts is reported in each.
     let mut all: Option<AccountingDay> = None;
     let mut from = 0;
     let mut hours = 24;
@@ -90,14 +86,14 @@ pub async fn load_accounting_day(
         from += hours;
     }
     let mut all = all.ok_or(AccountingDayError::Run(RunCommandError::OutputTooLong))?;
-    // The latest word on each run is kept.
+    // Keep the latest report of each run.
     all.runs.reverse();
     let mut seen = std::collections::HashSet::new();
     all.runs.retain(|run| seen.insert((run.raw_id, run.start)));
     Ok(all)
 }
 
-/// Asks for the hours of a day from one to another.
+/// Reads some hours of a day.
 async fn load_hours(
     line: &Arc<ClusterConnection>,
     accounts: &[String],

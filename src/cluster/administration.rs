@@ -1,4 +1,4 @@
-//! What administrators decide: which clusters there are, what they are like, and which host keys are believed.
+//! What administrators decide: which clusters there are, how they are described, and which host keys are trusted.
 
 use super::cluster_profile::{ClusterProfile, hops};
 use super::connection_pool::ConnectionPool;
@@ -10,19 +10,18 @@ use crate::ssh::host_keys::{self, HostKey, HostKeyScanError};
 use crate::store::clusters::{ClusterDescription, PinnedHostKey};
 use crate::store::{self, StoreError};
 
-/// Why a decision was not carried out.
+/// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterChangeError {
-    /// The description cannot be used.
+    /// The site description is invalid.
     #[error(transparent)]
     Site(#[from] SiteError),
-    /// The name for people cannot be used.
+    /// The title is invalid.
     #[error("{0}")]
     Title(&'static str),
-    /// There is a cluster of this short name.
     #[error("There is a cluster with this short name already.")]
     SlugTaken,
-    /// No host key was given for one of its hosts.
+    /// A host has no pinned key.
     #[error("At least one host key of each host must be pinned.")]
     NoHostKey,
     #[error(transparent)]
@@ -37,30 +36,29 @@ pub struct ScannedHost {
     pub hop: &'static str,
     pub host: HostName,
     pub port: u16,
-    /// What it shows, or why nothing.
+    /// The keys it shows, or why the scan failed.
     pub shown: Result<Vec<HostKey>, HostKeyScanError>,
     /// The fingerprints that its centre publishes.
     pub published: Vec<String>,
 }
 
 impl ScannedHost {
-    /// Whether one of the keys it shows is a published one.
+    /// Whether the centre publishes one of the keys that the host shows.
     pub fn has_published_key(&self) -> bool {
         self.shown.as_ref().is_ok_and(|keys| keys.iter().any(|key| self.is_published(key)))
     }
 
-    /// Whether the centre publishes other keys than the host shows.
+    /// Whether the centre publishes only keys that the host does not show.
     pub fn is_mismatch(&self) -> bool {
         !self.published.is_empty() && self.shown.is_ok() && !self.has_published_key()
     }
 
-    /// Whether a key is a published one.
     pub fn is_published(&self, key: &HostKey) -> bool {
         self.published.iter().any(|published| *published == key.fingerprint())
     }
 }
 
-/// Asks each host of a site for its keys. A host behind a jump host cannot be asked from here.
+/// Scans the keys of each host of a site. A host behind a jump host cannot be scanned from here.
 pub async fn scan_hosts(site: &Site) -> Vec<ScannedHost> {
     let mut scanned = Vec::new();
     for (hop, host, port, published) in hosts_to_pin(site) {
@@ -91,7 +89,6 @@ pub fn hosts_to_pin(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String
 }
 
 impl ConnectionPool {
-    /// Adds a cluster with its pinned host keys.
     pub async fn add_cluster(
         &self,
         actor: &Actor,
@@ -116,7 +113,7 @@ impl ConnectionPool {
         Ok(id)
     }
 
-    /// Changes what is known of a cluster. Where it leads elsewhere, its connections are closed.
+    /// Changes a cluster's description. If it now points elsewhere, its connections are closed.
     pub async fn update_cluster(
         &self,
         actor: &Actor,
@@ -151,7 +148,7 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Takes a cluster out of use, closing every connection to it, or back into use.
+    /// Retires a cluster and closes every connection to it, or puts it back into use.
     pub async fn set_retired(
         &self,
         actor: &Actor,
@@ -172,7 +169,7 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Forgets a cluster that is out of use.
+    /// Deletes a retired cluster.
     pub async fn remove_cluster(
         &self,
         actor: &Actor,
@@ -187,7 +184,7 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Pins other host keys: the alarm is over, and everyone connects anew.
+    /// Pins other host keys: ends the alarm, and everyone has to connect again.
     pub async fn pin_host_keys(
         &self,
         actor: &Actor,
@@ -207,7 +204,7 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// The alarm was false: the pinned keys stay, connections go on.
+    /// Ends a false alarm: the pinned keys stay, and connections continue.
     pub async fn end_alarm(
         &self,
         actor: &Actor,
@@ -239,7 +236,7 @@ fn parse_title(site: &Site) -> Result<DisplayName, ClusterChangeError> {
     site.title.parse().map_err(|error: crate::domain::NameError| ClusterChangeError::Title(error.0))
 }
 
-/// The login host and the host before it must be pinned; the automation host may be pinned later.
+/// The login host and the jump host must be pinned; the automation host may be pinned later.
 fn check_pins(site: &Site, pins: &[PinnedHostKey]) -> Result<(), ClusterChangeError> {
     let pinned =
         |hop: &str| pins.iter().any(|(of, line)| of == hop && HostKey::parse(line).is_some());

@@ -1,4 +1,4 @@
-//! What is written down of each try to connect: its beginning, its end, what went wrong, and the alarm.
+//! Records each connect attempt: its start, its end, what went wrong, and host key alarms.
 
 use super::connect::ConnectRequest;
 use super::connect_attempt::ConnectPurpose;
@@ -13,7 +13,7 @@ use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
 
-/// Most characters of a server's words that are kept.
+/// How much of a server's notices is kept, in characters.
 pub(super) const MAX_NOTICES_LEN: usize = 4000;
 
 impl ConnectionPool {
@@ -32,7 +32,7 @@ impl ConnectionPool {
         if *failure == LoginError::Cancelled {
             return Ok(());
         }
-        // What a test shows says nothing about the connection beside it.
+        // The result of a key test says nothing about the open connection.
         let is_test = errand.purpose == ConnectPurpose::TestNewKey;
         if !is_test {
             self.back_off(errand.key, failure);
@@ -68,7 +68,7 @@ impl ConnectionPool {
         store::commit(tx).await
     }
 
-    /// The host key has changed: nothing more is sent to this cluster until an administrator has decided.
+    /// The host key has changed: nothing more is sent to this cluster until an administrator decides.
     async fn raise_host_key_alarm(
         &self,
         errand: &ConnectRequest,
@@ -144,7 +144,7 @@ impl ConnectionPool {
             record(&mut tx, &errand.actor, ActivityEvent::Connected, about, now).await?;
             store::commit(tx).await.map(|()| true)
         };
-        // Under another name it is another connection.
+        // With another user name it is another connection.
         let is_theirs = write.await.map_err(|error: StoreError| ConnectError::internal(&error))?;
         if is_theirs { Ok(()) } else { Err(LoginError::Cancelled.into()) }
     }

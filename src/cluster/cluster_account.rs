@@ -1,4 +1,5 @@
-//! One person on one cluster: what everything that is done for them there begins with. Read here, and nowhere else.
+//! One person on one cluster: the starting point of everything the portal does for them there. Loaded here, and
+//! nowhere else.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,9 +16,9 @@ use crate::store::clusters::{Cluster, PinnedHostKey};
 use crate::store::connections::{ConnectionKey, ConnectionRow};
 use crate::store::{self, DbConnection, Store, StoreCache};
 
-/// People whose accounts are kept in memory.
+/// How many people's accounts are cached.
 const MAX_PEOPLE: usize = 1000;
-/// Texts that are kept parsed.
+/// How many parsed texts are cached.
 const MAX_PARSED: usize = 3000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,24 +28,24 @@ pub struct ClusterAccountId {
 }
 
 impl ClusterAccountId {
-    /// The connection to the login host, over which everything is read and done.
+    /// The connection to the login host, which everything uses.
     pub const fn connection_key(self) -> ConnectionKey {
         ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
     }
 }
 
-/// One person on one cluster. There is one as soon as the person has told their user name there.
+/// One person on one cluster. It exists as soon as the person has entered their user name there.
 #[derive(Debug, Clone)]
 pub struct ClusterAccount {
     pub id: ClusterAccountId,
     pub profile: Arc<ClusterProfile>,
     pub remote_user: String,
-    /// Empty until the first connection under this name.
+    /// Empty until the first connection with this user name.
     pub discovered: Arc<DiscoveredFacts>,
     pub discovered_at: Option<UnixTime>,
     /// When the connection was last opened.
     pub connected_at: Option<UnixTime>,
-    /// Why the connection is not up, in words.
+    /// Why the connection is not up, as a sentence.
     pub problem: String,
     /// The same as a code of `ssh::LoginError`; empty if it has none.
     pub problem_code: String,
@@ -70,19 +71,19 @@ impl ClusterAccount {
         pool.connection(self.id.connection_key())
     }
 
-    /// What jobs can be charged to, as Slurm has it.
+    /// The Slurm accounts that jobs can be charged to.
     pub fn slurm_accounts(&self) -> Vec<String> {
         self.discovered.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect()
     }
 
-    /// Whether jobs are ranked by fair share there.
+    /// Whether fair share affects the priority of jobs there.
     pub fn uses_fair_share(&self) -> bool {
         self.profile.site.units.fair_share || self.discovered.uses_fair_share
     }
 }
 
-/// Everybody's accounts. Rows are read again after anything was written; their texts are parsed again only where they
-/// themselves have changed.
+/// Everybody's cluster accounts. Rows are read again after any write; their texts are parsed again only if they have
+/// changed.
 #[derive(Clone)]
 pub struct ClusterAccounts(Arc<ClusterAccountsInner>);
 
@@ -90,7 +91,7 @@ struct ClusterAccountsInner {
     store: Store,
     by_person: StoreCache<PersonId, Vec<Arc<ClusterAccount>>>,
     profiles: ParsedCache<ClusterId, (Cluster, Vec<PinnedHostKey>), Arc<ClusterProfile>>,
-    /// Nothing where the text cannot be read.
+    /// `None` if the text cannot be parsed.
     discovered: ParsedCache<ConnectionKey, String, Option<Arc<DiscoveredFacts>>>,
 }
 
@@ -104,7 +105,7 @@ impl ClusterAccounts {
         }))
     }
 
-    /// All accounts of a person, in the order in which the clusters were added.
+    /// All cluster accounts of a person, in the order in which the clusters were added.
     pub async fn list(&self, person: PersonId) -> store::Result<Arc<Vec<Arc<ClusterAccount>>>> {
         let store = &self.0.store;
         self.0
@@ -120,7 +121,7 @@ impl ClusterAccounts {
         Ok(all.iter().find(|account| account.id == id).cloned())
     }
 
-    /// The same as [`Self::list`], for those who hold a connection or a transaction already.
+    /// The same as [`Self::list`], for callers that already hold a database connection or a transaction.
     pub async fn list_with(
         &self,
         db: &mut DbConnection,
@@ -135,7 +136,7 @@ impl ClusterAccounts {
         Ok(found)
     }
 
-    /// The same as [`Self::get`], for those who hold a connection or a transaction already.
+    /// The same as [`Self::get`], for callers that already hold a database connection or a transaction.
     pub async fn get_with(
         &self,
         db: &mut DbConnection,
@@ -147,7 +148,7 @@ impl ClusterAccounts {
         }
     }
 
-    /// A cluster with its description, whoever asks.
+    /// A cluster with its description, independent of any person.
     pub async fn profile(
         &self,
         db: &mut DbConnection,
@@ -159,7 +160,7 @@ impl ClusterAccounts {
         })
     }
 
-    /// What was found over a connection; nothing where it was never looked at.
+    /// What was discovered over a connection; `None` if discovery never ran.
     pub fn discovered(&self, row: &ConnectionRow) -> Option<Arc<DiscoveredFacts>> {
         let parse = |text: &String| Ok(serde_json::from_str(text).ok().map(Arc::new));
         self.0.discovered.get_or_parse(row.key(), &row.discovered, parse).ok().flatten()
@@ -187,7 +188,7 @@ impl ClusterAccounts {
     }
 }
 
-/// What was made of a text, as long as the text stays the same.
+/// The parsed form of a text, valid as long as the text stays the same.
 struct ParsedCache<K, S, V>(Mutex<HashMap<K, (S, V)>>);
 
 impl<K, S, V> Default for ParsedCache<K, S, V> {
@@ -225,7 +226,7 @@ mod tests {
 
     const AT: UnixTime = UnixTime(1_700_000_000);
 
-    /// A person with a name on a cluster.
+    /// A person with a user name on a cluster.
     async fn add_account(store: &Store) -> ClusterAccountId {
         let mut tx = store.write().await.unwrap();
         let (name, title): (_, DisplayName) = ("alice".parse().unwrap(), "Own".parse().unwrap());

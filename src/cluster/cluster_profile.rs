@@ -1,4 +1,4 @@
-//! A cluster with everything that is known of it: its site's description, its pinned host keys, the way to it.
+//! A cluster with everything that is known about it: its site description, its pinned host keys, the route to it.
 
 use std::sync::Arc;
 
@@ -10,27 +10,24 @@ use crate::ssh::{ClusterConnection, CommandDialect, ControlMaster};
 use crate::store;
 use crate::store::clusters::{Cluster, PinnedHostKey};
 
-/// A cluster with its description.
 #[derive(Debug, Clone)]
 pub struct ClusterProfile {
     pub row: Cluster,
-    /// What it is like.
     pub site: Arc<Site>,
     /// Its pinned host keys, by host: `login`, `jump`, `robot`.
     pub pins: Vec<(String, HostKey)>,
 }
 
-/// The host names under which keys are pinned.
+/// The names of the hosts under which keys are pinned.
 pub mod hops {
     pub const LOGIN: &str = "login";
-    /// The host before it.
     pub const JUMP: &str = "jump";
     /// Stored as `robot` since 0.1.0.
     pub const AUTOMATION: &str = "robot";
 }
 
 impl ClusterProfile {
-    /// Reads a cluster with this short name.
+    /// Loads the cluster with this short name.
     pub async fn find_by_slug(
         db: &mut store::DbConnection,
         slug: &str,
@@ -60,7 +57,7 @@ impl ClusterProfile {
         self.pins.iter().filter(|(of, _)| of == hop).map(|(_, key)| key.clone()).collect()
     }
 
-    /// The way to one of its hosts. None if the description does not tell.
+    /// The route to one of its hosts. `None` if the site description lacks it.
     pub fn route(&self, role: ConnectionRole, user: RemoteUser) -> Option<SshRoute> {
         let (host, port, hop) = match role {
             ConnectionRole::Login => (self.row.host.parse().ok()?, self.row.port, hops::LOGIN),
@@ -84,13 +81,12 @@ impl ClusterProfile {
         Some(SshRoute { name: self.slug().clone(), user, target, jump, takes_password })
     }
 
-    /// The automation host, if the site has one.
     pub fn automation_host(&self) -> Option<(HostName, u16)> {
         let robot = self.site.automation.as_ref()?;
         Some((robot.hosts.first()?.0.clone(), robot.port))
     }
 
-    /// A connection over a master, within this site's limits.
+    /// A connection over a control master, within this site's limits.
     pub fn new_connection(
         &self,
         master: ControlMaster,
@@ -109,13 +105,13 @@ impl ClusterProfile {
         &self.site.name.0
     }
 
-    /// Whether one may connect to it at present.
+    /// Whether people can connect to it at present.
     pub fn is_open(&self) -> bool {
         self.row.retired_at().is_none() && self.row.alarm_at().is_none()
     }
 }
 
-/// What a row says of its cluster. Name, host and port have columns of their own, which count.
+/// The site description in a cluster's row. Name, host and port have columns of their own, which take precedence.
 fn site_from_row(row: &Cluster, slug: Slug) -> Site {
     let name = crate::sites::SiteName(slug);
     let mut site = Site::from_json(&row.site)

@@ -1,4 +1,4 @@
-//! Connecting: one try at a time per person and host, within what a centre would call polite.
+//! Connecting: one attempt at a time per person and host, within limits that a centre would call polite.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +21,15 @@ use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
 
-/// How long a server usually waits for someone to sign in, less a little (OpenSSH's default is 120 s).
+/// How long a server usually waits for a login, less a little (OpenSSH's default is 120 s).
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_secs(110);
-/// Tries of one person at one cluster in an hour, whatever the reason: more would look like an attack.
+/// Attempts of one person at one cluster per hour, whatever the reason: more would look like an attack.
 const MAX_ATTEMPTS_PER_HOUR: i64 = 20;
-/// Of these, so many without the person.
+/// How many of these may be unattended.
 const MAX_UNATTENDED_PER_HOUR: i64 = 6;
 const HOUR_S: i64 = 3600;
 
-/// A try, before it begins.
+/// An attempt before it starts.
 pub(super) struct ConnectRequest {
     pub(super) key: ConnectionKey,
     pub(super) profile: Arc<ClusterProfile>,
@@ -41,7 +41,7 @@ pub(super) struct ConnectRequest {
 }
 
 impl ConnectionPool {
-    /// Begins to connect. If a try is under way or the connection stands, nothing new is begun: two tabs, one try.
+    /// Starts to connect. Does nothing if an attempt is running or the connection is open: two tabs, one attempt.
     pub async fn connect(
         &self,
         key: ConnectionKey,
@@ -51,7 +51,7 @@ impl ConnectionPool {
         self.start_attempt(key, actor, attended, ConnectPurpose::Connect).await
     }
 
-    /// Begins to test the new key of this person at this cluster, beside the connection that stands.
+    /// Starts to test this person's new key at this cluster, next to the open connection.
     pub async fn test_new_key(
         &self,
         key: ConnectionKey,
@@ -101,7 +101,7 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Takes the person's one place to try, if it is free.
+    /// Reserves the person's only attempt, if none is running.
     fn reserve_attempt(
         &self,
         key: ConnectionKey,
@@ -127,13 +127,13 @@ impl ConnectionPool {
         let folder = self.entries().entry(errand.key).or_default().folder_lock.clone();
         let _held = match errand.purpose {
             ConnectPurpose::Connect => Some(folder.lock_owned().await),
-            // It has a folder of its own.
+            // A key test has its own folder.
             ConnectPurpose::TestNewKey => None,
         };
         let mut work = std::pin::pin!(self.open_connection(&errand));
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
-            // A portal that stops does not wait for codes; what stands already stays.
+            // A stopping portal does not wait for codes; open connections stay open.
             () = self.0.core.stop.cancelled() => {
                 errand.attempt.cancel();
                 work.await
@@ -210,7 +210,7 @@ impl ConnectionPool {
             attempt.ask(question);
             this.notify(key);
         };
-        // In a task of its own, so that not even a panic leaves the try hanging.
+        // In a separate task, so that not even a panic leaves the attempt hanging.
         let opened = match tokio::spawn(login::log_in(plan, ask)).await {
             Ok(opened) => opened,
             Err(error) => Err(ConnectError::internal(&error)),
@@ -226,7 +226,7 @@ impl ConnectionPool {
         self.finish_login(errand, opened?).await
     }
 
-    /// Waits for one of the few places to sign in at a cluster, and says so if there is none at once.
+    /// Waits for one of the few login permits of a cluster, and shows that it waits.
     async fn acquire_login_permit(
         &self,
         turns: Arc<Semaphore>,
@@ -240,7 +240,7 @@ impl ConnectionPool {
         turns.acquire_owned().await.ok()
     }
 
-    /// The connection stands: looks around, unless it was only a test.
+    /// The login succeeded: runs discovery, unless this was only a test.
     async fn finish_login(
         &self,
         errand: &ConnectRequest,
@@ -288,7 +288,7 @@ impl ConnectionPool {
             ConnectError::internal(&"your key could not be opened")
         })?;
         if errand.purpose == ConnectPurpose::TestNewKey {
-            // The waiting key comes first; it is the one to be proven, alone.
+            // The pending key comes first; it is tested alone.
             open.truncate(1);
         }
         let read = |key: &UnsealedKey| {
@@ -300,7 +300,7 @@ impl ConnectionPool {
             .map_err(|error| ConnectError::internal(&error))
     }
 
-    /// Puts a connection into its place, unless that was given up meanwhile.
+    /// Adds a connection to the pool, unless the attempt was cancelled in the meantime.
     async fn insert_connection(
         &self,
         errand: &ConnectRequest,
@@ -310,7 +310,7 @@ impl ConnectionPool {
         let wanted = {
             let mut spots = self.entries();
             let spot = spots.entry(errand.key).or_default();
-            // Whoever closed it meanwhile has taken the place away.
+            // If it was closed in the meantime, the attempt is no longer registered.
             let wanted = spot.status.is_attempt(&errand.attempt)
                 && !errand.attempt.cancellation().is_cancelled();
             if wanted {
@@ -327,7 +327,7 @@ impl ConnectionPool {
         self.save_problem(errand.key, "", false).await
     }
 
-    /// Notices the end of a connection that nobody here closed.
+    /// Notices when a connection ends that nobody here closed.
     pub(super) fn watch_end(&self, key: ConnectionKey, line: Arc<ClusterConnection>) {
         let this = self.clone();
         tokio::spawn(async move {
@@ -362,13 +362,13 @@ fn check_attempt_limit(
 ) -> Result<(), ConnectStartError> {
     let everyone = i64::from(known.site.limits.connects_per_hour);
     let person = if actor.id.is_some() { MAX_ATTEMPTS_PER_HOUR } else { MAX_UNATTENDED_PER_HOUR };
-    // One person alone must not use up what is meant for all.
+    // One person alone must not use up everyone's limit.
     let person = person.min((everyone / 4).max(4));
     if mine >= person || all >= everyone { Err(ConnectStartError::TooManyAttempts) } else { Ok(()) }
 }
 
-/// Why a connection that stood has ended, in words. ssh writes into its log only that it lost patience; that the
-/// other side closed the connection goes where servers can write too, and is not read.
+/// Why an open connection ended, as a sentence. ssh's log only records that the server stopped answering; a message
+/// that the server closed the connection goes where servers can write too, so it is not read.
 fn lost_connection_message(last_words: &str) -> &'static str {
     if last_words.contains("not responding") || last_words.contains("timed out") {
         "The network between this portal and the cluster was silent for too long, so the connection was lost."

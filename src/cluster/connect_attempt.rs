@@ -1,4 +1,4 @@
-//! One try to connect, as the person's page sees it.
+//! One connect attempt, as the person's page shows it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,20 +11,19 @@ use crate::sites::prompts::{LoginPrompt, PromptKind};
 use crate::ssh::login::{LoginQuestion, is_valid_answer};
 use crate::text::clean_text;
 
-/// Questions that are remembered, to tell a new one from one that is asked again.
+/// How many prompts are remembered, to tell a new one from a repeated one.
 const MAX_EARLIER_PROMPTS: usize = 20;
 
-/// What a try is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectPurpose {
-    /// To connect and stay connected.
+    /// Connect and stay connected.
     Connect,
-    /// To see whether a new key works; closed again at once.
+    /// Check whether a new key works; the connection is closed immediately afterwards.
     TestNewKey,
 }
 
 impl ConnectPurpose {
-    /// As the page sends it back.
+    /// The value that the page sends back.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -33,26 +32,25 @@ impl ConnectPurpose {
     }
 }
 
-/// How far a try got.
+/// How far an attempt got.
 #[derive(Debug, Clone)]
 pub enum ConnectState {
-    /// Others are signing in at the same host; this one waits for its turn.
+    /// Others are logging in at the same host; this attempt waits for its turn.
     Queued,
-    /// On the way to the host.
     Connecting,
-    /// The server asks something.
+    /// The server asks a question.
     Prompted {
-        /// The how many-th question.
+        /// Counts the questions of this attempt.
         number: u32,
         prompt: LoginPrompt,
-        /// What the server said besides.
+        /// What the server printed besides the question.
         notices: String,
-        /// It asks the same as before: the last answer was not accepted.
+        /// The server asks the same as before: it did not accept the last answer.
         again: bool,
     },
-    /// The answer is with the server.
+    /// The server is checking the answer.
     CheckingAnswer {
-        /// The person has been sent a request on their phone.
+        /// The person has received a request on their phone.
         push: bool,
     },
     Discovering,
@@ -60,7 +58,7 @@ pub enum ConnectState {
 }
 
 impl ConnectState {
-    /// What goes on and what that means, for the person who waits.
+    /// What is happening and what it means, for the person who waits.
     pub const fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::Queued => {
@@ -84,12 +82,10 @@ impl ConnectState {
     }
 }
 
-/// One try to connect.
 pub struct ConnectAttempt {
-    /// What it is for.
     pub purpose: ConnectPurpose,
     state: watch::Sender<ConnectState>,
-    /// Takes the answer to the question that is asked now.
+    /// Accepts the answer to the current question.
     reply: Mutex<Option<oneshot::Sender<SecretString>>>,
     cancel: CancellationToken,
     earlier_prompts: Mutex<Vec<LoginPrompt>>,
@@ -106,17 +102,16 @@ impl ConnectAttempt {
         }
     }
 
-    /// How far it got.
     pub fn state(&self) -> ConnectState {
         self.state.borrow().clone()
     }
 
-    /// Tells of each step.
+    /// Receives every change of state.
     pub fn subscribe(&self) -> watch::Receiver<ConnectState> {
         self.state.subscribe()
     }
 
-    /// Answers a question. False if it is no longer asked, or the answer cannot be sent.
+    /// Answers a question. False if it is no longer open, or the answer cannot be sent.
     pub(super) fn answer(&self, number: u32, text: SecretString) -> bool {
         if !is_valid_answer(text.expose_secret()) {
             return false;
@@ -137,7 +132,7 @@ impl ConnectAttempt {
         self.cancel.cancel();
     }
 
-    /// Is over when it was given up.
+    /// Cancelled when the attempt is.
     pub(super) const fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
@@ -146,7 +141,7 @@ impl ConnectAttempt {
         self.state.send_replace(state);
     }
 
-    /// Puts a question of the server to the person.
+    /// Shows a question from the server to the person.
     pub(super) fn ask(&self, question: LoginQuestion) {
         let prompt = LoginPrompt::parse(&question.text);
         let mut earlier = self.earlier_prompts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,8 +155,8 @@ impl ConnectAttempt {
     }
 }
 
-/// Whether a question means that an earlier answer was not accepted: a server that begins again asks the same. Two questions of an unknown kind are
-/// the same only if their words are.
+/// Whether a question means that an earlier answer was not accepted: a server that starts over asks the same. Two
+/// questions of an unknown kind are the same only if their texts are.
 fn is_repeated_prompt(last: &LoginPrompt, now: &LoginPrompt) -> bool {
     let familiar = !matches!(now.kind, PromptKind::Other | PromptKind::YesNo);
     std::mem::discriminant(&last.kind) == std::mem::discriminant(&now.kind)

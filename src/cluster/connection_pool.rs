@@ -1,4 +1,4 @@
-//! The connections of all people: one per person and host, opened once, kept, closed when they should be.
+//! Everyone's connections: one per person and host, opened once, kept, and closed when necessary.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,35 +19,34 @@ use crate::ssh::{ClusterConnection, ConnectionStats, RunCommandError};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
-/// Sign-ins at one cluster at the same time: servers count those that wait for a code and turn the next ones away.
+/// Parallel logins at one cluster: servers count those that wait for a code and turn further ones away.
 const MAX_PARALLEL_LOGINS: usize = 5;
 
-/// How long a try may take to end.
+/// How long a cancelled attempt may take to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why a try was not even begun.
+/// Why an attempt was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectStartError {
-    /// The person has not told their user name there.
+    /// The person has not entered their user name there.
     #[error("no user name")]
     NoRemoteUser,
-    /// No key opens this cluster for them.
+    /// The person has no key for this cluster.
     #[error("no key")]
     NoKey,
-    /// The host key is in doubt, or the cluster is out of use.
+    /// The host key has changed, or the cluster is retired.
     #[error("closed")]
     ClusterClosed,
-    /// Enough tries in the last hour.
+    /// The hourly limit is reached.
     #[error("too many tries")]
     TooManyAttempts,
-    /// The person's account or keychain.
+    /// A problem with the person's account or keychain.
     #[error(transparent)]
     Auth(#[from] AuthError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How a connection is.
 #[derive(Debug, Clone, Default)]
 pub enum ConnectionStatus {
     #[default]
@@ -56,30 +55,29 @@ pub enum ConnectionStatus {
     Up(OpenConnection),
 }
 
-/// A connection that stands. Commands go through [`ConnectionPool::connection`], which knows of alarms.
+/// An open connection. Run commands through [`ConnectionPool::connection`], which respects host key alarms.
 #[derive(Debug, Clone)]
 pub struct OpenConnection {
     pub(super) connection: Arc<ClusterConnection>,
     pub since: UnixTime,
-    /// What the server said when it was opened.
+    /// What the server printed during login.
     pub notices: String,
 }
 
 impl OpenConnection {
-    /// What went over it.
     pub fn stats(&self) -> ConnectionStats {
         self.connection.call_budget().stats(Instant::now())
     }
 }
 
 impl ConnectionStatus {
-    /// Whether it is this very attempt that opens the connection.
+    /// Whether this very attempt is opening the connection.
     pub(super) fn is_attempt(&self, attempt: &Arc<ConnectAttempt>) -> bool {
         matches!(self, Self::Connecting(own) if Arc::ptr_eq(own, attempt))
     }
 }
 
-/// When an unattended try may be made next.
+/// When the next unattended attempt may start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RetryBackoff {
     pub(super) failures: u32,
@@ -89,11 +87,11 @@ pub(super) struct RetryBackoff {
 #[derive(Default)]
 pub(super) struct PoolEntry {
     pub(super) status: ConnectionStatus,
-    /// A test of a new key goes on beside the connection.
+    /// A test of a new key that runs next to the connection.
     pub(super) key_test: Option<Arc<ConnectAttempt>>,
-    /// How the last such test ended: well, or why not.
+    /// How the last key test ended: success, or why it failed.
     pub(super) last_key_test: Option<Result<(), String>>,
-    /// Held while the connection's folder is made or removed: what closes must be over before what opens begins.
+    /// Held while the connection's folder is created or removed: closing must finish before opening starts.
     pub(super) folder_lock: Arc<tokio::sync::Mutex<()>>,
     pub(super) backoff: RetryBackoff,
 }
@@ -111,7 +109,7 @@ pub(super) struct ConnectionPoolInner {
 }
 
 impl ConnectionPool {
-    /// No connections yet; [`ConnectionPool::adopt_masters`] finds those of the run before.
+    /// An empty pool; [`ConnectionPool::adopt_masters`] finds the connections of the previous run.
     pub fn new(core: Core) -> Self {
         Self(Arc::new(ConnectionPoolInner {
             accounts: ClusterAccounts::new(core.store.clone()),
@@ -123,27 +121,25 @@ impl ConnectionPool {
         }))
     }
 
-    /// Whose connections they are.
     pub fn accounts(&self) -> &ClusterAccounts {
         &self.0.accounts
     }
 
-    /// How a connection is.
     pub fn status(&self, key: ConnectionKey) -> ConnectionStatus {
         self.entries().get(&key).map(|spot| spot.status.clone()).unwrap_or_default()
     }
 
-    /// The test of a new key that goes on, if any.
+    /// The running test of a new key, if any.
     pub fn running_key_test(&self, key: ConnectionKey) -> Option<Arc<ConnectAttempt>> {
         self.entries().get(&key).and_then(|spot| spot.key_test.clone())
     }
 
-    /// How the last test of a new key ended: well, or why not. Nothing if there was none.
+    /// How the last key test ended: success, or why it failed. `None` if there was none.
     pub fn last_key_test(&self, key: ConnectionKey) -> Option<Result<(), String>> {
         self.entries().get(&key).and_then(|spot| spot.last_key_test.clone())
     }
 
-    /// The connection itself, to run commands on. Not while the cluster's host key is in doubt.
+    /// The connection itself, to run commands on. Not available while the cluster has a host key alarm.
     pub fn connection(
         &self,
         key: ConnectionKey,
@@ -157,19 +153,18 @@ impl ConnectionPool {
         }
     }
 
-    /// Tells whose connection has changed.
+    /// Receives the key of every connection whose status changes.
     pub fn subscribe(&self) -> broadcast::Receiver<ConnectionKey> {
         self.0.changes.subscribe()
     }
 
-    /// The connections that stand.
+    /// The keys of all open connections.
     pub fn connected_keys(&self) -> HashSet<ConnectionKey> {
         let spots = self.entries();
         let up = spots.iter().filter(|(_, spot)| matches!(spot.status, ConnectionStatus::Up(_)));
         up.map(|(key, _)| *key).collect()
     }
 
-    /// How many connections stand.
     pub fn count_connected(&self) -> usize {
         self.entries()
             .values()
@@ -177,7 +172,7 @@ impl ConnectionPool {
             .count()
     }
 
-    /// Closes a connection because its owner wants it so, or gives up the try to open it.
+    /// Closes a connection at its owner's request, or cancels the attempt to open it.
     pub async fn disconnect(
         &self,
         key: ConnectionKey,
@@ -197,7 +192,7 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Closes a connection whose way has changed.
+    /// Closes a connection whose route has changed.
     pub async fn close_connection(&self, key: ConnectionKey) {
         self.close(key).await;
     }
@@ -220,7 +215,7 @@ impl ConnectionPool {
         self.notify(key);
     }
 
-    /// The try to connect, or the test of a new key, that goes on.
+    /// The running connect attempt or key test.
     fn find_attempt(
         &self,
         key: ConnectionKey,
@@ -233,7 +228,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Passes an answer on to the server. A question that is gone needs none.
+    /// Passes an answer on to the server. Does nothing if the question is no longer open.
     pub fn answer_prompt(
         &self,
         key: ConnectionKey,
@@ -246,7 +241,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Gives up a try, or the test of a new key, and waits until it is over.
+    /// Cancels a connect attempt or key test, and waits until it has ended.
     pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) {
         let Some(attempt) = self.find_attempt(key, purpose) else { return };
         attempt.cancel();
@@ -255,21 +250,19 @@ impl ConnectionPool {
         let _ = tokio::time::timeout(CANCEL_TIMEOUT, over).await;
     }
 
-    /// Closes every connection to a cluster.
     pub async fn close_cluster(&self, cluster: ClusterId) {
         for key in self.filter_keys(|key| key.cluster == cluster) {
             self.close(key).await;
         }
     }
 
-    /// Closes every connection of a person.
     pub(super) async fn close_person(&self, person: PersonId) {
         for key in self.filter_keys(|key| key.person == person) {
             self.close(key).await;
         }
     }
 
-    /// Notes that a cluster's host key is in doubt, or no longer: nothing is sent there meanwhile.
+    /// Turns a cluster's host key alarm on or off: nothing is sent there while it is on.
     pub fn set_alarm(&self, cluster: ClusterId, on: bool) {
         let mut alarms = self.0.alarms.lock().unwrap_or_else(PoisonError::into_inner);
         if on {
@@ -298,7 +291,7 @@ impl ConnectionPool {
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose turn it is to sign in at a cluster.
+    /// The permits for parallel logins at a cluster.
     pub(super) fn login_permits(&self, cluster: ClusterId) -> Arc<Semaphore> {
         let mut turns = self.0.login_permits.lock().unwrap_or_else(PoisonError::into_inner);
         turns
@@ -310,7 +303,7 @@ impl ConnectionPool {
     pub(super) fn notify(&self, key: ConnectionKey) {
         metrics::gauge!("portolan_cluster_connections")
             .set(u32::try_from(self.count_connected()).unwrap_or(u32::MAX));
-        // Nobody may be looking.
+        // There may be no subscribers.
         let _ = self.0.changes.send(key);
     }
 
@@ -328,7 +321,7 @@ fn folder_name(key: ConnectionKey, purpose: ConnectPurpose) -> String {
     format!("{}-{}-{}{test}", key.person, key.cluster, key.role.as_str())
 }
 
-/// Whose connection a folder is; none for those of tests, which nobody keeps.
+/// The connection that a folder belongs to; `None` for folders of key tests, which are not kept.
 pub(super) fn parse_folder_name(name: &str) -> Option<ConnectionKey> {
     let mut parts = name.split('-');
     let key = ConnectionKey {
@@ -339,7 +332,7 @@ pub(super) fn parse_folder_name(name: &str) -> Option<ConnectionKey> {
     parts.next().is_none().then_some(key)
 }
 
-/// Whether a folder has a name that we give: only such are ever removed.
+/// Whether a folder's name is one of ours: only those are ever removed.
 pub(super) fn is_connection_folder(name: &str) -> bool {
     parse_folder_name(name.strip_suffix("-test").unwrap_or(name)).is_some()
 }

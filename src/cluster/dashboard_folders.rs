@@ -1,5 +1,5 @@
-//! Folders that a dashboard could show, looked for on a cluster with one bounded command over the person's own
-//! connection: where event files were written lately, or runs of `MLflow`. Never asked on the way of a page.
+//! Finds folders that a dashboard could show, with one bounded command over the person's own connection: folders with
+//! recent event files, or MLflow runs. Never runs while a page is being rendered.
 
 #[cfg(test)]
 mod tests;
@@ -14,24 +14,22 @@ use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError}
 use crate::store::connections::ConnectionKey;
 use crate::text::is_hidden;
 
-/// The search is ended after this many seconds; what it has found until then counts.
+/// Seconds after which the search is stopped; what it has found by then counts.
 const SEARCH_LIMIT_S: &str = "8";
-/// The whole command, with what a busy disk adds.
+/// The whole command, with the delay of a busy disk.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(15);
-/// More than this many files print nothing that anyone would read.
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
-/// So many files count, the newest.
+/// Only the newest files count.
 const MAX_FILES: usize = 2000;
-/// So many folders are offered.
+/// How many folders are offered.
 pub const MAX_FOLDERS: usize = 12;
-/// So many of the person's own folders are searched.
+/// How many of the person's own folders are searched.
 const MAX_SEARCH_ROOTS: usize = 8;
 const SEARCH_DEPTH: &str = "5";
-/// Longer paths are no folders that anyone wants to see.
+/// Nobody wants to see folders with longer paths.
 const MAX_PATH_LEN: usize = 1000;
-/// What was found is not looked for again within this time.
+/// How long a result is reused.
 const CACHE_TTL: Duration = Duration::from_secs(30);
-/// So many answers are remembered.
 const MAX_CACHED: usize = 1000;
 
 /// Folders that hold programs, not results. Hidden ones are skipped as well.
@@ -47,12 +45,11 @@ const SKIPPED_FOLDERS: &[&str] = &[
     "mambaforge*",
 ];
 
-/// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DashboardFolderKind {
-    /// Folders with event files, for `TensorBoard`.
+    /// Folders with event files, for TensorBoard.
     EventFiles,
-    /// Tracking folders and databases of `MLflow`.
+    /// MLflow's tracking folders and databases.
     MlflowRuns,
 }
 
@@ -63,15 +60,14 @@ pub struct DashboardFolder {
     pub newest: UnixTime,
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DashboardFolders {
     pub folders: Vec<DashboardFolder>,
-    /// Whether the search was ended before its end.
+    /// Whether the search was stopped early.
     pub is_cut: bool,
 }
 
-/// Remembers what was found.
 #[derive(Clone, Default)]
 pub struct DashboardFolderCache(
     Arc<Mutex<HashMap<(ConnectionKey, DashboardFolderKind), CachedDashboardFolders>>>,
@@ -83,7 +79,7 @@ struct CachedDashboardFolders {
 }
 
 impl DashboardFolderCache {
-    /// What can be shown on someone's cluster; asked if that was not done within the last minutes.
+    /// The folders of a person on a cluster; searches only if there is no recent result.
     pub async fn find(
         &self,
         line: &Arc<ClusterConnection>,
@@ -114,8 +110,8 @@ impl DashboardFolderCache {
     }
 }
 
-/// The person's own folders, without those that lie in another one. Home comes last: results lie elsewhere more often,
-/// and a home full of small files can use up the time of the search.
+/// The person's own folders, without those inside another one. Home comes last: results are usually elsewhere, and a
+/// home full of small files can use up the search time.
 fn search_roots(learnt: &DiscoveredFacts) -> Vec<String> {
     let known = learnt.folders.iter().map(|folder| folder.path.as_str());
     let mut starts: Vec<String> = Vec::new();
@@ -131,7 +127,7 @@ fn search_roots(learnt: &DiscoveredFacts) -> Vec<String> {
     starts
 }
 
-/// Whether a path is a folder or lies in it.
+/// Whether a path is a folder or inside it.
 fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -149,12 +145,12 @@ async fn search(
         .with_deadline(SEARCH_TIMEOUT)
         .with_max_output(MAX_OUTPUT_BYTES);
     let output = line.run_shared(command, CallUrgency::Interactive).await?;
-    // Folders that may not be read make it end with an error: what it found counts all the same.
+    // Unreadable folders make it exit with an error: what it found counts all the same.
     let was_ended = output.code == 124;
     Ok(parse_search_output(&output.stdout, starts, sort, was_ended))
 }
 
-/// The words of the search. Links are not followed, but a start may be one: the slash at its end leads through it.
+/// The arguments of the search. Links are not followed, but a root may be one: the slash at its end resolves it.
 fn find_args(starts: &[String], sort: DashboardFolderKind) -> Vec<String> {
     let mut args: Vec<String> = [SEARCH_LIMIT_S, "find", "-P"].map(str::to_owned).to_vec();
     args.extend(starts.iter().map(|start| format!("{start}/")));
@@ -180,7 +176,7 @@ fn find_args(starts: &[String], sort: DashboardFolderKind) -> Vec<String> {
     args
 }
 
-/// Reads what the search printed: times and paths, each ended by a zero byte.
+/// Parses the output of the search: times and paths, each ended by a zero byte.
 fn parse_search_output(
     printed: &[u8],
     starts: &[String],
@@ -210,7 +206,7 @@ fn parse_search_output(
     DashboardFolders { folders: places, is_cut }
 }
 
-/// `1794820320.1234 /scratch/alice/runs/one`; nothing for a path that cannot be shown as it is.
+/// `1794820320.1234 /scratch/alice/runs/one`; `None` for a path that cannot be shown unchanged.
 fn parse_folder(line: &[u8]) -> Option<DashboardFolder> {
     let (time, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     let seconds = time.split('.').next()?.parse().ok()?;
@@ -218,7 +214,7 @@ fn parse_folder(line: &[u8]) -> Option<DashboardFolder> {
     is_fit.then(|| DashboardFolder { path: path.to_owned(), newest: UnixTime(seconds) })
 }
 
-/// The tracking folder that a run lies in.
+/// The tracking folder that contains a run.
 fn mlflow_tracking_folder(path: String) -> String {
     const NAME: &str = "/mlruns";
     let inside = path.rfind("/mlruns/").map(|at| path[..at + NAME.len()].to_owned());
@@ -230,8 +226,8 @@ fn keep_newest(newest: &mut BTreeMap<String, UnixTime>, path: String, at: UnixTi
     *known = at.max(*known);
 }
 
-/// Runs that lie beside each other are one experiment: the folder around them is shown. Never one of the starts, as
-/// that would be everything.
+/// Sibling runs are one experiment: their parent folder is shown. Never one of the search roots, because that would
+/// show everything.
 fn merge_siblings(
     mut newest: BTreeMap<String, UnixTime>,
     starts: &[String],
@@ -258,7 +254,7 @@ fn merge_siblings(
     }
 }
 
-/// What lies in another folder of the list is seen there.
+/// Drops folders inside another folder of the list, which shows them anyway.
 fn drop_nested(newest: BTreeMap<String, UnixTime>) -> BTreeMap<String, UnixTime> {
     let mut outer: BTreeMap<String, UnixTime> = BTreeMap::new();
     let mut paths: Vec<(String, UnixTime)> = newest.into_iter().collect();

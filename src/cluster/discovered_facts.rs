@@ -1,6 +1,6 @@
-//! What the portal learns about a cluster and a person's place on it, right after they have connected. Pure: others
-//! run [`LOOK_AROUND`] and Slurm's commands (`crate::slurm` has their words), and hand over what came back.
-//! Everything is bounded, because it comes from a machine that is not ours.
+//! What the portal learns about a cluster and a person's account on it, right after they have connected. Pure:
+//! callers run [`DISCOVERY_SCRIPT`] and Slurm's commands (`crate::slurm` has their arguments), and pass in the
+//! output. Everything is bounded, because it comes from a machine that is not ours.
 
 mod discovery_script;
 #[cfg(test)]
@@ -17,78 +17,75 @@ pub use crate::slurm::partitions::Partition;
 use crate::slurm::{associations, config::SlurmConfig, partitions};
 use crate::text;
 
-/// No list is longer than this.
 const MAX_LIST_LEN: usize = 200;
-/// No more than this is quoted of what a command said instead of its answer.
+/// How much is quoted of what a command printed instead of its answer.
 const MAX_QUOTE_LEN: usize = 200;
 
-/// A cluster as one person finds it. Kept as JSON: every field may be missing, so that old rows still read.
+/// A cluster as one person sees it. Stored as JSON: every field may be missing, so that old rows can still be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct DiscoveredFacts {
-    /// The login node's name for itself.
+    /// The login node's own host name.
     pub host: Option<String>,
-    /// The person's name there.
+    /// The person's user name there.
     pub user: Option<String>,
     pub home: Option<String>,
     pub shell: Option<String>,
-    /// What the Alliance calls the cluster (`CC_CLUSTER`).
+    /// The Alliance's name for the cluster (`CC_CLUSTER`).
     pub cc_cluster: Option<String>,
-    /// The address from which the cluster sees this portal come.
+    /// The address from which the portal connects, as the cluster sees it.
     pub our_address: Option<IpAddr>,
-    /// Variables to pass on to later commands: `PATH`, `LD_LIBRARY_PATH`, `SLURM_CONF`, `LANG`, where set.
+    /// Variables to set for later commands: `PATH`, `LD_LIBRARY_PATH`, `SLURM_CONF`, `LANG`, where set.
     pub env: BTreeMap<String, String>,
     /// `24.11.5`.
     pub slurm_version: Option<String>,
-    /// What Slurm calls the cluster.
+    /// Slurm's name for the cluster.
     pub slurm_cluster: Option<String>,
-    /// One more than the highest index an array of jobs may have.
+    /// One more than the highest index of a job array.
     pub max_array_size: Option<u32>,
-    /// Whether what a group used before counts in its jobs' priority.
+    /// Whether a group's past usage affects the priority of its jobs.
     pub uses_fair_share: bool,
-    /// Hours after which what was used counts half in that; none where it never fades, or is not told.
+    /// Hours after which past usage counts half; `None` if it never decays, or is unknown.
     pub half_life_hours: Option<u32>,
-    /// Whether people see only their own jobs here.
+    /// Whether people see only their own jobs.
     pub hides_jobs: bool,
-    /// Whether people may reorder their own waiting jobs.
+    /// Whether people may reorder their own pending jobs.
     pub user_top: bool,
-    /// Whether the accounting keeps the comments of jobs, so that a job can be found by one.
+    /// Whether the accounting stores job comments, so that a job can be found by its comment.
     pub keeps_comments: bool,
-    /// Where files may be kept.
+    /// Where the person can store files.
     pub folders: Vec<DiscoveredFolder>,
-    /// What jobs may be charged to.
+    /// The Slurm accounts that jobs can be charged to.
     pub accounts: Vec<SlurmAccount>,
     pub partitions: Vec<Partition>,
     /// The GPUs of all partitions.
     pub gpus: Vec<DiscoveredGpu>,
-    /// Programs that are there, of those that were looked for.
+    /// The programs that were found, of those that were looked for.
     pub tools: Vec<String>,
-    /// Sentences on what could not be learnt, and why.
+    /// What could not be discovered and why, as sentences.
     pub missing: Vec<String>,
 }
 
-/// A folder of the person's, or of a group they belong to.
+/// A folder of the person, or of a group they belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiscoveredFolder {
-    /// What it is for.
     pub label: FolderKind,
-    /// Where it is; absolute.
+    /// Absolute.
     pub path: String,
-    /// Whether the person may write into it.
+    /// Whether the person may write to it.
     pub writable: bool,
-    /// The group whose folder it is, where the centre says so.
+    /// The group that owns the folder, if the centre says so.
     pub group: Option<String>,
 }
 
-/// What a folder is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FolderKind {
-    /// Small, kept, backed up in most places.
+    /// Small, permanent, backed up in most places.
     Home,
-    /// Large and fast, but cleared of old files.
+    /// Large and fast, but old files are deleted.
     Scratch,
     /// Shared by a group.
     Project,
@@ -99,7 +96,6 @@ pub enum FolderKind {
 }
 
 impl FolderKind {
-    /// As people call it.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Home => "Home",
@@ -110,21 +106,21 @@ impl FolderKind {
     }
 }
 
-/// One kind of GPU on the cluster.
+/// One GPU model on the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiscoveredGpu {
-    /// The name to ask for; none where the site names no models.
+    /// The name to request; `None` if the site does not name models.
     pub model: Option<String>,
-    /// The most that one node has.
+    /// The highest number on one node.
     pub per_node_most: u32,
-    /// How many nodes have it: those of the partition with most of them, since partitions share nodes.
+    /// How many nodes have it: taken from the partition with the most, because partitions share nodes.
     pub nodes: u32,
 }
 
 impl DiscoveredFacts {
-    /// Puts together what came back: each command's answer, or what it said instead, or nothing where it could not be
-    /// run. `suffixes` are the ends that the centre adds to accounts (`_cpu`, `_gpu`).
+    /// Combines the output of all commands: an answer, what a command printed instead, or nothing if it could not
+    /// run. `suffixes` are what the centre appends to account names (`_cpu`, `_gpu`).
     pub fn from_answers(
         look_around: Option<&str>,
         config: Option<&str>,
@@ -151,12 +147,10 @@ impl DiscoveredFacts {
         self.env.get("PATH").map(String::as_str)
     }
 
-    /// Whether a program was found.
     pub fn has_tool(&self, tool: &str) -> bool {
         self.tools.iter().any(|known| known == tool)
     }
 
-    /// The folders of one kind.
     pub fn folders_of_kind(&self, label: FolderKind) -> impl Iterator<Item = &DiscoveredFolder> {
         self.folders.iter().filter(move |folder| folder.label == label)
     }
@@ -204,7 +198,7 @@ impl DiscoveredFacts {
         self.accounts = associations::collect_accounts(&found, suffixes);
     }
 
-    /// Notes that `what` could not be read, and why: `said` is what came instead of an answer.
+    /// Records that `what` could not be read, and why: `said` is what came instead of an answer.
     fn report_missing(&mut self, what: &str, program: &str, said: Option<&str>) {
         let line = said.and_then(|said| said.lines().find(|line| !line.trim().is_empty()));
         let absent = !self.tools.is_empty() && program != "the shell" && !self.has_tool(program);

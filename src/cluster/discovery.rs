@@ -1,4 +1,4 @@
-//! Looking around after connecting: a few commands that tell what the place is like.
+//! Discovery after connecting: a few commands that find out what the cluster offers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::ssh::{
     CallUrgency, ClusterConnection, CommandDialect, CommandOutput, RemoteCommand, RunCommandError,
 };
 
-/// A login with all its start-up files may take its time.
+/// A login with all its start-up files can be slow.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// What a connection gives to go on with.
+/// What discovery found over a connection.
 pub struct DiscoveryResult {
     pub facts: DiscoveredFacts,
-    /// Set if no command can be run: then the connection is of no use. Why, as a sentence.
+    /// Set if no command can run, so the connection is useless. The reason, as a sentence.
     pub unusable_reason: Option<String>,
 }
 
@@ -64,7 +64,7 @@ async fn discover_login_host(
     }
 }
 
-/// An automation host lets a few commands through; which ones is found out by trying.
+/// An automation host allows only a few commands; trying them shows which.
 async fn discover_automation_host(
     line: &Arc<ClusterConnection>,
     site: &Site,
@@ -107,10 +107,10 @@ async fn discover_automation_host(
     DiscoveryResult { facts: learnt, unusable_reason: useless }
 }
 
-/// What to do where the key is bound to a program that is not there.
+/// What to do if the key is bound to a program that does not exist.
 const WRAPPER_MISSING_HELP: &str = "The program that your key is bound to was not found on the cluster. Copy it there, make it executable, and compare its path with the one in the line on the key page.";
 
-/// A shell that does not find the program of the key names that program, not the command that was asked for.
+/// A shell that cannot find the key's program names that program, not the requested command.
 fn is_wrapper_missing(answer: &DiscoveryAnswer) -> bool {
     answer.as_ref().is_ok_and(|output| {
         let said = output.stderr_text();
@@ -144,12 +144,12 @@ async fn ask_slurm(
     tokio::join!(
         ask(slurm::config::PROGRAM, words(slurm::config::ARGS)),
         ask(slurm::partitions::PROGRAM, words(slurm::partitions::ARGS)),
-        // Names of people were checked when they were entered, so there are always arguments.
+        // User names were checked when they were entered, so there are always arguments.
         ask(slurm::associations::PROGRAM, slurm::associations::args(user).unwrap_or_default()),
     )
 }
 
-/// How commands are put at a place that was looked at before.
+/// How to write commands for a cluster that was discovered before.
 pub fn dialect_for(learnt: &DiscoveredFacts) -> CommandDialect {
     if learnt.env.is_empty() {
         return CommandDialect::Bare;
@@ -159,7 +159,7 @@ pub fn dialect_for(learnt: &DiscoveredFacts) -> CommandDialect {
     )
 }
 
-/// The look around, after what the site needs first.
+/// The discovery script, after the site's own setup.
 fn login_script(site: &Site) -> String {
     match &site.shell.prepare {
         Some(prepare) => {
@@ -171,7 +171,7 @@ fn login_script(site: &Site) -> String {
     }
 }
 
-/// What a command said, or complained about: both tell something.
+/// Standard output, or standard error: both are informative.
 fn answer_text(result: &DiscoveryAnswer) -> Option<String> {
     let output = result.as_ref().ok()?;
     Some(if output.code == 0 { output.stdout_text() } else { output.stderr_text() })

@@ -1,5 +1,5 @@
-//! When a job and its alternatives would start, asked with one command. Nothing is submitted: each of them is run with
-//! `--test-only`, whatever its other words are.
+//! When a job and its alternatives would start, with one command. Nothing is submitted: each of them runs with
+//! `--test-only`, whatever its other options are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,23 @@ use super::queue::nonce;
 use crate::slurm::test_only::{self, TestOnlyAnswer};
 use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
-/// Each question is answered within this time, or counts as not answered.
+/// Each estimate takes no longer than this, or counts as unanswered.
 const ESTIMATE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The scheduler works through its plan for each: no more at a time.
+/// The scheduler works through its plan for each variant, so there is a limit.
 pub const MAX_VARIANTS: usize = 8;
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
-/// Reads the script once and asks for each list of words: how many, then the words. In a subshell, those of one list
-/// are moved behind the rest, and the rest is dropped. Values come as arguments only; no text is made from them.
+/// Reads the script once and runs `sbatch` for each list of options: their number, then the options. In a subshell,
+/// the options of one list are moved behind the rest, and the rest is dropped. Values are passed only as arguments;
+/// no text is built from them.
 const ESTIMATE_SCRIPT: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; shift 2; script=$(cat; echo x); script=${script%x}; \
     while [ $# -gt 0 ]; do n=$1; shift; echo \"$mark\"; echo \"$mark\" >&2; \
     ( rest=$(($# - n)); while [ $n -gt 0 ]; do set -- \"$@\" \"$1\"; shift; n=$((n - 1)); done; shift $rest; \
     printf %s \"$script\" | timeout -k 5 \"$within\" sbatch --test-only \"$@\" ); \
     echo \"$mark=$?\"; shift $n; done";
 
-/// Asks for a script with each of these lists of options, which count more than those in the script. Answers come in
-/// their order; beyond [`MOST`] nothing is asked.
+/// Estimates a script with each of these lists of options, which override those in the script. Results come in the
+/// same order; variants beyond [`MAX_VARIANTS`] are skipped.
 pub async fn estimate_starts(
     line: &Arc<ClusterConnection>,
     script: &str,
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use crate::ssh::{CommandDialect, CommandOutput};
 
-    /// Carried out by a shell of this machine, with a program in place of `sbatch` that tells what it got.
+    /// Run by a local shell, with a program in place of `sbatch` that prints what it got.
     fn carried_out(script: &str, variants: &[Vec<String>]) -> Vec<CommandOutput> {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("sbatch");

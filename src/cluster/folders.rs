@@ -1,6 +1,5 @@
-//! Looking into folders of a cluster and making new ones, over the person's own connection: they see what their own
-//! account may see, and nothing else. Names are shown as the cluster gives them, but only those that mean the same
-//! everywhere can be chosen.
+//! Lists folders on a cluster and creates new ones, over the person's own connection: they see what their own account
+//! may see, and nothing else. Names are shown as the cluster returns them, but only unambiguous ones can be chosen.
 
 mod path_variables;
 
@@ -13,79 +12,73 @@ use crate::text::is_hidden;
 
 pub use self::path_variables::PathVariables;
 
-/// No more names of a folder are read: nobody reads on, and no page should be that long.
+/// How many names of a folder are read: nobody reads on, and no page should be that long.
 pub const MAX_ENTRIES: usize = 2000;
 /// Longer than any path on a cluster.
 const MAX_PATH_LEN: usize = 4096;
-/// The longest name that common disks take, in bytes.
+/// The longest name that common file systems accept, in bytes.
 const MAX_NAME_LEN: usize = 255;
 
-/// What is in a folder.
+/// The contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderListing {
-    /// Which folder; absolute, without a slash at its end.
+    /// Absolute, without a trailing slash.
     pub path: String,
-    /// The folder around it; none for the outermost.
+    /// `None` for the root.
     pub parent: Option<String>,
-    /// What is in it: folders first, then by name.
+    /// Folders first, then by name.
     pub entries: Vec<FolderEntry>,
     /// Whether there are more names than are shown.
     pub is_cut: bool,
 }
 
-/// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// The name as it can be shown: what is no text or cannot be seen is replaced.
+    /// The name for display: invalid and invisible characters are replaced.
     pub name: String,
-    /// What it is; links are followed.
+    /// Links are followed.
     pub kind: FolderEntryKind,
-    /// How long a file is, in bytes.
+    /// In bytes.
     pub size: u64,
-    /// When it was last written.
     pub modified: Option<UnixTime>,
-    /// Whether it begins with a dot, so that most people never want to see it.
+    /// Whether its name begins with a dot.
     pub is_hidden: bool,
     /// Whether it can be opened or chosen: its name is exactly what is shown.
     pub is_choosable: bool,
 }
 
-/// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FolderEntryKind {
     Folder,
     File,
-    /// A device, a pipe, or a link that leads nowhere.
+    /// A device, a pipe, or a broken link.
     Other,
 }
 
-/// Why there is nothing to see, or why a folder was not made.
+/// Why a folder could not be listed or created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FolderError {
-    /// A path that does not begin at the outermost folder, or goes back in between, or cannot be sent.
+    /// A path that is not absolute, contains `..`, or cannot be sent.
     #[error("This is not the full path of a folder. A full path begins with a slash (/).")]
     NotAPath,
     #[error("There is no such folder.")]
     NotFound,
-    /// The person's account may not.
     #[error("Your account on the cluster may not do this here.")]
     PermissionDenied,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
     NotAFolder,
-    /// The name is taken.
     #[error("There is a file or a folder of this name already.")]
     AlreadyExists,
-    /// The cluster would not make it, and does not say why.
+    /// The cluster did not create it, and does not say why.
     #[error("The cluster did not make the folder. The disk may be full, or your share of it.")]
     NotCreated,
     /// A name that no folder should have.
     #[error("{0}")]
     BadName(&'static str),
-    /// There is no connection.
     #[error("There is no connection to the cluster.")]
     NotConnected,
-    /// Everything else, in words.
+    /// Anything else, as a sentence.
     #[error("{0}")]
     Other(String),
 }
@@ -114,7 +107,6 @@ impl From<SftpError> for FolderError {
     }
 }
 
-/// Looks into a folder.
 pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<FolderListing, FolderError> {
     let path = normalize_path(path)?;
     let contents = sftp::list(line, &path, MAX_ENTRIES).await?;
@@ -123,7 +115,7 @@ pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<FolderLis
     Ok(FolderListing { parent: parent_path(&path), path, entries, is_cut: contents.is_truncated })
 }
 
-/// Makes a folder inside another one, and gives its path.
+/// Creates a folder inside another one, and returns its path.
 pub async fn create(
     line: &Arc<ClusterConnection>,
     inside: &str,
@@ -138,19 +130,18 @@ pub async fn create(
     }
 }
 
-/// A path below a folder.
 pub fn join_path(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
-/// The folder around a path; none for the outermost.
+/// The parent folder of a path; `None` for the root.
 pub fn parent_path(path: &str) -> Option<String> {
     let (before, last) = path.rsplit_once('/')?;
     (!last.is_empty()).then(|| if before.is_empty() { "/".to_owned() } else { before.to_owned() })
 }
 
-/// A path that begins at the outermost folder and goes only down, written in one way. Where `..` leads depends on
-/// links, so nobody can tell by looking: it is refused.
+/// An absolute path without `..`, in normalized form. Where `..` leads depends on links, so nobody can tell from the
+/// path: it is refused.
 fn normalize_path(path: &str) -> Result<String, FolderError> {
     let is_odd = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
     let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
@@ -162,7 +153,7 @@ fn normalize_path(path: &str) -> Result<String, FolderError> {
         .map(|path| if path.is_empty() { "/".to_owned() } else { path })
 }
 
-/// A name for a new folder: one that needs no care wherever it is typed.
+/// A name for a new folder: one that needs no quoting wherever it is typed.
 fn check_folder_name(name: &str) -> Result<&str, FolderError> {
     let name = name.trim();
     let problem = match name {

@@ -1,4 +1,4 @@
-//! What a person does to jobs: cancel, hold, release, put back, move to the front. Slurm decides whether they may.
+//! Job actions: cancel, hold, release, requeue, move to the top. Slurm decides whether the person may.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,30 @@ use crate::slurm::job::JobId;
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 use crate::text::sanitize;
 
-/// One job needs a moment; a controller that is busy needs more.
+/// One job needs a moment; a busy controller needs longer.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobAction {
-    /// End it, or take it out of the queue.
+    /// End it, or remove it from the queue.
     Cancel,
-    /// Keep it from starting.
     Hold,
-    /// Let it start again.
     Release,
     /// Stop it and put it back into the queue.
     Requeue,
-    /// Before all other waiting jobs of the same person.
+    /// Move it before all other pending jobs of the same person.
     Top,
 }
 
-/// What it is done to: a job, an array, a task, or some tasks of an array.
+/// The target of an action: a job, an array, a task, or some tasks of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobActionTarget {
-    /// The job or task.
     pub id: JobId,
-    /// Some tasks of the array.
     pub tasks: Option<ArrayTaskSet>,
 }
 
 impl JobActionTarget {
-    /// As Slurm wants it: `123`, `123_4`, `123_[5-9,20]`.
+    /// In Slurm's notation: `123`, `123_4`, `123_[5-9,20]`.
     pub fn slurm_id(&self) -> String {
         match &self.tasks {
             Some(tasks) => format!("{}_[{tasks}]", self.id.number),
@@ -45,7 +41,7 @@ impl JobActionTarget {
     }
 }
 
-/// Carries it out for each target, with one command; gives for each what Slurm said against it.
+/// Runs the action on every target, with one command; returns Slurm's objection for each, if any.
 pub async fn run_job_action(
     line: &Arc<ClusterConnection>,
     verb: JobAction,
@@ -70,7 +66,7 @@ pub async fn run_job_action(
 fn action_command(verb: JobAction, target: &JobActionTarget) -> RemoteCommand {
     let id = target.slurm_id();
     match verb {
-        // Only when it is told to be talkative does it say that a job had ended already.
+        // Only with `-v` does it report that a job had already ended.
         JobAction::Cancel => RemoteCommand::new("scancel").args(["-v", &id]),
         JobAction::Hold => RemoteCommand::new("scontrol").args(["hold", &id]),
         JobAction::Release => RemoteCommand::new("scontrol").args(["release", &id]),
@@ -79,12 +75,12 @@ fn action_command(verb: JobAction, target: &JobActionTarget) -> RemoteCommand {
     }
 }
 
-/// Some versions complain and still say that all is well.
+/// Some versions print an error and still exit with success.
 fn action_result(part: &CommandOutput) -> Result<(), String> {
     let complaint = part.stderr_text();
     let telling = complaint.lines().filter(|line| !line.starts_with("scancel: Terminating"));
     let said = sanitize(&telling.collect::<Vec<_>>().join(" "), 300);
-    // For some tasks of an array it may be too late while the others took it.
+    // It may be too late for some tasks of an array although the others accepted it.
     let took = complaint.lines().any(|line| line.trim_end().ends_with(": No error"));
     let is_error = !took && (part.code != 0 || said.contains("error"));
     if is_error { Err(said) } else { Ok(()) }

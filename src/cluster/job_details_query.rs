@@ -1,4 +1,4 @@
-//! What is read for one job's page, with one command: what Slurm remembers of it, its script, what it used.
+//! Reads the details of one job with one command: what Slurm remembers of it, its script, what it used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,36 +13,35 @@ use crate::text::{is_disruptive, sanitize};
 
 /// Each of Slurm's programs answers within a few seconds, or not at all.
 const SLURM_TIMEOUT: Duration = Duration::from_secs(12);
-/// No more of a script is kept.
 const MAX_SCRIPT_LEN: usize = 64 * 1024;
 const MAX_SUBMIT_LINE_LEN: usize = 4096;
 /// No answer is longer than this; a script may be.
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Which job, and what of it is worth asking.
+/// The job, and what is worth reading about it.
 #[derive(Debug, Clone, Copy)]
 pub struct JobDetailsQuery {
     pub id: JobId,
-    /// Slurm's own number of this very job.
+    /// Slurm's own ID of this very job.
     pub raw_id: u64,
-    /// For one that runs: for how long.
+    /// How long it has been running, if it is.
     pub running_s: Option<u64>,
-    /// Whether it is over: then the accounting may have the script that Slurm has forgotten.
+    /// Whether it has ended: then the accounting may have the script that Slurm has forgotten.
     pub is_over: bool,
 }
 
-/// What was told. What Slurm did not tell is empty.
+/// What the cluster returned. What Slurm did not report is empty.
 #[derive(Debug, Default)]
 pub struct JobDetailsReply {
-    /// What Slurm remembers; nothing once it has forgotten the job.
+    /// What Slurm remembers; `None` once it has forgotten the job.
     pub details: Option<ScontrolJob>,
     pub script: String,
     /// Whether the script was longer.
     pub is_cut: bool,
-    /// The words it was submitted with.
+    /// The command line it was submitted with.
     pub submit_line: String,
     pub usage: Option<JobUsage>,
-    /// The number of the user that this connection belongs to.
+    /// The user ID of this connection.
     pub uid: String,
 }
 
@@ -91,7 +90,7 @@ pub async fn load_job_details(
         uid: own.stdout_text().trim().chars().filter(char::is_ascii_digit).take(20).collect(),
         ..JobDetailsReply::default()
     };
-    // Some versions say that all is well and print nothing.
+    // Some versions exit with success and print nothing.
     (told.script, told.is_cut) = clean_script(&script.stdout);
     match last {
         Some(last) if wanted.is_over && told.script.is_empty() => {
@@ -107,7 +106,7 @@ pub async fn load_job_details(
     Ok(told)
 }
 
-/// The script below the heading that `sacct` puts over it.
+/// The script below the heading that `sacct` prints above it.
 fn script_from_sacct(part: &CommandOutput) -> &[u8] {
     let text = &part.stdout;
     if !text.starts_with(b"Batch Script for ") {
@@ -122,13 +121,13 @@ fn script_from_sacct(part: &CommandOutput) -> &[u8] {
     if script.trim_ascii() == b"NONE" { &[] } else { script }
 }
 
-/// A script as text, at most so much of it: tabs and line ends stay, other characters that steer are shown.
+/// A script as text, up to a limit: tabs and line breaks stay, other control characters are made visible.
 fn clean_script(bytes: &[u8]) -> (String, bool) {
     let is_cut = bytes.len() > MAX_SCRIPT_LEN;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SCRIPT_LEN)]);
     let shown = |c: char| match c {
         '\n' | '\t' => c,
-        // A return at a line's end stays visible: scripts from Windows fail because of it.
+        // A carriage return at the end of a line stays visible: scripts from Windows fail because of it.
         c if is_disruptive(c) => '▯',
         c => c,
     };

@@ -1,5 +1,5 @@
-//! Reading files of output, over the person's own connection: the end, or what follows a place in it. Never more than
-//! is asked for, however long the file is.
+//! Reads output files over the person's own connection: the end, or what follows an offset. Never more than
+//! requested, however long the file is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::clock::UnixTime;
 use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
-/// The end of a file is where its index says, so this is quick unless the disks are slow.
+/// Seeking to the end is quick unless the disks are slow.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
-/// A long piece takes its time.
+/// A long chunk takes longer.
 const BULK_READ_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Tells of the file in one line, then prints a piece of it: `$1` the file, `$2` from where (or `end`), `$3` how much at
-/// most, `$4` the file's number when it was last read (or 0). A file that is another one or shorter than before is read
-/// from its end. Pipes and devices are not touched: reading them may take forever.
+/// Describes the file in one line, then prints a chunk of it: `$1` the file, `$2` the offset (or `end`), `$3` the
+/// maximum size, `$4` the file's inode when it was last read (or 0). A file that was replaced or is shorter than
+/// before is read from its end. Pipes and devices are not touched: reading them may take forever.
 const READ_SCRIPT: &str = "f=$1; from=$2; most=$3; was=$4; d=${f%/*}; d=${d:-/}; \
 if [ ! -e \"$f\" ]; then if [ ! -d \"$d\" ]; then echo no-folder; elif [ -x \"$d\" ]; then echo missing; else echo denied; fi; exit 0; fi; \
 if [ ! -f \"$f\" ]; then echo odd; exit 0; fi; \
@@ -27,49 +27,45 @@ echo \"ok $1 $2 $3 $from\"; \
 [ \"$n\" -gt 0 ] || exit 0; \
 tail -c +$((from + 1)) -- \"$f\" | head -c \"$n\"";
 
-/// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFilePosition {
     End,
-    /// What follows this many bytes, if it is still the file with this number (0: any).
+    /// What follows this offset, if the file still has this inode (0: any).
     Offset {
-        /// So many bytes come before.
+        /// In bytes.
         offset: u64,
-        /// The file's number on its disk.
         inode: u64,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputFileResult {
-    /// A piece of the file.
     Chunk(OutputFileChunk),
-    /// No such file; its folder is there.
+    /// The file does not exist, but its folder does.
     Missing,
-    /// Not even its folder is there, or the folder above it is closed.
+    /// The folder does not exist either, or its parent is not accessible.
     NoFolder,
-    /// It may not be read.
+    /// The person may not read it.
     Denied,
-    /// It is no file but a device, a folder or a pipe.
+    /// A device, a folder or a pipe.
     NotAFile,
 }
 
-/// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutputFileChunk {
-    /// How long the file is.
+    /// The size of the whole file.
     pub size: u64,
-    /// When it was last written.
     pub modified: Option<UnixTime>,
-    /// Its number on its disk: another number, another file.
+    /// Another inode means another file.
     pub inode: u64,
-    /// How many bytes come before the piece.
+    /// The offset of the chunk in the file.
     pub start: u64,
     pub bytes: Vec<u8>,
 }
 
 impl OutputFileChunk {
-    /// Drops what comes before the first line end, so that the piece begins with a line. Says whether it does not.
+    /// Drops everything before the first line break, so that the chunk begins with a whole line. Returns true if
+    /// it still begins in the middle of one.
     pub fn trim_to_line(&mut self) -> bool {
         if self.start == 0 {
             return false;
@@ -172,7 +168,7 @@ mod tests {
         assert_eq!(piece(here(&path, "2", 4, end.inode + 1)).start, 6, "another file");
     }
 
-    /// Ten gigabytes that take no room; no newline in them.
+    /// A sparse file of ten gigabytes, without a line break.
     #[test]
     fn the_end_of_a_long_file_is_found_at_once() {
         let file = tempfile::NamedTempFile::new().unwrap();

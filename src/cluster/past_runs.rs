@@ -1,4 +1,4 @@
-//! What past runs used of what they had asked for, asked with one command for all of them.
+//! What past runs used of what they had requested, with one command for all of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use super::queue::nonce;
 use crate::slurm::accounting::{self, PastRun};
 use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
-/// The accounting may take its time.
+/// The accounting database can be slow.
 const SACCT_TIMEOUT: Duration = Duration::from_secs(20);
-/// No more jobs are asked for at a time.
 pub const MAX_PAST_JOBS: usize = 10;
 
-/// Reads them; jobs that the accounting does not know are left out, and nothing beyond [`MOST`] is asked.
+/// Reads past runs; jobs that the accounting does not know are left out, and those beyond [`MAX_PAST_JOBS`] are
+/// skipped.
 pub async fn load_past_runs(
     line: &Arc<ClusterConnection>,
     numbers: &[u64],

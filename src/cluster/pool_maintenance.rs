@@ -1,4 +1,5 @@
-//! Keeping connections: taken over after a restart, opened again where nobody is needed, closed when they should be.
+//! Maintains connections: adopts them after a restart, reopens those that need no person, and closes those that
+//! should not be open.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use crate::ssh::{CommandDialect, ControlMaster, LoginError, control_master};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
-/// How often it is checked whether what stands should stand.
+/// How often we check which connections should be open.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
-/// Seconds before the second try of an unattended connection; three times as long each time, up to half an hour.
+/// Seconds before the second unattended attempt; the pause triples each time, up to half an hour.
 const FIRST_RETRY_PAUSE_S: i64 = 20;
 const MAX_RETRY_PAUSE_S: i64 = 1800;
 
 impl ConnectionPool {
-    /// Takes over the masters of the run before and clears what is left of dead ones.
+    /// Adopts the control masters of the previous run and cleans up after dead ones.
     pub async fn adopt_masters(&self) -> Result<usize, StoreError> {
         let mut db = self.0.core.store.read().await?;
         for row in store::clusters::list(&mut db).await? {
@@ -82,7 +83,7 @@ impl ConnectionPool {
         false
     }
 
-    /// A line that is to be kept, of someone whose account is on, to a cluster that is in use.
+    /// The row of a connection that should stay open: its owner's account is active and the cluster is in use.
     async fn find_wanted(
         &self,
         key: ConnectionKey,
@@ -94,7 +95,7 @@ impl ConnectionPool {
         Ok(Some((line, self.0.accounts.profile(&mut db, row).await?)))
     }
 
-    /// Keeps connections until the portal stops.
+    /// Maintains connections until the portal stops.
     pub async fn run(self) {
         let mut ended = self.0.core.auth.subscribe_sessions_ended();
         let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
@@ -103,11 +104,11 @@ impl ConnectionPool {
                 () = self.0.core.stop.cancelled() => return,
                 _ = ticks.tick() => {}
                 told = ended.recv() => match told {
-                    // A single browser that signs out closes nothing.
+                    // Signing out in a single browser closes nothing.
                     Ok(SessionsEnded::Session(_) | SessionsEnded::Person(_, Some(_))) => continue,
-                    // Tries that are on their way end too, and no row tells of them.
+                    // Running attempts end too, and no row records them.
                     Ok(SessionsEnded::Person(person, None)) => self.close_person(person).await,
-                    // Too many to remember: what the database says counts.
+                    // Too many events were missed: the database decides.
                     Err(_) => {}
                 },
             }
@@ -117,7 +118,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes what should not stand, and opens again what should and can without a person.
+    /// Closes connections that should not be open, and reopens those that should be and need no person.
     pub async fn sweep(&self) -> Result<(), StoreError> {
         if let Err(error) = self.0.core.auth.close_unused_keychains().await {
             tracing::warn!(%error, "Keychains of people who left could not be checked");
@@ -132,7 +133,7 @@ impl ConnectionPool {
         }
         drop(db);
         for key in self.filter_keys(|key| !keys.contains(key)) {
-            // Asked once more: it may have been opened after the list was read.
+            // Checked again: it may have been opened after the list was read.
             if self.is_connected(key) && self.find_wanted(key).await?.is_none() {
                 self.close(key).await;
             }
@@ -180,7 +181,7 @@ impl ConnectionPool {
         matches!(self.entries().get(&key).map(|spot| &spot.status), Some(ConnectionStatus::Up(_)))
     }
 
-    /// How long a connection that stands has not been used.
+    /// How long an open connection has not been used.
     fn idle_time(&self, key: ConnectionKey) -> Option<Duration> {
         match self.entries().get(&key).map(|spot| &spot.status) {
             Some(ConnectionStatus::Up(up)) => {
@@ -199,7 +200,8 @@ impl ConnectionPool {
         })
     }
 
-    /// After a failure the next unattended try waits, longer each time, and never all at the same moment.
+    /// After a failure the next unattended attempt waits, longer each time, with a random part so that not all start
+    /// at once.
     pub(super) fn back_off(&self, key: ConnectionKey, failure: &LoginError) {
         let now = self.0.core.clock.now();
         let mut spots = self.entries();
@@ -215,7 +217,7 @@ impl ConnectionPool {
     }
 }
 
-/// The portal itself, in the records.
+/// The portal itself, for the activity log.
 fn portal_actor() -> Actor {
     Actor { id: None, name: "portal".into(), address: String::new() }
 }

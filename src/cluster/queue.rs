@@ -1,4 +1,4 @@
-//! One look at the queue: everything that a refresh needs, in one command over the person's own connection.
+//! Reads the queue: everything that a refresh needs, in one command over the person's own connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,58 +19,54 @@ use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, R
 
 /// Slurm's own programs answer within a second or two, or not at all.
 const SLURM_TIMEOUT: Duration = Duration::from_secs(20);
-/// Programs of the site may ask many disks.
+/// The site's programs may query many disks.
 const SITE_TOOL_TIMEOUT: Duration = Duration::from_secs(25);
-/// A queue of fifty thousand jobs fits.
+/// Enough for a queue of fifty thousand jobs.
 const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
-/// Who waits before whom: priorities and partitions of all that waits, counted on the cluster so that little is sent.
+/// Priorities and partitions of all pending jobs, counted on the cluster so that little is sent.
 const COUNT_PENDING_SCRIPT: &str = "squeue -h -t PD -o \"%Q %P\" | sort | uniq -c";
 
-/// What to look at besides the person's own queue.
+/// What to read besides the person's own queue.
 #[derive(Debug, Clone, Default)]
 pub struct QueueQuery {
-    /// The accounting of this stretch of time.
+    /// The accounting of this period.
     pub history: Option<(UnixTime, UnixTime)>,
-    /// What the accounting knows of these jobs.
+    /// The accounting of these jobs.
     pub ended_jobs: Vec<JobId>,
     /// The jobs of these accounts.
     pub group_accounts: Vec<String>,
-    /// Who waits before whom, and where ranks come from.
+    /// Everyone's position in the queue, and the priority factors.
     pub ranks: bool,
-    /// Fair-share of these accounts.
+    /// The fair share of these accounts.
     pub fair_share: Vec<String>,
-    /// How full the folders are.
+    /// The storage quotas.
     pub quota: QuotaTool,
-    /// Who has how much in the projects' folders, where the site's program tells.
+    /// Storage per user in the projects' folders, if the site's program reports it.
     pub storage_per_user: bool,
-    /// What is left of the quota of computing time.
+    /// What is left of the allocation.
     pub cost: CostTool,
 }
 
-/// What was told; for each thing that was asked, what came or what was said instead.
+/// The replies: for each part of the query, the result or what was printed instead.
 #[derive(Debug, Default)]
 pub struct QueueReply {
     /// The person's own jobs.
     pub queue: Option<Result<queue::SqueueOutput, String>>,
-    /// The accounting of the stretch of time.
+    /// The accounting of the period.
     pub history: Option<Result<Vec<(SlurmJob, AccountingExtra)>, String>>,
     /// The accounting of single jobs.
     pub ended_jobs: Option<Result<Vec<(SlurmJob, AccountingExtra)>, String>>,
     /// The jobs of the accounts.
     pub group_jobs: Option<Result<queue::SqueueOutput, String>>,
-    /// Who waits before whom.
+    /// Pending jobs by priority and partition.
     pub pending_counts: Option<PendingJobCounts>,
-    /// Where ranks come from.
     pub priority_factors: Option<Vec<SprioFactors>>,
     pub fair_share: Option<Vec<SshareRow>>,
-    /// How full the folders are.
     pub storage_quotas: Option<Vec<StorageQuota>>,
-    /// Who has how much in the projects' folders.
     pub storage_per_user: Option<Vec<UserStorageUse>>,
     pub cost: Option<CostReport>,
 }
 
-/// A thing that was asked.
 #[derive(Debug, Clone, Copy)]
 enum QueueQueryPart {
     OwnJobs,
@@ -85,7 +81,7 @@ enum QueueQueryPart {
     Cost,
 }
 
-/// Looks, with one command.
+/// Runs the query with one command.
 pub async fn load_queue(
     line: &Arc<ClusterConnection>,
     user: &str,
@@ -100,14 +96,14 @@ pub async fn load_queue(
     let mut told = QueueReply::default();
     let mut parts = output.split_batch(&marks).into_iter();
     for (ask, _) in asks {
-        // A part that is not there was cut off with the rest.
+        // A missing part was cut off with everything after it.
         let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
         told.add_part(ask, &part, &fields, wishes);
     }
     Ok(told)
 }
 
-/// A word that nobody can know beforehand.
+/// A word that nobody can guess.
 pub(super) fn nonce() -> Result<String, RunCommandError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let bytes = entropy::random_bytes::<12>().map_err(|_| RunCommandError::Busy)?;
@@ -227,7 +223,7 @@ impl QueueReply {
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
-            // Not every site's program knows the option: then there is nothing to tell.
+            // Not every site's program supports the option: then there is nothing to report.
             QueueQueryPart::StoragePerUser if well => {
                 self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()));
             }
@@ -245,7 +241,7 @@ impl QueueReply {
     }
 }
 
-/// What a program said instead of its answer, bounded.
+/// What a program printed instead of its answer, bounded.
 pub(super) fn error_text(part: &CommandOutput) -> String {
     let said = part.stderr_text();
     let said = if said.trim().is_empty() { part.stdout_text() } else { said };

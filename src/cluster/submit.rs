@@ -1,10 +1,10 @@
-//! Handing a script to Slurm so that it arrives whole and in time or not at all, and finding out afterwards whether it
+//! Submits a script to Slurm so that it arrives whole and in time or not at all, and finds out afterwards whether it
 //! did. One command each.
 //!
-//! The command reads the whole script before it does anything, makes the folders, and says that it is ready. Only then
-//! does it get the word to go, for which it waits a few seconds. So a connection that breaks in the middle of a script
-//! submits nothing, a command that was held up somewhere for minutes submits nothing either, and as long as the word was
-//! not given it is certain that there is no job.
+//! The command reads the whole script before it does anything, creates the folders, and reports that it is ready.
+//! Only then does it receive the go word, for which it waits a few seconds. So a connection that breaks in the middle
+//! of a script submits nothing, a command that was delayed for minutes submits nothing either, and as long as the go
+//! word was not sent, there is certainly no job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::ssh::{
     CallUrgency, ClusterConnection, CommandOutput, HeldInputFlag, RemoteCommand, RunCommandError,
 };
 
-/// Reading the script and making the folders may take this long.
+/// For reading the script and creating the folders.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Hardly anyone prints more than this about one job.
+/// `sbatch` hardly ever prints more than this about one job.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
-/// All jobs of a person with the words they were submitted with.
+/// All jobs of a person with their submit command lines.
 const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
-/// Clocks differ, and so may what counts as the beginning of a job.
+/// Clocks differ, and so may what counts as the start of a job.
 const SEARCH_MARGIN_S: i64 = SECONDS_PER_DAY;
 
-/// Its arguments: a mark, the size of the script, seconds to wait for the word to go, seconds for `sbatch`, how many
-/// folders, the folders, then what `sbatch` gets. Without single quotes, backslashes and exclamation marks, so that it
-/// survives being quoted for any login shell. Options of `sbatch` in the environment would count more than those in the
-/// script, and what is only for us is no business of the job's.
+/// Its arguments: a mark, the size of the script, seconds to wait for the go word, seconds for `sbatch`, how many
+/// folders, the folders, then the arguments of `sbatch`. It contains no single quotes, backslashes or exclamation
+/// marks, so that it survives quoting for any login shell. Options of `sbatch` in the environment would override
+/// those in the script, and variables meant only for us must not reach the job.
 const SUBMIT_SCRIPT: &str = concat!(
     "m=$1 size=$2 wait=$3 limit=$4 folders=$5; shift 5; ",
     "text=$(head -c \"$size\"; echo \"$m\"); text=${text%\"$m\"}; ",
@@ -48,25 +48,24 @@ const SUBMIT_SCRIPT: &str = concat!(
 
 #[derive(Debug, Clone, Copy)]
 pub struct SbatchTimeouts {
-    /// How long the cluster waits for the word to go.
+    /// How long the cluster waits for the go word.
     pub go: Duration,
     /// How long `sbatch` may take.
     pub sbatch: Duration,
 }
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SbatchOutcome {
     Answered(SbatchAnswer),
-    /// Nothing was submitted, and the same may work in a moment. Why.
+    /// Nothing was submitted, but the same may work in a moment. With the reason.
     RetryLater(String),
-    /// Nothing was submitted, and the same never will be. Why.
+    /// Nothing was submitted, and the same never will be. With the reason.
     Impossible(String),
-    /// It may or may not have been submitted. Why that is not known.
+    /// It may or may not have been submitted. With the reason why that is unknown.
     Unconfirmed(String),
 }
 
-/// Hands a script to `sbatch` with these arguments, from the first of the folders, which are made before.
+/// Submits a script to `sbatch` with these arguments, from the first of the folders, which are created first.
 pub async fn submit(
     line: &Arc<ClusterConnection>,
     script: &str,
@@ -143,10 +142,9 @@ fn parse_outcome(
     }
 }
 
-/// What a look found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionSearchResult {
-    /// The job is there, with this number.
+    /// The ID of the job.
     Found(u64),
     /// Neither the queue nor the accounting knows it, and both have answered.
     Absent,
@@ -154,7 +152,7 @@ pub enum SubmissionSearchResult {
     Unknown,
 }
 
-/// The answers of one look, in which any number of tokens can be looked for.
+/// The results of one search, in which any number of tokens can be found.
 #[derive(Debug)]
 pub struct SubmissionSearch {
     fields: String,
@@ -162,7 +160,7 @@ pub struct SubmissionSearch {
     history: CommandOutput,
 }
 
-/// Looks at all jobs of a person since a moment, with one command.
+/// Reads all jobs of a person since a given time, with one command.
 pub async fn search_submissions(
     line: &Arc<ClusterConnection>,
     user: &str,
@@ -175,7 +173,7 @@ pub async fn search_submissions(
         (queue::PROGRAM, submit::queue_args(&fields, user)),
         (accounting::PROGRAM, submit::history_args(&fields, user, since)),
     ];
-    // Names of people were checked when they were entered, so there are always arguments.
+    // User names were checked when they were entered, so there are always arguments.
     let asks = asks.map(|(program, args)| {
         RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(within)
     });
@@ -187,7 +185,7 @@ pub async fn search_submissions(
 }
 
 impl SubmissionSearch {
-    /// What it says of a token.
+    /// Looks for the job with this token.
     pub fn find(&self, token: &str) -> SubmissionSearchResult {
         let found = submit::find_in_queue(&self.queue.stdout, &self.fields, token)
             .or_else(|| submit::find_in_history(&self.history.stdout, &self.fields, token));
@@ -200,7 +198,7 @@ impl SubmissionSearch {
         }
     }
 
-    /// What was said instead of a proper answer, bounded.
+    /// What was printed instead of a proper answer, bounded.
     pub fn error_text(&self) -> String {
         let bad = [&self.queue, &self.history].into_iter().find(|part| !is_complete_answer(part));
         bad.map(|part| submit::combine_output("", &part.stderr_text())).unwrap_or_default()

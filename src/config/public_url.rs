@@ -1,4 +1,4 @@
-//! The address people type: scheme, host and port, nothing else.
+//! The URL that people type: scheme, host and port, nothing else.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct PublicUrl {
 
 impl PublicUrl {
     fn new(https: bool, host: String, port: Option<u16>) -> Self {
-        // Browsers leave the usual port out of Host and Origin.
+        // Browsers leave the default port out of Host and Origin.
         let usual = if https { 443 } else { 80 };
         let authority = match port.filter(|port| *port != usual) {
             Some(port) => format!("{host}:{port}"),
@@ -26,12 +26,11 @@ impl PublicUrl {
         Self { https, host, text: format!("{scheme}://{authority}"), authority }
     }
 
-    /// A plain address for one's own machine.
+    /// A plain URL for this machine.
     pub fn http(host: &str, port: u16) -> Self {
         Self::new(false, host.to_owned(), Some(port))
     }
 
-    /// Whether browsers reach it over TLS.
     pub const fn is_https(&self) -> bool {
         self.https
     }
@@ -41,22 +40,22 @@ impl PublicUrl {
         &self.host
     }
 
-    /// What a browser sends as `Host`.
+    /// The `Host` header that a browser sends.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Whether this is what a browser sends as `Origin`.
+    /// Whether this is the `Origin` header that a browser sends.
     pub fn is_origin(&self, text: &str) -> bool {
         self.text == text
     }
 
-    /// Whether it points at this machine only.
+    /// Whether it points to this machine only.
     pub fn is_local(&self) -> bool {
         matches!(self.host.as_str(), "localhost" | "127.0.0.1" | "[::1]")
     }
 
-    /// The full address of a path on it.
+    /// The full URL of a path.
     pub fn join(&self, path: &str) -> String {
         format!("{self}{path}")
     }

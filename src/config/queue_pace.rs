@@ -1,23 +1,22 @@
-//! How often queues are looked at: politely, whatever a site's description says.
+//! How often queues are read: politely, whatever a site's description says.
 
 use std::time::Duration;
 
-/// The pace of looking at queues.
 #[derive(Debug, Clone)]
 pub struct QueuePace {
-    /// Whether queues are looked at by themselves.
+    /// Whether queues are read automatically.
     pub is_on: bool,
-    /// No queue is looked at more often than this by itself.
+    /// Lower bound for automatic reads.
     pub min_interval: Duration,
-    /// No site makes it slower than this.
+    /// Upper bound for what a site can ask for.
     pub max_interval: Duration,
-    /// While nobody looks and jobs are under way.
+    /// Interval while nobody watches and jobs are active.
     pub unwatched_active: Duration,
-    /// While nobody looks and no job is under way.
+    /// Interval while nobody watches and no job is active.
     pub unwatched_idle: Duration,
-    /// After something was done that changes the queue.
+    /// Delay after an action that changes the queue.
     pub after_action: Duration,
-    /// How often it is checked what is due.
+    /// How often to check which queues are due.
     pub tick: Duration,
 }
 
@@ -36,12 +35,12 @@ impl Default for QueuePace {
 }
 
 impl QueuePace {
-    /// The interval while someone looks, where a site wants this one.
+    /// The interval while someone watches, for a site that asks for `wanted`.
     pub fn clamp_interval(&self, wanted: Duration) -> Duration {
         wanted.min(self.max_interval).max(self.min_interval)
     }
 
-    /// The pause until the next look.
+    /// The pause until the next read.
     pub fn next_pause(&self, every: Duration, is_looked_at: bool, has_open: bool) -> Duration {
         match (is_looked_at, has_open) {
             (true, _) => every,

@@ -1,5 +1,5 @@
-//! The list of every setting: what the file may hold, which environment variable sets it, what it means.
-//! `docs/ADMIN.md` is checked against this list by a test.
+//! Every setting: its name in the file, its environment variable, its meaning. A test checks `docs/ADMIN.md` against
+//! this list.
 
 use toml::{Table, Value};
 
@@ -20,7 +20,6 @@ pub enum SettingKind {
 pub struct SettingKey {
     /// Dotted name in the file.
     pub name: &'static str,
-    /// How its text is read from the environment.
     pub kind: SettingKind,
     /// One sentence for the documentation.
     pub about: &'static str,
@@ -30,7 +29,6 @@ const fn setting_key(name: &'static str, kind: SettingKind, about: &'static str)
     SettingKey { name, kind, about }
 }
 
-/// Every setting there is.
 pub const SETTING_KEYS: &[SettingKey] = &[
     setting_key("data_dir", SettingKind::Text, "Folder of the database and the master key."),
     setting_key(
@@ -93,14 +91,14 @@ pub const SETTING_KEYS: &[SettingKey] = &[
     ),
 ];
 
-/// Sections that had another name in 0.1.0: old, new. The old name is still understood.
+/// Sections that had another name in 0.1.0: old, new. The old names still work.
 const RENAMED_SECTIONS: &[(&str, &str)] = &[("boards", "dashboards"), ("notices", "notifications")];
 
 /// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
 const OTHER_VARIABLES: &[&str] =
     &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY", "PORTOLAN_ASKPASS_SOCKET"];
 
-/// The demo cluster's scripts have variables of their own.
+/// The demo cluster's scripts have their own variables.
 const SCRIPT_PREFIX: &str = "PORTOLAN_CLUSTER_";
 
 const ENV_PREFIX: &str = "PORTOLAN_";
@@ -112,7 +110,7 @@ impl SettingKey {
     }
 }
 
-/// Refuses names that are not in [`SETTING_KEYS`].
+/// Rejects names that are not in [`SETTING_KEYS`].
 pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
     for name in dotted_names(table) {
         if !SETTING_KEYS.iter().any(|key| key.name == name) {
@@ -123,7 +121,7 @@ pub fn refuse_unknown(table: &Table, place: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Gives sections with an old name their new one, and says so. Where both are there, the new one counts.
+/// Renames sections with an old name and returns warnings. If both exist, the new one wins.
 pub fn rename_old_sections(table: &mut Table) -> Vec<String> {
     let mut warnings = Vec::new();
     for (old, new) in RENAMED_SECTIONS {
@@ -139,7 +137,7 @@ pub fn rename_old_sections(table: &mut Table) -> Vec<String> {
     warnings
 }
 
-/// The present name of a variable that had another one in 0.1.0.
+/// The current name of a variable that had another one in 0.1.0.
 fn renamed_variable(variable: &str) -> Option<String> {
     RENAMED_SECTIONS.iter().find_map(|(old, new)| {
         let rest = variable.strip_prefix(&format!("{ENV_PREFIX}{}_", old.to_uppercase()))?;
@@ -147,8 +145,8 @@ fn renamed_variable(variable: &str) -> Option<String> {
     })
 }
 
-/// Lays `PORTOLAN_*` variables over the file's values. Gives a warning for each that has an old name; a variable with the
-/// new name counts more.
+/// Overrides the file's values with `PORTOLAN_*` variables. Returns a warning for each old name; a variable with the
+/// new name wins.
 pub fn overlay_env(
     table: &mut Table,
     env: impl Iterator<Item = (String, String)>,
@@ -183,7 +181,7 @@ pub fn overlay_env(
     Ok(warnings)
 }
 
-/// Sections that were begun in the file get the rest of their keys from the defaults.
+/// Fills in the defaults for keys that a section in the file leaves out.
 pub fn fill_defaults(table: &mut Table) {
     let defaults = Config::default();
     let (portal, dashboards) = (&defaults.portal, &defaults.dashboards);
@@ -197,7 +195,7 @@ pub fn fill_defaults(table: &mut Table) {
         let listen = given.get("listen").and_then(Value::as_str).map(str::to_owned);
         given.entry("listen").or_insert_with(|| Value::String(default_listen.to_string()));
         given.entry("public_url").or_insert_with(|| {
-            // A moved port is the commonest change: the address people type follows it.
+            // A different port is the most common change: the public URL follows it.
             let port = listen.as_deref().and_then(|text| text.rsplit(':').next()?.parse().ok());
             let url = port.map_or_else(
                 || default_url.to_string(),

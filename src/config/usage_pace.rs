@@ -1,29 +1,28 @@
-//! How gently the use of groups is read: a year of it is hundreds of commands, and none of them is urgent.
+//! How gently group usage is read: a year of it takes hundreds of commands, and none of them is urgent.
 
 use std::time::Duration;
 
-/// The pace of reading.
 #[derive(Debug, Clone)]
 pub struct UsagePace {
-    /// Whether anything is read by itself.
+    /// Whether usage is read automatically.
     pub is_on: bool,
-    /// How often it is checked what is due.
+    /// How often to check what is due.
     pub tick: Duration,
-    /// At the least between two days, for one person on one cluster.
+    /// Minimum pause between two days, per person and cluster.
     pub min_pause: Duration,
-    /// One of so many of the calls that a site allows in a minute may be for this; 0: all of them. With 20 calls a minute
-    /// and every second of them, a year takes a little over half an hour.
+    /// Only one in this many of the calls that a site allows per minute is used for this; 0 uses all of them. With 20
+    /// calls a minute and every second one used, a year takes a little over half an hour.
     pub call_divisor: u32,
-    /// Until it is looked again, once all is known.
+    /// The pause before the next check once everything has been read.
     pub idle: Duration,
-    /// After the first failure; doubled after each further one, up to thirty-twofold.
+    /// After the first failure; doubled after each further one, up to 32-fold.
     pub after_failure: Duration,
-    /// How many days back is read: a year.
+    /// How many days of history to read: a year.
     pub history_days: i64,
 }
 
 impl UsagePace {
-    /// The pause between two days at a site that allows so many calls in a minute.
+    /// The pause between two days at a site that allows this many calls per minute.
     pub fn pause_for_rate(&self, calls_per_minute: u16) -> Duration {
         let share = Duration::from_mins(1) * self.call_divisor / u32::from(calls_per_minute.max(1));
         share.max(self.min_pause)

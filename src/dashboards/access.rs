@@ -1,6 +1,6 @@
-//! Who may look at a dashboard, on its own origin: a word in the address and a cookie, both needed, for one dashboard
-//! and one browser. People of the portal come with a one-time ticket, guests by a link. Whether they still may is
-//! decided anew for every request.
+//! Who may view a dashboard on its own origin: a key in the URL and a cookie, both required, for one dashboard and
+//! one browser. People with an account come with a one-time ticket, guests by a link. Access is checked again on
+//! every request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -23,15 +23,15 @@ use crate::store::dashboards::guest_links::{self, DashboardGuestLink};
 use crate::store::dashboards::{self, Dashboard};
 use crate::store::{self, StoreError};
 
-/// A ticket is used within this many seconds, or not at all.
+/// A ticket expires after this many seconds.
 const TICKET_LIFETIME_S: i64 = 60;
 const MAX_TICKETS: usize = 10_000;
-/// So many requests of one reader are under way at a time.
+/// Concurrent requests per access.
 const MAX_REQUESTS_PER_ACCESS: usize = 16;
-/// Someone of the portal looks for this long; then they come again by a ticket.
+/// How long a signed-in person's access lasts; after that they need a new ticket.
 const MEMBER_ACCESS_S: i64 = 12 * 3600;
 
-/// One-time entries, in memory: after a restart one clicks again.
+/// One-time tickets, in memory: after a restart people click again.
 #[derive(Default)]
 pub(super) struct DashboardTickets(Mutex<HashMap<[u8; 32], DashboardTicket>>);
 
@@ -43,15 +43,15 @@ struct DashboardTicket {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DashboardViewer {
-    /// Whose it is: all of it.
+    /// The owner: full access.
     Owner,
-    /// A colleague: reading only.
+    /// A member of the owner's group: read-only.
     Member(PersonId),
-    /// Someone with a link: reading only.
+    /// A guest with a link: read-only.
     Guest(Box<DashboardGuestLink>),
 }
 
-/// What was found of an access, before it is decided.
+/// What the database has about an access, before it is checked.
 #[derive(Debug, Clone)]
 pub(super) struct DashboardAccessLookup {
     access: DashboardAccess,
@@ -60,24 +60,24 @@ pub(super) struct DashboardAccessLookup {
     viewer: Option<Viewer>,
 }
 
-/// A browser that may look now.
+/// A browser that may view the dashboard now.
 #[derive(Debug, Clone)]
 pub struct DashboardPass {
     pub dashboard: Dashboard,
     pub viewer: DashboardViewer,
-    /// The word in its address.
+    /// The key in its URL.
     pub word: String,
-    /// Until when at the latest.
+    /// The access ends then at the latest.
     pub until: UnixTime,
 }
 
-/// Why a browser may not look.
+/// Why a browser may not view the dashboard.
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardAccessError {
-    /// There is no such place, or not for this browser; or it has ended. Strangers are told no more.
+    /// There is no such access, it belongs to another browser, or it has ended. Strangers learn no more.
     #[error("no entry")]
     Closed,
-    /// The passphrase is still to come.
+    /// The passphrase is still missing.
     #[error("a passphrase is asked")]
     Locked(Box<DashboardPass>),
     #[error(transparent)]
@@ -85,7 +85,7 @@ pub enum DashboardAccessError {
 }
 
 impl Dashboards {
-    /// A one-time ticket for someone who may see it.
+    /// Issues a one-time ticket to someone who may see the dashboard.
     pub fn issue_ticket(
         &self,
         board: DashboardId,
@@ -105,7 +105,7 @@ impl Dashboards {
         Ok(token)
     }
 
-    /// Uses a ticket up. None if there is no such, or no longer.
+    /// Uses up a ticket. None if it does not exist or has expired.
     pub async fn redeem_ticket(
         &self,
         ticket: &str,
@@ -161,7 +161,7 @@ impl Dashboards {
         })
     }
 
-    /// A guest is counted, and their coming is recorded.
+    /// Counts and records a guest's visit.
     async fn record_visit(
         &self,
         tx: &mut store::DbConnection,
@@ -185,7 +185,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Whether a browser with this word and cookie may look, now.
+    /// Whether a browser with this key and cookie may view the dashboard now.
     pub async fn check_access(
         &self,
         word: &str,
@@ -193,7 +193,7 @@ impl Dashboards {
     ) -> Result<DashboardPass, DashboardAccessError> {
         let cookie = cookie.ok_or(DashboardAccessError::Closed)?;
         let hash = token::hash(cookie);
-        // Hashes of random words: how long it takes to compare them tells nothing.
+        // These are hashes of random tokens: comparison time reveals nothing.
         self.authorise_access(word, |access| access.cookie_hash == hash).await
     }
 
@@ -220,7 +220,7 @@ impl Dashboards {
             (Some(share), _) if share.terms.is_open(now) => {
                 DashboardViewer::Guest(Box::new(share.clone()))
             }
-            // A session that has ended by its time lets nobody look, whether or not its row is gone.
+            // An expired session gives no access, whether or not its row is gone.
             (None, Some(_)) if !access.session_times().is_some_and(holds) => {
                 return Err(DashboardAccessError::Closed);
             }
@@ -258,7 +258,7 @@ impl Dashboards {
         Ok(Some(DashboardAccessLookup { access, dashboard: board, share, viewer }))
     }
 
-    /// Opens a place that waits for its passphrase. False if it was not the right one.
+    /// Unlocks an access with its passphrase. False if the passphrase was wrong.
     pub async fn unlock(
         &self,
         pass: &DashboardPass,
@@ -285,12 +285,12 @@ impl Dashboards {
         Ok(is_right)
     }
 
-    /// What a browser that was let in sees of the dashboard.
+    /// The dashboard's status, as a browser with access sees it.
     pub async fn status_for(&self, pass: &DashboardPass) -> Result<DashboardStatus, StoreError> {
         self.load_status(pass.dashboard.clone()).await
     }
 
-    /// Is cancelled when the access ends: streams that it let through are cut.
+    /// Registers a stream. The guard's token is cancelled when the access ends, which cuts the stream.
     pub fn open_stream(&self, pass: &DashboardPass) -> AccessStreamGuard {
         let mut streams = lock(&self.0.streams);
         let new = || AccessStreams {
@@ -324,7 +324,7 @@ impl Dashboards {
     }
 }
 
-/// Held by a stream for as long as it is open.
+/// Held by a stream while it is open.
 pub struct AccessStreamGuard {
     dashboards: Dashboards,
     word: String,
@@ -333,12 +333,12 @@ pub struct AccessStreamGuard {
 }
 
 impl AccessStreamGuard {
-    /// Requests of this browser that may be under way at a time.
+    /// Limits this browser's concurrent requests.
     pub fn request_slots(&self) -> Arc<Semaphore> {
         self.request_slots.clone()
     }
 
-    /// Is cancelled when the stream must end.
+    /// Cancelled when the stream must end.
     pub const fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }

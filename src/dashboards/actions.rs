@@ -1,4 +1,5 @@
-//! What people want of dashboards: a new one, once more, longer, no more. Written down here; the keeper carries it out.
+//! What people do with dashboards: create, start, extend, stop. Requests are saved here; the reconciler carries them
+//! out.
 
 use super::new_dashboard::NewDashboard;
 use super::service::{Dashboards, owner_of, queue_key};
@@ -14,23 +15,23 @@ use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState, NewD
 use crate::store::dashboards::{self, Dashboard, DashboardSettings, NewDashboardRow};
 use crate::store::{self, DbConnection, StoreError};
 
-/// So many dashboards may one person have.
+/// Dashboards per person.
 const MAX_DASHBOARDS: i64 = 200;
 /// The shortest run, in minutes.
 pub const MIN_RUN_MINUTES: u32 = 10;
-/// The longest run, in minutes: a dashboard is looked at, not lived in.
+/// The longest run, in minutes: people look at a dashboard, they do not leave it open for days.
 pub const MAX_RUN_MINUTES: u32 = 12 * 60;
-/// How long one runs if nobody says.
+/// The time limit of a run, unless someone chooses another.
 pub const DEFAULT_RUN_MINUTES: u32 = 60;
-/// Most starts by others in a day that an owner can allow.
+/// The most starts per day that an owner can allow others.
 pub const MAX_WAKES_PER_DAY: i64 = 20;
-/// A follow-up starts so many seconds before the end of what it follows.
+/// A follow-up run starts this many seconds before the end of the current one.
 const FOLLOW_UP_LEAD_S: i64 = 180;
 
-/// Why nothing came of a wish.
+/// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
-    /// There is no way to the cluster, or nothing is known of one's place there.
+    /// The person is not connected to the cluster, or nothing was discovered there yet.
     #[error("You have no connection to this cluster. Connect to it first, then try again.")]
     NotConnected,
     /// The owner of someone else's dashboard is not connected.
@@ -38,7 +39,7 @@ pub enum DashboardError {
         "It cannot be started now: it runs as its owner, and their connection to the cluster is closed. Ask them to connect."
     )]
     OwnerNotConnected,
-    /// What it should show.
+    /// A folder that cannot be shown.
     #[error("{0}")]
     InvalidFolder(&'static str),
     #[error("Choose between {MIN_RUN_MINUTES} minutes and {} hours.", MAX_RUN_MINUTES / 60)]
@@ -50,22 +51,22 @@ pub enum DashboardError {
     /// It runs, or is about to.
     #[error("It is running or on its way already.")]
     AlreadyRunning,
-    /// There is nothing to prolong or stop.
+    /// There is no run to extend or stop.
     #[error("It is not running, so there is nothing to prolong or stop. Start it again instead.")]
     NotRunning,
-    /// What follows is there already.
+    /// There is a follow-up run already.
     #[error("A follow-up is on its way already.")]
     AlreadyExtended,
     /// The owner's limit for others.
     #[error("It was started as often as its owner allows in a day. Ask them to start it.")]
     WakeLimitReached,
-    /// The form came without its mark.
+    /// The form came without its token.
     #[error("The form did not arrive as expected. Load the page again and try once more.")]
     InvalidForm,
-    /// Rights, or no such dashboard.
+    /// Not allowed, or no such dashboard.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The database; nothing was written.
+    /// Database error; nothing was written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -77,7 +78,7 @@ impl From<std::io::Error> for DashboardError {
 }
 
 impl Dashboards {
-    /// Makes a dashboard and its first run. The same form sent again gives the same dashboard.
+    /// Creates a dashboard and its first run. Sending the same form again returns the same dashboard.
     pub async fn create(
         &self,
         actor: &Actor,
@@ -127,7 +128,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Starts a colleague's, as them and within their limits.
+    /// Starts another member's dashboard, as its owner and within the owner's limits.
     pub async fn wake(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
@@ -153,7 +154,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Lets a follow-up begin shortly before the end of the run that shows it.
+    /// Schedules a follow-up run that starts shortly before the current one ends.
     pub async fn extend(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let core = &self.0.core;
         let now = core.clock.now();
@@ -177,7 +178,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Ends all its runs.
+    /// Stops all its runs.
     pub async fn stop(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let mut tx = self.0.core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
@@ -194,7 +195,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Deletes it: what runs is ended, its links stop working at once.
+    /// Deletes it: runs are stopped, and its guest links stop working at once.
     pub async fn remove(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let mut tx = self.0.core.store.write().await?;
         let board = self.load_managed(&mut tx, actor, id).await?;
@@ -208,7 +209,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Changes its name and what its owner's group may do.
+    /// Changes its title and what members of the group may do.
     pub async fn update_settings(
         &self,
         actor: &Actor,
@@ -247,7 +248,7 @@ impl Dashboards {
         Ok(self.0.core.auth.authorise(db, actor, action).await?)
     }
 
-    /// A dashboard that someone may manage.
+    /// A dashboard that the person may manage.
     pub(super) async fn load_managed(
         &self,
         db: &mut DbConnection,
@@ -311,7 +312,7 @@ impl Dashboards {
     }
 }
 
-/// One that was not deleted.
+/// A dashboard that was not deleted.
 pub(super) async fn load_existing(
     db: &mut DbConnection,
     id: DashboardId,
@@ -337,11 +338,11 @@ async fn ensure_no_open_run(db: &mut DbConnection, id: DashboardId) -> Result<()
     }
 }
 
-/// The folder on the cluster under which everything of dashboards is kept.
+/// The folder on the cluster that holds everything for dashboards.
 fn base_folder(owner: &ClusterAccount) -> Option<String> {
     let facts = &owner.discovered;
     let scratch = facts.folders_of_kind(FolderKind::Scratch).find(|folder| folder.writable);
-    // Where jobs must not write into the home folder, they may not start from there either.
+    // Where jobs must not write to the home folder, they must not be submitted from there either.
     let place = match owner.site().jobs.submit_from {
         SubmitFolderRule::Scratch => scratch.map(|folder| &folder.path).or(facts.home.as_ref()),
         SubmitFolderRule::Anywhere => facts.home.as_ref(),
@@ -349,7 +350,7 @@ fn base_folder(owner: &ClusterAccount) -> Option<String> {
     place.map(|place| format!("{}/.portolan", place.trim_end_matches('/')))
 }
 
-/// A random word, good as a folder's name.
+/// A random name that is safe for a folder.
 fn random_run_name() -> Result<String, std::io::Error> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let bytes = entropy::random_bytes::<16>()?;

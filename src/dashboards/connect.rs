@@ -1,5 +1,5 @@
-//! Reaching a dashboard: a way through its owner's connection to the node that Slurm names, and on each connection the
-//! proof that it is this very run. No host or port ever comes from an address that someone typed.
+//! Connects to a dashboard: through its owner's connection to the node that Slurm names. Each connection proves that
+//! it reaches this very run. The host and port never come from a URL that someone typed.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -22,22 +22,22 @@ use crate::ssh::sftp::{self, SftpError};
 use crate::store::dashboards::Dashboard;
 use crate::store::dashboards::runs::DashboardRun;
 
-/// Requests of all readers that may be under way at a time, of the connections that a dashboard takes.
+/// Concurrent requests of all readers, out of the connections that a dashboard accepts.
 const MAX_READER_REQUESTS: usize = 96;
-/// A reader whose earlier requests take this long is told to wait.
+/// A reader whose earlier requests take longer than this is asked to wait.
 const READER_SLOT_TIMEOUT: Duration = Duration::from_secs(20);
-/// A board's door takes so many who have not proven anything yet; the portal leaves room for its own next ones.
+/// The dashboard's server accepts only so many connections that have not proven anything yet; the portal leaves room
+/// for its own next ones.
 const MAX_PARALLEL_DIALS: usize = 16;
-/// A connection that ends in the proof is opened anew: strangers may have filled the board's door.
+/// A connection that closes during the handshake is retried: strangers may have filled the server's queue.
 const DIAL_ATTEMPTS: u32 = 3;
 
 /// A dashboard that can be reached.
 #[derive(Clone)]
 pub struct LiveDashboard {
-    /// Which run of it.
     pub run: DashboardRunId,
     pub upstream: Upstream,
-    /// Places for all readers together: the owner has the rest.
+    /// Slots for all readers together: the owner has the rest.
     reader_slots: Arc<Semaphore>,
     connection: Arc<ClusterConnection>,
     node: String,
@@ -45,7 +45,7 @@ pub struct LiveDashboard {
 }
 
 impl LiveDashboard {
-    /// Places for one more request of a reader, for as long as they are held; none if they are taken for too long.
+    /// Takes the slots for one more request of a reader; none if they stay taken for too long.
     pub async fn acquire_reader_slots(
         &self,
         of: &AccessStreamGuard,
@@ -59,19 +59,19 @@ impl LiveDashboard {
     }
 }
 
-/// What came of a try.
+/// The outcome of an attempt to connect.
 pub(super) enum ReachOutcome {
     Connected(LiveDashboard),
-    /// Its job says something else, or nothing yet.
+    /// Its job reports another stage, or nothing yet.
     NotReady(Option<DashboardReport>),
     /// There is no connection, or it is busy: tried again later.
     RetryLater(String),
-    /// Its job is ready, but nothing can be reached there.
+    /// Its job is ready, but the dashboard cannot be reached.
     Unreachable(String),
 }
 
 impl Dashboards {
-    /// Tries to reach a run on the node that Slurm names for its job.
+    /// Tries to connect to a run on the node that Slurm names for its job.
     pub(super) async fn connect_run(
         &self,
         board: &Dashboard,
@@ -133,12 +133,12 @@ impl Dashboards {
         })
     }
 
-    /// The way to a dashboard, if it can be reached now.
+    /// The live dashboard, if it can be reached now.
     pub fn live(&self, board: DashboardId) -> Option<LiveDashboard> {
         lock(&self.0.live).get(&board).cloned()
     }
 
-    /// Takes a new way, and closes the old one.
+    /// Replaces the live dashboard, and closes the forwarding of the old one.
     pub(super) async fn set_live(&self, board: DashboardId, live: Option<LiveDashboard>) {
         let old = {
             let mut all = lock(&self.0.live);
@@ -152,7 +152,7 @@ impl Dashboards {
         }
     }
 
-    /// Whether the connection that a way leads through still stands.
+    /// Whether the connection that a live dashboard uses is still open.
     pub(super) fn is_connection_current(&self, board: &Dashboard, live: &LiveDashboard) -> bool {
         let now = self.0.connections.connection(queue_key(board).connection_key());
         now.is_ok_and(|line| Arc::ptr_eq(&line, &live.connection))
@@ -163,7 +163,7 @@ fn forward_name(run: DashboardRunId) -> String {
     format!("board-{run}")
 }
 
-/// Opens connections through a socket, each with its proof.
+/// Opens connections through a socket, each with its handshake.
 fn make_dialer(socket: PathBuf, secret: DashboardSecret) -> DialUpstream {
     let turns = Arc::new(Semaphore::new(MAX_PARALLEL_DIALS));
     Arc::new(move || {

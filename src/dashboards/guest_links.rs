@@ -1,4 +1,4 @@
-//! Links by which guests see one dashboard: made, opened, counted, taken back.
+//! Links that show guests one dashboard: creating, opening, counting and revoking them.
 
 use super::actions::{DashboardError, load_existing};
 use super::service::{Dashboards, owner_of};
@@ -16,7 +16,7 @@ use crate::store::dashboards::guest_links::{self, NewDashboardGuestLink};
 use crate::store::{self, StoreError};
 
 impl Dashboards {
-    /// Makes a link. Its secret part is told once and never again.
+    /// Creates a link. Its secret part is shown once and never again.
     pub async fn create_guest_link(
         &self,
         actor: &Actor,
@@ -60,7 +60,7 @@ impl Dashboards {
         Ok(guest_links::list_for_dashboard(&mut db, id, self.0.core.clock.now()).await?)
     }
 
-    /// The links that someone oversees: those of the people in groups that they lead, or of everyone.
+    /// The links that a person oversees: those of people in groups of which they are a PI, or everyone's.
     pub async fn list_overseen_links(
         &self,
         viewer: &Viewer,
@@ -70,7 +70,8 @@ impl Dashboards {
             .await
     }
 
-    /// Takes a link back: by its owner, who leads a group of theirs, or an administrator. Who came by it is shut out.
+    /// Revokes a link, by its owner, by a PI of one of the owner's groups, or by an administrator. Guests who came by
+    /// it lose access.
     pub async fn revoke_guest_link(
         &self,
         actor: &Actor,
@@ -89,7 +90,7 @@ impl Dashboards {
                     allowed = action;
                 }
             }
-            // Whoever belongs to no group is overseen by the administrators alone.
+            // Only administrators oversee people without a group.
             if allowed == Permission::ManageDashboard(owner_of(&board)) {
                 allowed = Permission::ManagePeople;
             }
@@ -109,7 +110,7 @@ impl Dashboards {
         Ok(board.id)
     }
 
-    /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
+    /// Opens a link: the browser gets its own access, locked if there is a passphrase.
     pub async fn open_guest_link(
         &self,
         token: &str,
@@ -145,7 +146,7 @@ impl Dashboards {
 }
 
 impl From<DashboardError> for AuthError {
-    /// Where only rights or the database can be in the way.
+    /// For callers that can only meet permission or database errors.
     fn from(error: DashboardError) -> Self {
         match error {
             DashboardError::Auth(error) => error,

@@ -1,5 +1,5 @@
-//! Each end of a connection to a board proves to the other that it knows the run's secret, which itself never travels:
-//! a stranger who took the port is not mistaken for the board, and nobody else gets a byte of it.
+//! Both ends of a connection to a dashboard prove to each other that they know the run's secret, without sending it:
+//! a stranger who took the port cannot pass for the dashboard, and nobody else gets a byte from it.
 
 use std::fmt;
 use std::io;
@@ -10,23 +10,23 @@ use sha2::Sha256;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use zeroize::Zeroizing;
 
-/// Both ends know each other within this time, or the connection is closed.
+/// The handshake must finish within this time, or the connection is closed.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of a secret and of a nonce.
+/// Length of a secret and of a nonce, in bytes.
 pub const SECRET_LEN: usize = 32;
 const SECRET_HEX_LEN: usize = 2 * SECRET_LEN;
 
-/// What the job and the portal both know of a run. Prints nothing.
+/// The secret that the job and the portal share for a run. Its `Debug` output hides it.
 #[derive(Clone)]
 pub struct DashboardSecret(Zeroizing<[u8; SECRET_LEN]>);
 
 impl DashboardSecret {
-    /// Reads the 64 hexadecimal digits that the job has written.
+    /// Parses the 64 hexadecimal digits that the job wrote.
     pub fn from_hex(text: &str) -> Option<Self> {
         decode_hex(text.as_bytes()).map(|bytes| Self(Zeroizing::new(bytes)))
     }
 
-    /// What proves that one of the two ends knows the secret, for this connection only.
+    /// The proof that one end knows the secret, valid for this connection only.
     fn proof(&self, who: &str, nonces: &[u8]) -> Option<Hmac<Sha256>> {
         let mac = Hmac::<Sha256>::new_from_slice(&*self.0).ok()?;
         Some(mac.chain_update(who).chain_update(nonces))
@@ -39,9 +39,10 @@ impl fmt::Debug for DashboardSecret {
     }
 }
 
-/// Makes a fresh connection one that is ready for HTTP. `nonce` is random and never used again.
+/// Authenticates a new connection, which is then ready for HTTP. `nonce` must be random and never used again.
 ///
-/// Gives `UnexpectedEof` or a reset if nobody is there, `InvalidData` if it is not this board, `TimedOut` if it is silent.
+/// Fails with `UnexpectedEof` or a reset if nobody is there, `InvalidData` if it is not this dashboard, and
+/// `TimedOut` if it stays silent.
 pub async fn authenticate<S>(
     stream: &mut S,
     secret: &DashboardSecret,
@@ -67,7 +68,7 @@ where
     let ours = encode_hex(&nonce);
     stream.write_all(format!("PORTOLAN1 {ours}\n").as_bytes()).await?;
     stream.flush().await?;
-    // Exactly the board's line: what follows belongs to HTTP.
+    // Exactly the server's line: what follows belongs to HTTP.
     let mut line = [0; SECRET_HEX_LEN + 1 + SECRET_HEX_LEN + 1];
     stream.read_exact(&mut line).await?;
     let (theirs, proof) =
@@ -94,7 +95,7 @@ fn hex_digit(value: u8) -> char {
     char::from_digit(value.into(), 16).unwrap_or('0')
 }
 
-/// Lower case only, so that there is one way to write a value.
+/// Lower case only, so that each value has one spelling.
 fn decode_hex(text: &[u8]) -> Option<[u8; SECRET_LEN]> {
     let value = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

@@ -1,5 +1,5 @@
-//! The Slurm job that a board's run is: what it asks for, and its script. Pure. What people chose goes into the script
-//! as quoted words, or as JSON that only `server.py` reads: nothing of it can become a command.
+//! The Slurm job of a dashboard's run: what it asks for, and its script. Pure. What people chose goes into the script
+//! as quoted words, or as JSON that only `server.py` reads: none of it can become a command.
 
 mod request;
 #[cfg(test)]
@@ -18,30 +18,30 @@ use crate::recipes::quoting::quote_word;
 use crate::recipes::request::JobRequest;
 use crate::sites::Site;
 
-/// Most folders of one board.
+/// The most folders per dashboard.
 pub const MAX_JOB_FOLDERS: usize = 50;
-/// Longest path of one.
+/// The longest path.
 const MAX_PATH_LEN: usize = 4000;
-/// A lock that has not moved for so many seconds belongs to a job that has died.
+/// A lock that has not changed for this many seconds belongs to a dead job.
 const STALE_AFTER_S: u32 = 60;
-/// Versions of `MLflow` below this have known holes, so that they are only ever shown read-only.
+/// `MLflow` versions below this have known security holes, so they are only ever shown read-only.
 const MLFLOW_WRITABLE_FROM: [u32; 3] = [3, 15, 0];
 
 const SERVER_PY: &str = include_str!("server.py");
 const RUN_SH: &str = include_str!("job/run.sh");
 
-/// One run of a board.
+/// What is needed to launch one run of a dashboard.
 #[derive(Debug, Clone)]
 pub struct LaunchPlan<'a> {
     pub kind: DashboardKind,
-    /// What it shows: log folders, or for `MLflow` one tracking folder or database file. Whole paths.
+    /// What it shows: log folders, or for `MLflow` one tracking folder or database file. Absolute paths.
     pub places: &'a [String],
-    /// The run's own folder, `BASE/boards/<name>`; made by the submission.
+    /// The run's own folder, `BASE/boards/<name>`; the submission creates it.
     pub folder: &'a str,
     /// Where the environment is kept: `<home>/.portolan` or `<scratch>/.portolan`.
     pub base: &'a str,
     pub site: &'a Site,
-    /// What it asks for; [`request`] makes one. Its folder and output are set by [`script`].
+    /// What it asks Slurm for; [`build_request`] makes one. [`render_script`] sets its folder and output.
     pub request: JobRequest,
 }
 
@@ -50,7 +50,7 @@ pub struct LaunchPlan<'a> {
 pub enum LaunchPlanError {
     #[error("Choose at least one folder.")]
     NoFolder,
-    /// More than a board can show.
+    /// More folders than a dashboard can show.
     #[error("Choose at most {0} of them.")]
     TooMany(usize),
     /// Not a path that can be shown.
@@ -58,7 +58,7 @@ pub enum LaunchPlanError {
     InvalidPath(String),
 }
 
-/// What `server.py` reads.
+/// The file that `server.py` reads.
 #[derive(Serialize)]
 struct ServerPlanFile<'a> {
     kind: &'a str,
@@ -68,7 +68,7 @@ struct ServerPlanFile<'a> {
     whole_from: [u32; 3],
 }
 
-/// The packages of a kind: exactly those that were tested, and what they need in general.
+/// The packages of a kind: the exact versions that were tested, and the general requirements.
 struct DashboardPackages {
     program: &'static str,
     exact: &'static str,
@@ -133,7 +133,7 @@ fn check_plan(plan: &LaunchPlan) -> Result<(), LaunchPlanError> {
     Ok(())
 }
 
-/// What differs from run to run, as words of bash.
+/// What differs from run to run, as bash variables.
 fn render_variables(plan: &LaunchPlan) -> String {
     let (jobs, packages) = (&plan.site.jobs, packages_for(plan.kind));
     let pinned = packages.exact.lines().find(|line| {
@@ -196,7 +196,7 @@ fn environment_name(plan: &LaunchPlan) -> String {
     name
 }
 
-/// What a container sees: whole file systems, since a container's list of folders stumbles over commas and colons.
+/// What a container can see: whole file systems, because commas and colons would break a container's list of folders.
 fn container_binds(plan: &LaunchPlan) -> Vec<String> {
     let top = |path: &str| path.split('/').nth(1).map(|first| format!("/{first}"));
     let mut tops: Vec<String> =
@@ -207,7 +207,7 @@ fn container_binds(plan: &LaunchPlan) -> Vec<String> {
     tops
 }
 
-/// The files that the script writes. Their ends are marked by lines that none of them has.
+/// The files that the script writes. Each ends with a marker line that none of them contains.
 fn render_files(plan: &LaunchPlan) -> String {
     let packages = packages_for(plan.kind);
     let given = ServerPlanFile {

@@ -1,4 +1,4 @@
-//! What a board's job tells of itself in `state.json`. The file is its owner's, so everything in it may be made up: only
+//! What a dashboard's job reports about itself in `state.json`. Its owner can write anything into that file, so only
 //! the port and the secret are used, and only towards the node that Slurm names.
 
 use std::collections::BTreeMap;
@@ -12,31 +12,31 @@ use crate::text::clean_text;
 
 /// The name of the file in the run's folder.
 pub const REPORT_FILE: &str = "state.json";
-/// A longer file is none of ours.
+/// A longer file was not written by us.
 pub const MAX_REPORT_LEN: usize = 16 * 1024;
-/// Longest sentence that is shown.
+/// The longest message that is shown.
 const MAX_MESSAGE_LEN: usize = 500;
 const MAX_VERSIONS: usize = 20;
 const MAX_VERSION_LEN: usize = 40;
-/// Ports below belong to the system.
+/// Lower ports belong to the system.
 const MIN_PORT: u16 = 1024;
 
-/// Where a run is.
+/// How far a run's job is.
 #[derive(Debug, Clone)]
 pub enum DashboardStage {
-    /// Its environment is being made or looked at.
+    /// Its environment is being created or checked.
     Preparing,
-    /// The program is being started.
+    /// The program is starting.
     Starting,
     Ready(DashboardEndpoint),
     /// It gave up; the message says why.
     Failed,
-    /// It was stopped, or its time was up.
+    /// It was stopped, or its time limit was reached.
     Ended,
 }
 
 impl DashboardStage {
-    /// As the job writes it, and as it is stored.
+    /// The code that the job writes and the database stores.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
@@ -48,7 +48,7 @@ impl DashboardStage {
     }
 }
 
-/// How a board that is ready is reached, on its node.
+/// Where a ready dashboard listens on its node.
 #[derive(Debug, Clone)]
 pub struct DashboardEndpoint {
     pub port: u16,
@@ -56,15 +56,15 @@ pub struct DashboardEndpoint {
     pub secret: DashboardSecret,
 }
 
-/// What a job has told last.
+/// What a job last reported.
 #[derive(Debug, Clone)]
 pub struct DashboardReport {
     pub stage: DashboardStage,
-    /// When it said so, by the node's clock.
+    /// When it reported, by the node's clock.
     pub at: UnixTime,
-    /// What it says about it, fit to be shown; may be empty.
+    /// Its message, safe to show; may be empty.
     pub message: String,
-    /// The versions of what runs: `tensorboard` → `2.21.0`.
+    /// The versions that run: `tensorboard` → `2.21.0`.
     pub versions: BTreeMap<String, String>,
 }
 
@@ -74,7 +74,7 @@ pub enum DashboardReportError {
     /// It is longer than such a file can be.
     #[error("The board's report is too long to be one.")]
     TooLong,
-    /// It is something else.
+    /// It is not a report.
     #[error("The board's report cannot be read.")]
     Malformed,
 }
@@ -95,7 +95,7 @@ struct RawDashboardReport {
 }
 
 impl DashboardReport {
-    /// Reads the file's content.
+    /// Parses the file's content.
     pub fn parse(bytes: &[u8]) -> Result<Self, DashboardReportError> {
         if bytes.len() > MAX_REPORT_LEN {
             return Err(DashboardReportError::TooLong);

@@ -1,9 +1,8 @@
-//! The kinds of boards.
+//! The kinds of dashboards.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a board is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DashboardKind {
     /// Curves from folders of event files.
@@ -12,16 +11,16 @@ pub enum DashboardKind {
     Mlflow,
 }
 
-/// No kind has this name.
+/// There is no kind with this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("There is no such kind of board.")]
 pub struct DashboardKindError;
 
 impl DashboardKind {
-    /// All of them, in the order in which they are offered.
+    /// All kinds, in the order in which pages offer them.
     pub const ALL: [Self; 2] = [Self::TensorBoard, Self::Mlflow];
 
-    /// As it stands in addresses, in the database and in file names.
+    /// The code in URLs, in the database and in file names.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::TensorBoard => "tensorboard",
@@ -29,7 +28,7 @@ impl DashboardKind {
         }
     }
 
-    /// As people call it.
+    /// The name for people.
     pub const fn title(self) -> &'static str {
         match self {
             Self::TensorBoard => "TensorBoard",
@@ -37,7 +36,7 @@ impl DashboardKind {
         }
     }
 
-    /// What its jobs are called.
+    /// The name of its jobs.
     pub const fn job_name(self) -> &'static str {
         match self {
             Self::TensorBoard => "board-tensorboard",

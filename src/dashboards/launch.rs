@@ -1,4 +1,4 @@
-//! Handing a run over to Slurm: its script is made here and goes the way of all jobs, exactly once.
+//! Submits a run to Slurm: its script is made here and submitted like any other job, exactly once.
 
 use super::DashboardKind;
 use super::job::{self, LaunchPlan};
@@ -11,7 +11,7 @@ use crate::store::dashboards::runs::{self, DashboardRun};
 use crate::store::{self, StoreError};
 
 impl Dashboards {
-    /// Hands a run over. Done again after a crash it is the same submission: the run's name is its form.
+    /// Submits a run. Repeated after a crash it is the same submission, because the run's name is its form token.
     pub(super) async fn launch(
         &self,
         board: &Dashboard,
@@ -21,7 +21,7 @@ impl Dashboards {
             Ok(request) => request,
             Err(problem) => return self.end_run(board, run, "not-sent", &problem).await,
         };
-        // It runs as its owner, who wanted it or allowed others to want it; that was decided and recorded before.
+        // It runs as its owner, who asked for it or allowed others to; that was authorised and recorded before.
         let core = &self.0.core;
         match self.0.submissions.submit(&Actor::portal(), request).await {
             Ok(id) => {
@@ -79,7 +79,7 @@ fn build_submit_request(
     })
 }
 
-/// Which project pays: the chosen one, or the first where one must be named.
+/// The account to charge: the chosen one, or the first where Slurm requires one.
 fn charged_account(board: &Dashboard, owner: &ClusterAccount) -> Option<String> {
     if !board.account.is_empty() {
         return Some(board.account.clone());

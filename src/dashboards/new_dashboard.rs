@@ -1,10 +1,10 @@
-//! A new dashboard, as someone asks for it, and what of it cannot be.
+//! A request for a new dashboard, and its validation.
 
 use super::DashboardKind;
 use super::actions::{DashboardError, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
 use crate::domain::{ClusterId, DisplayName, PersonId};
 
-/// So many places may one show.
+/// The most folders that one can show.
 pub const MAX_FOLDERS: usize = 12;
 
 #[derive(Debug, Clone)]
@@ -12,14 +12,14 @@ pub struct NewDashboard {
     pub person: PersonId,
     pub cluster: ClusterId,
     pub kind: DashboardKind,
-    /// What it is called; made of its places if empty.
+    /// The title; made from the folders if empty.
     pub title: String,
-    /// What it shows: absolute paths.
+    /// The folders it shows: absolute paths.
     pub places: Vec<String>,
     pub minutes: u32,
-    /// Which project pays; empty: the usual one.
+    /// Account to charge; empty for the default.
     pub account: String,
-    /// The form it came from.
+    /// The token of the form it came from.
     pub form: String,
 }
 
@@ -41,7 +41,7 @@ impl NewDashboard {
     }
 }
 
-/// Whether these can be shown.
+/// Checks whether these folders can be shown.
 pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'static str> {
     let is_path = |place: &String| {
         place.starts_with('/')
@@ -62,7 +62,7 @@ pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'sta
     }
 }
 
-/// A name made of what is shown: the last two parts of the first path.
+/// A title made from the last two parts of the first path.
 fn title_from_folders(places: &[String]) -> String {
     let parts: Vec<&str> = places
         .first()

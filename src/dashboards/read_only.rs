@@ -1,20 +1,21 @@
-//! What those who are not a board's owner may ask of it: reading, and nothing that writes, uploads or calls out. Pure.
+//! What anyone but a dashboard's owner may request: reading, and nothing that writes, uploads or calls out. Pure.
 //!
-//! One table for each kind, found out from the programs' routes and from what their pages ask for. `server.py` gets the
-//! same table for versions of `MLflow` that it shows read-only to everyone.
+//! There is one table for each kind, derived from the programs' routes and from what their pages request. `server.py`
+//! gets the same table for versions of `MLflow` that it shows read-only to everyone.
 
 use super::DashboardKind;
 
-/// Whether a guest's request passes. `path` is the part after the board's prefix as the board will get it, without its
-/// query: percent-encoded, beginning with a slash. What does not decode, or holds anything odd, does not pass.
+/// Whether a guest's request is allowed. `path` is the part after the dashboard's prefix as the dashboard will get
+/// it, without its query: percent-encoded, beginning with a slash. What does not decode, or contains anything odd, is
+/// refused.
 pub fn is_allowed(kind: DashboardKind, method: &str, path: &str) -> bool {
     let Some(path) = decode_path(path) else { return false };
     let method = if method == "HEAD" { "GET" } else { method };
     rules(kind).any(|(known, pattern)| known == method && matches_pattern(pattern, &path))
 }
 
-/// The table of a kind: a method (GET stands for HEAD, too) and a path, in which `*` is one step and `**` at the end is
-/// one step or more.
+/// The table of a kind: a method (GET includes HEAD) and a path, in which `*` is one segment and `**` at the end is
+/// one segment or more.
 pub fn rules(kind: DashboardKind) -> impl Iterator<Item = (&'static str, &'static str)> {
     let table = match kind {
         DashboardKind::TensorBoard => TENSORBOARD,
@@ -35,7 +36,7 @@ fn matches_pattern(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// The path as the board reads it, if there is only one way to read it.
+/// The path as the dashboard reads it, if there is only one way to read it.
 fn decode_path(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();
@@ -43,7 +44,7 @@ fn decode_path(path: &str) -> Option<String> {
         let byte = if byte == b'%' {
             let pair = [rest.next()?, rest.next()?];
             let pair = str::from_utf8(&pair).ok().filter(|pair| !pair.starts_with('+'))?;
-            // A slash that is written in code may or may not divide steps, depending on who reads it.
+            // An encoded slash may or may not separate segments, depending on who reads it.
             u8::from_str_radix(pair, 16).ok().filter(|byte| *byte != b'/')?
         } else {
             byte
@@ -61,7 +62,7 @@ fn decode_path(path: &str) -> Option<String> {
 
 type ReadOnlyRoutes = &'static [(&'static str, &'static [&'static str])];
 
-/// Without the projector, the debugger and the profiler: they read files by their names, or reach out.
+/// Without the projector, the debugger and the profiler: they read files by name, or reach out.
 const TENSORBOARD: ReadOnlyRoutes = &[
     (
         "GET",
@@ -136,8 +137,8 @@ const TENSORBOARD: ReadOnlyRoutes = &[
     ),
 ];
 
-/// What GraphQL can do in the pinned version is reading, its mutations included, so it may be asked. The assistant, the
-/// gateway, jobs, webhooks, scorers and demos are not here, and neither is anything that takes an address.
+/// In the pinned version everything in GraphQL only reads, even its mutations, so it is allowed. The assistant, the
+/// gateway, jobs, webhooks, scorers and demos are not here, and neither is anything that takes a URL.
 const MLFLOW: ReadOnlyRoutes = &[
     (
         "GET",

@@ -1,5 +1,5 @@
-//! Looks after all runs: hands them over, follows them through the queue, reaches them when they are ready, lets them
-//! end. Everything it knows is written down or can be asked again, so a portal that was killed goes on where it was.
+//! Follows all runs: submits them, follows them through the queue, connects when they are ready, and ends them. All
+//! it knows is saved or can be asked again, so a portal that was killed continues where it was.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
 use crate::store::dashboards::{self, Dashboard};
 use crate::store::{self, StoreError};
 
-/// How often it is looked what is due.
+/// How often it checks what is due.
 const TICK: Duration = Duration::from_secs(1);
-/// A run that is about to be ready is asked this often; later less.
+/// A run that is about to be ready is checked this often; later less.
 const FAST_RETRY: Duration = Duration::from_secs(3);
 const SLOW_RETRY: Duration = Duration::from_secs(10);
-/// After so many tries without news, or in the queue for longer, it is asked less often.
+/// After this many attempts without a change, or a longer time in the queue, it is checked less often.
 const FAST_RETRY_COUNT: u32 = 20;
-/// That someone looked is written down at most this often, in seconds.
+/// Usage of a run is saved at most this often, in seconds.
 const USED_SAVE_INTERVAL_S: i64 = 60;
-/// A job that the queue does not know after this many seconds is gone.
+/// A job that is missing from the queue after this many seconds is gone.
 const JOB_GONE_AFTER_S: i64 = 180;
 
-/// Clocks of portal and cluster may differ by this many seconds.
+/// The clocks of portal and cluster may differ by this many seconds.
 const CLOCK_SKEW_S: i64 = 300;
 
 /// When a run is tried next.
@@ -41,7 +41,7 @@ pub(super) struct DashboardRunRetry {
 }
 
 impl Dashboards {
-    /// Looks after runs until the portal stops.
+    /// Follows runs until the portal stops.
     pub async fn run_reconciler(self) {
         let core = &self.0.core;
         let (mut queues, mut submissions, mut lines) = (
@@ -56,7 +56,7 @@ impl Dashboards {
                 () = core.stop.cancelled() => break,
                 _ = ticks.tick() => {}
                 () = self.0.wake.notified() => {}
-                // Falling behind loses nothing: all runs are looked at each time.
+                // Falling behind loses nothing: every pass checks all runs.
                 _ = queues.recv() => {}
                 _ = submissions.recv() => {}
                 _ = lines.recv() => {}
@@ -72,7 +72,7 @@ impl Dashboards {
         }
     }
 
-    /// Looks at every run that is not over.
+    /// Checks every run that is not over.
     async fn reconcile(&self) -> Result<(), StoreError> {
         let mut db = self.0.core.store.read().await?;
         let open = runs::list_open(&mut db).await?;
@@ -109,7 +109,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Takes a run as far as it goes now.
+    /// Advances a run as far as possible now.
     async fn advance_run(&self, board: &Dashboard, run: DashboardRun) -> Result<(), StoreError> {
         let Some(submission) = run.submission() else {
             return if run.stop.is_empty() {
@@ -150,7 +150,7 @@ impl Dashboards {
             Sent::GivenUp => self.end_run(board, run, "stopped", "").await,
             Sent::Ready | Sent::Sent | Sent::Checking => {
                 if !run.stop.is_empty() {
-                    // One that may have arrived cannot be given up: it is cancelled once it is found.
+                    // One that may have arrived cannot be cancelled yet: its job is cancelled once it is found.
                     self.0.submissions.give_up(board.person_id, sent.id).await?;
                 } else if run.message != sent.problem {
                     self.save_run_state(run, DashboardRunState::Asked, ("", &sent.problem)).await?;
@@ -170,7 +170,7 @@ impl Dashboards {
         let key = queue_key(board);
         let picture = self.0.queues.snapshot(key).await?;
         let record = picture.records.get(&JobId::without_task(number)).cloned();
-        // A cluster that was set up anew counts its jobs from the beginning: an older job had this number.
+        // A reinstalled cluster counts its jobs from the beginning: an older job had this number.
         let is_this = |record: &Arc<JobRecord>| {
             record.ended_at().is_none_or(|at| at >= run.asked_at.plus(-CLOCK_SKEW_S))
         };
@@ -209,13 +209,13 @@ impl Dashboards {
             Some(live) if live.run == run.id && self.is_connection_current(board, &live) => {
                 self.stop_if_idle(board, run).await
             }
-            // What shows it now is followed by this one, unless it is older.
+            // This run replaces the live one, unless the live one is newer.
             Some(live) if live.run > run.id => self.stop_run(board, run, "replaced").await,
             _ => self.try_connect(board, run, &record).await,
         }
     }
 
-    /// Asks the run's job how far it is, at a decent pace, and connects once it is ready.
+    /// Asks the run's job how far it is, at a moderate pace, and connects once it is ready.
     async fn try_connect(
         &self,
         board: &Dashboard,
@@ -227,7 +227,7 @@ impl Dashboards {
         if (is_early && !is_running) || !self.is_retry_due(run.id) {
             return Ok(());
         }
-        // A dashboard has one node, and Slurm tells which.
+        // A dashboard has one node, and Slurm names it.
         let node =
             Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
         match self.connect_run(board, run, node).await {
@@ -244,7 +244,7 @@ impl Dashboards {
             ReachOutcome::NotReady(report) => {
                 let Some(report) = report else { return Ok(()) };
                 if !is_running {
-                    // The job has begun, and the queue does not know it yet.
+                    // The job has started, but the queue does not show it yet.
                     self.0.queues.refresh_soon(queue_key(board)).await?;
                 }
                 let (stage, message) = match report.stage {
@@ -268,7 +268,7 @@ impl Dashboards {
         }
     }
 
-    /// What led through a connection that is gone leads nowhere.
+    /// Drops a live dashboard whose connection or run is gone.
     pub(super) async fn set_unreachable(&self, board: &Dashboard, run: &DashboardRun) {
         if self.live(board.id).is_some_and(|live| live.run == run.id) {
             self.set_live(board.id, None).await;
@@ -290,12 +290,12 @@ impl Dashboards {
         true
     }
 
-    /// Someone looks at a run.
+    /// Records that someone views a run.
     pub fn record_use(&self, run: DashboardRunId) {
         lock(&self.0.last_used).insert(run, self.0.core.clock.now());
     }
 
-    /// Writes down that it was used; one that nobody looks at for long is stopped, and its owner told.
+    /// Saves when it was last used; stops a run that nobody has viewed for long, and notifies its owner.
     async fn stop_if_idle(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
         let core = &self.0.core;
         let now = core.clock.now();

@@ -1,4 +1,4 @@
-//! How a run ends: on someone's wish, because nobody looks, or because its job is over.
+//! How a run ends: on request, because nobody views it, or because its job is over.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::store::dashboards::Dashboard;
 use crate::store::dashboards::runs::{self, DashboardRun};
 use crate::store::{self, StoreError};
 
-/// Cancelling a job is asked for again after this long, should nothing have come of it.
+/// Cancelling is repeated after this long if it had no effect.
 const CANCEL_RETRY: Duration = Duration::from_secs(20);
 
 impl Dashboards {
@@ -29,7 +29,7 @@ impl Dashboards {
         Ok(())
     }
 
-    /// Asks Slurm to cancel the job of a run that is to end; again if nothing came of it.
+    /// Asks Slurm to cancel the job of a run that should stop; again if that had no effect.
     pub(super) async fn cancel_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) {
         let now = Instant::now();
         {
@@ -54,7 +54,7 @@ impl Dashboards {
         }
     }
 
-    /// Its job is over: why?
+    /// Ends a run whose job is over, with the reason.
     pub(super) async fn end_by_job_state(
         &self,
         board: &Dashboard,
@@ -77,7 +77,7 @@ impl Dashboards {
         self.end_run(board, run, end, &run.message).await
     }
 
-    /// It has ended, or never began.
+    /// Records that a run has ended, or never started.
     pub(super) async fn end_run(
         &self,
         board: &Dashboard,

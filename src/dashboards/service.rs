@@ -1,4 +1,4 @@
-//! All dashboards: what people see of them, and what the rest of this room shares.
+//! All dashboards: what people see of them, and the state that this module shares.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState};
 use crate::store::dashboards::{self, Dashboard};
 use crate::store::{StoreCache, StoreError};
 
-/// So many accesses are kept in memory.
+/// At most this many accesses are kept in memory.
 const MAX_CACHED_ACCESSES: usize = 10_000;
-/// The last runs that pages look at.
+/// How many of the last runs pages show.
 const RECENT_RUNS: i64 = 10;
 
 #[derive(Clone)]
@@ -36,16 +36,16 @@ pub(super) struct DashboardsInner {
     pub(super) notifications: NotificationHub,
     /// Dashboards that can be reached now.
     pub(super) live: Mutex<HashMap<DashboardId, LiveDashboard>>,
-    /// Runs that are being looked after at this moment.
+    /// Runs that are being reconciled at this moment.
     pub(super) busy: Mutex<HashSet<DashboardRunId>>,
-    /// When a run is tried next.
+    /// When each run is tried next.
     pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRunRetry>>,
-    /// When someone last looked at a run, not written down yet.
+    /// When someone last viewed a run, if not saved yet.
     pub(super) last_used: Mutex<HashMap<DashboardRunId, UnixTime>>,
     pub(super) tickets: DashboardTickets,
-    /// Who may look, until anything is written.
+    /// Accesses, until anything is written.
     pub(super) access_cache: StoreCache<String, Option<DashboardAccessLookup>>,
-    /// Streams that must be cut when the access they belong to ends.
+    /// Streams that must be cut when their access ends.
     pub(super) streams: Mutex<HashMap<String, AccessStreams>>,
     pub(super) wake: Notify,
     changes: broadcast::Sender<DashboardId>,
@@ -55,7 +55,7 @@ pub(super) struct DashboardsInner {
 pub(super) struct AccessStreams {
     pub(super) cancel: CancellationToken,
     pub(super) open_count: usize,
-    /// Requests of this browser that may be under way at a time.
+    /// Limits this browser's concurrent requests.
     pub(super) request_slots: Arc<Semaphore>,
 }
 
@@ -63,23 +63,22 @@ pub(super) struct AccessStreams {
 #[derive(Debug, Clone)]
 pub struct DashboardStatus {
     pub dashboard: Dashboard,
-    /// The run that counts: the one that shows it, else the one on its way, else the last.
+    /// The run that counts: the live one, else the one on its way, else the last.
     pub run: Option<DashboardRun>,
     /// A follow-up that waits for the end of that run.
     pub next: Option<DashboardRun>,
-    /// Whether it can be reached now.
     pub is_live: bool,
 }
 
 impl DashboardStatus {
-    /// Whether anything of it is not over.
+    /// Whether any of its runs is not over.
     pub fn is_open(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.state != DashboardRunState::Over)
     }
 }
 
 impl Dashboards {
-    /// Nothing is looked after before [`Dashboards::run_reconciler`].
+    /// Nothing is reconciled until [`Dashboards::run_reconciler`] runs.
     pub fn new(
         core: Core,
         connections: ConnectionPool,
@@ -105,12 +104,12 @@ impl Dashboards {
         }))
     }
 
-    /// Tells which dashboard has changed.
+    /// Receives the id of each dashboard that has changed.
     pub fn watch(&self) -> broadcast::Receiver<DashboardId> {
         self.0.changes.subscribe()
     }
 
-    /// A dashboard that someone may see.
+    /// A dashboard that the person may see.
     pub async fn get(
         &self,
         viewer: &Viewer,
@@ -125,7 +124,7 @@ impl Dashboards {
         Ok(Some(self.build_status(board, last)))
     }
 
-    /// Their own, and those that their groups see.
+    /// A person's own dashboards, and those that their groups can see.
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<DashboardStatus>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let mut found = Vec::new();
@@ -135,12 +134,12 @@ impl Dashboards {
                 found.push(self.build_status(board, last));
             }
         }
-        // What runs comes first.
+        // Running ones come first.
         found.sort_by_key(|standing| !standing.is_open());
         Ok(found)
     }
 
-    /// What one is like whoever asks: for guests, who were let in by a link.
+    /// The status regardless of the viewer: for guests, who have access through a link.
     pub(super) async fn load_status(
         &self,
         board: Dashboard,
@@ -168,17 +167,16 @@ impl Dashboards {
     }
 
     pub(super) fn notify_watchers(&self, board: DashboardId) {
-        // Nobody may be looking.
+        // There may be no receivers.
         let _ = self.0.changes.send(board);
     }
 
-    /// Something is to be done.
+    /// Wakes the reconciler, because something is due.
     pub(super) fn wake_reconciler(&self) {
         self.0.wake.notify_one();
     }
 }
 
-/// Whose a dashboard is.
 pub const fn owner_of(board: &Dashboard) -> Ownership {
     Ownership { owner: Some(board.person_id), group: board.group() }
 }

@@ -1,5 +1,5 @@
-//! What else one might ask for, so that a job starts sooner: less time, another GPU, another sort of job, fewer nodes.
-//! And what the scheduler's estimates for them say, side by side.
+//! Alternative requests that may start sooner: less time, another GPU, another job type, fewer nodes. Also compares
+//! the scheduler's estimates for them.
 
 #[cfg(test)]
 mod tests;
@@ -12,29 +12,28 @@ use crate::recipes::request::{JobRequest, RequestField, SbatchDirective};
 use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::test_only::TestOnlyAnswer;
 
-/// No more than this are tried: each costs the scheduler a look through its plan.
+/// The most alternatives to try: each one costs the scheduler a pass through its plan.
 const MAX_ALTERNATIVES: usize = 6;
-/// Where clusters commonly part long jobs from short ones, in minutes.
+/// Where clusters commonly separate long jobs from short ones, in minutes.
 const TIME_BINS: [u32; 4] = [1440, 720, 180, 60];
-/// So many of them below what was asked for.
+/// The most shorter time limits to try.
 const MAX_TIMES: usize = 3;
-/// Of other GPUs and of other sorts of job.
+/// The most other GPUs, and the most other job types, to try.
 const MAX_PER_KIND: usize = 2;
-/// A start that is not sooner by this many seconds, and by a fifth of the wait, is the same for an estimate.
+/// An estimate counts as sooner only if it saves this many seconds and a fifth of the wait.
 const NOTABLE_S: i64 = 600;
 
-/// Something else to ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestAlternative {
     /// `with 3 h instead of 1 d`.
     pub words: String,
-    /// What to change, as one would type it into the form.
+    /// What to change, as typed into the form.
     pub changes: Vec<(RequestField, String)>,
-    /// The options of `sbatch` that differ, to stand over those in the script.
+    /// The `sbatch` options that override those in the script.
     pub args: Vec<String>,
 }
 
-/// What else one might ask for; only what can start here.
+/// Lists alternatives that can start here.
 pub fn alternatives(request: &JobRequest, place: &ComposeContext) -> Vec<RequestAlternative> {
     let make = |(words, changes, then): ChangedRequest| {
         let args = changed_options(request, &then, place)?;
@@ -51,7 +50,7 @@ pub fn alternatives(request: &JobRequest, place: &ComposeContext) -> Vec<Request
 
 type ChangedRequest = (String, Vec<(RequestField, String)>, JobRequest);
 
-/// The options that differ. None if one would have to be taken away: a script's own lines cannot be.
+/// The options that differ. None if one would have to be removed: options inside the script cannot be.
 fn changed_options(
     request: &JobRequest,
     changed: &JobRequest,
@@ -82,7 +81,7 @@ fn shorter_times(request: &JobRequest) -> Vec<ChangedRequest> {
 
 fn other_gpus(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedRequest> {
     let Some(asked) = &request.gpus else { return Vec::new() };
-    // Where jobs name no models, the sort of job decides: see below.
+    // Where jobs name no GPU model, the job type decides: see below.
     if place.site.jobs.gpu_model == JobOptionRule::Never {
         return Vec::new();
     }
@@ -106,7 +105,7 @@ fn other_gpus(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedReques
     place.gpus.iter().filter(is_other).filter_map(one).collect()
 }
 
-/// The name of a partition's sort of job, which forms show instead.
+/// The name of a partition's job type, which forms show instead of the partition.
 fn form_value(place: &ComposeContext, partition: &str) -> String {
     let fits =
         |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
@@ -145,7 +144,7 @@ fn other_job_types(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedR
     jobs.types
         .iter()
         .filter(fits)
-        // A sort that is only a kind of service stays where the job is.
+        // A job type that is only a QOS keeps the job's partition.
         .filter_map(|one| {
             change(&one.name, one.partition.clone().or(request.partition.clone()), one.qos.clone())
         })
@@ -158,7 +157,7 @@ fn fewer_nodes(request: &JobRequest) -> Vec<ChangedRequest> {
     let words = format!("on {} instead of {asked}", format::count(fewer.into(), "node"));
     let mut then = JobRequest { nodes: Some(fewer), ..request.clone() };
     let mut changes = vec![(RequestField::Nodes, fewer.to_string())];
-    // As many tasks on each node as before.
+    // Keep the number of tasks per node.
     if let Some(tasks) = request.tasks {
         let tasks = (tasks / 2).max(1);
         then.tasks = Some(tasks);
@@ -170,16 +169,16 @@ fn fewer_nodes(request: &JobRequest) -> Vec<ChangedRequest> {
 /// One line of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoonerStart {
-    /// In words, with times from now: `with 3 h instead of 1 d: in about 20 min instead of in about 2 d 4 h`.
+    /// In words, relative to now: `with 3 h instead of 1 d: in about 20 min instead of in about 2 d 4 h`.
     pub sentence: String,
-    /// When it would start; pages show it in the reader's time.
+    /// When it would start; pages show it in the reader's time zone.
     pub at: UnixTime,
-    /// When it would start as it was asked for, if that is known.
+    /// When the original request would start, if known.
     pub instead_of: Option<UnixTime>,
     pub changes: Vec<(RequestField, String)>,
 }
 
-/// When a request would start, in words; nothing if that is not known.
+/// When a request would start, in words; none if unknown.
 pub fn start_words(now: UnixTime, asked: &TestOnlyAnswer) -> Option<String> {
     match asked {
         TestOnlyAnswer::Starts(start) => {
@@ -189,7 +188,8 @@ pub fn start_words(now: UnixTime, asked: &TestOnlyAnswer) -> Option<String> {
     }
 }
 
-/// Those that would start notably sooner, the soonest first. All of it is an estimate: jobs end early, and others come.
+/// The alternatives that would start notably sooner, soonest first. These are estimates: jobs end early, and new ones
+/// arrive.
 pub fn compare_starts(
     now: UnixTime,
     asked: &TestOnlyAnswer,
@@ -198,7 +198,7 @@ pub fn compare_starts(
     let as_asked = match asked {
         TestOnlyAnswer::Starts(start) => Some(start.at),
         TestOnlyAnswer::Refused(_) => None,
-        // Without knowing when it starts, nothing is sooner.
+        // If the original start is unknown, nothing can be called sooner.
         TestOnlyAnswer::Unclear => return Vec::new(),
     };
     let is_notable = |at: UnixTime| {
@@ -226,7 +226,7 @@ pub fn compare_starts(
     rows
 }
 
-/// `at once`, `in about 20 min`, `in about 2 d 4 h`. The cluster's clock and ours differ a little.
+/// `at once`, `in about 20 min`, `in about 2 d 4 h`. Rounded, as the cluster's clock and ours differ a little.
 fn from_now(now: UnixTime, at: UnixTime) -> String {
     const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
     let seconds = u64::try_from(at.since(now)).unwrap_or(0);

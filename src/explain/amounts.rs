@@ -1,10 +1,10 @@
-//! Amounts that read well, and what a job asks for in words.
+//! Readable amounts, and a job's request in words.
 
 use crate::format;
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::SlurmJob;
 
-/// Rounded up to an amount that reads well.
+/// Rounds up to a readable amount.
 pub fn round_up_memory(mb: u64) -> u64 {
     let step = match mb {
         0..=2048 => 256,
@@ -16,7 +16,7 @@ pub fn round_up_memory(mb: u64) -> u64 {
     mb.max(1).div_ceil(step).saturating_mul(step)
 }
 
-/// Minutes rounded up to a time that reads well.
+/// Rounds minutes up to a readable time.
 pub fn round_up_minutes(minutes: u32) -> u32 {
     let step = match minutes {
         0..=60 => 5,
@@ -40,7 +40,7 @@ pub fn format_gpus(gpus: &[GpuCount]) -> String {
     gpus.iter().take(8).map(one).collect::<Vec<_>>().join(" and ")
 }
 
-/// What a job asks for: `4 cores · 16 GB · 1 v100 GPU · 2 nodes`. What Slurm did not say is left out.
+/// What a job requests: `4 cores · 16 GB · 1 v100 GPU · 2 nodes`. Omits what Slurm did not report.
 pub fn format_request(job: &SlurmJob) -> String {
     let mut parts = Vec::new();
     if job.cpus > 0 {

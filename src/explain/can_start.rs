@@ -1,5 +1,4 @@
-//! Can a request ever start here? Only what is known of the place is held against it: where nothing is known, nothing
-//! is said.
+//! Can a request ever start here? Checks it against known facts only: where nothing is known, nothing is reported.
 
 mod account_check;
 mod node_fit;
@@ -12,27 +11,25 @@ use crate::recipes::context::ComposeContext;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule};
 
-/// Something that stands in the way.
+/// A reason why a request may not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestProblem {
-    /// The part of the request that it is about.
+    /// The field that it is about.
     pub sets: RequestField,
-    /// How certain it is.
     pub severity: ProblemSeverity,
-    /// What it is, and what to do.
+    /// What is wrong, and what to do.
     pub sentence: String,
 }
 
-/// How certain a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProblemSeverity {
-    /// The cluster will refuse it, or let it wait for ever.
+    /// The cluster will reject it, or let it wait forever.
     Refused,
-    /// It may, or something else than expected happens.
+    /// The cluster may reject it, or do something unexpected.
     Warning,
 }
 
-/// All that stands in the way; what is certain first.
+/// All problems, the certain ones first.
 pub fn find_problems(request: &JobRequest, place: &ComposeContext) -> Vec<RequestProblem> {
     let mut found = ProblemCollector { place, problems: Vec::new() };
     account_check::check(request, &mut found);
@@ -46,12 +43,12 @@ pub fn find_problems(request: &JobRequest, place: &ComposeContext) -> Vec<Reques
     found.problems
 }
 
-/// Whether nothing certain stands in the way.
+/// Whether there are no certain problems.
 pub fn can_start(request: &JobRequest, place: &ComposeContext) -> bool {
     find_problems(request, place).iter().all(|problem| problem.severity != ProblemSeverity::Refused)
 }
 
-/// What was found so far.
+/// The problems found so far.
 struct ProblemCollector<'a> {
     place: &'a ComposeContext,
     problems: Vec<RequestProblem>,
@@ -66,7 +63,7 @@ impl ProblemCollector<'_> {
         self.add(sets, ProblemSeverity::Warning, sentence);
     }
 
-    /// By a rule of the site's file; a warning where the file says that the rule is not certain.
+    /// Adds a problem from a rule in the site's file; a warning if the file marks the rule as uncertain.
     fn add_by_rule(&mut self, field: &str, sets: RequestField, sentence: impl Into<String>) {
         let doubted = self.place.site.uncertain.iter().any(|one| one.field == field);
         let severity = if doubted { ProblemSeverity::Warning } else { ProblemSeverity::Refused };
@@ -103,7 +100,7 @@ fn check_partition(request: &JobRequest, found: &mut ProblemCollector<'_>) {
             None if !place.partitions.is_empty() => {
                 let known: Vec<&str> =
                     place.partitions.iter().take(8).map(|one| one.name.as_str()).collect();
-                // Partitions may be hidden and take jobs all the same.
+                // A hidden partition may still accept jobs.
                 found.add_warning(
                     RequestField::Partition,
                     format!(
@@ -126,7 +123,7 @@ fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let jobs = &place.site.jobs;
     let words = format::minutes(asked);
-    // The tightest limit is the one worth naming.
+    // Only the tightest limit is worth naming.
     let mut limits: Vec<(u32, String, &str)> = Vec::new();
     let in_partitions: Vec<_> =
         candidate_partitions(request, place).iter().map(|one| one.time_limit.minutes()).collect();
@@ -165,7 +162,7 @@ fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     }
 }
 
-/// What every job must say, and what none may.
+/// Checks the options that the site requires or forbids.
 fn check_site_rules(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let jobs = &found.place.site.jobs;
     let of_sort = matching_job_types(request, found.place).into_iter().find_map(|one| one.memory);
@@ -259,7 +256,7 @@ fn check_array(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     }
 }
 
-/// Where it starts, and where its output goes.
+/// Checks the working directory and the output path.
 fn check_folders(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let Some(home) = place.folders.get("HOME") else { return };

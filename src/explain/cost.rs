@@ -1,5 +1,5 @@
-//! What a job costs before it is submitted, in the site's own unit: what in it sets the price, and what would be
-//! cheaper. What is not known of a site is said, and never made up.
+//! Estimates what a job costs before it is submitted, in the site's own unit: what drives the price, and what would
+//! be cheaper. Says what is unknown about a site and never guesses.
 
 mod cheaper;
 mod price;
@@ -14,44 +14,42 @@ use crate::recipes::context::ComposeContext;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{SiteAllocationPeriod, SiteFamily};
 
-/// What a job costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobCost {
-    /// The unit, for people: `billing hours`, `RGU hours`.
+    /// The unit as shown: `billing hours`, `RGU hours`.
     pub unit: String,
-    /// What is paid for each hour that one task runs.
+    /// The cost of one task per hour.
     pub per_hour: f64,
-    /// Tasks, each of which pays: 1 if it is no array.
+    /// Tasks, each charged separately: 1 outside an array.
     pub tasks: u64,
-    /// What it pays if all its tasks take the whole time asked for; none if it asks for no time.
+    /// The cost if all tasks run up to their time limit; none without a time limit.
     pub total: Option<f64>,
-    /// What each part of the request counts in an hour.
+    /// What each part of the request costs per hour.
     pub parts: Vec<CostPart>,
-    /// Which of them is paid for.
+    /// The part that sets the price.
     pub driver: CostDriver,
-    /// In a sentence, for a heading.
+    /// One sentence, for a heading.
     pub headline: String,
-    /// What else to know, a sentence each: what sets the price, how much of the group's rest it is.
+    /// Further sentences: what sets the price, how much of the group's remaining quota it takes.
     pub sentences: Vec<String>,
-    /// What is not known, a sentence each.
+    /// What is unknown, one sentence each.
     pub notes: Vec<String>,
-    /// What would be cheaper, the cheapest first.
+    /// Cheaper requests, cheapest first.
     pub cheaper: Vec<CheaperRequest>,
-    /// The total as part of what the group has left, where that is known: 0.03 is three percent.
+    /// The total as a fraction of the group's remaining quota, if known: 0.03 is three percent.
     pub of_left: Option<f64>,
 }
 
-/// What a part of a request counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostPart {
     pub what: CostDriver,
-    /// How much is asked for: `40 GB`.
+    /// The requested amount: `40 GB`.
     pub words: String,
-    /// Units in an hour.
+    /// Units per hour.
     pub counts: f64,
 }
 
-/// A part of a request that may set the price.
+/// A part of a request that can set the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CostDriver {
     Cores,
@@ -60,22 +58,21 @@ pub enum CostDriver {
     Nodes,
 }
 
-/// Something that would be cheaper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheaperRequest {
     pub sentence: String,
-    /// What to change, as one would type it into the form.
+    /// What to change, as typed into the form.
     pub changes: Vec<(RequestField, String)>,
-    /// What is paid for each hour then.
+    /// The new cost per hour.
     pub per_hour: f64,
 }
 
-/// What the tool of the site says is left for an account; nothing if it does not say.
+/// The remaining quota that the site's tool reports for an account; none if it reports none.
 pub fn remaining_quota(told: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
     told.accounts.iter().find(|one| one.account == account)?.available()
 }
 
-/// What a request costs. `left`: what the group still has, in the unit of its quota.
+/// Estimates the cost of a request. `left` is the group's remaining quota, in the quota's unit.
 pub fn estimate_cost(request: &JobRequest, place: &ComposeContext, left: Option<f64>) -> JobCost {
     let price = hourly_price(request, place);
     let per_hour = price.per_hour();
@@ -132,7 +129,7 @@ fn format_with_unit(number: f64, unit: &str) -> String {
     format!("{words} {unit}")
 }
 
-/// What sets the price, where more than one thing might have.
+/// Explains what sets the price, if there is more than one candidate.
 fn explain_driver(price: &HourlyPrice) -> Option<String> {
     let driver = price.driver()?;
     let others: Vec<&CostPart> =
@@ -172,7 +169,7 @@ fn explain_driver(price: &HourlyPrice) -> Option<String> {
     }
 }
 
-/// Where shares are told in years.
+/// For sites that state allocations in years.
 fn explain_years(cost: &JobCost, place: &ComposeContext) -> Option<String> {
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
@@ -199,7 +196,7 @@ fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) 
 }
 
 impl CostDriver {
-    /// As people name it.
+    /// The display name.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Cores => "cores",

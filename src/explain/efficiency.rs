@@ -1,5 +1,5 @@
-//! What a job used of what it asked for, what that means, and what to ask for next time. Measures of memory and GPUs
-//! are taken now and then, and some mean little: each such figure says so instead of being judged.
+//! Compares what a job used with what it requested, and suggests what to request next time. Memory and GPU usage is
+//! only sampled, and some samples mean little: such figures say so and are not judged.
 
 #[cfg(test)]
 mod tests;
@@ -11,63 +11,61 @@ use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
 
-/// Shorter jobs are measured too rarely.
+/// Shorter jobs are sampled too rarely.
 pub(super) const MIN_MEASURED_S: u64 = 60;
-/// Less memory than this is never worth saving.
+/// Less memory than this is not worth saving.
 pub(super) const SMALL_MB: u64 = 2048;
-/// Less time than this neither.
+/// Less time than this is not worth saving.
 pub(super) const SHORT_MINUTES: u32 = 60;
 
-/// What is known about a job that ended or runs.
+/// A running or ended job with its usage.
 #[derive(Debug, Clone, Copy)]
 pub struct MeasuredJob<'a> {
     pub job: &'a SlurmJob,
-    /// What it used (so far).
+    /// Usage (so far).
     pub usage: &'a JobUsage,
-    /// Whether its machines are all its own.
+    /// Whether it has whole nodes to itself.
     pub whole_node: bool,
 }
 
-/// What a figure says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UsageJudgement {
-    /// Asked for what was needed.
+    /// The request matched the need.
     Good,
-    /// Much was asked for and not used.
+    /// Much of the request went unused.
     Low,
-    /// Close to the limit.
+    /// Usage came close to the limit.
     High,
     Unknown,
 }
 
-/// One thing that was asked for, and what was used of it.
+/// One requested resource and its usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EfficiencyFigure {
-    /// What it is: `Cores`.
+    /// The resource: `Cores`.
     pub label: &'static str,
-    /// What was used: `3.1 cores`; empty if unknown.
+    /// Usage: `3.1 cores`; empty if unknown.
     pub used: String,
-    /// What was asked for: `4 cores`; empty if unknown.
+    /// The request: `4 cores`; empty if unknown.
     pub asked: String,
-    /// Used of asked, in percent; may be above 100.
+    /// Usage as a percentage of the request; may exceed 100.
     pub percent: Option<u32>,
     pub judgement: UsageJudgement,
-    /// What to know about it; may be empty.
+    /// A remark; may be empty.
     pub note: String,
 }
 
-/// What a job used of what it asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobEfficiency {
     /// Cores, memory, time, and GPUs if it had any.
     pub figures: Vec<EfficiencyFigure>,
-    /// What to ask for next time; empty if it asked well or if that cannot be told.
+    /// What to request next time; empty if the request fit or nothing can be said.
     pub next: Vec<SuggestedOption>,
-    /// What makes the figures less certain, a sentence each.
+    /// What makes the figures less certain, one sentence each.
     pub caveats: Vec<String>,
 }
 
-/// Compares used and asked.
+/// Compares usage with the request.
 pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     let MeasuredJob { job, usage, whole_node } = *measured;
     let mut all = JobEfficiency::default();
@@ -102,14 +100,14 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
 
 const TIME_LABEL: &str = "Time";
 
-/// Percent, without dividing by nothing.
+/// None instead of a division by zero.
 fn percent(used: u64, asked: u64) -> Option<u32> {
     let percent =
         (u128::from(used) * 100 + u128::from(asked) / 2).checked_div(u128::from(asked))?;
     Some(u32::try_from(percent.min(9999)).unwrap_or(9999))
 }
 
-/// Tenths of cores that were busy on average.
+/// Average busy cores, in tenths.
 fn busy_core_tenths(usage: &JobUsage) -> Option<u64> {
     (usage.cpu_s?.saturating_mul(10).saturating_add(usage.elapsed_s / 2))
         .checked_div(usage.elapsed_s)
@@ -149,7 +147,7 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
     EfficiencyFigure { label: "Cores", used, asked, percent, judgement, note: note.to_owned() }
 }
 
-/// The most that all tasks together can have held, in mebibytes, and whether that is an estimate.
+/// The most memory that all tasks together can have held, in mebibytes, and whether that is an estimate.
 fn peak_memory(usage: &JobUsage) -> Option<(u64, bool)> {
     let most = usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let tasks = u64::from(usage.tasks.max(1));
@@ -227,7 +225,7 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
     if asked == 0 {
         return None;
     }
-    // The accounting tells percent of one GPU: two busy ones are 200.
+    // Accounting reports percent of one GPU: two busy ones are 200.
     let percent = usage.gpu_percent.map(|percent| percent / asked);
     let (judgement, note) = match percent {
         None => (
@@ -253,7 +251,7 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
     Some(EfficiencyFigure { label: "GPUs", used, asked, percent, judgement, note: note.to_owned() })
 }
 
-/// What to ask for next time, with room to spare. Only where it makes a difference of a quarter.
+/// What to request next time, with headroom. Only where it changes the request by a quarter or more.
 fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOption> {
     let MeasuredJob { job, usage, whole_node } = *measured;
     let mut next = Vec::new();
@@ -265,7 +263,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
         let value = round_up_memory((held / nodes).saturating_mul(5).div_ceil(4).max(256));
         let near = held.saturating_mul(100) >= asked.saturating_mul(95) && usage.tasks <= 1;
         let each = if nodes > 1 { " for each machine" } else { "" };
-        // Tasks may be spread unevenly over machines; then nothing safe can be said.
+        // Tasks may be spread unevenly over nodes; then no safe suggestion is possible.
         let uneven = nodes > 1 && usage.tasks <= 1;
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
             next.push(SuggestedOption {

@@ -1,8 +1,8 @@
-//! How programs end, in words: exit codes and signals.
+//! Exit codes and signals in words.
 
 use crate::slurm::job::ExitStatus;
 
-/// Signals as Linux numbers them: number, name, what happened.
+/// Linux signals: number, name, meaning.
 const SIGNALS: &[(u32, &str, &str)] = &[
     (1, "SIGHUP", "its terminal or its connection went away"),
     (2, "SIGINT", "it was interrupted, as Ctrl-C does"),
@@ -28,18 +28,17 @@ const SIGNALS: &[(u32, &str, &str)] = &[
     (31, "SIGSYS", "it asked the system for something that is forbidden"),
 ];
 
-/// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitExplanation {
-    /// As programs and manuals call it: `exit code 1`, `signal 11, SIGSEGV`.
+    /// The technical name: `exit code 1`, `signal 11, SIGSEGV`.
     pub name: String,
-    /// What it means; a part of a sentence.
+    /// The meaning, as part of a sentence.
     pub meaning: &'static str,
     /// The signal behind it, if any.
     pub signal: Option<u32>,
 }
 
-/// In words; nothing if it ended well.
+/// Explains an exit status; none for success.
 pub fn explain_exit(exit: ExitStatus) -> Option<ExitExplanation> {
     match (exit.code, exit.signal) {
         (0, 0) => None,

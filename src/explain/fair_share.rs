@@ -1,31 +1,30 @@
-//! Fair share in words: how what a group used lately compares with what is meant for it.
-//! `LevelFS` is share divided by use: 1 means exactly one's share, more means less was used, `inf` that nothing was.
+//! Fair share in words: how a group's recent usage compares with its share. `LevelFS` is share divided by usage: 1
+//! means exactly the share, more means less was used, and `inf` means that nothing was.
 
 use crate::format;
 
-/// What `sshare` tells of a group.
+/// A group's figures from `sshare`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FairShareFigures {
-    /// Share divided by use; may be infinite.
+    /// Share divided by usage; may be infinite.
     pub level_fs: Option<f64>,
-    /// The group's share of the whole, from 0 to 1.
+    /// The group's fraction of all shares, from 0 to 1.
     pub norm_shares: Option<f64>,
-    /// What it used of all that was used, from 0 to 1; older use counts less.
+    /// Its fraction of all usage, from 0 to 1; older usage counts less.
     pub effective_usage: Option<f64>,
 }
 
-/// The same in words and on a scale.
+/// The figures in words and on a scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FairShareExplanation {
     pub headline: &'static str,
-    /// What it means for waiting.
+    /// What it means for waiting times.
     pub sentence: String,
-    /// Where a mark stands on a bar from 0 to 100: 50 is exactly one's share, less is more used. Each step of 25 is a
-    /// factor of ten. None if nothing is known.
+    /// The mark's position on a bar from 0 to 100: 50 is exactly the share, lower means more was used. Each step of
+    /// 25 is a factor of ten. None if unknown.
     pub position: Option<u8>,
 }
 
-/// Puts it in words.
 pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
     let Some(level) = fair_share_level(shares) else {
         return FairShareExplanation {
@@ -76,7 +75,8 @@ pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
     FairShareExplanation { headline, sentence: format!("{meaning}{figures}"), position }
 }
 
-/// As told, or from share and use. An account that was never used tells a senseless number close to 0 for a while.
+/// `LevelFS` as reported, or calculated from share and usage. For a while, an account without usage reports a
+/// meaningless number close to 0.
 fn fair_share_level(shares: &FairShareFigures) -> Option<f64> {
     let good = |level: &f64| !level.is_nan() && *level >= 0.0;
     let unused = shares.effective_usage.is_some_and(|used| used == 0.0);
@@ -89,14 +89,14 @@ fn fair_share_level(shares: &FairShareFigures) -> Option<f64> {
     })
 }
 
-/// On a scale of powers of ten, from a hundredth to a hundredfold.
+/// A logarithmic scale from one hundredth to one hundred.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
 fn position(level: f64) -> u8 {
     let place = 50.0 + 25.0 * level.max(1e-9).log10();
     place.clamp(0.0, 100.0).round() as u8
 }
 
-/// None for what is no part of a whole.
+/// None if the number is not a fraction.
 fn share_percent(part: f64) -> Option<String> {
     (0.0..=1.005).contains(&part).then(|| format::percent(part))
 }

@@ -1,12 +1,11 @@
-//! Which sort of job a request is at its site, and which partitions it may come to.
+//! Matches a request to the site's job types and to the partitions it may use.
 
 use crate::recipes::context::{ComposeContext, Partition};
 use crate::recipes::request::{ArrayRequest, JobRequest};
 use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::array_tasks::ArrayTaskSet;
 
-/// The sorts of job whose rules hold for a request: the one that it is exactly, or that of its partition and that of
-/// its quality of service.
+/// The job types whose rules apply to a request: an exact match, or those of its partition and of its QOS.
 pub fn matching_job_types<'a>(
     request: &JobRequest,
     place: &'a ComposeContext,
@@ -26,8 +25,8 @@ pub fn matching_job_types<'a>(
     types.iter().filter(either).collect()
 }
 
-/// The partition that the site's sorts of job know it by: the one that it names, or the usual one where that has a
-/// name among them.
+/// The partition under which the site's job types list the request: the one it names, or the default one if a job
+/// type names that.
 fn partition_name<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> Option<&'a str> {
     if let Some(named) = request.partition.as_deref() {
         return named.split(',').next();
@@ -39,7 +38,7 @@ fn partition_name<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> Opt
     place.default_partition().map(|partition| partition.name.as_str())
 }
 
-/// The names under which a request's factors may stand, the closest first.
+/// The names under which a request's billing factors may be listed, closest first.
 pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> Vec<&'a str> {
     let mut names: Vec<&str> =
         matching_job_types(request, place).into_iter().map(|one| one.name.as_str()).collect();
@@ -55,14 +54,13 @@ pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> V
     names
 }
 
-/// Whether its nodes are all its own.
+/// Whether it gets whole nodes to itself.
 pub fn uses_whole_nodes(request: &JobRequest, place: &ComposeContext) -> bool {
     place.site.jobs.whole_node
         || matching_job_types(request, place).iter().any(|one| one.whole_node)
 }
 
-/// The partitions that it may come to, as far as they are known: those it names, or the usual one, or, where the site
-/// chooses, all.
+/// The known partitions it may run in: those it names, or the default one, or all of them where the site chooses.
 pub fn candidate_partitions<'a>(
     request: &JobRequest,
     place: &'a ComposeContext,
@@ -79,7 +77,7 @@ pub fn candidate_partitions<'a>(
     }
 }
 
-/// How many tasks an array has; nothing if its list cannot be read.
+/// The number of tasks in an array; none if its list is invalid.
 pub fn task_count(array: &ArrayRequest) -> Option<u64> {
     ArrayTaskSet::parse(&array.tasks).map(|tasks| tasks.len())
 }
@@ -97,7 +95,7 @@ pub(super) mod tests {
     const DEMO: &str = include_str!("../../tests/fixtures/slurm/sinfo-22.05.txt");
     const TRILLIUM: &str = include_str!("../../tests/fixtures/slurm/sinfo-trillium.txt");
 
-    /// One of the sites that come with the program, with the partitions that were recorded there, if any.
+    /// A built-in site, with the partitions recorded there, if any.
     pub fn place(name: &str) -> ComposeContext {
         let SiteLookup::Site(site) = find_site(name) else { panic!("{name}") };
         let partitions = match name {
@@ -108,7 +106,7 @@ pub(super) mod tests {
         place_of(site.clone(), partitions)
     }
 
-    /// A place at a site.
+    /// A context at a site.
     pub fn place_of(site: Site, partitions: Vec<Partition>) -> ComposeContext {
         let whole = site.jobs.gpus.iter().map(|gpu| AvailableGpu {
             model: Some(gpu.name.clone()),

@@ -1,16 +1,16 @@
-//! What Slurm says against a change of a job, in words.
+//! Explains Slurm's refusals of job actions.
 
-/// Slurm's answer to something that a person wanted of a job.
+/// Slurm's answer to an action on a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionRefusal {
     /// What it means, and what to do.
     pub sentence: &'static str,
     pub slurm: String,
-    /// Whether it may have been done all the same.
+    /// Whether the action may have happened anyway.
     pub is_unsure: bool,
 }
 
-/// What Slurm says, in lower case, and what it means. The first that fits counts.
+/// Slurm's messages, in lower case, and their meanings. The first match wins.
 const MEANINGS: &[(&str, &str)] = &[
     ("already completing or completed", "It had just ended, so there was nothing left to do."),
     (
@@ -45,16 +45,15 @@ const MEANINGS: &[(&str, &str)] = &[
     ("rate limit", "The cluster is busy and asked to wait. Try again in a moment."),
 ];
 
-/// Words after which nobody knows whether it was done.
+/// Messages that leave open whether the action happened.
 const UNSURE_WORDS: &[&str] =
     &["timed out", "zero bytes", "connection reset", "communication", "unexpected message"];
 
-/// Whether nobody knows after these words whether it was done; in lower case.
+/// Whether a message, in lower case, leaves open whether the action happened.
 pub(super) fn is_unsure(lower: &str) -> bool {
     UNSURE_WORDS.iter().any(|word| lower.contains(word))
 }
 
-/// Reads what Slurm said.
 pub fn explain_refusal(said: &str) -> ActionRefusal {
     let lower = said.to_lowercase();
     let is_unsure = is_unsure(&lower);

@@ -1,4 +1,4 @@
-//! What to ask for, judged by what earlier runs used: never so little that one of them would have failed.
+//! Suggests a request based on what earlier runs used: never so little that one of them would have failed.
 
 #[cfg(test)]
 mod tests;
@@ -15,16 +15,16 @@ pub use crate::slurm::accounting::PastRun;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeProposal {
     pub sets: RequestField,
-    /// To what, as one would type it into the form: `6G`, `2:00:00`, `2`.
+    /// The new value, as typed into the form: `6G`, `2:00:00`, `2`.
     pub value: String,
-    /// What is asked for now, likewise.
+    /// The current value, in the same form.
     pub was: String,
-    /// Why, with the runs that it is based on.
+    /// Why, with the runs it is based on.
     pub sentence: String,
 }
 
-/// What to ask for instead; nothing where too little is known or the difference is small. `whole_node`: whether nodes
-/// are given as a whole, so that cores and memory need not be asked for sparingly.
+/// What to request instead; nothing if too little is known or the difference is small. `whole_node`: nodes are
+/// allocated whole, so there is no point in saving cores and memory.
 pub fn right_size(runs: &[PastRun], asked: &JobRequest, whole_node: bool) -> Vec<SizeProposal> {
     if !runs.iter().any(|run| run.state == JobState::Completed) {
         return Vec::new();
@@ -45,12 +45,12 @@ fn based_on(runs: usize) -> String {
     }
 }
 
-/// Whether a difference is worth a sentence: a quarter.
+/// Whether a difference is worth a sentence: at least a quarter.
 const fn differs(value: u64, was: u64) -> bool {
     value.abs_diff(was).saturating_mul(4) >= was && value != was
 }
 
-/// Those that ran long enough to be measured.
+/// The runs that were long enough to be measured.
 fn measured_runs(runs: &[PastRun]) -> impl Iterator<Item = &PastRun> {
     runs.iter().filter(|run| run.usage.elapsed_s >= MIN_MEASURED_S)
 }
@@ -88,29 +88,29 @@ fn propose_time(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     })
 }
 
-/// More than was too little.
+/// Increases a time limit that was too short.
 fn more_minutes(too_few: u32) -> u32 {
     round_up_minutes(too_few.saturating_add(too_few.div_ceil(4)).max(5))
 }
 
-/// As one types it: `2:00:00`.
+/// As typed: `2:00:00`.
 fn format_time_value(minutes: u32) -> String {
     let text = TimeLimit::Minutes(minutes).to_string();
     text.strip_prefix('0').unwrap_or(&text).to_owned()
 }
 
-/// The most that a run can have held on one node, in mebibytes; nothing if that cannot be told.
+/// The most memory that a run can have held on one node, in mebibytes; none if that is unknown.
 fn peak_memory_per_node(run: &PastRun) -> Option<u64> {
     let one = run.usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let nodes = u64::from(run.nodes.max(1));
     let tasks = u64::from(run.usage.tasks.max(1));
-    // Tasks may be spread unevenly; one on many nodes tells nothing of the others.
+    // Tasks may be spread unevenly; a single task on many nodes says nothing about the other nodes.
     (nodes == 1 || tasks > 1).then(|| one.saturating_mul(tasks.div_ceil(nodes)))
 }
 
 fn propose_memory(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     let node_cores = u64::from((asked.all_cores() / asked.nodes_or_one()).max(1));
-    // On one node, as it is asked for now.
+    // Per node, as it is requested now.
     let (was, sets, parts) = match asked.memory? {
         MemoryRequest::PerNode(mb) => (mb, RequestField::Memory, 1),
         MemoryRequest::PerCore(mb) => {
@@ -150,14 +150,14 @@ fn propose_memory(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> 
     })
 }
 
-/// An amount for each of several, rounded up.
+/// Divides an amount, rounding up.
 const fn round_up_each(whole: u64, parts: u64) -> u64 {
     if parts <= 1 { whole } else { whole.div_ceil(parts).div_ceil(256).saturating_mul(256) }
 }
 
 fn propose_cores(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     let was = asked.cores.filter(|cores| *cores > 1)?;
-    // Of tasks that work together, or wait for a GPU, the number of busy cores says little.
+    // For tasks that work together or wait for a GPU, the number of busy cores says little.
     if asked.all_tasks() > 1 || asked.gpus.is_some() {
         return None;
     }
@@ -168,7 +168,7 @@ fn propose_cores(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
     };
     let found: Vec<(u64, u32)> = measured_runs(runs).filter(single).filter_map(busy).collect();
     let (most, _) = found.iter().copied().max()?;
-    // All that it had was busy: with fewer than now, it may have wanted more.
+    // All its cores were busy: if it had fewer than now, it may have needed more.
     let starved = found.iter().any(|(tenths, cores)| *tenths * 10 >= u64::from(*cores) * 90);
     let value = most.saturating_mul(12).div_ceil(100).max(1);
     if starved || value >= u64::from(was) || !differs(value, was.into()) {

@@ -1,5 +1,5 @@
-//! What `sbatch` says against a job, in words: what it means, which part of the form it is about, and which projects
-//! it offers instead.
+//! Explains `sbatch` refusals: what they mean, which form field they are about, and which accounts they offer
+//! instead.
 
 mod messages;
 #[cfg(test)]
@@ -11,30 +11,30 @@ use crate::recipes::request::RequestField;
 use crate::slurm::text::is_name;
 use crate::text::clean_text;
 
-/// No more of what was said is kept.
+/// How much of the message is kept.
 const MAX_TEXT_BYTES: usize = 4000;
-/// No more projects are offered.
+/// The most accounts to offer.
 const MAX_ACCOUNTS: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SbatchRefusal {
     /// What it means, and what to do.
     pub sentence: String,
-    /// The parts of the request that it is about; empty if that is not plain.
+    /// The fields it is about; empty if that is unclear.
     pub fields: Vec<RequestField>,
-    /// The projects that the cluster offers to choose from.
+    /// The accounts that the cluster offers.
     pub accounts: Vec<String>,
-    /// The cluster's own words, fit to be shown.
+    /// The cluster's own message, cleaned for display.
     pub slurm: String,
-    /// Whether the job may have been accepted all the same.
+    /// Whether the job may have been accepted anyway.
     pub is_unsure: bool,
 }
 
-/// Reads what `sbatch` said, on stdout and stderr.
+/// Reads what `sbatch` wrote to stdout and stderr.
 pub fn explain_sbatch(said: &str) -> SbatchRefusal {
     let slurm = without_rules(&clean_text(said, MAX_TEXT_BYTES));
     let lines: Vec<&str> = slurm.lines().map(without_prefix).collect();
-    // One line: Slurm breaks its sentences, and sites put frames around theirs.
+    // Join the lines: Slurm wraps its sentences, and sites draw frames around theirs.
     let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
     let text = words.join(" ").to_lowercase();
     let accounts = offered_accounts(&lines);
@@ -58,14 +58,14 @@ pub fn explain_sbatch(said: &str) -> SbatchRefusal {
     }
 }
 
-/// A line without the program's name before it.
+/// Strips the program's name from the start of a line.
 fn without_prefix(line: &str) -> &str {
     let line = line.trim();
     let line = line.strip_prefix("sbatch:").unwrap_or(line).trim_start();
     line.strip_prefix("error:").unwrap_or(line).trim_start()
 }
 
-/// Without lines that only draw a frame.
+/// Drops lines that only draw a frame.
 fn without_rules(text: &str) -> String {
     let is_rule = |line: &&str| {
         let line = without_prefix(line);
@@ -74,7 +74,7 @@ fn without_rules(text: &str) -> String {
     text.lines().filter(|line| !is_rule(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// The projects in lists such as `RAC accounts: rrg-a, rpp-b,`, and below a line that announces them.
+/// The accounts in lists such as `RAC accounts: rrg-a, rpp-b,`, and below a line that announces them.
 fn offered_accounts(lines: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut announced = false;
@@ -95,7 +95,7 @@ fn offered_accounts(lines: &[&str]) -> Vec<String> {
         let names: Vec<&str> =
             list.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()).collect();
         if !names.iter().all(|name| is_account(name)) {
-            // A sentence: the list is over.
+            // A sentence ends the list.
             announced = false;
             continue;
         }
@@ -108,7 +108,7 @@ fn offered_accounts(lines: &[&str]) -> Vec<String> {
     found
 }
 
-/// A name that is no word of a sentence.
+/// Tells account names from ordinary words.
 fn is_account(name: &str) -> bool {
     is_name(name) && name.contains(|c: char| c == '-' || c == '_' || c.is_ascii_digit())
 }

@@ -1,4 +1,4 @@
-//! How a job ended: what happened, whether that is good, and what to ask for next time.
+//! How a job ended: what happened, whether that is good, and what to request next time.
 
 mod cancelled;
 mod failed;
@@ -13,23 +13,22 @@ use crate::slurm::job::{JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
 
-/// What is known about a job that ended.
 #[derive(Debug, Clone, Copy)]
 pub struct EndedJob<'a> {
     pub job: &'a SlurmJob,
     pub usage: Option<&'a JobUsage>,
-    /// Who cancelled it, by name where it is known: compared with the job's user; `0` and `root` are the centre.
+    /// Who cancelled it, by name if known, to compare with the job's user; `0` and `root` mean the centre.
     pub cancelled_by: Option<&'a str>,
-    /// What its output tells.
+    /// Errors found in its output.
     pub findings: &'a [LogFinding],
-    /// Whether its machines were all its own, so that it had all their memory.
+    /// Whether it had whole nodes to itself, and so all their memory.
     pub whole_node: bool,
-    /// How long jobs in its partition may run.
+    /// The partition's time limit.
     pub partition_max_minutes: Option<u32>,
 }
 
 impl<'a> EndedJob<'a> {
-    /// A job of which nothing more is known.
+    /// A job about which nothing else is known.
     pub const fn new(job: &'a SlurmJob) -> Self {
         Self {
             job,
@@ -41,7 +40,7 @@ impl<'a> EndedJob<'a> {
         }
     }
 
-    /// How long it ran; none if it never began or nobody knows.
+    /// How long it ran; none if it never started or that is unknown.
     fn elapsed_s(&self) -> Option<u64> {
         let measured = self.usage.map(|usage| usage.elapsed_s).filter(|elapsed| *elapsed > 0);
         measured.or_else(|| {
@@ -50,7 +49,7 @@ impl<'a> EndedJob<'a> {
         })
     }
 
-    /// Whether it is plain that it never ran.
+    /// Whether it certainly never ran.
     fn never_began(&self) -> bool {
         let unset = |moment: Option<UnixTime>| moment.is_none_or(|moment| moment.0 <= 0);
         self.elapsed_s().is_none()
@@ -67,29 +66,28 @@ impl<'a> EndedJob<'a> {
 pub enum VerdictTone {
     /// As it should be.
     Ok,
-    /// Not as it should be, by nobody's mistake or only in part.
+    /// Not as it should be, but nobody's mistake, or only in part.
     Warning,
     Danger,
     Neutral,
 }
 
-/// An option to change when the job is submitted again.
+/// An option to change when resubmitting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuggestedOption {
-    /// As `sbatch` takes it: `--mem=24G`.
+    /// In `sbatch` syntax: `--mem=24G`.
     pub option: String,
     pub why: String,
 }
 
-/// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobVerdict {
     pub tone: VerdictTone,
     pub title: String,
     pub text: String,
-    /// What to change when it is submitted again.
+    /// Options to change when resubmitting.
     pub suggestions: Vec<SuggestedOption>,
-    /// What to do, a sentence each.
+    /// What to do, one sentence each.
     pub advice: Vec<String>,
 }
 
@@ -105,7 +103,6 @@ impl JobVerdict {
     }
 }
 
-/// Says how a job ended.
 pub fn verdict(ended: &EndedJob<'_>) -> JobVerdict {
     match ended.job.state {
         JobState::Completed => completed(ended),
@@ -156,7 +153,7 @@ fn completed(ended: &EndedJob<'_>) -> JobVerdict {
         None => "It ended well.".to_owned(),
     };
     let done = JobVerdict::new(VerdictTone::Ok, "Done", text);
-    // A script ends well if its last command does; an earlier one may have failed unseen.
+    // A script succeeds if its last command does; an earlier one may have failed unnoticed.
     let telling = ended.findings.iter().find(|finding| finding.kind < FindingKind::NoSuchFile);
     match telling {
         Some(finding) => JobVerdict { tone: VerdictTone::Warning, ..done }.with_advice(format!(
@@ -168,7 +165,7 @@ fn completed(ended: &EndedJob<'_>) -> JobVerdict {
     }
 }
 
-/// What it had and used, and about how much to ask for.
+/// What it had and used, and roughly how much to request.
 fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
     let had = ended.job.memory_mb.filter(|mb| *mb > 0);
     let used = ended.usage.and_then(|usage| usage.max_rss_mb).filter(|mb| *mb > 0);
@@ -226,7 +223,7 @@ fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
     let mut verdict = JobVerdict::new(VerdictTone::Danger, "It ran out of time", text);
     let most = ended.partition_max_minutes.unwrap_or(u32::MAX);
     if let Some(asked) = asked.filter(|asked| *asked < most) {
-        // Short jobs get twice the time, long ones half as much again.
+        // Double the time limit of short jobs; add half to that of long ones.
         let next =
             if asked <= 720 { asked.saturating_mul(2) } else { asked.saturating_add(asked / 2) };
         let next = round_up_minutes(next).min(most);
@@ -246,7 +243,7 @@ fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
-    // "GPU" and "Slurm" keep their letters.
+    // Keep the capitals of "GPU" and "Slurm".
     if text.starts_with("Slurm") || text.starts_with("GPU") {
         text.to_owned()
     } else {

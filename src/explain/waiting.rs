@@ -1,5 +1,5 @@
-//! Why a job waits, whether that is normal, and what would help. Composed from Slurm's reason, the queue around the
-//! job, what it asks for and what its group used.
+//! Why a job waits, whether that is normal, and what would help. Combines Slurm's reason, the queue around the job,
+//! its request and its group's usage.
 
 mod limits;
 mod reasons;
@@ -11,82 +11,78 @@ use crate::format;
 use crate::slurm::job::SlurmJob;
 use crate::text::sanitize;
 
-/// No more of Slurm's reason is kept.
+/// How much of Slurm's reason is kept.
 const MAX_REASON: usize = 300;
-/// No more jobs than this are named in one sentence.
+/// The most jobs named in one sentence.
 const MAX_NAMED: usize = 5;
-/// A start within this many seconds is soon.
+/// A start within this many seconds counts as soon.
 const SOON_S: i64 = 3600;
-/// Shorter jobs than this gain nothing from a still shorter time limit.
+/// Jobs shorter than this gain nothing from a shorter time limit.
 const LONG_MINUTES: u32 = 180;
 
-/// How serious it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WaitKind {
     /// It waits its turn.
     Normal,
     /// It is about to start.
     Soon,
-    /// Someone holds it back, until someone lets go.
+    /// It is held until someone releases it.
     Held,
     /// It waits for other jobs.
     Depends,
-    /// A limit is reached; it starts when there is room below it again.
+    /// A limit is reached; it starts when usage drops below it.
     Limit,
-    /// It waits for a moment that is set.
+    /// It waits for a set time.
     Later,
-    /// As it is asked for, it can never start: something must be done.
+    /// It can never start as requested: someone must act.
     Never,
-    /// The reason lies with the cluster.
+    /// The cause lies with the cluster.
     Site,
 }
 
-/// Where in the queue of its partition a job stands.
+/// A job's position in its partition's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePosition {
-    /// Jobs with a higher rank.
+    /// Jobs with a higher priority.
     pub jobs_ahead: u64,
-    /// All that wait there.
+    /// All pending jobs in the partition.
     pub waiting: u64,
 }
 
-/// What a job's rank is made of, in points that are weighted already.
+/// The components of a job's priority, already weighted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PriorityPoints {
     /// For the time it has waited.
     pub age: f64,
-    /// For what its group did not use.
+    /// For the group's unused share.
     pub fairshare: f64,
     pub size: f64,
     pub partition: f64,
-    /// For its kind of service.
     pub qos: f64,
     pub total: f64,
 }
 
-/// What is known about a job that waits.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingJob<'a> {
     pub job: &'a SlurmJob,
     pub now: UnixTime,
-    /// Its place in its partition's queue.
+    /// Its position in the partition's queue.
     pub ahead: Option<QueuePosition>,
-    /// Other jobs and tasks of the same person that wait.
+    /// The person's other pending jobs and tasks.
     pub own_waiting: u64,
-    /// Jobs that wait on the same account.
+    /// Pending jobs of the same account.
     pub group_waiting: Option<u64>,
-    /// What its rank is made of.
     pub factors: Option<PriorityPoints>,
-    /// Whether what a group used counts on this cluster.
+    /// Whether fair share counts on this cluster.
     pub fair_share_counts: bool,
-    /// The group's share divided by its use; below 1 it has used more than its share.
+    /// The group's share divided by its usage; below 1 it has used more than its share.
     pub level_fs: Option<f64>,
-    /// How long jobs in its partition may run.
+    /// The partition's time limit.
     pub partition_max_minutes: Option<u32>,
 }
 
 impl<'a> WaitingJob<'a> {
-    /// A job of which nothing more is known.
+    /// A job about which nothing else is known.
     pub const fn new(job: &'a SlurmJob, now: UnixTime) -> Self {
         Self {
             job,
@@ -102,29 +98,26 @@ impl<'a> WaitingJob<'a> {
     }
 }
 
-/// Why a job waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitExplanation {
-    /// How serious it is.
     pub kind: WaitKind,
     /// A few words for a list.
     pub headline: String,
     pub sentence: String,
-    /// What one can do or should know, a sentence each.
+    /// What to do or to know, one sentence each.
     pub advice: Vec<String>,
-    /// Slurm's own word, for manuals and for support.
+    /// Slurm's own reason, for manuals and support.
     pub slurm: String,
-    /// When it may start: the moment that was set for [`Kind::Later`], otherwise Slurm's own rough estimate.
+    /// When it may start: the set time for [`WaitKind::Later`], otherwise Slurm's rough estimate.
     pub start: Option<UnixTime>,
 }
 
-/// Whether a job that waits for this reason can never start as it is.
+/// Whether a job with this pending reason can never start as requested.
 pub fn can_never_start(reason: &str) -> bool {
     let job = SlurmJob { reason: reason.to_owned(), ..SlurmJob::default() };
     explain_wait(&WaitingJob::new(&job, UnixTime(0))).kind == WaitKind::Never
 }
 
-/// Says why a job waits.
 pub fn explain_wait(waiting: &WaitingJob<'_>) -> WaitExplanation {
     let job = waiting.job;
     let slurm = sanitize(&job.reason, MAX_REASON);
@@ -146,7 +139,7 @@ pub fn explain_wait(waiting: &WaitingJob<'_>) -> WaitExplanation {
     why
 }
 
-/// Brackets off, and blanks for the underscores that some programs write instead.
+/// Removes brackets, and turns the underscores that some programs write into spaces.
 fn normalise_reason(reason: &str) -> String {
     reason.trim_matches(['(', ')', ' ']).replace('_', " ")
 }
@@ -173,7 +166,7 @@ fn explain_task_limit(why: &mut WaitExplanation, job: &SlurmJob) {
     }
 }
 
-/// Names what it waits for: `afterok:123(unfulfilled),afterany:124_*(unfulfilled)`.
+/// Names the jobs it waits for: `afterok:123(unfulfilled),afterany:124_*(unfulfilled)`.
 fn explain_dependency(why: &mut WaitExplanation, dependency: &str) {
     let mut parts = Vec::new();
     let mut more = 0_usize;
@@ -219,7 +212,7 @@ fn job_number(text: &str) -> String {
     id.trim_end_matches('_').to_owned()
 }
 
-/// What the queue around it, its size and its group add to an ordinary wait.
+/// Adds what the queue, the job's size and its group contribute to an ordinary wait.
 fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str) {
     let ranked = matches!(word, "Priority" | "Resources");
     if let Some(QueuePosition { jobs_ahead, waiting: all }) = waiting.ahead.filter(|_| ranked) {
@@ -277,7 +270,7 @@ fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
         };
         why.advice.push(format!("{other}; {they} with this one."));
     }
-    // The group's jobs hold this one and the person's others.
+    // The group's jobs include this one and the person's others.
     let rest =
         waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
     if rest > 0 {
@@ -286,7 +279,7 @@ fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     }
 }
 
-/// What its rank comes from mostly.
+/// The component that contributes most to its priority.
 fn main_rank_source(factors: &PriorityPoints) -> Option<String> {
     let parts = [
         (factors.age, "the time it has waited"),

@@ -1,4 +1,4 @@
-//! What people do to their jobs: written down, carried out once, and answered in words.
+//! Actions on jobs (cancel, hold, requeue …): recorded, run once, and answered in plain words.
 
 use super::queue_monitor::QueueMonitor;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
@@ -9,30 +9,29 @@ use crate::explain::refusals;
 use crate::ssh::RunCommandError;
 use crate::store::{self, StoreError};
 
-/// More jobs than this are not acted on at once; an array counts as one.
+/// The most jobs that one action covers; an array counts as one.
 pub const MAX_TARGETS: usize = 100;
 
-/// What came of it.
 #[derive(Debug)]
 pub struct JobActionReport {
-    /// What it was done to, and what Slurm said against it, in words.
+    /// Each target, and Slurm's refusal in plain words if there was one.
     pub results: Vec<(JobActionTarget, Result<(), refusals::ActionRefusal>)>,
 }
 
-/// Why nothing can be said of what came of it.
+/// Why the outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum JobActionError {
-    /// The connection: nothing was sent, or it is not known whether it arrived.
+    /// The connection failed: nothing was sent, or it is unclear whether it arrived.
     #[error(transparent)]
     Run(#[from] RunCommandError),
-    /// The database; nothing was sent.
+    /// The database failed; nothing was sent.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl QueueMonitor {
-    /// Acts on jobs, over the person's own connection. The record comes first: whatever happens afterwards, it says
-    /// that it was wanted.
+    /// Acts on jobs over the person's own connection. The action is recorded first, so the record survives whatever
+    /// happens next.
     pub async fn act(
         &self,
         key: ClusterAccountId,
@@ -49,7 +48,7 @@ impl QueueMonitor {
         record(&mut tx, actor, activity_event(verb), about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         let results = run_job_action(&line, verb, &targets).await;
-        // Whatever came of it, the queue tells.
+        // Whatever the outcome, the next queue read shows it.
         self.refresh_after_action(key);
         let results = results?
             .into_iter()

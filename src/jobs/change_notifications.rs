@@ -1,4 +1,4 @@
-//! What of a change its owner is told: that a job started, ended, or will never start. Once each.
+//! Decides which changes notify a job's owner: it started, it ended, or it will never start. Once each.
 
 use super::queue_diff::{JobChange, JobTransition};
 use super::queue_snapshot::QueueSnapshot;
@@ -9,7 +9,7 @@ use crate::slurm::job::{JobStage, JobState};
 use crate::store::notifications::NewJobNotification;
 use crate::store::{self, StoreError};
 
-/// Writes the notice of a change, if it is worth one.
+/// Saves the notification for a change, if it is worth one.
 pub async fn save_notification(
     tx: &mut store::DbConnection,
     person: PersonId,
@@ -35,13 +35,13 @@ pub async fn save_notification(
     store::notifications::add(tx, &new, now).await
 }
 
-/// Whether there may be something to tell.
+/// A quick check; [`save_notification`] decides.
 pub fn is_notable(change: &JobChange) -> bool {
     change.transition.is_some() || can_never_start(change)
 }
 
-/// Who cancels a job knows it. The queue does not say who it was, and it is nearly always the owner; where the
-/// accounting names the centre's own user, the owner is told.
+/// People know about jobs they cancel themselves. The queue does not say who cancelled a job, but it is nearly always
+/// the owner. If accounting names root, the owner is notified.
 fn is_cancelled_by_owner(change: &JobChange) -> bool {
     change.record.job.state == JobState::Cancelled && change.record.cancelled_by != "0"
 }

@@ -1,4 +1,4 @@
-//! What a job's own page shows besides the queue: its script, its options, its files, what it used.
+//! What a job's page shows beyond the queue: script, options, files and usage.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,54 +8,53 @@ use crate::slurm::job::{JobStage, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::output_path;
 
-/// No more of the end of a log is kept for good.
+/// How much of the end of a log is stored permanently.
 const MAX_LOG_BYTES: usize = 12 * 1024;
-/// How many lines of it.
+/// The same limit, in lines.
 const MAX_LOG_LINES: usize = 120;
 
-/// What was read. Kept as JSON: every field may be missing.
+/// What was read. Stored as JSON, so every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobDetails {
     pub script: String,
-    /// Whether it was longer.
+    /// Whether the script was longer than what is stored.
     pub is_script_cut: bool,
-    /// The words it was submitted with.
+    /// The command line it was submitted with.
     pub submit_line: String,
-    /// The script's file, with its arguments.
+    /// The script file and its arguments.
     pub command: String,
-    /// Where its output goes, as Slurm tells it.
+    /// The output path that Slurm reported.
     pub stdout: String,
-    /// Where its error messages go.
+    /// The error path that Slurm reported.
     pub stderr: String,
-    /// Whether the two were told by Slurm; otherwise they are where its options say they must be.
+    /// Whether Slurm reported both paths; otherwise they were derived from the job's options.
     pub paths_told: bool,
     pub comment: String,
-    /// What its nodes must have.
+    /// Features its nodes must have.
     pub features: String,
     pub licenses: String,
-    /// The node that ran its script.
+    /// The node that ran the batch script.
     pub batch_host: String,
-    /// What it asked for, in Slurm's words.
+    /// Requested TRES, as Slurm writes them.
     pub requested: String,
-    /// What it was given.
+    /// Allocated TRES.
     pub allocated: String,
-    /// When it must be done.
+    /// The time by which it must finish.
     pub deadline: Option<i64>,
     pub usage: Option<StoredUsage>,
-    /// The number of the person's own user on the cluster.
+    /// The person's user ID on the cluster.
     pub own_number: String,
-    /// The end of its output once it was over, as plain lines.
+    /// The end of its output after it ended, as plain lines.
     pub log_end: Vec<String>,
-    /// Slurm's word for what the job did when this was read.
+    /// The job's Slurm state at the time of reading.
     pub state: String,
-    /// How often it had been put back then.
+    /// How often it had been requeued by then.
     pub restarts: u32,
-    /// When it was read.
     pub read_at: i64,
 }
 
-/// [`Usage`] as it is kept.
+/// [`JobUsage`] in its stored form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredUsage {
@@ -81,12 +80,11 @@ impl JobDetails {
         Some(JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
     }
 
-    /// When it was read.
     pub fn read_at(&self) -> Option<UnixTime> {
         (self.read_at > 0).then_some(UnixTime(self.read_at))
     }
 
-    /// What was told now, on top of what was known: what the cluster has forgotten stays.
+    /// Merges new details into the known ones; what the cluster has since forgotten stays.
     pub(super) fn merged_with(
         mut self,
         told: JobDetailsReply,
@@ -114,7 +112,7 @@ impl JobDetails {
             put(&mut self.requested, details.requested);
             put(&mut self.allocated, details.allocated);
             self.deadline = details.deadline.map(|at| at.0).or(self.deadline);
-            // Before it begins, the name of an array's file is no real one.
+            // Until an array task starts, its output path is not a real one.
             if begun && details.stdout.starts_with('/') {
                 (self.stdout, self.stderr) = (details.stdout, details.stderr);
                 self.paths_told = true;
@@ -130,7 +128,8 @@ impl JobDetails {
         self
     }
 
-    /// Where its options say that its output goes: if Slurm did not tell, or where it does not fill in widths.
+    /// Derives the output paths from the job's options, for when Slurm does not report them or does not fill in
+    /// widths.
     fn derive_paths(&mut self, job: &SlurmJob) {
         let in_script =
             output_path::parse_output_options(&format!("sbatch {}", directives(&self.script)));
@@ -156,7 +155,6 @@ impl JobDetails {
         }
     }
 
-    /// Keeps the end of the log.
     pub(super) fn with_log_end(mut self, lines: &[String]) -> Self {
         let mut left = MAX_LOG_BYTES;
         let mut kept: Vec<String> = Vec::new();
@@ -172,7 +170,7 @@ impl JobDetails {
     }
 }
 
-/// The options in a script, as one line.
+/// The `#SBATCH` options of a script, as one line.
 fn directives(script: &str) -> String {
     let options = script.lines().take(500).filter_map(|line| line.strip_prefix("#SBATCH"));
     options

@@ -1,5 +1,5 @@
-//! The papers that people look at: read when someone looks, kept in the database, so that they outlive the cluster's
-//! memory of the job.
+//! Job details for the job page: read when someone opens it, and stored in the database so that they outlive the
+//! cluster's memory of the job.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +14,24 @@ use crate::core::Core;
 use crate::slurm::job::{JobId, JobStage};
 use crate::store::{self, StoreError};
 
-/// While someone looks at a job that is not over, its paper is asked for again after this long.
+/// How often the details of an unfinished job are read again while its page is open.
 const REFRESH_EVERY: Duration = Duration::from_mins(1);
-/// After a failure, not sooner than this.
+/// The shortest pause after a failed read.
 const RETRY_AFTER: Duration = Duration::from_secs(20);
-/// The accounting learns of an end about so late; each further try waits twice as long.
+/// Roughly how late accounting learns that a job ended; each further try waits twice as long.
 const ACCOUNTING_LAG: Duration = Duration::from_secs(3);
-/// Not every site keeps everything.
+/// Not every site records everything, so stop asking at some point.
 const MAX_TRIES: u32 = 6;
-/// Papers are kept in memory for this long after someone looked.
+/// How long details stay in memory after they were last viewed.
 const ENTRY_TTL: Duration = Duration::from_mins(10);
-/// So many are kept at most.
+/// The most entries in memory.
 const MAX_ENTRIES: usize = 2000;
 
-/// A paper, and why it may be old.
+/// Job details, and why they may be out of date.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedJobDetails {
     pub details: Arc<JobDetails>,
-    /// Why the last try to read it gave nothing, in words.
+    /// Why the last read failed, in words.
     pub trouble: Option<String>,
 }
 
@@ -42,12 +42,11 @@ struct DetailsEntry {
     loaded: LoadedJobDetails,
     is_loaded: bool,
     asked_at: Option<Instant>,
-    /// Tries in a row that brought less than the accounting should have.
+    /// Consecutive tries that returned less than accounting should have.
     tries: u32,
     viewed_at: Option<Instant>,
 }
 
-/// The papers that people look at.
 #[derive(Clone)]
 pub struct JobDetailsCache(Arc<JobDetailsCacheInner>);
 
@@ -58,19 +57,19 @@ struct JobDetailsCacheInner {
 }
 
 impl JobDetailsCache {
-    /// None yet; they come from the database as they are asked for.
+    /// Starts empty; details are loaded from the database on demand.
     pub fn new(core: Core, connections: ConnectionPool) -> Self {
         Self(Arc::new(JobDetailsCacheInner { core, connections, entries: Mutex::default() }))
     }
 
-    /// What is known, without asking the cluster.
+    /// Returns what is known, without asking the cluster.
     pub async fn get_cached(
         &self,
         key: ClusterAccountId,
         record: &JobRecord,
     ) -> Result<LoadedJobDetails, StoreError> {
         let place = self.entry(key, record.job.id);
-        // Someone asks the cluster at the moment: what the database has is as good.
+        // Another request is reading from the cluster right now: the database's copy will do.
         let Ok(mut held) = place.try_lock() else {
             return Ok(LoadedJobDetails {
                 details: Arc::new(self.load_stored(record).await?),
@@ -81,7 +80,7 @@ impl JobDetailsCache {
         Ok(held.loaded.clone())
     }
 
-    /// What is known, asked anew if it is old. Whoever asks for the same at the same time waits for one answer.
+    /// Returns the details, reading them again if they are old. Simultaneous callers share one read.
     pub async fn get_fresh(
         &self,
         key: ClusterAccountId,
@@ -122,7 +121,7 @@ impl JobDetailsCache {
         Ok(held.loaded.clone())
     }
 
-    /// Keeps the end of the output of a job that is over: the file may be cleared away.
+    /// Saves the end of an ended job's output, because the file may be deleted.
     pub async fn save_log_end(
         &self,
         key: ClusterAccountId,
@@ -140,7 +139,7 @@ impl JobDetailsCache {
         Ok(())
     }
 
-    /// The script that this portal submitted for a job; empty if it did not.
+    /// The script that the portal submitted for a job; empty if it was submitted elsewhere.
     async fn submitted_script(
         &self,
         key: ClusterAccountId,
@@ -162,7 +161,7 @@ impl JobDetailsCache {
         if !held.is_loaded {
             let mut paper = self.load_stored(record).await?;
             if paper.script.is_empty() && record.id.0 != 0 {
-                // What was submitted here is kept here, whatever the cluster keeps.
+                // The portal's own copy of the script does not depend on what the cluster keeps.
                 paper.script = self.submitted_script(key, record).await?;
             }
             held.loaded.details = Arc::new(paper);
@@ -180,7 +179,7 @@ impl JobDetailsCache {
         Ok(found.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 
-    /// Of jobs that are not the person's own, nothing is kept.
+    /// Nothing is stored about other people's jobs.
     async fn save(&self, record: &JobRecord, paper: &JobDetails) -> Result<(), StoreError> {
         if record.id.0 == 0 {
             return Ok(());
@@ -196,7 +195,7 @@ impl JobDetailsCache {
         if places.len() >= MAX_ENTRIES {
             let now = Instant::now();
             places.retain(|_, place| {
-                // One that is locked is in use.
+                // A locked entry is in use.
                 place.try_lock().map_or(true, |held| is_recent(held.viewed_at, now, ENTRY_TTL))
             });
         }
@@ -204,7 +203,7 @@ impl JobDetailsCache {
     }
 }
 
-/// Whether it is time to ask: nothing is known, the job has changed since, or it is old and the job goes on.
+/// Whether to read again: nothing is known, the job has changed, or the details are old and the job is unfinished.
 fn is_due(held: &DetailsEntry, record: &JobRecord, now: Instant) -> bool {
     let paper = &held.loaded.details;
     let waited = |least: Duration| {
@@ -226,7 +225,7 @@ fn is_due(held: &DetailsEntry, record: &JobRecord, now: Instant) -> bool {
     waited(REFRESH_EVERY)
 }
 
-/// Whether the accounting, which learns of ends a little late, has not told its part yet.
+/// Whether accounting, which learns of ends a little late, still has data to deliver.
 fn is_incomplete(paper: &JobDetails) -> bool {
     paper.submit_line.is_empty() || paper.usage.is_none()
 }

@@ -1,4 +1,4 @@
-//! The list of jobs as people read it: an array is one entry, what runs comes first.
+//! The job list as people see it: each array is one item, and running jobs come first.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,20 +10,19 @@ use crate::explain::waiting::can_never_start;
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 
-/// One job, or an array with its tasks.
 #[derive(Debug, Clone)]
 pub struct JobListItem {
-    /// The job, or the one that stands for its array: one that waits or runs if there is one.
+    /// The job, or the record that represents its array: a waiting or running one if there is one.
     pub head: Arc<JobRecord>,
-    /// For an array: its rows, the waiting rest first, then by task.
+    /// For an array: its records, the pending remainder first, then by task.
     pub tasks: Vec<Arc<JobRecord>>,
-    /// What its tasks do.
+    /// Its tasks by state.
     pub counts: JobCounts,
-    /// Whether it waits and can never start as it is.
+    /// Whether it is pending and can never start as requested.
     pub is_stuck: bool,
 }
 
-/// How many jobs or tasks do what.
+/// Jobs or tasks by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobCounts {
     pub waiting: u64,
@@ -34,7 +33,7 @@ pub struct JobCounts {
 }
 
 impl JobCounts {
-    /// Counts one record; a waiting rest counts for each of its tasks.
+    /// Counts one record; an array's pending remainder counts once per task.
     pub fn add(&mut self, record: &JobRecord) {
         let tasks = record.job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
         let is_cancelled = record.job.state == JobState::Cancelled;
@@ -56,7 +55,6 @@ impl JobCounts {
         self.bad += others.bad;
     }
 
-    /// Those that are over.
     pub const fn ended(self) -> u64 {
         self.done + self.cancelled + self.bad
     }
@@ -66,33 +64,32 @@ impl JobCounts {
     }
 }
 
-/// Where in its life a record is; one that the cluster forgot is over.
+/// The stage of a record; a job that the cluster has forgotten counts as ended.
 pub fn record_stage(record: &JobRecord) -> JobStage {
     if record.is_over { JobStage::Ended } else { record.job.state.stage() }
 }
 
-/// Whether it waits and can never start as it is.
+/// Whether it is pending and can never start as requested.
 fn is_stuck(record: &JobRecord) -> bool {
     record_stage(record) == JobStage::Pending && can_never_start(&record.job.reason)
 }
 
-/// What an entry is sorted by: what runs, what waits, what ended; the latest first, and what waits by its rank.
+/// Sorts running before pending before ended; newest first, and pending jobs by priority.
 pub type JobSortKey = (JobStage, Reverse<u64>, Reverse<UnixTime>, Reverse<u64>);
 
 impl JobListItem {
-    /// One that is no array, or a task by itself.
+    /// A job outside an array, or one task shown alone.
     pub fn single(record: Arc<JobRecord>) -> Self {
         let mut counts = JobCounts::default();
         counts.add(&record);
         Self { is_stuck: is_stuck(&record), head: record, tasks: Vec::new(), counts }
     }
 
-    /// Whether it is an array.
     pub fn is_array(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// Where in its life it is: an array runs while any task does.
+    /// An array counts as running while any of its tasks runs.
     pub fn stage(&self) -> JobStage {
         if self.counts.running > 0 {
             JobStage::Running
@@ -103,7 +100,6 @@ impl JobListItem {
         }
     }
 
-    /// What it is sorted by.
     pub fn sort_key(&self) -> JobSortKey {
         let stage = self.stage();
         let job = &self.head.job;
@@ -133,14 +129,14 @@ pub fn list_items<'a>(records: impl Iterator<Item = &'a Arc<JobRecord>>) -> Vec<
     list
 }
 
-/// An array of its rows.
+/// Builds one item from an array's records.
 pub fn array_item(mut tasks: Vec<Arc<JobRecord>>) -> JobListItem {
     tasks.sort_by_key(|record| record.job.id.task);
     let mut counts = JobCounts::default();
     for record in &tasks {
         counts.add(record);
     }
-    // What stands for all: what goes on now, else what came last.
+    // The head is an active task if there is one, else the latest.
     let order = |record: &&Arc<JobRecord>| match record_stage(record) {
         JobStage::Running => (0, Reverse(record.job.start)),
         JobStage::Pending => (1, Reverse(None)),

@@ -1,4 +1,4 @@
-//! A job as we keep it: what the cluster last told, and since when we know it. Between memory and the database.
+//! A job as it is stored: what the cluster last reported, and since when it is known.
 
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, JobRowId, PersonId};
@@ -8,29 +8,28 @@ use crate::slurm::job::{ExitStatus, JobId, JobState, SlurmJob};
 use crate::slurm::units::TimeLimit;
 use crate::store::jobs::JobRow;
 
-/// A job in our records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRecord {
-    /// Our number of it; 0 until it is kept.
+    /// The database ID; 0 until it is saved.
     pub id: JobRowId,
-    /// What the cluster last told.
+    /// What the cluster last reported.
     pub job: SlurmJob,
-    /// How it was submitted, as far as the accounting keeps it.
+    /// The submit command line, if accounting keeps it.
     pub submit_line: String,
-    /// The number of the user who cancelled it; empty if nobody did.
+    /// The user ID of whoever cancelled it; empty if nobody did.
     pub cancelled_by: String,
-    /// Whether it is over. One that the cluster has forgotten is over in an unknown state.
+    /// Whether it has ended. A job that the cluster has forgotten ended in an unknown state.
     pub is_over: bool,
-    /// Whether the accounting has confirmed the end.
+    /// Whether accounting has confirmed the end.
     pub is_settled: bool,
-    /// When it was first seen here.
+    /// When the portal first saw it.
     pub first_seen: UnixTime,
-    /// When the cluster last told of it.
+    /// When the cluster last reported it.
     pub seen: UnixTime,
 }
 
 impl JobRecord {
-    /// A job that was not known before.
+    /// A job seen for the first time.
     pub fn new(job: SlurmJob, now: UnixTime) -> Self {
         Self {
             id: JobRowId(0),
@@ -44,12 +43,11 @@ impl JobRecord {
         }
     }
 
-    /// Whether the cluster forgot it before anyone could ask how it ended.
+    /// Whether the cluster forgot it before the portal could learn how it ended.
     pub fn is_lost(&self) -> bool {
         self.is_over && !self.job.state.is_over()
     }
 
-    /// When it ended, for one that is over.
     pub fn ended_at(&self) -> Option<UnixTime> {
         if self.is_over { self.job.end } else { None }
     }

@@ -1,4 +1,4 @@
-//! Notices in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". Pure.
+//! Notifications in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". Pure.
 
 use std::collections::HashMap;
 
@@ -8,43 +8,41 @@ use crate::slurm::job::JobState;
 use crate::store::notifications::Notification;
 use crate::text::strip_hidden;
 
-/// Notices of the same array, or of jobs of the same name, are one line if they are not further apart than this.
+/// Notifications about one array, or about jobs with the same name, share a line if they are at most this far apart.
 const FOLD_WITHIN: i64 = 3600;
-/// Names are cut to this many characters.
+/// Job names are cut to this many characters.
 const MAX_NAME_CHARS: usize = 60;
-/// Sentences about groups to this many.
+/// Sentences about groups are cut to this many characters.
 const MAX_SENTENCE_CHARS: usize = 400;
 
-/// What a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NotificationKind {
-    /// A job can never start as it is.
+    /// A job can never start as requested.
     NeverStarts,
-    /// A job is over.
     Ended,
     Started,
-    /// Notices are no longer sent to the person's address.
+    /// The webhook was switched off because deliveries kept failing.
     WebhookOff,
-    /// A dashboard was stopped because nobody looked at it.
+    /// A dashboard was stopped because nobody used it.
     DashboardIdle,
-    /// Something about a group that the person leads.
+    /// Something about a group whose PI the person is.
     Group,
 }
 
 impl NotificationKind {
-    /// Those that a person can choose from, with a label for each.
+    /// The kinds that people can turn on or off, each with its label.
     pub const CHOICES: &'static [(Self, &'static str)] = &[
         (Self::Ended, "A job ended"),
         (Self::NeverStarts, "A job can never start as it is"),
         (Self::Started, "A job started"),
     ];
 
-    /// Whether it is one of those; the others are always shown.
+    /// Whether people can turn it off; the others are always shown.
     pub fn is_selectable(self) -> bool {
         Self::CHOICES.iter().any(|(kind, _)| *kind == self)
     }
 
-    /// As in the database.
+    /// The word stored in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NeverStarts => "never",
@@ -56,7 +54,6 @@ impl NotificationKind {
         }
     }
 
-    /// The kind behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         let all = [
             Self::NeverStarts,
@@ -69,7 +66,7 @@ impl NotificationKind {
         all.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// The kinds in `started,ended,never`; what is about no job is in no list.
+    /// Parses `started,ended,never`; kinds that are not about jobs never appear in a list.
     pub fn parse_list(words: &str) -> Vec<Self> {
         let chosen: Vec<&str> = words.split(',').map(str::trim).collect();
         Self::CHOICES
@@ -79,18 +76,17 @@ impl NotificationKind {
             .collect()
     }
 
-    /// All that a person can choose, as one list.
+    /// Every selectable kind, as a list.
     pub fn default_list() -> String {
         Self::format_list(Self::CHOICES.iter().map(|(kind, _)| *kind))
     }
 
-    /// Kinds as one list.
     pub fn format_list(kinds: impl Iterator<Item = Self>) -> String {
         kinds.map(Self::as_str).collect::<Vec<_>>().join(",")
     }
 }
 
-/// How jobs ended, or that they did not.
+/// How many jobs ended, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobEndCounts {
     pub all: u64,
@@ -133,31 +129,29 @@ impl JobEndCounts {
     }
 }
 
-/// One or several notices as one line. What is around the name is kept apart from it: names are strangers' text.
+/// One or several notifications as one line. The job's name is a separate field because it is untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotificationDigest {
-    /// What it is about.
     pub kind: NotificationKind,
-    /// How it looks: a kind of badge.
+    /// The badge style.
     pub look: &'static str,
     pub before: String,
-    /// The name of the job or array; empty if there are several.
+    /// The job or array name; empty if there are several.
     pub name: String,
     pub after: String,
-    /// Where to read more, inside the portal.
+    /// The portal page with more about it.
     pub href: String,
     /// The cluster's name; empty if there are several.
     pub cluster: String,
-    /// The latest of them.
+    /// The time of the latest one.
     pub at: UnixTime,
-    /// Whether all of them were seen.
+    /// Whether all of them have been read.
     pub is_read: bool,
-    /// How many, and how they ended.
     pub counts: JobEndCounts,
 }
 
 impl NotificationDigest {
-    /// The line as plain text.
+    /// The whole line as plain text.
     pub fn text(&self) -> String {
         format!("{}{}{}", self.before, self.name, self.after)
     }
@@ -288,13 +282,13 @@ impl<'a> DigestBuilder<'a> {
     }
 }
 
-/// The list: the newest first, arrays and jobs of the same name folded. `notices` come the newest first.
+/// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notices` newest first.
 pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
     let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
     let mut open: HashMap<(NotificationKind, &str, i64, &str), usize> = HashMap::new();
     for notice in notices {
         let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
-        // The tasks of an array belong together by its number, other jobs by their name.
+        // Array tasks are grouped by the array's job ID, other jobs by name.
         let key = match (kind, notice.task >= 0) {
             (
                 NotificationKind::WebhookOff
@@ -320,12 +314,12 @@ pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
     folds.into_iter().map(DigestBuilder::build).collect()
 }
 
-/// The shortest: one line for each kind, what needs a look first.
+/// The shortest form: one line for each kind, the ones that need attention first.
 pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
     let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
     for notice in notices {
         let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
-        // Each about a group is a sentence of its own.
+        // Every group notification is a sentence of its own.
         let is_same =
             |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
         let place = folds.iter().position(is_same);
@@ -341,12 +335,12 @@ pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
     folds.into_iter().map(DigestBuilder::build).collect()
 }
 
-/// The line of one job that ended, or of an array: `first` stands for all of them.
+/// The line for one ended job, or for an array that `first` represents.
 pub fn ended_digest(first: &Notification, sums: JobEndCounts) -> NotificationDigest {
     DigestBuilder { counts: sums, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
 }
 
-/// A name that is fit for a line.
+/// Cleans and shortens a name for display.
 fn display_name(text: &str) -> String {
     let short = strip_hidden(text, MAX_NAME_CHARS);
     match short.trim() {
@@ -356,12 +350,12 @@ fn display_name(text: &str) -> String {
     }
 }
 
-/// A sentence that is fit for a line.
+/// Cleans and shortens a sentence for display.
 fn display_sentence(text: &str) -> String {
     strip_hidden(text, MAX_SENTENCE_CHARS)
 }
 
-/// How a job ended, after its name.
+/// The outcome, as it follows the job's name.
 const fn outcome_words(state: JobState) -> &'static str {
     match state {
         JobState::Completed => "is done",

@@ -1,4 +1,4 @@
-//! Telling people: that there is something new for someone goes out to all their open pages, and to their webhook.
+//! Announces new notifications to all of a person's open pages and to their webhook.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,14 @@ use crate::clock::UnixTime;
 use crate::domain::{NotificationId, PersonId};
 use crate::store::{self, Store, StoreError};
 
-/// So many people's counts are kept in memory.
+/// The most people whose counts stay in memory.
 const MAX_CACHED: usize = 20_000;
 
-/// How much is new for someone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadCount {
-    /// Notices that they have not seen.
+    /// Unread notifications.
     pub count: i64,
-    /// The last notice there is.
+    /// The latest notification.
     pub last: NotificationId,
 }
 
@@ -27,7 +26,7 @@ impl Default for UnreadCount {
     }
 }
 
-/// Rings for people who have new notices, and knows how many those are: every page says so.
+/// Announces new notifications, and caches each person's unread count, because every page shows it.
 #[derive(Debug, Clone)]
 pub struct NotificationHub {
     changes: broadcast::Sender<PersonId>,
@@ -36,7 +35,7 @@ pub struct NotificationHub {
 
 #[derive(Debug, Default)]
 struct UnreadCache {
-    /// Counts the rings: what was read before one is not kept after it.
+    /// Counts the announcements: a count read before one must not be cached after it.
     generation: u64,
     unread: HashMap<PersonId, UnreadCount>,
 }
@@ -48,22 +47,22 @@ impl Default for NotificationHub {
 }
 
 impl NotificationHub {
-    /// There is something new for someone, or they have seen what was.
+    /// Announces that a person has new notifications, or has read some.
     pub fn notify(&self, person: PersonId) {
         let mut known = self.lock();
         known.generation += 1;
         known.unread.remove(&person);
         drop(known);
-        // Nobody may be listening.
+        // There may be no subscribers.
         let _ = self.changes.send(person);
     }
 
-    /// Hears for whom there is something new.
+    /// Receives the ID of each person whose notifications changed.
     pub fn subscribe(&self) -> broadcast::Receiver<PersonId> {
         self.changes.subscribe()
     }
 
-    /// How much is new for someone, from memory unless the bell has rung since.
+    /// The unread count, cached until the next change.
     pub async fn unread(&self, store: &Store, person: PersonId) -> Result<UnreadCount, StoreError> {
         let rings = {
             let known = self.lock();
@@ -85,12 +84,12 @@ impl NotificationHub {
         Ok(unread)
     }
 
-    /// The same where nobody can wait; nothing if it is not in memory.
+    /// The cached count for callers that cannot wait; zero if it is not cached.
     pub fn cached_unread(&self, person: PersonId) -> UnreadCount {
         self.lock().unread.get(&person).copied().unwrap_or_default()
     }
 
-    /// Notes that a person has seen all notices up to one.
+    /// Marks all notifications up to one as read.
     pub async fn mark_read(
         &self,
         store: &Store,
@@ -108,7 +107,7 @@ impl NotificationHub {
         Ok(())
     }
 
-    /// Notices were deleted: counts are read again.
+    /// Drops all counts, after notifications were deleted.
     pub fn clear_cache(&self) {
         let mut known = self.lock();
         known.generation += 1;

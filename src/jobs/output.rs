@@ -1,5 +1,5 @@
-//! The output of jobs while people look at it: one copy of the end of each file, shared by all tabs of a person. The
-//! cluster is asked politely: seldom while nothing comes, and not at all when nobody looks.
+//! Job output while people watch it: one copy of the end of each file, shared by all of a person's tabs. Reads are
+//! sparing: rare while nothing new arrives, and none at all while nobody watches.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,19 +20,19 @@ use crate::ssh::{CallUrgency, ClusterConnection, RunCommandError};
 
 mod snapshot;
 
-/// So much of a file is read at a time.
+/// How much of a file is read at a time.
 pub const CHUNK_BYTES: u32 = 256 * 1024;
-/// A copy that has grown longer is cut to half of it.
+/// A copy that grows beyond this is cut to half of it.
 const MAX_COPY_BYTES: usize = 1024 * 1024;
-/// While a file grows, it is read this often.
+/// How often a growing file is read.
 const MIN_INTERVAL: Duration = Duration::from_secs(3);
-/// A look waits this long for another one of the same file.
+/// How long a read waits for another read of the same file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// While nothing comes, this often.
+/// How often a file is read while it does not grow.
 const MAX_INTERVAL: Duration = Duration::from_secs(15);
-/// A copy that nobody has looked at for this long is forgotten.
+/// A copy that nobody has viewed for this long is dropped.
 const COPY_TTL: Duration = Duration::from_mins(3);
-/// So many copies are kept at most.
+/// The most copies in memory.
 const MAX_COPIES: usize = 200;
 
 #[derive(Default)]
@@ -42,18 +42,17 @@ struct OutputCopy {
     inode: u64,
     asked_at: Option<Instant>,
     pause: Duration,
-    /// Looks in a row that brought nothing although the job was over.
+    /// Consecutive reads that returned nothing after the job had ended.
     idle_ends: u32,
 }
 
 struct FollowedOutput {
     copy: tokio::sync::Mutex<OutputCopy>,
-    /// What was last shown, for those who cannot wait for a read under way.
+    /// The last result, for callers that cannot wait for a running read.
     latest: Mutex<OutputSnapshot>,
     viewed_at: Mutex<Instant>,
 }
 
-/// The outputs that people look at.
 #[derive(Clone)]
 pub struct OutputCache(Arc<OutputCacheInner>);
 
@@ -66,7 +65,7 @@ struct OutputCacheInner {
 
 impl OutputCache {
     pub fn new(core: Core, connections: ConnectionPool) -> Self {
-        // Pages that are open from before a restart must not find their numbers again.
+        // Start at random, so that pages opened before a restart never see their generation number again.
         let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);
         let generations = AtomicU64::new(u64::from(first) << 20);
         Self(Arc::new(OutputCacheInner {
@@ -77,10 +76,10 @@ impl OutputCache {
         }))
     }
 
-    /// The end of a file as it is known, asked anew if it is time. Tabs share one look.
+    /// Returns the end of a file, reading it again if it is due. Tabs share one read.
     pub async fn follow(&self, key: &OutputKey, stage: JobPhase) -> OutputSnapshot {
         let (spot, active) = self.followed_output(key);
-        // A cluster that hangs must not make tabs wait for one another: they get what was known.
+        // A hanging cluster must not make tabs wait for one another: they get the last result.
         let Ok(mut kept) = tokio::time::timeout(LOCK_TIMEOUT, spot.copy.lock()).await else {
             return spot.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         };
@@ -106,7 +105,7 @@ impl OutputCache {
         let now = Instant::now();
         line.call_budget().record_use(now);
         let every = min_read_interval(&line, active);
-        // Of a job that is over, the last words are fetched without long pauses.
+        // Once a job has ended, its last output is fetched without long pauses.
         let pause = if stage == JobPhase::Ongoing || kept.snapshot.trouble.is_some() {
             kept.pause.max(every)
         } else {
@@ -149,7 +148,7 @@ impl OutputCache {
                 };
                 kept.idle_ends =
                     if grew || stage == JobPhase::Ongoing { 0 } else { kept.idle_ends + 1 };
-                // What is behind is fetched at the next look; then the end is not reached yet.
+                // The next read fetches the remainder; until then the end is not reached.
                 kept.snapshot.end = kept.end();
                 let at_end = kept.snapshot.end >= kept.snapshot.size;
                 kept.snapshot.is_final = match stage {
@@ -161,19 +160,19 @@ impl OutputCache {
             Err(error) => {
                 kept.snapshot.trouble = Some(error.to_string());
                 kept.pause = MAX_INTERVAL;
-                // A pause after a read that hung counts from its end.
+                // After a read that hung, the pause counts from when it returned.
                 kept.asked_at = Some(Instant::now());
             }
         }
         kept.snapshot.clone()
     }
 
-    /// Forgets all copies: the next look reads anew.
+    /// Drops all copies, so that the next call reads the files again.
     pub fn clear(&self) {
         self.0.followed.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// A piece before what is shown, for whoever wants to read further back.
+    /// Reads a piece before the part that is shown, for scrolling back.
     pub async fn read_before(
         &self,
         key: &OutputKey,
@@ -196,7 +195,7 @@ impl OutputCache {
         Ok(rendered.ok().map(|rendered| (piece, rendered)))
     }
 
-    /// A piece of the whole file, for downloads. Waits while the connection is busy with what people look at.
+    /// Reads a piece of the file for a download. Waits while the connection is busy with what people are viewing.
     pub async fn read_piece(
         &self,
         key: &OutputKey,
@@ -204,13 +203,13 @@ impl OutputCache {
         inode: u64,
         most: u32,
     ) -> Result<Option<OutputFileChunk>, RunCommandError> {
-        /// A minute later the budget is there again.
+        /// Enough tries to outlast a minute, after which the call budget is available again.
         const TRIES: u32 = 40;
         for _ in 0..TRIES {
             let line = self.0.connections.connection(key.queue.connection_key())?;
             let figures = line.call_budget().stats(Instant::now());
             line.call_budget().record_use(Instant::now());
-            // Half of the polite number of calls stays for everything else.
+            // Downloads leave half of the call budget to everything else.
             if figures.calls_last_minute * 2 > figures.budget {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 continue;
@@ -232,7 +231,7 @@ impl OutputCache {
         Err(RunCommandError::OverBudget)
     }
 
-    /// Takes in what was found. Says whether anything new came.
+    /// Applies a read result. Returns whether anything new arrived.
     async fn apply_reply(&self, copy: &mut OutputCopy, found: OutputFileResult) -> bool {
         let kind = match found {
             OutputFileResult::Chunk(piece) => return self.apply_piece(copy, piece).await,
@@ -303,7 +302,7 @@ impl OutputCache {
         self.0.generations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The place of a copy, and how many this person looks at over the same connection.
+    /// The entry for a file, and how many files this person follows over the same connection.
     fn followed_output(&self, key: &OutputKey) -> (Arc<FollowedOutput>, u32) {
         let now = Instant::now();
         let mut spots = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -337,7 +336,7 @@ impl OutputCache {
 }
 
 impl OutputCopy {
-    /// How much of the file has been read.
+    /// How far the file has been read.
     fn end(&self) -> u64 {
         self.snapshot.base + as_u64(self.bytes.len())
     }
@@ -347,7 +346,7 @@ fn as_u64(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// How often a file may be read, so that all files that someone follows take half of the polite number of calls.
+/// The read interval at which all files that someone follows together use half of the call budget.
 fn min_read_interval(line: &ClusterConnection, active: u32) -> Duration {
     let budget =
         u32::try_from(line.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);

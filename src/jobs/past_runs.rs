@@ -1,4 +1,4 @@
-//! What someone's earlier runs used: from what is kept of them, and what is missing asked of the cluster once.
+//! Usage of someone's earlier runs: from the database, with the rest read from the cluster once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,15 @@ use crate::core::Core;
 use crate::explain::right_size::PastRun;
 use crate::store::{self, StoreError};
 
-/// What the cluster told is not asked for again within this time.
+/// How long an answer from the cluster is reused.
 const FETCHED_TTL: Duration = Duration::from_mins(10);
-/// After a failure, not sooner than this.
+/// The shortest pause after a failed read.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
-/// So many jobs are remembered.
+/// The most jobs in memory.
 const MAX_ENTRIES: usize = 2000;
-/// Of an array, no more tasks are looked up.
+/// The most tasks of an array that are looked up.
 const MAX_TASKS: usize = 20;
 
-/// The past of people's jobs.
 #[derive(Clone)]
 pub struct PastRunsCache(Arc<PastRunsCacheInner>);
 
@@ -28,28 +27,27 @@ struct PastRunsCacheInner {
     core: Core,
     connections: ConnectionPool,
     fetched: Mutex<HashMap<(ClusterAccountId, u64), FetchedRuns>>,
-    /// Held while the cluster is asked: whoever wants the same meanwhile finds it told.
+    /// Held during a read, so that simultaneous callers find its result.
     fetch_lock: tokio::sync::Mutex<()>,
 }
 
-/// What the cluster told of one job, and until when that counts.
+/// The cluster's answer for one job, and how long it is valid.
 struct FetchedRuns {
     until: Instant,
     runs: Vec<PastRun>,
 }
 
-/// What is kept of one job.
+/// What the database has about one job.
 enum StoredRuns {
-    /// All that is needed.
+    /// Complete.
     Runs(Vec<PastRun>),
-    /// It is not over.
+    /// The job is unfinished.
     NotOver,
-    /// Not what it used.
+    /// Its usage is missing.
     Incomplete,
 }
 
 impl PastRunsCache {
-    /// Nothing is known yet.
     pub fn new(core: Core, connections: ConnectionPool) -> Self {
         Self(Arc::new(PastRunsCacheInner {
             core,
@@ -59,8 +57,8 @@ impl PastRunsCache {
         }))
     }
 
-    /// The runs of these jobs, at most ten of them; those that are not over are left out. Asks the cluster at most once,
-    /// over the person's own connection, and does without if there is none.
+    /// Loads the runs of at most ten of these jobs, leaving out unfinished ones. Asks the cluster at most once, over
+    /// the person's own connection, and does without if there is none.
     pub async fn load_runs(
         &self,
         key: ClusterAccountId,
@@ -86,7 +84,7 @@ impl PastRunsCache {
         Ok(runs)
     }
 
-    /// Asks for those that were not told lately.
+    /// Reads those that were not read recently.
     async fn fetch_missing(&self, key: ClusterAccountId, numbers: &[u64]) {
         let now = Instant::now();
         let unknown: Vec<u64> = {

@@ -1,4 +1,4 @@
-//! What has changed between what we knew and what the cluster told. Pure: the caller writes it down and tells people.
+//! Compares the known jobs with what the cluster reports. Pure: the caller saves the changes and notifies people.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,51 +9,49 @@ use crate::slurm::accounting::AccountingExtra;
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobId, JobStage, JobState, SlurmJob};
 
-/// A job that ended while nobody looked is asked about for this long; then it is over in an unknown way.
+/// How long to ask about a job that disappeared from the queue before its end becomes "unknown".
 const LOST_AFTER: i64 = 15 * 60;
 
-/// Tasks that ended together are kept one by one up to this many.
+/// The most tasks that are stored one by one when they ended together.
 const MAX_TASKS: usize = 5000;
 
-/// The jobs that we know, by their number.
 pub type JobRecords = HashMap<JobId, Arc<JobRecord>>;
 
-/// What people want to be told of.
+/// The changes that people want to be notified about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobTransition {
     Started,
     Ended,
 }
 
-/// A job that is new or different.
+/// A new or changed job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobChange {
-    /// As it is now.
+    /// Its new record.
     pub record: JobRecord,
-    /// Whether its state is another one than before: then the story goes on.
+    /// Whether its state changed, which adds an event to its timeline.
     pub is_new_state: bool,
-    /// Whether it was not known before.
     pub is_new: bool,
-    /// Whether it is worth writing down: ranks and expected starts change all the time.
+    /// Whether it needs saving: priorities and expected starts change all the time.
     pub is_worth_saving: bool,
-    /// What to tell its owner.
+    /// What to notify its owner about.
     pub transition: Option<JobTransition>,
 }
 
 #[derive(Debug, Default)]
 pub struct QueueDiff {
-    /// New or different jobs.
+    /// New or changed jobs.
     pub changes: Vec<JobChange>,
-    /// Waiting rests of arrays of which every task has begun.
+    /// Pending remainders of arrays whose tasks have all started.
     pub gone: Vec<Arc<JobRecord>>,
-    /// Jobs that the queue no longer knows: the accounting should.
+    /// Jobs that left the queue; accounting should know them.
     pub missing: Vec<Arc<JobRecord>>,
-    /// Tasks that no longer wait and did not begin as far as the queue tells, with the row that stood for them.
+    /// Tasks that no longer wait but never started as far as the queue shows, with the record they were part of.
     pub vanished: Vec<(JobId, Arc<JobRecord>)>,
 }
 
-/// Compares with the queue. `told_until` is when the owner was last up to date: what ended before is no news; none at
-/// the first look.
+/// Compares with the queue. `told_until` is how far the owner's notifications reach: earlier ends are not announced.
+/// `None` on the first read.
 pub fn diff_queue(
     known: &JobRecords,
     told: Vec<SlurmJob>,
@@ -106,7 +104,7 @@ fn vanished_tasks(
     vanished
 }
 
-/// A task that no longer waits, and of which neither queue nor accounting knows that it began: it was cancelled before.
+/// A task that no longer waits and that neither the queue nor accounting has seen start was cancelled before.
 pub fn cancelled_before_start(id: JobId, rest: &JobRecord, now: UnixTime) -> JobChange {
     let job = SlurmJob {
         id,
@@ -121,8 +119,8 @@ pub fn cancelled_before_start(id: JobId, rest: &JobRecord, now: UnixTime) -> Job
     JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition: None }
 }
 
-/// Tasks of an array that ended together, by being cancelled before they began, are told in one row, like those that
-/// still wait. They are kept one by one: the row that stands for several is for those that wait.
+/// Slurm reports array tasks that were cancelled together before they started in one row, like pending ones. They are
+/// stored one by one, because a combined record is reserved for pending tasks.
 fn split_ended_tasks(job: SlurmJob) -> Vec<SlurmJob> {
     match job.tasks.clone().filter(|_| job.state.is_over()) {
         None => vec![job],
@@ -156,7 +154,7 @@ fn known_job_change(
     now: UnixTime,
 ) -> Option<JobChange> {
     if record.is_over {
-        // Put back into the queue after its end, or a number that is used again.
+        // Requeued after its end, or a reused job ID.
         let lives_again = !job.state.is_over() && job.submitted > record.job.end;
         let was_lost = record.is_lost() && job.state.is_over();
         if !lives_again && !was_lost {
@@ -200,8 +198,7 @@ fn known_job_change(
     })
 }
 
-/// Compares with the accounting, which knows ends that the queue has forgotten. Jobs that are not over are the
-/// queue's matter.
+/// Compares with accounting, which knows ends that the queue has forgotten. Unfinished jobs are left to the queue.
 pub fn diff_accounting(
     known: &JobRecords,
     told: Vec<(SlurmJob, AccountingExtra)>,
@@ -221,7 +218,7 @@ pub fn diff_accounting(
             Some(change)
         }
         Some(record) if record.is_settled && record.is_over => None,
-        // The queue says that it lives, in a later life than this one.
+        // The queue shows it alive, in a later run than this one.
         Some(record) if !record.is_over && job.end < record.job.submitted => None,
         Some(record) => Some(confirmed_end(record, job, extra, now)),
     })
@@ -234,7 +231,7 @@ fn confirmed_end(
     extra: AccountingExtra,
     now: UnixTime,
 ) -> JobChange {
-    // What only the queue tells stays.
+    // Keep what only the queue reports.
     job.priority = record.job.priority;
     job.dependency.clone_from(&record.job.dependency);
     if job.reason.is_empty() {
@@ -258,8 +255,8 @@ fn confirmed_end(
     JobChange { record, is_new_state, is_new: false, is_worth_saving: true, transition: news }
 }
 
-/// Of the jobs that the queue no longer knew, those that the accounting does not know either, for too long: they are
-/// over in an unknown way. `missed` is since when each is missing.
+/// Picks the jobs that neither the queue nor accounting has known for too long: they ended in an unknown way.
+/// `missed` says since when each has been missing.
 pub fn lost_jobs(
     missing: &[Arc<JobRecord>],
     answered: &[JobChange],

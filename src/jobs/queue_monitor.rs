@@ -1,4 +1,4 @@
-//! Keeping pictures fresh: one watcher for each connection that stands, whoever looks and in how many tabs.
+//! Keeps queue snapshots up to date: one watcher for each open connection, no matter how many tabs show it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,46 +14,46 @@ use crate::core::Core;
 use crate::domain::ConnectionRole;
 use crate::store::{self, StoreError};
 
-/// Jobs that ended within this time are part of the picture; older ones are history.
+/// Jobs that ended within this time are in the snapshot; older ones are history.
 const RECENT: i64 = 24 * 3600;
-/// So many jobs are kept in memory of one person's on one cluster.
+/// The most jobs in memory for one person on one cluster.
 const MAX_JOBS: i64 = 60_000;
-/// Someone who has not been heard of for this long has gone.
+/// A viewer who has been silent for this long is gone.
 const VIEWER_TIMEOUT: Duration = Duration::from_secs(100);
-/// A button may ask again after this long.
+/// The shortest pause between two manual refreshes.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// Longest pause after failures.
+/// The longest pause after failures.
 const MAX_PAUSE: Duration = Duration::from_mins(5);
-/// Nobody's picture is kept in memory for longer than this without being looked at, if there is no connection.
+/// How long an unviewed snapshot stays in memory without a connection.
 const SNAPSHOT_TTL: Duration = Duration::from_hours(1);
 
-/// What is done by and for one queue.
+/// The schedule and state of one queue.
 pub(super) struct WatchedQueue {
     pub(super) snapshot: Arc<QueueSnapshot>,
-    /// A refresh is under way.
+    /// A refresh is running.
     is_busy: bool,
-    /// When the next one is due.
+    /// When the next refresh is due.
     due_at: Instant,
-    /// When the last one began.
+    /// When the last refresh began.
     pub(super) asked_at: Option<Instant>,
     failures: u32,
-    /// How often the cluster may be asked while someone looks.
+    /// The shortest refresh interval while someone is viewing.
     pub(super) every: Duration,
-    /// When someone last looked at it.
+    /// When someone last viewed it.
     pub(super) viewed_at: Option<Instant>,
-    /// When someone last looked at the group's jobs.
+    /// When someone last viewed the group's jobs.
     pub(super) group_viewed_at: Option<Instant>,
-    /// Since when jobs are missing that neither queue nor accounting tells of.
+    /// Jobs that neither the queue nor accounting reports, and since when.
     pub(super) missing_since: HashMap<crate::slurm::job::JobId, UnixTime>,
-    /// Tasks that no longer wait and did not begin: how often the accounting was asked, and what stood for them.
+    /// Tasks that left the queue without starting: how often accounting was asked, and the record they were part of.
     pub(super) vanished: HashMap<crate::slurm::job::JobId, (u8, Arc<super::JobRecord>)>,
-    /// When the slower things were last asked.
+    /// When priorities were last read.
     pub(super) ranks_asked: Option<Instant>,
     pub(super) resources_asked: Option<Instant>,
     pub(super) history_asked: Option<Instant>,
     /// Someone wants to see older jobs.
     pub(super) wants_history: bool,
-    /// Something ended unseen: how is asked soon.
+    /// A job ended unseen, so read accounting soon.
     pub(super) is_urgent: bool,
 }
 
@@ -65,13 +65,13 @@ pub(super) struct QueueMonitorInner {
     pub(super) connections: ConnectionPool,
     pub(super) notifications: NotificationHub,
     watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
-    /// Held while a picture is read from the database.
+    /// Held while a snapshot is loaded from the database.
     load_lock: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<ClusterAccountId>,
 }
 
 impl QueueMonitor {
-    /// No pictures yet; they come from the database as they are asked for.
+    /// Starts empty; snapshots are loaded from the database on demand.
     pub fn new(core: Core, connections: ConnectionPool, notifications: NotificationHub) -> Self {
         Self(Arc::new(QueueMonitorInner {
             core,
@@ -83,17 +83,17 @@ impl QueueMonitor {
         }))
     }
 
-    /// Tells whose picture has changed.
+    /// Receives the account ID of each snapshot that changed.
     pub fn subscribe(&self) -> broadcast::Receiver<ClusterAccountId> {
         self.0.changes.subscribe()
     }
 
-    /// The picture, from memory or from the database.
+    /// The snapshot, from memory or from the database.
     pub async fn snapshot(&self, key: ClusterAccountId) -> Result<Arc<QueueSnapshot>, StoreError> {
         if let Some(spot) = self.watched().get(&key) {
             return Ok(spot.snapshot.clone());
         }
-        // After a start many pages ask at once: one of them reads, the others find it in memory.
+        // After a restart many pages ask at once: the first loads it, the others find it in memory.
         let _turn = self.0.load_lock.lock().await;
         if let Some(spot) = self.watched().get(&key) {
             return Ok(spot.snapshot.clone());
@@ -119,7 +119,7 @@ impl QueueMonitor {
         })
     }
 
-    /// Someone looks at a queue now: it is kept fresh, and refreshed at once if it is old.
+    /// Notes that someone is viewing a queue: it stays up to date, and is refreshed at once if it is old.
     pub async fn view(
         &self,
         key: ClusterAccountId,
@@ -147,7 +147,7 @@ impl QueueMonitor {
         Ok(picture)
     }
 
-    /// Someone wants it fresh: soon, but not again and again. False if it was asked a moment ago.
+    /// Refreshes soon, at most once every few seconds. Returns false if the last refresh was a moment ago.
     pub async fn refresh_soon(&self, key: ClusterAccountId) -> Result<bool, StoreError> {
         self.view(key, false).await?;
         let now = Instant::now();
@@ -158,7 +158,7 @@ impl QueueMonitor {
         Ok(again_at <= now)
     }
 
-    /// Something was done that changes the queue: looks again after a moment.
+    /// Reads the queue again shortly after an action that changes it.
     pub fn refresh_after_action(&self, key: ClusterAccountId) {
         if let Some(spot) = self.watched().get_mut(&key) {
             spot.due_at =
@@ -167,7 +167,7 @@ impl QueueMonitor {
         }
     }
 
-    /// Someone wants to see older jobs: the next look asks for a month more.
+    /// Someone wants to see older jobs: the next refresh reads one more month.
     pub fn request_history(&self, key: ClusterAccountId) {
         if let Some(spot) = self.watched().get_mut(&key) {
             spot.wants_history = true;
@@ -175,7 +175,7 @@ impl QueueMonitor {
         }
     }
 
-    /// Keeps pictures fresh until the portal stops.
+    /// Keeps snapshots up to date until the portal stops.
     pub async fn run(self) {
         let core = &self.0.core;
         if !core.config.queue_pace.is_on {
@@ -206,7 +206,7 @@ impl QueueMonitor {
         }
     }
 
-    /// A connection came or went: a new one is looked at soon, and pages say so at once.
+    /// A connection opened or closed: reads a new one soon, and updates pages at once.
     async fn connection_changed(&self, key: ClusterAccountId) {
         let is_up = self.0.connections.connection(key.connection_key()).is_ok();
         if self.snapshot(key).await.is_err() {
@@ -232,7 +232,7 @@ impl QueueMonitor {
         self.notify(key);
     }
 
-    /// Queues whose time has come, marked as busy; those that nobody needs are forgotten.
+    /// The queues that are due, marked as busy; unused ones are dropped.
     fn take_due(&self) -> Vec<ClusterAccountId> {
         let now = Instant::now();
         let standing = self.0.connections.connected_keys();
@@ -251,7 +251,7 @@ impl QueueMonitor {
                     due.push(key);
                 }
                 Some(_) => {}
-                // Not known yet: read from the database by the refresh.
+                // Not in memory yet: the refresh loads it from the database.
                 None => due.push(key),
             }
         }
@@ -293,7 +293,7 @@ impl QueueMonitor {
     }
 
     pub(super) fn notify(&self, key: ClusterAccountId) {
-        // Nobody may be looking.
+        // There may be no subscribers.
         let _ = self.0.changes.send(key);
     }
 }

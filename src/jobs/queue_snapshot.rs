@@ -1,5 +1,5 @@
-//! What is known of one person's jobs on one cluster at a moment. Pages are made from it; nobody asks a cluster to see
-//! it.
+//! What is known about one person's jobs on one cluster at one moment. Pages render from it and never wait for a
+//! cluster.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -20,45 +20,44 @@ use crate::slurm::priority_factors::SprioFactors;
 
 #[derive(Debug, Clone, Default)]
 pub struct QueueSnapshot {
-    /// The person's own jobs: those that are not over, and those that ended lately.
+    /// The person's own jobs: unfinished ones, and those that ended recently.
     pub records: JobRecords,
-    /// When the queue was last seen; none if never.
+    /// When the queue was last read; none if never.
     pub seen: Option<UnixTime>,
-    /// Why the last try to see it gave nothing.
+    /// Why the last queue read failed.
     pub trouble: Option<QueueReadError>,
-    /// Why the accounting gave nothing, although the queue did.
+    /// Why accounting could not be read although the queue could.
     pub accounting_trouble: Option<QueueReadError>,
-    /// From when the history is known.
+    /// How far back the history reaches.
     pub history_from: Option<UnixTime>,
-    /// Who waits before whom, in all of the queue.
+    /// Pending jobs of the whole cluster, by priority.
     pub ahead: Option<PendingJobCounts>,
-    /// What the person's waiting jobs have their rank from, by Slurm's own number.
+    /// Priority factors of the person's pending jobs, by Slurm's raw job ID.
     pub factors: HashMap<u64, SprioFactors>,
-    /// The jobs of the person's accounts, if someone wanted to see them.
+    /// The jobs of the person's accounts, if someone asked for them.
     pub group: Option<Arc<GroupQueue>>,
-    /// Fair-share, storage and quota.
+    /// Fair share, storage and quota.
     pub resources: Arc<ResourceSnapshot>,
-    /// Whether the queue was longer than is read.
+    /// Whether the queue was longer than the portal reads.
     pub is_cut: bool,
-    /// Counts the pictures: another number, another picture.
+    /// Increases with every new snapshot.
     pub version: u64,
-    /// The list of jobs, made when it is first wanted.
+    /// The job list, built on first use.
     pub(super) items: OnceLock<(Vec<JobListItem>, u64)>,
 }
 
-/// The jobs of a person's accounts, as the cluster shows them to this person.
+/// The jobs of a person's accounts, as far as the cluster shows them to this person.
 #[derive(Debug, Clone, Default)]
 pub struct GroupQueue {
-    /// All jobs that are not over, the person's own included.
+    /// All unfinished jobs, including the person's own.
     pub jobs: Vec<SlurmJob>,
     pub seen: Option<UnixTime>,
-    /// Whether the list was longer than is read.
+    /// Whether the list was longer than the portal reads.
     pub is_cut: bool,
     waiting: HashMap<String, u64>,
 }
 
 impl GroupQueue {
-    /// The jobs as they were seen.
     pub fn new(jobs: Vec<SlurmJob>, seen: UnixTime, is_cut: bool) -> Self {
         let mut waiting: HashMap<String, u64> = HashMap::new();
         let in_line =
@@ -69,64 +68,64 @@ impl GroupQueue {
         Self { jobs, seen: Some(seen), is_cut, waiting }
     }
 
-    /// How many jobs of an account stand in line.
+    /// How many jobs of an account are pending.
     pub fn waiting_in_account(&self, account: &str) -> u64 {
         self.waiting.get(account).copied().unwrap_or(0)
     }
 }
 
-/// Why something could not be learnt.
+/// Why a read failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueReadError {
-    /// There is no connection; the person can open it.
+    /// There is no connection; the person can open one.
     NotConnected,
-    /// The person is signed in nowhere, and the portal was not allowed to work alone.
+    /// The person is signed out, and did not allow the portal to work without them.
     OwnerAway,
-    /// The host key is in doubt.
+    /// The host key has changed or is not confirmed.
     HostKeyInDoubt,
-    /// Slurm's controller did not answer; what it said.
+    /// Slurm's controller did not answer; its message.
     Controller(String),
-    /// Slurm's accounting did not answer; what it said.
+    /// Slurm's accounting did not answer; its message.
     Accounting(String),
-    /// Something else, in words.
+    /// Anything else, in words.
     Other(String),
 }
 
-/// How a person stands on a cluster. Kept as JSON: every field may be missing.
+/// A person's resources on a cluster. Stored as JSON, so every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceSnapshot {
-    /// Fair-share of the person's accounts.
+    /// Fair share of the person's accounts.
     pub shares: Vec<SshareRow>,
     pub shares_at: Option<i64>,
     /// How full their folders are.
     pub places: Vec<StorageQuota>,
     pub places_at: Option<i64>,
-    /// Who has how much in the folders of projects: for those who lead a group.
+    /// Storage per user in project folders, for PIs.
     pub per_user: Vec<UserStorageUse>,
     pub per_user_at: Option<i64>,
-    /// What is left of their quota of computing time.
+    /// What is left of their computing quota.
     pub cost: Option<CostReport>,
     pub cost_at: Option<i64>,
 }
 
-/// Whether a job that waits for this reason competes with others for the same machines.
+/// Whether a job with this pending reason competes with others for the same nodes.
 fn is_competing(reason: &str) -> bool {
     matches!(reason, "" | "None" | "Priority" | "Resources")
 }
 
 impl QueueSnapshot {
-    /// The records of an array, or of the one job of this number.
+    /// The records of an array, or of the one job with this ID.
     pub fn records_of_number(&self, number: u64) -> impl Iterator<Item = &Arc<JobRecord>> {
         self.records.values().filter(move |record| record.job.id.number == number)
     }
 
-    /// The person's jobs as a list, arrays as one.
+    /// The person's jobs as a list, each array as one item.
     pub fn items(&self) -> &[JobListItem] {
         &self.list_once().0
     }
 
-    /// How many of their jobs stand in line; an array counts once, as it does for the scheduler.
+    /// How many of their jobs are pending; an array counts once, as it does for the scheduler.
     pub fn waiting_count(&self) -> u64 {
         self.list_once().1
     }
@@ -143,7 +142,6 @@ impl QueueSnapshot {
         })
     }
 
-    /// Whether any job is not over.
     pub fn has_unfinished(&self) -> bool {
         self.records.values().any(|record| !record.is_over)
     }

@@ -1,4 +1,4 @@
-//! One refresh: decides what to ask, asks it with one command, and writes down what has changed.
+//! One refresh: decides what to read, reads it with one command, and saves what changed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::{CallUrgency, RunCommandError};
 use crate::store::{self, StoreError};
 
-/// Ranks change with every job of everybody's; who waits can wait for them.
+/// Priorities change with every job on the cluster, so they are read less often.
 const RANKS_EVERY: Duration = Duration::from_mins(2);
-/// Fair-share, storage and quota change slowly.
+/// Fair share, storage and quota change slowly.
 const RESOURCES_EVERY: Duration = Duration::from_mins(15);
-/// The accounting is read this often; ends that the queue still knows need it not.
+/// How often accounting is read; ends that the queue still shows do not need it.
 const HISTORY_EVERY: Duration = Duration::from_mins(10);
-/// The first look goes back this far.
+/// How far back the first read goes.
 const FIRST_HISTORY: i64 = 14 * SECONDS_PER_DAY;
-/// One look further back.
+/// How much further back each request for older jobs goes.
 const MONTH: i64 = 30 * SECONDS_PER_DAY;
-/// No look at the accounting spans more.
+/// The longest period that one accounting read covers.
 const MAX_HISTORY_RANGE: i64 = 14 * SECONDS_PER_DAY;
-/// Ends may be written into the accounting this late.
+/// How late ends may appear in accounting.
 const ACCOUNTING_LAG: i64 = 3600;
-/// The accounting is asked this often about tasks that vanished; it may be a little late.
+/// How often to ask accounting about vanished tasks; it may lag a little.
 const MAX_TRIES: u8 = 2;
-/// Jobs that vanished are asked about so many at a time.
+/// How many vanished jobs are asked about at a time.
 const MAX_ENDED: usize = 200;
-/// Jobs that ended earlier than this leave the picture; the history has them.
+/// Jobs that ended before this leave the snapshot; the history has them.
 const RECENT: i64 = 24 * 3600;
 
 impl QueueMonitor {
-    /// Looks once. Says whether the queue was seen.
+    /// Refreshes once. Returns whether the queue was read.
     pub(super) async fn refresh_once(&self, key: ClusterAccountId) -> bool {
         match self.try_refresh(key).await {
             Ok(()) => true,
@@ -83,7 +83,7 @@ impl QueueMonitor {
         self.apply_reply(key, &before, told, &wishes).await
     }
 
-    /// What to ask besides the queue itself.
+    /// Decides what to read besides the queue itself.
     async fn plan_query(
         &self,
         account: &ClusterAccount,
@@ -127,7 +127,7 @@ impl QueueMonitor {
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
                 wishes.quota = tool;
-                // Only a group's leader is shown what others have stored.
+                // Only PIs see what other members store.
                 wishes.storage_per_user = memberships.iter().any(|one| one.role() == GroupRole::Pi);
             }
             if has("cost") {
@@ -233,7 +233,7 @@ impl QueueMonitor {
         Ok(())
     }
 
-    /// Notes since when jobs are missing; those that came back are forgotten.
+    /// Notes since when jobs have been missing, and forgets those that came back.
     fn note_missed(
         &self,
         key: ClusterAccountId,
@@ -247,14 +247,14 @@ impl QueueMonitor {
         let missed = missing.iter().map(|record| (record.job.id, since(record.job.id))).collect();
         spot.missing_since = missed;
         if is_new {
-            // How they ended is asked soon, not at the next usual time.
+            // Ask soon how they ended, not at the next regular time.
             spot.is_urgent = true;
         }
         spot.missing_since.clone()
     }
 
-    /// Notes tasks that vanished from the queue without having begun. Gives those of which the accounting knows nothing
-    /// either, although it was asked more than once.
+    /// Notes tasks that left the queue without starting. Returns those that accounting does not know either, after
+    /// more than one try.
     fn note_vanished(
         &self,
         key: ClusterAccountId,
@@ -279,7 +279,7 @@ impl QueueMonitor {
         given_up
     }
 
-    /// After it is written: those who ended are no longer missing, and people are told.
+    /// After saving: ended jobs are no longer missing, and people are notified.
     fn after_save(&self, key: ClusterAccountId, changes: &[JobChange], history_read: bool) {
         let mut spots = self.watched();
         if let Some(spot) = spots.get_mut(&key) {
@@ -313,13 +313,13 @@ impl QueueMonitor {
     }
 }
 
-/// The next stretch of the accounting to read: from a little before where we were, never too long.
+/// The next accounting period to read: starts a little before the last one ended, and has a maximum length.
 fn next_history_range(read: Option<(UnixTime, UnixTime)>, now: UnixTime) -> (UnixTime, UnixTime) {
     let from = read.map_or(now.plus(-FIRST_HISTORY), |(_, until)| until.plus(-ACCOUNTING_LAG));
     (from, now.min(from.plus(MAX_HISTORY_RANGE)))
 }
 
-/// What is known once changes are taken in.
+/// The known jobs with the changes applied.
 fn apply_changes(known: &KnownJobs, changes: &[JobChange]) -> KnownJobs {
     let mut known = known.clone();
     for change in changes {
@@ -328,7 +328,8 @@ fn apply_changes(known: &KnownJobs, changes: &[JobChange]) -> KnownJobs {
     known
 }
 
-/// Waiting rests of arrays that vanished because their tasks began: the accounting knows the tasks, not the rest.
+/// Pending remainders of arrays that vanished because their tasks started: accounting knows the tasks, not the
+/// remainder.
 fn started_rests(missing: &[Arc<JobRecord>], changes: &[JobChange]) -> Vec<Arc<JobRecord>> {
     let has_tasks = |number: u64| {
         changes

@@ -1,4 +1,4 @@
-//! Writing down what a refresh brought: changes, their story and the notices of them in one transaction.
+//! Saves the result of a refresh: changes, timeline events and notifications in one transaction.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use crate::store::fair_share_history::FairSharePoint;
 use crate::store::jobs::JobEvent;
 use crate::store::{self, StoreError};
 
-/// The time of the last look is written down at least this often, even if nothing else changed.
+/// The time of the last read is saved at least this often, even if nothing else changed.
 const SAVE_SEEN_EVERY: i64 = 300;
 
-/// What is to be written down.
 pub(super) struct QueueUpdate {
-    /// New or different jobs.
+    /// New or changed jobs.
     pub changes: Vec<JobChange>,
-    /// Rows that stand for nothing any more.
+    /// Records that no longer stand for any task.
     pub gone: Vec<Arc<JobRecord>>,
-    /// The stretch of the accounting that was read.
+    /// The accounting period that was read.
     pub history: Option<(UnixTime, UnixTime)>,
-    /// When the owner was last up to date.
+    /// How far the owner's notifications reach.
     pub notified_until: Option<UnixTime>,
 }
 
 impl QueueMonitor {
-    /// Writes changes, their story and the notices in one transaction. Gives the changes with their numbers.
+    /// Saves changes, timeline events and notifications in one transaction. Returns the changes with their database
+    /// IDs.
     pub(super) async fn save_update(
         &self,
         key: ClusterAccountId,
@@ -69,7 +69,7 @@ impl QueueMonitor {
         Ok((changes, gone))
     }
 
-    /// Takes over and keeps what was told of fair-share, storage and quota; nothing if nothing was told.
+    /// Saves fair share, storage and quota, as far as they were read.
     pub(super) async fn save_resources(
         &self,
         key: ClusterAccountId,
@@ -113,7 +113,7 @@ impl QueueMonitor {
     }
 }
 
-/// What is kept of fair share, for each account that tells both its share and its use.
+/// The fair-share history points: one for each account that reports both share and usage.
 fn fair_share_points(
     shares: &[SshareRow],
     now: UnixTime,
@@ -125,14 +125,14 @@ fn fair_share_points(
     })
 }
 
-/// The story of a job, as far as it was seen.
+/// Adds an event to a job's timeline.
 async fn save_event(
     tx: &mut store::DbConnection,
     id: JobRowId,
     change: &JobChange,
     now: UnixTime,
 ) -> Result<(), StoreError> {
-    // Where a job came from before we knew it, its own times tell.
+    // For a job that is new to the portal, its own times tell what came before.
     if !change.is_new_state || change.is_new {
         return Ok(());
     }
@@ -142,7 +142,7 @@ async fn save_event(
         JobStage::Running => (job.start, &job.node_list),
         JobStage::Ended => (job.end, &job.reason),
     };
-    // A job that was put back, or suspended and resumed, changes now; its old times are told already.
+    // A requeued, suspended or resumed job changes now; its earlier times are already recorded.
     let at = if job.state.is_over() || change.transition == Some(JobTransition::Started) {
         at.unwrap_or(now)
     } else {

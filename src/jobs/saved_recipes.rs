@@ -1,5 +1,5 @@
-//! Recipes that people keep: saving, new versions, publishing to a group, deleting. Every text is read and checked
-//! before it is written, and every right is decided again inside the transaction.
+//! Saved recipes: saving, new versions, publishing to a group, deleting. Every recipe is parsed and checked before it
+//! is stored, and every permission is checked again inside the transaction.
 
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Ownership, Permission, Viewer};
@@ -10,53 +10,49 @@ use crate::store::recipes::{self, NewRecipeVersion};
 pub use crate::store::recipes::{RecipeVersion, SavedRecipeRow};
 use crate::store::{self, DbConnection, StoreError};
 
-/// So many recipes may one person keep.
+/// The most recipes that one person can save.
 const MOST_RECIPES: i64 = 200;
-/// So many versions may a recipe have.
+/// The most versions of one recipe.
 const MOST_VERSIONS: i64 = 1000;
 
-/// Why nothing was saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveRecipeError {
-    /// The text is no recipe.
+    /// The text is not a valid recipe.
     #[error("{0}")]
     Unreadable(#[from] RecipeError),
     #[error("The title: {0}")]
     Title(NameError),
-    /// What is said of the new version.
+    /// The note on the new version is invalid.
     #[error("{0}")]
     Note(NameError),
     #[error("You keep {MOST_RECIPES} recipes already. Delete some that you no longer need.")]
     TooMany,
-    /// There are enough versions.
     #[error("This recipe has {MOST_VERSIONS} versions already. Save it as a new recipe instead.")]
     TooManyVersions,
-    /// Another version was written in between.
+    /// Someone saved another version in the meantime.
     #[error("Someone saved version {0} meanwhile. Look at it first, then make your changes there.")]
     Outdated(i64),
-    /// Rights, or no such recipe.
+    /// Not permitted, or no such recipe.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The database; nothing was written.
+    /// The database failed; nothing was saved.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Whose a recipe is.
+/// Who owns a recipe.
 pub fn recipe_ownership(kept: &SavedRecipeRow) -> Ownership {
     Ownership { owner: kept.owner(), group: kept.group() }
 }
 
-/// What is to be saved.
 #[derive(Debug, Clone, Copy)]
 pub struct RecipeDraft<'a> {
     /// The complete recipe file.
     pub text: &'a str,
-    /// What is new in it.
+    /// What changed in this version.
     pub note: &'a str,
 }
 
-/// All recipes that people keep.
 #[derive(Clone)]
 pub struct SavedRecipes {
     core: Core,
@@ -67,7 +63,7 @@ impl SavedRecipes {
         Self { core }
     }
 
-    /// Those that someone can use: their own and those of their groups; all groups' for administrators.
+    /// The recipes someone can use: their own and their groups'; for administrators, those of all groups.
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<SavedRecipeRow>, StoreError> {
         let mut db = self.core.store.read().await?;
         let mut found = recipes::list(&mut db, viewer.id, viewer.is_admin).await?;
@@ -75,7 +71,7 @@ impl SavedRecipes {
         Ok(found)
     }
 
-    /// One that someone can use, in a version, or the newest. One that was deleted is there only by its version, for
+    /// A recipe that someone can use, in one version or the newest. A deleted recipe is only found by version, for
     /// jobs that were made with it.
     pub async fn get(
         &self,
@@ -93,12 +89,12 @@ impl SavedRecipes {
         Ok(found.map(|version| (kept, version)))
     }
 
-    /// All versions, newest first, without their texts.
+    /// All versions, newest first, without their text.
     pub async fn versions(&self, id: RecipeId) -> Result<Vec<RecipeVersion>, StoreError> {
         recipes::list_versions(&mut *self.core.store.read().await?, id).await
     }
 
-    /// Saves a new recipe: its owner's alone, or published at once.
+    /// Saves a new recipe, private or published at once.
     pub async fn save(
         &self,
         actor: &Actor,
@@ -132,7 +128,7 @@ impl SavedRecipes {
         Ok(id)
     }
 
-    /// Saves a new version, made from version `was`.
+    /// Saves a new version based on version `was`.
     pub async fn update(
         &self,
         actor: &Actor,
@@ -164,7 +160,7 @@ impl SavedRecipes {
         Ok(version)
     }
 
-    /// Publishes a recipe to a group, instead of the one it was published to.
+    /// Publishes a recipe to a group, replacing the group it was published to before.
     pub async fn publish(
         &self,
         actor: &Actor,
@@ -182,7 +178,7 @@ impl SavedRecipes {
         Ok(store::commit(tx).await?)
     }
 
-    /// Makes a recipe its owner's alone again. One whose owner is gone belongs to the group for good.
+    /// Makes a recipe private again. If its owner is gone, it stays with the group.
     pub async fn withdraw(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
         let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
@@ -201,7 +197,7 @@ impl SavedRecipes {
         Ok(store::commit(tx).await?)
     }
 
-    /// Deletes a recipe; jobs that were made with it still know it.
+    /// Deletes a recipe; jobs that were made with it keep the reference.
     pub async fn delete(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
         let now = self.core.clock.now();
         let mut tx = self.core.store.write().await?;
@@ -216,7 +212,7 @@ impl SavedRecipes {
         Ok(store::commit(tx).await?)
     }
 
-    /// A recipe to be changed. What someone cannot even see is not there for them.
+    /// Loads a recipe for editing. A recipe that someone cannot see does not exist for them.
     async fn find_editable(
         &self,
         db: &mut DbConnection,
@@ -276,12 +272,12 @@ impl SavedRecipes {
     }
 }
 
-/// The owner, if someone else does something to their recipe.
+/// The owner, if someone else is changing their recipe.
 fn owner_if_other(actor: &Actor, kept: &SavedRecipeRow) -> Option<PersonId> {
     kept.owner().filter(|owner| actor.id != Some(*owner))
 }
 
-/// Reads a text; its title is shown in lists, so it must be fit for them.
+/// Parses a recipe and returns its title, which must be fit for lists.
 fn parse_title(text: &str, blocks: &[RecipeBlock]) -> Result<DisplayName, SaveRecipeError> {
     let recipe = Recipe::parse(text, blocks)?;
     recipe.title.parse().map_err(SaveRecipeError::Title)

@@ -1,6 +1,6 @@
-//! Submitting jobs exactly once. What is handed over is written down first, with a token of its own that travels with
-//! the job. A background worker for each person and cluster carries it out. Whenever it is not certain whether
-//! something arrived, the worker looks for the token before it does anything else.
+//! Submits jobs exactly once. Each request is stored first, with a unique token that travels with the job. A
+//! background worker for each cluster account sends it. Whenever it is unclear whether a submission arrived, the
+//! worker searches for the token before it does anything else.
 
 mod send;
 mod submit_request;
@@ -27,22 +27,22 @@ use crate::store::submissions;
 pub use crate::store::submissions::{Submission, SubmissionState, SubmitRequest};
 use crate::store::{self, StoreError};
 
-/// So many may wait for one person at a time.
+/// The most open submissions for one person.
 const MAX_OPEN: i64 = 200;
 
-/// Why nothing was taken over.
+/// Why a request was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
     #[error(transparent)]
     Invalid(#[from] SubmitRequestError),
-    /// The person has no way to this cluster, or it is out of use.
+    /// The person has no connection to this cluster, or the cluster is disabled.
     #[error("You have no way to this cluster yet. Connect to it first, then submit again.")]
     NotConnected,
     #[error("Too many of your jobs still wait to be sent. Wait until some of them have arrived.")]
     TooMany,
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The database; nothing was written.
+    /// The database failed; nothing was saved.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -53,14 +53,13 @@ pub struct SubmissionWorker(Arc<SubmissionWorkerInner>);
 struct SubmissionWorkerInner {
     core: Core,
     connections: ConnectionPool,
-    /// Looks again once there is a new job.
+    /// Refreshed after each new job.
     queues: QueueMonitor,
-    /// One for each person and cluster with something to be done; told when there is more, or a reason to hurry.
+    /// One for each cluster account with open submissions; notified when there is more to do or a reason to hurry.
     workers: Mutex<HashMap<ClusterAccountId, Arc<Notify>>>,
     changes: broadcast::Sender<SubmissionChange>,
 }
 
-/// A submission that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubmissionChange {
     pub person: PersonId,
@@ -68,7 +67,7 @@ pub struct SubmissionChange {
 }
 
 impl SubmissionWorker {
-    /// Nothing is carried out before [`SubmissionWorker::run`] or the next order.
+    /// Nothing is sent before [`SubmissionWorker::run`] or the next request.
     pub fn new(core: Core, connections: ConnectionPool, queues: QueueMonitor) -> Self {
         Self(Arc::new(SubmissionWorkerInner {
             core,
@@ -79,13 +78,13 @@ impl SubmissionWorker {
         }))
     }
 
-    /// Tells what has changed.
+    /// Receives every change.
     pub fn subscribe(&self) -> broadcast::Receiver<SubmissionChange> {
         self.0.changes.subscribe()
     }
 
-    /// Takes an order over: from now on it becomes one job, or an honest no. The same form sent again gives the same
-    /// submission, whatever is in it.
+    /// Accepts a request: from now on it becomes exactly one job, or a clear refusal. Sending the same form again
+    /// returns the same submission, whatever the form contains.
     pub async fn submit(
         &self,
         actor: &Actor,
@@ -128,7 +127,7 @@ impl SubmissionWorker {
         Ok(id)
     }
 
-    /// One of a person's own.
+    /// Loads one of the person's own submissions.
     pub async fn get(
         &self,
         person: PersonId,
@@ -138,7 +137,7 @@ impl SubmissionWorker {
         Ok(submissions::get(&mut db, id).await?.filter(|one| one.person_id == person))
     }
 
-    /// Waits until its fate is known or the time is up, and gives it as it is then.
+    /// Waits until the outcome is known or the time is up, and returns the submission as it is then.
     pub async fn wait(
         &self,
         id: SubmissionId,
@@ -160,7 +159,7 @@ impl SubmissionWorker {
         }
     }
 
-    /// Tries one that could not be sent again. False if it is no such.
+    /// Retries a submission that could not be sent. Returns false if it is not in that state.
     pub async fn retry(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
@@ -174,7 +173,7 @@ impl SubmissionWorker {
         Ok(done)
     }
 
-    /// Gives up one that was not sent. False if it may be a job already, or is settled.
+    /// Cancels a submission that was not sent. Returns false if it may already be a job, or is settled.
     pub async fn give_up(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
@@ -187,7 +186,7 @@ impl SubmissionWorker {
     }
 
     fn notify(&self, person: PersonId, id: SubmissionId) {
-        // Nobody may be looking.
+        // There may be no subscribers.
         let _ = self.0.changes.send(SubmissionChange { person, id });
     }
 
@@ -196,7 +195,7 @@ impl SubmissionWorker {
     }
 }
 
-/// A word that belongs to one submission. Eighty random bits.
+/// A unique token for one submission: 80 random bits.
 fn new_token() -> Result<String, StoreError> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let bytes = entropy::random_bytes::<16>().map_err(|_| StoreError::Busy)?;

@@ -1,5 +1,5 @@
-//! Notices at an address of the person's own choice, such as a chat's incoming webhook: set up, tried, removed.
-//! Address and secret are sealed; nobody is shown them again.
+//! Sends notifications to a webhook that the person chooses, such as a chat's. Address and secret are sealed and
+//! never shown again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ pub use delivery::WebhookDeliveryError;
 
 use message::WebhookMessage;
 
-/// A person may try their address again after this long.
+/// The shortest pause between two tests.
 const TEST_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
@@ -40,33 +40,33 @@ struct WebhookWorkerInner {
     core: Core,
     notifications: NotificationHub,
     tested_at: Mutex<HashMap<PersonId, Instant>>,
-    /// Held while messages are under way: two at once would send the same.
+    /// Held while sending: two senders at once would send the same messages.
     send_lock: tokio::sync::Mutex<()>,
 }
 
-/// How a person's webhook stands, without anything secret.
+/// The state of a person's webhook, without secrets.
 #[derive(Debug, Clone)]
 pub struct WebhookStatus {
-    /// The host of the address.
+    /// The host part of the address.
     pub host: String,
     pub kinds: Vec<NotificationKind>,
-    /// When something last arrived.
+    /// The last successful delivery.
     pub sent: Option<UnixTime>,
-    /// What went wrong at the last try; empty if it went well.
+    /// The last error; empty after a success.
     pub problem: String,
-    /// When it is tried again.
+    /// The next try.
     pub next: UnixTime,
     /// When the portal gave up.
     pub stopped: Option<UnixTime>,
 }
 
-/// Why a webhook was not set.
+/// Why a webhook was not saved.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The address is not taken.
+    /// The address is not allowed.
     #[error(transparent)]
     Address(#[from] WebhookAddressError),
-    /// There is none whose choices could be changed.
+    /// There is no webhook to change.
     #[error("Enter the address that messages are to be sent to.")]
     Missing,
     #[error(transparent)]
@@ -95,7 +95,6 @@ impl WebhookWorker {
         }))
     }
 
-    /// How a person's webhook stands.
     pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, WebhookError> {
         let mut db = self.0.core.store.read().await?;
         let Some(found) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
@@ -111,8 +110,8 @@ impl WebhookWorker {
         }))
     }
 
-    /// Sets the address and what is sent there; with no new address, the one that is there stays. Gives the secret
-    /// that messages are signed with if it is new.
+    /// Sets the address and the kinds to send; without a new address, the current one stays. Returns the signing
+    /// secret if it is new.
     pub async fn set(
         &self,
         actor: &Actor,
@@ -132,7 +131,7 @@ impl WebhookWorker {
         };
         let mut tx = inner.core.store.write().await?;
         let known = store::webhooks::get(&mut tx, person).await?;
-        // A secret belongs to one address: whoever receives messages there could sign others with it.
+        // Each address gets its own secret: whoever receives messages at one could otherwise forge them for another.
         let (url, secret, shown) = match (new, known) {
             (None, None) => return Err(WebhookError::Missing),
             (None, Some(known)) => (known.url, known.secret, None),
@@ -148,7 +147,7 @@ impl WebhookWorker {
         let (now, kinds) =
             (inner.core.clock.now(), NotificationKind::format_list(kinds.iter().copied()));
         store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
-        // What was not sent to the address before is not for this one.
+        // What was not yet sent to the old address must not go to the new one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
         let detail = if shown.is_some() { "a new address" } else { "what is sent" };
         record(
@@ -163,7 +162,7 @@ impl WebhookWorker {
         Ok(shown)
     }
 
-    /// Makes a new secret; the one before signs nothing any more.
+    /// Creates a new secret; the old one stops working.
     pub async fn renew_secret(
         &self,
         actor: &Actor,
@@ -187,7 +186,7 @@ impl WebhookWorker {
         Ok(secret)
     }
 
-    /// Removes a person's webhook; nothing is sent any more.
+    /// Removes a person's webhook and stops sending.
     pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), WebhookError> {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
@@ -201,7 +200,7 @@ impl WebhookWorker {
         Ok(store::commit(tx).await?)
     }
 
-    /// Sends a test message now and tells what came of it.
+    /// Sends a test message now and returns the outcome.
     pub async fn test(
         &self,
         person: PersonId,
@@ -261,7 +260,7 @@ impl WebhookWorkerInner {
             &webhook.url,
         )?;
         let text = std::str::from_utf8(&opened).unwrap_or_default();
-        // Read without the rule about private networks: that may have changed since, and is checked at each sending.
+        // Parsed without the private-network rule: that may have changed since, and is checked before every delivery.
         Ok(WebhookAddress::parse(text, true)?)
     }
 }

@@ -1,5 +1,5 @@
-//! The errors in a log, lifted out: which lines tell what went wrong, what they mean, and what to do about it.
-//! Only the wording of well-known programs is recognised; a log without findings may still tell of trouble.
+//! Finds the errors in a log: which lines say what went wrong, what they mean, and what to do. It only recognises
+//! messages of well-known programs; a log without findings may still contain problems.
 
 mod generic;
 mod patterns;
@@ -9,79 +9,73 @@ mod traceback;
 
 use traceback::PythonTraceback;
 
-/// No more of one line is looked at.
+/// How much of one line is read.
 const MAX_LINE_BYTES: usize = 600;
-/// No more than this of one finding is kept.
+/// How much of one finding is kept.
 const MAX_TEXT_BYTES: usize = 3_000;
 /// How many lines of a module system's explanation are kept.
 const MAX_PARAGRAPH_LINES: usize = 8;
 
-/// What a finding tells of, the most telling first.
+/// Kinds of findings, the most telling first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingKind {
-    /// A GPU's memory was full.
+    /// A GPU ran out of memory.
     GpuMemory,
-    /// No more room for files, or no more files allowed.
+    /// The disk or the file quota is full.
     DiskFull,
-    /// More memory was used than asked for.
+    /// The job used more memory than it requested.
     OutOfMemory,
-    /// The time limit was reached.
     TimeLimit,
-    /// Another job needed the place.
+    /// A job with a higher priority took its nodes.
     Preempted,
     NodeFailure,
     Cancelled,
-    /// The script has the line ends of Windows.
+    /// The script has Windows line endings.
     LineEnds,
-    /// A package of Python is missing.
+    /// A Python package is missing.
     MissingPackage,
-    /// A module could not be loaded.
+    /// An environment module could not be loaded.
     Module,
-    /// Something outside could not be reached.
+    /// A remote host could not be reached.
     Network,
-    /// A program in Python ended with an error.
+    /// A Python program ended with an error.
     Python,
-    /// A program was not found.
     CommandNotFound,
-    /// A library was not found.
+    /// A shared library was not found.
     Library,
     Crash,
-    /// A file or folder was not found.
     NoSuchFile,
     /// A file may not be read, written or run.
     Permission,
-    /// Slurm reports that a part of the job ended badly.
+    /// Slurm reports that a job step failed.
     Slurm,
-    /// Something calls itself an error.
+    /// A line that calls itself an error.
     Error,
 }
 
-/// One thing that the log tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFinding {
-    /// What it tells of.
     pub kind: FindingKind,
-    /// The line that says it, counted from 0 among the lines looked at; for a block, its first line.
+    /// The line number, counted from 0 among the lines read; for a block, its first line.
     pub line: usize,
-    /// What stands there, bounded: one line or a whole block.
+    /// The text, bounded: one line or a whole block.
     pub text: String,
-    /// The line in it that says most; the same as `text` unless that is a block.
+    /// Its most telling line; the same as `text` unless that is a block.
     pub last: String,
     /// What it means, in a few words.
     pub title: &'static str,
     pub advice: String,
 }
 
-/// What a log tells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogFindings {
     /// At most one of each kind, the most telling first.
     pub list: Vec<LogFinding>,
-    /// The first line that tells of an error, to jump to.
+    /// The first line with an error, to jump to.
     pub first_error_line: Option<usize>,
 }
 
-/// Looks through the plain lines of a log, such as [`super::terminal::Rendered::texts`] gives them.
+/// Searches the plain lines of a log, as returned by [`super::terminal::RenderedLog::texts`].
 pub fn find_errors<S: AsRef<str>>(lines: &[S]) -> LogFindings {
     let mut found = LogFindings::default();
     let mut tracebacks: Vec<PythonTraceback> = Vec::new();
@@ -107,7 +101,7 @@ pub fn find_errors<S: AsRef<str>>(lines: &[S]) -> LogFindings {
     if let Some(block) = traceback::most_telling(tracebacks) {
         let kind = patterns::classify_line(&block.last).filter(|kind| *kind < FindingKind::Slurm);
         let kind = kind.unwrap_or(FindingKind::Python);
-        // What Python says with its whole block tells more than a single line of the same kind.
+        // A complete Python traceback says more than a single line of the same kind.
         found.list.retain(|finding| finding.kind != kind);
         found.add(kind, block.start, &block.text, &block.last);
         if kind != FindingKind::Python {
@@ -134,7 +128,7 @@ impl LogFindings {
     }
 }
 
-/// A line and those after it up to an empty one.
+/// A line and those after it, up to an empty one.
 fn paragraph<S: AsRef<str>>(lines: &[S], at: usize) -> String {
     let rest = lines.iter().skip(at).map(|line| bounded_line(line.as_ref()).trim_end());
     rest.take_while(|line| !line.is_empty())
@@ -147,7 +141,7 @@ fn bounded_line(line: &str) -> &str {
     truncate(line, MAX_LINE_BYTES)
 }
 
-/// At most so many bytes, whole letters.
+/// Cuts to a number of bytes without splitting a character.
 fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

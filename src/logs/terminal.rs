@@ -1,5 +1,5 @@
-//! Bytes of a log as the lines that a terminal would show: progress bars overwrite themselves, colours become
-//! classes for the style sheet, everything else that steers a terminal is gone.
+//! Turns the bytes of a log into the lines that a terminal would show: progress bars overwrite themselves, colours
+//! become CSS classes, and all other control sequences are dropped.
 
 mod screen;
 mod style;
@@ -10,32 +10,31 @@ use screen::TerminalScreen;
 
 use crate::text::{TerminalItem, TerminalText, is_disruptive};
 
-/// No more of a log is read than this; its end counts.
+/// How much of a log is read, counted from its end.
 pub const MAX_BYTES: usize = 4 << 20;
-/// No more lines than this are kept; the last ones count.
+/// How many lines are kept, counted from the end.
 pub const MAX_LINES: usize = 20_000;
-/// Longer lines are cut.
 pub const MAX_LINE_CHARS: usize = 4_000;
-/// No more spans than this are made in all; the rest of the log has no colours.
+/// The most spans in all; the rest of the log has no colours.
 pub const MAX_SPANS: usize = 100_000;
-/// What stands for a character that cannot be seen or turns the direction of reading.
+/// Replaces characters that are invisible or change the text direction.
 pub const HIDDEN_CHAR: char = '▯';
-/// What stands at the end of a line that was cut.
+/// Marks the end of a line that was cut.
 pub const CUT_MARK: char = '…';
 
 /// A log, or the end of one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RenderedLog {
     pub lines: Vec<LogLine>,
-    /// Whether it does not seem to be text.
+    /// Whether it does not look like text.
     pub is_binary: bool,
-    /// Whether there was more before these lines than is kept.
+    /// Whether earlier lines were dropped.
     pub is_cut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogLine {
-    /// Its pieces in their order; none for an empty line.
+    /// Its spans in order; none for an empty line.
     pub spans: Vec<LogSpan>,
 }
 
@@ -43,27 +42,27 @@ pub struct LogLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSpan {
     pub text: String,
-    /// Words for the style sheet, such as `fg-red b`; empty for plain text. The words are `fg-` and `bg-` with
+    /// CSS classes such as `fg-red b`; empty for plain text. The classes are `fg-` and `bg-` with
     /// `black red green yellow blue magenta cyan white`, each also after `bright-`, and `b dim i u rev`.
     pub class: &'static str,
 }
 
 impl LogLine {
-    /// The line without its styles.
+    /// The line without styles.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 }
 
 impl RenderedLog {
-    /// All lines without their styles, as [`super::findings::find`] wants them.
+    /// All lines without styles, as input for [`super::findings::find_errors`].
     pub fn texts(&self) -> Vec<String> {
         self.lines.iter().map(LogLine::text).collect()
     }
 }
 
-/// Renders a log. `starts_mid_line` tells that the bytes are the end of something longer: what comes before the first
-/// line end (or the first return to the line's start) is then dropped, as half a line, letter or colour says nothing.
+/// Renders a log. `starts_mid_line` says that the bytes are the end of something longer: everything before the first
+/// line end (or carriage return) is then dropped, because part of a line, character or colour means nothing.
 pub fn render(bytes: &[u8], starts_mid_line: bool) -> RenderedLog {
     let too_long = bytes.len().saturating_sub(MAX_BYTES);
     let mut bytes = &bytes[too_long..];
@@ -97,7 +96,7 @@ pub fn render(bytes: &[u8], starts_mid_line: bool) -> RenderedLog {
     RenderedLog { lines, is_binary: binary, is_cut: starts_mid_line || too_long > 0 || dropped }
 }
 
-/// What follows the first line end. Without any, what follows half a letter.
+/// The bytes after the first line end. If there is none, the bytes after a partial character.
 fn after_first_line(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
     let half = || bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
@@ -105,7 +104,7 @@ fn after_first_line(bytes: &[u8]) -> &[u8] {
     &bytes[from..]
 }
 
-/// Without a letter of several bytes at the end of which some are still to be written.
+/// Drops an incomplete UTF-8 character at the end, which is still being written.
 fn without_partial_char(bytes: &[u8]) -> &[u8] {
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
@@ -121,7 +120,7 @@ fn without_partial_char(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Whether many bytes are ones that text does not have. Zeros at the start are a hole that a shortened file leaves.
+/// Whether many bytes do not occur in text. Zeros at the start are the hole that a truncated file leaves.
 fn is_binary(bytes: &[u8]) -> bool {
     let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(0);
     let odd =
@@ -129,7 +128,7 @@ fn is_binary(bytes: &[u8]) -> bool {
     odd >= 4 && odd * 50 > bytes.len() - start
 }
 
-/// Colours, and the moves that progress bars make.
+/// Handles colours and the cursor moves that progress bars use.
 fn run_control_sequence(params: &str, command: char, screen: &mut TerminalScreen) {
     let params = style::EscapeParams::parse(params);
     if params.is_private {

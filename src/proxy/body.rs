@@ -1,5 +1,5 @@
-//! Bodies on their way: never kept, only passed on as fast as the reader takes them, and cut from outside when nothing
-//! moves for too long or nobody may read on, also while the reader does not ask for more.
+//! Streaming bodies: never buffered, passed on as fast as the reader takes them, and cut from outside when nothing
+//! moves for too long or access ends, even while the reader isn't asking for more.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -17,26 +17,26 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::BoxError;
 
-/// Why a body ended before its end.
+/// Why a body was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyCutError {
-    /// Not a byte for the time that `Limits::idle` allows.
+    /// No byte for as long as `ProxyLimits::body_idle` allows.
     #[error("nothing has moved for too long")]
     Idle,
-    /// The passage's `until` was cancelled.
+    /// The context's `cancel` was cancelled.
     #[error("it may not go on")]
     Ended,
-    /// The answer was complete before the request was.
+    /// The response was complete before the request was.
     #[error("the answer is complete")]
     Answered,
 }
 
-/// When something last moved in an exchange, in either direction.
+/// When data last moved in an exchange, in either direction.
 pub(super) struct ExchangeActivity {
     begin: Instant,
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the start.
     last: AtomicU64,
-    /// Is the request's body still on its way?
+    /// Whether the request body is still being sent.
     is_sending: AtomicBool,
 }
 
@@ -51,24 +51,23 @@ impl ExchangeActivity {
         self.last.store(past, Ordering::Relaxed);
     }
 
-    /// When something last moved.
     pub(super) fn last_activity(&self) -> Instant {
         self.begin + Duration::from_millis(self.last.load(Ordering::Relaxed))
     }
 
-    /// Is the request's body still on its way?
+    /// Whether the request body is still being sent.
     pub(super) fn is_sending(&self) -> bool {
         self.is_sending.load(Ordering::Relaxed)
     }
 }
 
-/// A body that others can take away.
+/// A body that can be cut from outside.
 pub(super) struct CuttableBody<B>(Mutex<CuttableBodyState<B>>);
 
 struct CuttableBodyState<B> {
     body: Option<B>,
     cut: Option<BodyCutError>,
-    /// Who waits for more of it.
+    /// The task that waits for more of it.
     reader: Option<Waker>,
 }
 
@@ -121,7 +120,7 @@ where
                 }
                 Poll::Ready(Some(Ok(frame))) => {
                     pulse.touch();
-                    // Trailers are dropped: they are headers that nobody has looked at.
+                    // Drop trailers: they are headers that nobody has checked.
                     if frame.is_data() {
                         return Poll::Ready(Some(Ok(frame)));
                     }
@@ -148,9 +147,9 @@ where
     }
 }
 
-/// The body of a request, as the client library reads it.
+/// A request body, as the client library reads it.
 pub(super) struct UploadBody {
-    /// Nothing for requests without a body.
+    /// `None` for requests without a body.
     held: Option<Arc<CuttableBody<super::ProxyBody>>>,
     pulse: Arc<ExchangeActivity>,
 }
@@ -188,14 +187,14 @@ impl Body for UploadBody {
 }
 
 impl Drop for UploadBody {
-    /// The library drops it when all of it is on its way.
+    /// The library drops it once all of it has been sent.
     fn drop(&mut self) {
         self.pulse.is_sending.store(false, Ordering::Relaxed);
         self.pulse.touch();
     }
 }
 
-/// The body of an answer, as the browser's connection reads it.
+/// A response body, as the browser's connection reads it.
 pub(super) struct DownloadBody {
     held: Arc<CuttableBody<Incoming>>,
     pulse: Arc<ExchangeActivity>,
@@ -205,7 +204,7 @@ pub(super) struct DownloadBody {
 }
 
 impl DownloadBody {
-    /// From here on the answer is watched, in a task of its own: a browser that stops reading is noticed too.
+    /// Watches the response in a separate task from here on, which also notices a browser that stops reading.
     pub(super) fn new(
         body: Incoming,
         pulse: Arc<ExchangeActivity>,
@@ -260,7 +259,7 @@ impl Body for DownloadBody {
     }
 }
 
-/// Ends what is left of a request's body when its answer is complete: nobody would watch over it any more.
+/// Cuts the rest of a request body when its response is complete, because nothing would watch it any more.
 pub(super) struct CutUploadOnDrop(pub(super) Option<Arc<CuttableBody<super::ProxyBody>>>);
 
 impl Drop for CutUploadOnDrop {

@@ -1,20 +1,20 @@
-//! How long a message is and who says so. Two answers to that question are how requests are smuggled, so a message
-//! that gives two is not passed on, and what we send is framed anew from what we know of the body.
+//! Message lengths. Two conflicting lengths are how requests are smuggled, so we refuse such a message, and frame
+//! what we send from what we know about the body.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
 
-/// What a message's headers say of its length.
+/// What a message's headers say about its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaredLength {
-    /// Nothing: no body in a request, up to the connection's end in an answer.
+    /// Not stated: no body in a request, everything until the connection closes in a response.
     Undeclared,
     Bytes(u64),
-    /// In chunks, up to the last one.
+    /// Chunked, until the last chunk.
     Chunked,
 }
 
-/// Reads the length; nothing if it is told twice, differently, or in a way that others may read differently.
+/// Parses the length; `None` if it is stated twice, differently, or in a way that others may read differently.
 pub(super) fn declared_length(headers: &HeaderMap) -> Option<DeclaredLength> {
     let mut told = DeclaredLength::Undeclared;
     for value in headers.get_all(CONTENT_LENGTH) {
@@ -31,7 +31,7 @@ pub(super) fn declared_length(headers: &HeaderMap) -> Option<DeclaredLength> {
         .then_some(DeclaredLength::Chunked)
 }
 
-/// A number of nothing but digits; `u64::from_str` would take a sign.
+/// Digits only; `u64::from_str` would accept a sign.
 fn parse_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -39,13 +39,13 @@ fn parse_digits(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Headers that `Connection` declares to be meant for the next hop only, in lower case.
+/// Headers that `Connection` marks as hop-by-hop, in lower case.
 pub(super) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(CONNECTION)
         .iter()
         .flat_map(tokens)
-        // These go anyway, and nearly every request names one of them.
+        // These are dropped anyway, and nearly every request names one of them.
         .filter(|name| {
             !["close", "keep-alive", "upgrade"].iter().any(|it| name.eq_ignore_ascii_case(it))
         })
@@ -53,7 +53,7 @@ pub(super) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// Is one of a header's comma-separated words this one?
+/// Whether a comma-separated header contains this word.
 pub(super) fn has_token(headers: &HeaderMap, name: http::HeaderName, word: &str) -> bool {
     headers.get_all(name).iter().flat_map(tokens).any(|token| token.eq_ignore_ascii_case(word))
 }
@@ -62,7 +62,7 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
     value.to_str().unwrap_or_default().split(',').map(str::trim).filter(|token| !token.is_empty())
 }
 
-/// Headers that are for one hop only, in either direction.
+/// Whether a header is hop-by-hop, in either direction.
 pub(super) fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,

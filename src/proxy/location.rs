@@ -1,4 +1,4 @@
-//! Where an answer may send a browser: only to places of the same upstream, told under its public path. Pure.
+//! Where a response may redirect a browser: only within the same upstream, rewritten to its public path. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::ProxyContext;
 use super::path::clean_path;
 
-/// The upstream's `Location` as a path below the public prefix; nothing if it leads elsewhere.
+/// The upstream's `Location` as a path below the public prefix; `None` if it leads elsewhere.
 pub(super) fn confine_location(
     location: &HeaderValue,
     passage: &ProxyContext,
@@ -51,8 +51,8 @@ fn resolve_target(target: &str, passage: &ProxyContext) -> Option<String> {
     })
 }
 
-/// Splits `http://host/rest` and `//host/rest`. The outer nothing is for other schemes and broken addresses, the inner
-/// one for addresses without a host.
+/// Splits `http://host/rest` and `//host/rest`. The outer `None` is for other schemes and broken URLs, the inner one
+/// for URLs without a host.
 #[expect(clippy::option_option, reason = "refused and absent are different answers here")]
 fn split_host(target: &str) -> Option<Option<(&str, &str)>> {
     let after = match target.find([':', '/', '?']) {
@@ -80,7 +80,7 @@ fn is_same_host(one: &str, other: &str) -> bool {
     !one.is_empty() && bare(one).eq_ignore_ascii_case(&bare(other))
 }
 
-/// An upstream that knows of `X-Forwarded-Prefix` writes it itself.
+/// An upstream that honours `X-Forwarded-Prefix` adds the prefix itself.
 fn strip_prefix_path(path: &str, prefix: &str) -> String {
     let prefix = prefix.trim_end_matches('/');
     match path.strip_prefix(prefix) {
@@ -91,7 +91,7 @@ fn strip_prefix_path(path: &str, prefix: &str) -> String {
     }
 }
 
-/// The path with `.` and `..` resolved as a browser would, which stops at the root.
+/// Resolves `.` and `..` as a browser would, stopping at the root.
 fn resolve_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut parts = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
@@ -115,7 +115,7 @@ fn resolve_dots(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// The header's text with everything beyond plain characters encoded; nothing if it holds what browsers skip or turn
+/// The header's text with everything but plain characters encoded; `None` if it contains what browsers skip or turn
 /// into slashes.
 fn encode_visible(bytes: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(bytes.len());

@@ -1,18 +1,18 @@
-//! Which paths may be asked of an upstream. Pure: a path is let through as it stands or not at all, never mended,
-//! because two programs that mend a path differently is how people climb out of folders.
+//! Which paths may be requested from an upstream. Pure: a path passes unchanged or not at all, and is never repaired,
+//! because path traversal thrives on two programs that repair a path differently.
 
 use std::borrow::Cow;
 
-/// Longest path, without its query.
+/// Without the query.
 const MAX_PATH: usize = 4096;
-/// Longest path with its query.
+/// With the query.
 const MAX_TARGET: usize = 32 * 1024;
-/// So often may a path be encoded over itself: `%252e` is a dot for a server that decodes twice.
+/// How many times a path may be encoded over itself: `%252e` is a dot for a server that decodes twice.
 const MAX_DECODINGS: usize = 4;
 
-/// The path and query that stood behind the caller's prefix, if they are fit to be asked of an upstream; it begins with
-/// `/`. Nothing for what is no origin-form path, names a host (`//host`), climbs (`..` in any encoding), or holds
-/// backslashes, control characters or bytes that are no UTF-8.
+/// The path and query after the caller's prefix, if they are safe to request from an upstream; starts with `/`.
+/// `None` for anything that isn't an origin-form path, names a host (`//host`), climbs (`..` in any encoding), or
+/// contains backslashes, control characters or invalid UTF-8.
 pub fn clean_path(raw: &str) -> Option<Cow<'_, str>> {
     // Browsers encode these (and a backtick in a path); a fragment is never sent.
     let fit = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'#');
@@ -42,19 +42,19 @@ pub fn clean_path(raw: &str) -> Option<Cow<'_, str>> {
     None
 }
 
-/// Is every `%` followed by two digits?
+/// Whether every `%` is followed by two hex digits.
 fn has_whole_escapes(path: &[u8]) -> bool {
     path.iter().enumerate().all(|(at, byte)| *byte != b'%' || parse_escape(&path[at..]).is_some())
 }
 
-/// The byte that an escape at the beginning of `text` stands for.
+/// The byte that the escape at the start of `text` stands for.
 fn parse_escape(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// The path with its escapes resolved once; nothing if it has none.
+/// Decodes the path once; `None` if it has no escapes.
 fn decode_once(path: &[u8]) -> Option<Vec<u8>> {
     let mut found = false;
     let mut out = Vec::with_capacity(path.len());
@@ -72,13 +72,13 @@ fn decode_once(path: &[u8]) -> Option<Vec<u8>> {
     found.then_some(out)
 }
 
-/// Is there nothing in this reading of the path by which it could leave its place?
+/// Whether this decoding of the path contains nothing that could leave its folder.
 fn is_harmless(path: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(path) else { return false };
     !text.starts_with("//")
         && !text.contains(|c: char| c == '\\' || c.is_control())
         && !text.split('/').any(|part| {
-            // Some servers cut off what follows a semicolon before they look.
+            // Some servers cut off what follows a semicolon before they resolve the path.
             let name = part.split(';').next().unwrap_or_default();
             name == "." || name == ".."
         })

@@ -1,4 +1,4 @@
-//! The head of a request on its way to the upstream: what is refused, what is left out, what is ours.
+//! The head of a request on its way to the upstream: what is refused, what is dropped, what we set.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE,
@@ -10,25 +10,24 @@ use super::framing::{DeclaredLength, declared_length, is_hop_by_hop, named_by_co
 use super::path::clean_path;
 use super::{ProxyContext, ProxyError, websocket};
 
-/// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProxyRequestKind {
-    /// A request and its answer.
+    /// A request and its response.
     Plain,
-    /// To speak WebSocket from here on.
+    /// An upgrade to WebSocket.
     WebSocket,
 }
 
-/// What the body itself says of its length, which must agree with what the headers say.
+/// The length of the actual body, which must agree with the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodySize {
     Empty,
     Bytes(u64),
-    /// Not before it ends.
+    /// Not known before it ends.
     Unknown,
 }
 
-/// Makes the head that the upstream gets out of the one that came.
+/// Builds the upstream's request head from the client's.
 pub(super) fn prepare_request(
     parts: &mut request::Parts,
     known: BodySize,
@@ -72,7 +71,7 @@ fn check_request(parts: &request::Parts) -> Result<(), ProxyError> {
     Ok(())
 }
 
-/// The headers that pass.
+/// The headers that are passed on.
 fn kept_headers(from: &mut HeaderMap, kind: ProxyRequestKind) -> HeaderMap {
     let named = named_by_connection(from);
     // Four forwarding headers, a host, a length, two for an upgrade.
@@ -90,28 +89,28 @@ fn kept_headers(from: &mut HeaderMap, kind: ProxyRequestKind) -> HeaderMap {
     headers
 }
 
-/// May a header of this name, in lower case, reach the upstream as the client sent it?
+/// Whether a header with this lower-case name may reach the upstream as the client sent it.
 fn is_passed_header(name: &str, kind: ProxyRequestKind) -> bool {
     let dropped = is_hop_by_hop(name)
         || matches!(
             name,
             "host" | "content-length" | "expect"
-            // Who someone is, and where they were: ours to know.
+            // Identity and browsing history: not the upstream's business.
             | "cookie" | "cookie2" | "authorization" | "origin" | "referer"
-            // What only a proxy may say.
+            // Only a proxy may set these.
             | "forwarded" | "via" | "x-real-ip" | "x-client-ip" | "true-client-ip" | "x-cluster-client-ip"
             | "cf-connecting-ip" | "x-host" | "x-scheme" | "x-script-name" | "x-original-host"
-            // What changes the method or the path that was allowed.
+            // These change the method or the path that was allowed.
             | "x-http-method" | "x-http-method-override" | "x-method-override" | "x-original-url" | "x-rewrite-url"
         )
         || name.starts_with("x-forwarded-")
-        // Servers of the CGI family can not tell `X_Forwarded_For` from `X-Forwarded-For`.
+        // CGI-style servers can't tell `X_Forwarded_For` from `X-Forwarded-For`.
         || name.contains('_')
         || (kind == ProxyRequestKind::Plain && name.starts_with("sec-websocket-"));
     !dropped
 }
 
-/// Says how long the body is, in one way only.
+/// States the body's length, in one way only.
 fn set_body_length(
     headers: &mut HeaderMap,
     method: &Method,
@@ -142,7 +141,7 @@ fn set_body_length(
     Ok(())
 }
 
-/// Whom it is for and on whose behalf.
+/// The host, and whom the request is forwarded for.
 fn set_forwarding_headers(
     headers: &mut HeaderMap,
     passage: &ProxyContext,
@@ -165,7 +164,7 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
-/// The address as the client library wants it; the host in it is a name for the pool and is not sent.
+/// The URI as the client library wants it; its host only names the pool and is not sent.
 fn upstream_uri(path_and_query: &str) -> Result<Uri, ProxyError> {
     let refused = ProxyError::Refused("its path is not allowed");
     if !path_and_query.starts_with('/') || clean_path(path_and_query).is_none() {

@@ -1,5 +1,5 @@
-//! The head of an answer on its way to the browser: an upstream speaks for itself only, never for the origin under
-//! which it is shown nor for the servers in between.
+//! The head of a response on its way to the browser: an upstream speaks only for itself, never for the origin that
+//! serves it nor for the servers in between.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderName, LOCATION, SEC_WEBSOCKET_ACCEPT,
@@ -14,7 +14,7 @@ use super::location::confine_location;
 use super::request::ProxyRequestKind;
 use super::{ProxyContext, ProxyError};
 
-/// Makes the head that the browser gets out of the one that came.
+/// Builds the browser's response head from the upstream's.
 pub(super) fn prepare_response(
     parts: response::Parts,
     kind: ProxyRequestKind,
@@ -29,14 +29,14 @@ pub(super) fn prepare_response(
     } else {
         kept_headers(parts.headers, parts.status, told, passage)?
     };
-    // A fresh head, so that neither its version nor its reason phrase nor anything in its extensions comes along.
+    // A fresh head, so that the version, the reason phrase and the extensions don't carry over.
     let (mut fresh, ()) = Response::new(()).into_parts();
     fresh.status = parts.status;
     fresh.headers = headers;
     Ok(fresh)
 }
 
-/// What is said when the protocol changes: only what belongs to that.
+/// Only the headers that belong to the protocol switch.
 fn websocket_headers(from: &HeaderMap) -> Result<HeaderMap, ProxyError> {
     if !has_token(from, UPGRADE, "websocket") || !from.contains_key(SEC_WEBSOCKET_ACCEPT) {
         return Err(ProxyError::BadResponse);
@@ -61,7 +61,7 @@ fn kept_headers(
     passage: &ProxyContext,
 ) -> Result<HeaderMap, ProxyError> {
     let named = named_by_connection(&from);
-    // Some for the caller's own.
+    // Room for the caller's own headers.
     let mut headers = HeaderMap::with_capacity(from.len() + 8);
     let mut last = None;
     for (name, value) in from {
@@ -72,7 +72,7 @@ fn kept_headers(
         if is_passed_header(name.as_str()) && !named.iter().any(|it| it == name.as_str()) {
             if *name == LOCATION {
                 let place = confine_location(&value, passage).ok_or(ProxyError::BadResponse)?;
-                // Two of them, and each browser would choose its own.
+                // With two of them, each browser would pick its own.
                 if headers.insert(LOCATION, place).is_some() {
                     return Err(ProxyError::BadResponse);
                 }
@@ -89,26 +89,26 @@ fn kept_headers(
     Ok(headers)
 }
 
-/// May a header of this name, in lower case, reach the browser?
+/// Whether a header with this lower-case name may reach the browser.
 fn is_passed_header(name: &str) -> bool {
     let dropped = is_hop_by_hop(name)
         || matches!(
             name,
             "content-length"
-            // What would last beyond this answer or reach beyond this upstream.
+            // Effects that outlast this response or reach beyond this upstream.
             | "set-cookie" | "set-cookie2" | "clear-site-data" | "service-worker-allowed" | "alt-svc"
             | "strict-transport-security" | "public-key-pins" | "public-key-pins-report-only" | "expect-ct"
             | "accept-ch" | "critical-ch" | "use-as-dictionary" | "speculation-rules" | "origin-agent-cluster"
-            // Ways to elsewhere that are not `Location`.
+            // Redirects and references other than `Location`.
             | "refresh" | "content-location" | "sourcemap" | "x-sourcemap"
-            // Leave for others to read it, and reports of who did.
+            // Permission for other origins to read it, and reporting.
             | "timing-allow-origin" | "report-to" | "reporting-endpoints" | "nel"
             | "content-security-policy-report-only" | "x-frame-options"
-            // A window that asks for a password, under our name.
+            // A password prompt under our name.
             | "www-authenticate" | "authentication-info"
-            // Orders to the web server in front of the portal.
+            // Instructions to the web server in front of the portal.
             | "x-sendfile" | "x-lighttpd-send-file" | "x-litespeed-location"
-            // Nobody's business.
+            // Server details that nobody needs.
             | "server" | "via" | "x-powered-by"
         )
         || name.starts_with("access-control-")

@@ -1,4 +1,4 @@
-//! One upstream: how it is dialled, the connections that are kept to it, and what its failures mean.
+//! One upstream: how it is dialled, its pooled connections, and what its failures mean.
 
 use std::error::Error as StdError;
 use std::io;
@@ -20,27 +20,25 @@ use tokio::time::{Instant, timeout_at};
 use super::ProxyError;
 use super::body::UploadBody;
 
-/// The head of an answer may be this large; it is also the most that is read ahead on a connection.
+/// The largest response head; also the most that is read ahead on a connection.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Opens one connection to the upstream, ready for HTTP (any handshake of the caller's own is already done).
+/// Opens one connection to the upstream, ready for HTTP (any handshake of the caller's is already done).
 pub type DialUpstream =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send>> + Send + Sync>;
 
-/// How long and how much.
 #[derive(Debug, Clone, Copy)]
 pub struct ProxyLimits {
-    /// Until a connection stands, the wait for a free place among `connections` included.
+    /// Until connected, including the wait for a free slot among `connections`.
     pub connect: Duration,
-    /// Until the answer's head is there, counted from when the request was sent whole.
+    /// Until the response head arrives, counted from when the whole request was sent.
     pub head: Duration,
-    /// Without a byte of either body, whoever of the two sides it is that does not move. Not for upgrades.
+    /// Without a byte of either body, whichever side is stuck. Not for upgrades.
     pub body_idle: Duration,
-    /// Connections at a time, the idle ones included.
+    /// Open connections, including idle ones.
     pub connections: usize,
-    /// Connections that are kept for the next request.
+    /// Connections kept open for the next request.
     pub max_idle_connections: usize,
-    /// How long they are kept.
     pub keep_idle_for: Duration,
 }
 
@@ -57,7 +55,7 @@ impl Default for ProxyLimits {
     }
 }
 
-/// One upstream with the connections that are kept to it. Cheap to clone; they are closed with the last clone.
+/// One upstream with its pooled connections. Cheap to clone; the last clone closes them.
 #[derive(Clone)]
 pub struct Upstream {
     pub(super) client: Client<UpstreamConnector, UploadBody>,
@@ -65,7 +63,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// An upstream to which no connection stands yet.
+    /// An upstream without any connection yet.
     pub fn new(dial: DialUpstream, limits: ProxyLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.connections));
         let client = Client::builder(TokioExecutor::new())
@@ -73,7 +71,7 @@ impl Upstream {
             .pool_idle_timeout(limits.keep_idle_for)
             .pool_max_idle_per_host(limits.max_idle_connections)
             .http1_max_buf_size(MAX_HEAD_BYTES)
-            // A request of which nothing was sent yet is sent over another connection.
+            // If nothing of a request was sent yet, retry it over another connection.
             .retry_canceled_requests(true)
             .set_host(false)
             .build(UpstreamConnector { dial, places, timeout: limits.connect });
@@ -81,7 +79,7 @@ impl Upstream {
     }
 }
 
-/// Opens connections for the client library, so many at a time.
+/// Opens connections for the client library, up to the limit.
 #[derive(Clone)]
 pub(super) struct UpstreamConnector {
     dial: DialUpstream,
@@ -130,7 +128,7 @@ pub(super) enum UpstreamConnectError {
     Failed(io::Error),
 }
 
-/// Has this connection brought an answer before? Then its end may just mean that it had been idle for too long.
+/// Whether this connection has delivered a response before. Then its end may just mean that it was idle for too long.
 #[derive(Clone)]
 pub(super) struct AnsweredFlag(Arc<AtomicBool>);
 
@@ -140,7 +138,7 @@ impl AnsweredFlag {
     }
 }
 
-/// One connection and its place among those that are allowed.
+/// One connection and its slot.
 pub(super) struct UpstreamConnection {
     stream: TokioIo<UnixStream>,
     answered: AnsweredFlag,
@@ -193,7 +191,7 @@ impl Write for UpstreamConnection {
     }
 }
 
-/// Did a connection end that had been kept from before, with no word about this request?
+/// Whether a pooled connection ended without any response to this request.
 pub(super) fn is_stale_connection(error: &Error) -> bool {
     let mut extras = http::Extensions::new();
     if let Some(connected) = error.connect_info() {
@@ -203,7 +201,7 @@ pub(super) fn is_stale_connection(error: &Error) -> bool {
     kept && matches!(classify_error(error), ProxyError::Unreachable)
 }
 
-/// What an error of the client library means.
+/// Translates an error of the client library.
 pub(super) fn classify_error(error: &Error) -> ProxyError {
     let mut next = error.source();
     while let Some(cause) = next {

@@ -1,4 +1,5 @@
-//! WebSocket through the proxy: which requests ask for it, and the two connections joined once both have agreed.
+//! WebSocket through the proxy: which requests ask for it, and joining the two connections once both sides have
+//! agreed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +17,8 @@ use super::request::ProxyRequestKind;
 /// A key is 16 random bytes.
 const KEY_BYTES: usize = 16;
 
-/// Does this request ask for a WebSocket? One that asks wrongly is refused; other upgrades count as not asked for, and
-/// their headers are dropped with all others of one hop.
+/// Whether this request asks for a WebSocket. A malformed upgrade is refused; other upgrades are ignored, and their
+/// headers are dropped with all other hop-by-hop headers.
 pub(super) fn requested_kind(
     parts: &request::Parts,
     told: DeclaredLength,
@@ -46,7 +47,7 @@ pub(super) fn requested_kind(
     }
 }
 
-/// Carries bytes both ways until either side ends or `until` is cancelled; then both are closed.
+/// Relays bytes both ways until either side ends or `until` is cancelled; then closes both.
 pub(super) async fn relay(client: OnUpgrade, upstream: OnUpgrade, until: CancellationToken) {
     let carried = async {
         let (client, upstream) = tokio::try_join!(client, upstream)?;

@@ -1,5 +1,5 @@
-//! All recipes of the portal: those that come with the program and those that an administrator put beside it. A file
-//! that is wrong is left out and told; it never keeps the others from being used.
+//! All recipes of the portal: those that ship with it and the administrator's own files. A broken file is left out
+//! and reported; it never blocks the others.
 
 #[cfg(test)]
 mod tests;
@@ -18,41 +18,39 @@ use super::recipe::{Recipe, RecipeBlock, RecipeError};
 #[include = "blocks/*.toml"]
 struct ShippedRecipes;
 
-/// The recipes that there are.
 #[derive(Debug, Clone, Default)]
 pub struct RecipeCatalog {
-    /// Parts that they share.
+    /// Questions and script parts that several recipes share.
     pub blocks: Vec<RecipeBlock>,
-    /// The recipes, in the order in which they are offered.
+    /// In the order in which pages list them.
     pub recipes: Vec<Arc<Recipe>>,
-    /// The form of each recipe, by its name. Previews need one with every key that is typed.
+    /// The form of each recipe, by name. Cached, because a preview needs one on every keystroke.
     forms: BTreeMap<String, Arc<RecipeForm>>,
-    /// Files that could not be used.
     pub rejected: Vec<RejectedRecipeFile>,
 }
 
-/// A file that could not be used.
+/// A recipe file that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedRecipeFile {
     pub file: String,
     pub error: RecipeError,
 }
 
-/// A file of an administrator's.
+/// A recipe file from the administrator.
 #[derive(Debug, Clone)]
 pub struct RecipeFile {
-    /// Its name below the folder: `sequencing.toml`, `blocks/licence.toml`.
+    /// Path below the recipes folder: `sequencing.toml`, `blocks/licence.toml`.
     pub name: String,
     pub text: String,
 }
 
 impl RecipeCatalog {
-    /// What comes with the program.
+    /// Only the recipes that ship with the portal.
     pub fn shipped() -> Self {
         Self::with_files(&[])
     }
 
-    /// What comes with the program, and an administrator's own files; those replace ours of the same name.
+    /// The shipped recipes plus the administrator's own files, which replace shipped ones of the same name.
     pub fn with_files(own: &[RecipeFile]) -> Self {
         let mut files: Vec<RecipeFile> = ShippedRecipes::iter()
             .filter_map(|name| {
@@ -98,12 +96,10 @@ impl RecipeCatalog {
         book
     }
 
-    /// The recipe of a name.
     pub fn find(&self, name: &str) -> Option<&Arc<Recipe>> {
         self.recipes.iter().find(|recipe| recipe.name == name)
     }
 
-    /// The form of one of its recipes.
     pub fn form(&self, recipe: &Recipe) -> Arc<RecipeForm> {
         let known = self.forms.get(&recipe.name).cloned();
         known.unwrap_or_else(|| Arc::new(RecipeForm::new(recipe, &self.blocks)))

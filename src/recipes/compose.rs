@@ -1,5 +1,5 @@
-//! From answers to a script: every answer is read, the request is put together, the blocks and the recipe add their
-//! lines. What is missing or wrong is said at its question; the script is shown all the same, as far as it goes.
+//! Turns answers into a script: reads every answer, builds the request, and adds the lines of the blocks and the
+//! recipe. Problems are reported next to their question; the script is still shown as far as it goes.
 
 mod request;
 mod template_values;
@@ -19,45 +19,44 @@ use super::sweep::{self, Sweep, SweepAxis, SweepMode};
 use super::template::{self, ScriptLine, join_lines};
 use super::value::{self, AnswerValue};
 
-/// A job as the form has it.
+/// A job as composed from the form.
 #[derive(Debug, Clone, Default)]
 pub struct ComposedJob {
     pub lines: Vec<ScriptLine>,
-    /// What it asks for.
     pub request: JobRequest,
-    /// What must be mended first.
+    /// What must be fixed before the job can be submitted.
     pub problems: Vec<ComposeProblem>,
-    /// Folders to make before it is submitted; absolute.
+    /// Folders to create before submission; absolute paths.
     pub folders: Vec<String>,
-    /// The points, if it is a sweep.
+    /// Set if the job is a sweep.
     pub sweep: Option<Sweep>,
-    /// The script with the person's own changes, if it is edited by hand.
+    /// The script with the person's own edits, if there are any.
     pub edited: Option<EditedScript>,
-    /// Whether the script is someone's own, with options that no field holds.
+    /// Whether this is the person's own script, with options that no field holds.
     is_bare: bool,
 }
 
-/// Something that must be mended, at its question.
+/// Something to fix, tied to its question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposeProblem {
-    /// The question; empty: none in particular.
+    /// The question's key; empty if it concerns no single question.
     pub key: String,
-    /// What is wrong and what to do.
+    /// What is wrong and how to fix it.
     pub sentence: String,
 }
 
 impl ComposedJob {
-    /// The script as the form makes it.
+    /// The script as the form generates it.
     pub fn build_script(&self) -> String {
         join_lines(&self.lines)
     }
 
-    /// The script that will be sent.
+    /// The script that will be sent, hand edits included.
     pub fn final_script(&self) -> String {
         self.edited.as_ref().map_or_else(|| self.build_script(), EditedScript::script)
     }
 
-    /// What that script asks for, also where it was changed by hand.
+    /// What that script requests, including options that were edited by hand.
     pub fn final_request(&self) -> Cow<'_, JobRequest> {
         let is_by_hand = match &self.edited {
             Some(edited) => !edited.changes.is_empty(),
@@ -76,10 +75,9 @@ impl ComposedJob {
     }
 }
 
-/// The answers that were understood, by key.
+/// The answers that could be parsed, by key.
 type AnswersByKey<'a> = BTreeMap<&'a str, AnswerValue>;
 
-/// Puts a job together.
 pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeContext) -> ComposedJob {
     let mut job = ComposedJob { is_bare: form.bare, ..ComposedJob::default() };
     let defaults = form.defaults(place);
@@ -102,7 +100,7 @@ pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeContext)
     job
 }
 
-/// The answers with those put in that nobody may change.
+/// Overwrites answers that the recipe has locked.
 fn apply_fixed_answers(
     form: &RecipeForm,
     answers: &FormAnswers,
@@ -121,7 +119,7 @@ fn apply_fixed_answers(
     fixed
 }
 
-/// What a site does not have cannot be chosen there.
+/// Rejects choices that the site doesn't offer.
 fn refuse_not_offered(
     question: &RecipeQuestion,
     answers: &FormAnswers,
@@ -214,7 +212,7 @@ fn read_sweep(
     sweep
 }
 
-/// A question with an answer for each point; each is read like the only one.
+/// A swept question has one answer per point; each is parsed like a single answer.
 fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String> {
     let values = sweep::parse_values(text)?;
     let mut words = Vec::with_capacity(values.len());
@@ -292,7 +290,7 @@ fn script(
     lines
 }
 
-/// What every script of a recipe begins with.
+/// The lines that start every recipe's script.
 fn script_preamble(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine> {
     let mut lines = vec![
         ScriptLine::default(),
@@ -312,7 +310,7 @@ fn script_preamble(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLi
     lines
 }
 
-/// The job's own folder on fast disk has the same name everywhere, so that recipes and people can rely on it.
+/// The job's folder on fast disk has the same name on every cluster, so recipes and people can rely on it.
 fn tmpdir_lines(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine> {
     let text = match place.site.jobs.tmpdir.as_deref() {
         Some("$SLURM_TMPDIR") => return Vec::new(),
@@ -326,7 +324,7 @@ fn tmpdir_lines(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine>
 const TMPDIR_ALIAS_COMMENT: &str =
     "# The folder for files that only this job needs, by the name that it has at most sites.\n";
 
-/// The folder is nobody else's: it is made here, or the job stops.
+/// The folder must not exist yet: the job creates it or stops.
 const MAKE_TMPDIR: &str = r#"# A folder for files that only this job needs. It is removed at the end.
 remove_folder() { :; }
 if [ -z "$SLURM_TMPDIR" ]; then
@@ -339,7 +337,7 @@ fi"#;
 const ON_EVERY_NODE: &str = "srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 ";
 
 fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> ScriptLine {
-    // One question may say several things: the sort of job is partition and quality of service.
+    // One question may set several fields: the job type sets partition and QOS.
     let asked = |sets: RequestField| form.find_setting(sets).map(|question| question.key.clone());
     let mut keys: Vec<String> = Vec::new();
     match directive.sets {

@@ -1,4 +1,4 @@
-//! What a form knows of the cluster that it composes for, as one person finds it.
+//! What a form knows about the cluster that it composes a job for, from one person's view.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,63 +7,61 @@ use crate::sites::Site;
 pub use crate::slurm::associations::SlurmAccount;
 pub use crate::slurm::partitions::Partition;
 
-/// A cluster, as far as jobs for it are concerned.
+/// A cluster, as far as composing jobs is concerned.
 #[derive(Debug, Clone)]
 pub struct ComposeContext {
-    /// What the site is like.
     pub site: Arc<Site>,
-    /// The person's name there.
+    /// The person's user name on the cluster.
     pub user: String,
-    /// What jobs may be charged to.
+    /// The accounts that the person may charge jobs to.
     pub accounts: Vec<SlurmAccount>,
     pub partitions: Vec<Partition>,
-    /// The GPUs, and the parts of GPUs, that can be asked for.
+    /// The GPUs and GPU slices that jobs can request.
     pub gpus: Vec<AvailableGpu>,
-    /// Variables that paths may begin with, and where they lead: `SCRATCH` → `/scratch/alice`. Only those that are
-    /// known for this person.
+    /// Variables that paths may start with, and what they expand to: `SCRATCH` → `/scratch/alice`. Only those known
+    /// for this person.
     pub folders: BTreeMap<String, String>,
-    /// Most tasks of an array, if that is known.
+    /// The largest job array that the cluster allows, if known.
     pub max_array: Option<u32>,
-    /// Whether the accounting keeps the comments of jobs.
+    /// Whether Slurm's accounting stores job comments.
     pub keeps_comments: bool,
 }
 
-/// A kind of GPU, or of a part of one.
+/// A GPU model, or a slice of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AvailableGpu {
-    /// As a job names it; none where the site names no models.
+    /// The name that jobs use; none if the site names no models.
     pub model: Option<String>,
-    /// As people name it.
+    /// The name shown to people.
     pub label: String,
-    /// The most that one node has; 0 if that is not known.
+    /// The most that one node has; 0 if unknown.
     pub per_node: u32,
-    /// Whether it is a part of a GPU.
+    /// Whether it's a slice of a GPU.
     pub is_slice: bool,
-    /// Cores to take with each.
+    /// Cores to request with each GPU.
     pub cores: Option<u32>,
-    /// Gigabytes of the node's memory to take with each.
+    /// Gigabytes of node memory to request with each GPU.
     pub memory_gb: Option<u32>,
-    /// The partition that has it, where jobs name partitions.
+    /// The partition that has it, at sites where jobs name a partition.
     pub partition: Option<String>,
 }
 
 impl ComposeContext {
-    /// The partition of a name.
     pub fn partition(&self, name: &str) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.name == name)
     }
 
-    /// The partition that jobs come to which name none.
+    /// Where jobs go that name no partition.
     pub fn default_partition(&self) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.is_default)
     }
 
-    /// A kind of GPU by the name that jobs use.
+    /// Finds a GPU by the name that jobs use.
     pub fn gpu(&self, model: &str) -> Option<&AvailableGpu> {
         self.gpus.iter().find(|gpu| gpu.model.as_deref() == Some(model))
     }
 
-    /// Where a job's large files and its output go: scratch, or else another folder that is known.
+    /// Where large files and output go: scratch, or another known folder if there is none.
     pub fn scratch(&self) -> Option<&str> {
         ["SCRATCH", "USERWORK", "PROJECT", "HOME"]
             .iter()

@@ -1,5 +1,5 @@
-//! Scripts that were changed by hand. What a person wrote stays; the rest follows the form. Each change tells which
-//! questions it took over, and can be taken back.
+//! Hand-edited scripts. A person's edits stay; the rest follows the form. Each change knows which questions it
+//! overrides and can be reverted.
 
 #[cfg(test)]
 mod tests;
@@ -11,20 +11,20 @@ use super::template::{ScriptLine, join_lines};
 /// Longer scripts are not compared line by line.
 const MAX_DIFF_LINES: usize = 3000;
 
-/// A script with a person's own changes in it.
+/// A script with a person's own edits merged in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EditedScript {
-    /// The lines; those of a person's own know the change that they belong to.
+    /// The person's own lines refer to the change that they belong to.
     pub lines: Vec<EditedLine>,
-    /// The changes, in order.
+    /// The changes, in script order.
     pub changes: Vec<ScriptChange>,
 }
 
-/// A line of a script that was changed.
+/// One line of an edited script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EditedLine {
     pub line: ScriptLine,
-    /// The change it is part of.
+    /// The change that this line belongs to, if any.
     pub change: Option<usize>,
 }
 
@@ -32,11 +32,11 @@ pub struct EditedLine {
 pub struct ScriptChange {
     /// The questions whose lines it replaces.
     pub keys: Vec<String>,
-    /// What the form would write there.
+    /// What the form would write here.
     pub generated: Vec<String>,
     /// What the person wrote.
     pub own: Vec<String>,
-    /// In which line of the script it begins, from 1.
+    /// Where it starts in the script, counted from 1.
     pub first_line: usize,
 }
 
@@ -47,24 +47,24 @@ impl EditedScript {
     }
 }
 
-/// A stretch of the old script that a person replaced.
+/// A range of the old script that a person replaced.
 struct ScriptHunk {
     /// First line, in the old script.
     from: usize,
-    /// The line behind the last one.
+    /// One past the last line.
     to: usize,
     own: Vec<String>,
 }
 
-/// Brings a person's changes into the script as the form makes it now. `base`: the script as it was when they were made;
-/// `own`: with them. `back`: changes to be taken back, counted as in an earlier answer.
+/// Merges a person's edits into the script that the form generates now. `base` is the script when they edited it,
+/// `own` their edited version. `back` lists changes to revert, numbered as in an earlier result.
 pub fn merge_edits(base: &str, own: &str, now: &[ScriptLine], back: &[usize]) -> EditedScript {
     let normal = own.replace("\r\n", "\n");
     let base: Vec<&str> = base.lines().collect();
     let own: Vec<&str> = normal.lines().collect();
     let texts: Vec<&str> = now.iter().map(|line| line.text.as_str()).collect();
     if base.len().max(own.len()).max(texts.len()) > MAX_DIFF_LINES {
-        // Comparing such scripts line by line takes too long: all of it is the person's own.
+        // Comparing scripts this long takes too much time: treat all of it as the person's own.
         let mut edited = EditedScript::default();
         if back.is_empty() {
             edited.push_change(now, own.iter().map(|line| (*line).to_owned()).collect());
@@ -128,7 +128,7 @@ fn find_hunks(base: &[&str], own: &[&str]) -> Vec<ScriptHunk> {
         let (old, new) = (op.old_range(), op.new_range());
         let lines: Vec<String> = own[new].iter().map(|line| (*line).to_owned()).collect();
         match hunks.last_mut() {
-            // What touches is one change.
+            // Merge adjacent changes into one.
             Some(last) if last.to == old.start => {
                 last.to = old.end;
                 last.own.extend(lines);
@@ -139,11 +139,11 @@ fn find_hunks(base: &[&str], own: &[&str]) -> Vec<ScriptHunk> {
     hunks
 }
 
-/// Where each line of the old script, or what came instead of it, stands in the new one.
+/// For each line of the old script, the position of that line or its replacement in the new one.
 fn map_lines(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
     let mut places = vec![None; base.len()];
     for op in capture_diff_slices(Algorithm::Myers, base, now) {
-        // A line that the form wrote anew stands where the old one stood.
+        // A line that the form rewrote keeps its position.
         for (old, new) in op.old_range().zip(op.new_range()) {
             places[old] = Some(new);
         }
@@ -151,12 +151,12 @@ fn map_lines(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
     places
 }
 
-/// The lines of the new script that a change of the old one replaces.
+/// The range of the new script that a change to the old one replaces.
 fn replaced_range(hunk: &ScriptHunk, places: &[Option<usize>], end: usize) -> (usize, usize) {
     let before = places[..hunk.from].iter().rev().find_map(|place| *place);
     let behind = places[hunk.to..].iter().find_map(|place| *place).unwrap_or(end);
     if hunk.from == hunk.to {
-        // Something was put in: it replaces nothing, and stays before the line that follows it.
+        // An insertion replaces nothing and stays before the line that followed it.
         return (behind, behind);
     }
     (before.map_or(0, |place| place + 1), behind)

@@ -1,4 +1,4 @@
-//! A recipe put together with its blocks: what is asked, what stands there at first, and what is shown when.
+//! A recipe combined with its blocks: the questions, their defaults, and when each is shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,10 @@ use super::requirements;
 use super::{sweep, template};
 use crate::sites::JobOptionRule;
 
-/// What people typed, by the keys of questions. What a sweep is made of is in it under names of its own: see
-/// [`sweep_key`].
+/// What people typed, by question key. A sweep's values are stored under separate keys: see [`sweep_key`].
 pub type FormAnswers = BTreeMap<String, String>;
 
-/// Names that scripts may use besides the keys of questions: facts of the site and of the request.
+/// Names that scripts may use besides question keys: facts about the site and the request.
 pub const BUILT_IN_KEYS: &[&str] = &[
     "tmpdir",
     "own_tmpdir",
@@ -27,50 +26,47 @@ pub const BUILT_IN_KEYS: &[&str] = &[
     "arm",
 ];
 
-/// The answer that holds the values of a question which is swept.
+/// The answer key that holds the values of a swept question.
 pub fn sweep_key(key: &str) -> String {
     format!("sweep.{key}")
 }
 
-/// How the lists of a sweep are combined.
+/// Answer key: how the lists of a sweep are combined.
 pub const SWEEP_HOW: &str = "sweep.how";
-/// How many points may run at a time.
+/// Answer key: how many points may run at the same time.
 pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipeForm {
-    /// Its parts, in the order in which they are asked.
+    /// In display order.
     pub sections: Vec<FormSection>,
-    /// Keys whose answers are fixed.
+    /// Questions whose answers are fixed.
     pub locked: BTreeSet<String>,
-    /// Keys that are not asked.
+    /// Questions that are not shown.
     pub hidden: BTreeSet<String>,
-    /// The recipe's own script.
     pub script: String,
-    /// Whether the script stands alone.
+    /// Whether the script is used alone, without the usual preamble.
     pub bare: bool,
-    /// Whether each GPU has a task of its own.
+    /// Whether each GPU gets its own task.
     pub task_per_gpu: bool,
 }
 
-/// A part of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormSection {
-    /// The block it comes from; empty: the recipe itself.
+    /// The block it comes from; empty for the recipe itself.
     pub name: String,
     pub title: String,
-    /// What it is about.
     pub summary: String,
-    /// Whether it is folded away at first.
+    /// Whether it starts collapsed.
     pub folded: bool,
     pub questions: Vec<RecipeQuestion>,
-    /// What it adds to the script before the recipe's own.
+    /// What it adds before the recipe's own script.
     pub script: String,
     pub after: String,
 }
 
 impl RecipeForm {
-    /// The form of a recipe. Its own questions come first, as they are what it is about.
+    /// Builds the form. The recipe's own questions come first, because they are what it is about.
     pub fn new(recipe: &Recipe, blocks: &[RecipeBlock]) -> Self {
         let own = FormSection {
             name: String::new(),
@@ -112,17 +108,16 @@ impl RecipeForm {
         self.sections.iter().flat_map(|section| &section.questions)
     }
 
-    /// The question of a key.
     pub fn question(&self, key: &str) -> Option<&RecipeQuestion> {
         self.questions().find(|question| question.key == key)
     }
 
-    /// The question that sets a part of the request.
+    /// The question that sets this field of the request.
     pub fn find_setting(&self, sets: RequestField) -> Option<&RecipeQuestion> {
         self.questions().find(|question| question.sets == Some(sets))
     }
 
-    /// All pieces of script, with the name of their block.
+    /// All script parts, each with the name of its block.
     pub fn script_sources(&self) -> impl Iterator<Item = (&str, &str)> {
         let of_blocks = self.sections.iter().flat_map(|section| {
             [(section.name.as_str(), section.script.as_str()), (&section.name, &section.after)]
@@ -130,8 +125,8 @@ impl RecipeForm {
         of_blocks.chain([("", self.script.as_str())])
     }
 
-    /// Whether a question can have another answer at each point of a sweep: not if it is part of the request, which all
-    /// tasks of an array share, nor if it decides what the script looks like.
+    /// Whether a question can have a different answer at each point of a sweep. Not if it sets part of the request,
+    /// which all tasks of an array share, nor if it decides which lines the script has.
     pub fn can_sweep(&self, question: &RecipeQuestion) -> bool {
         let kind = matches!(
             question.kind,
@@ -151,16 +146,16 @@ impl RecipeForm {
             }
             is_named |= found.keys.iter().any(|(key, _)| *key == question.key);
         }
-        // One that no line of the script holds would change nothing.
+        // A question that the script never uses would change nothing.
         is_named && !self.questions().any(|other| other.show_when.contains_key(&question.key))
     }
 
-    /// What stands in the form at first.
+    /// The answers that a new form starts with.
     pub fn defaults(&self, place: &ComposeContext) -> FormAnswers {
         let mut answers: FormAnswers = self
             .questions()
             .map(|question| {
-                // What a script that stands alone does not ask for is not asked for.
+                // A bare script sets its own requests, so the form adds no defaults for them.
                 let given = question.default.0.clone();
                 let first = if self.bare { given } else { default_answer(question, place) };
                 (question.key.clone(), first)
@@ -170,7 +165,7 @@ impl RecipeForm {
         answers
     }
 
-    /// With a GPU come cores and memory: what the site advises, where the recipe does not say.
+    /// Fills in cores and memory per GPU as the site advises, unless the recipe sets them.
     fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeContext) {
         let model = self
             .find_setting(RequestField::GpuModel)
@@ -193,7 +188,7 @@ impl RecipeForm {
         );
     }
 
-    /// Whether a question is asked, given the other answers.
+    /// Whether a question is shown, given the other answers.
     pub fn is_asked(
         &self,
         question: &RecipeQuestion,
@@ -203,7 +198,7 @@ impl RecipeForm {
         !self.hidden.contains(&question.key) && self.is_active(question, answers, place)
     }
 
-    /// Whether the answer to a question counts.
+    /// Whether the answer to a question has any effect.
     pub fn is_active(
         &self,
         question: &RecipeQuestion,
@@ -214,7 +209,7 @@ impl RecipeForm {
         self.is_active_with(question, answers, place, &mut seen)
     }
 
-    /// `seen`: questions on the way that were looked at already; one look at each is enough, as all of them must count.
+    /// `seen` holds questions checked already; checking each once is enough, because all of them must be active.
     fn is_active_with<'a>(
         &'a self,
         question: &'a RecipeQuestion,
@@ -239,7 +234,7 @@ impl RecipeForm {
     }
 }
 
-/// What can be chosen at a site.
+/// The choices that the site offers.
 pub fn available_choices<'a>(
     question: &'a RecipeQuestion,
     place: &ComposeContext,
@@ -250,7 +245,7 @@ pub fn available_choices<'a>(
         .filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, place)))
 }
 
-/// What a recipe says of a question.
+/// Applies the recipe's defaults, limits and help to a block's question.
 fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
     if let Some(default) = recipe.defaults.get(&question.key) {
         question.default = default.clone();
@@ -265,11 +260,11 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
     if let Some(help) = recipe.help.get(&question.key) {
         question.help.clone_from(help);
     }
-    // A script that stands alone may say it itself.
+    // A bare script may set it itself.
     question.required &= !(recipe.bare && question.sets.is_some());
 }
 
-/// Whether a question means anything at a site.
+/// Whether a question makes sense at this site.
 fn applies_at_site(question: &RecipeQuestion, place: &ComposeContext) -> bool {
     let jobs = &place.site.jobs;
     match question.sets {
@@ -316,7 +311,7 @@ fn default_answer(question: &RecipeQuestion, place: &ComposeContext) -> String {
     }
 }
 
-/// Nobody should have to choose where there is no choice.
+/// Preselects the account if there is only one.
 fn default_account(place: &ComposeContext) -> String {
     match place.accounts.as_slice() {
         [] => String::new(),
@@ -324,7 +319,7 @@ fn default_account(place: &ComposeContext) -> String {
     }
 }
 
-/// A path that begins with scratch, at sites which call that otherwise.
+/// Rewrites a path that starts with scratch for sites that use another variable.
 fn adapt_scratch_path(path: &str, place: &ComposeContext) -> String {
     match path.strip_prefix("$SCRATCH") {
         Some(rest) if !place.folders.contains_key("SCRATCH") => {
@@ -337,7 +332,7 @@ fn adapt_scratch_path(path: &str, place: &ComposeContext) -> String {
     }
 }
 
-/// The question that holds a sweep's own parameters, if the form has it.
+/// The question that holds a sweep's own parameters, if the form has one.
 pub fn sweep_question(form: &RecipeForm) -> Option<&RecipeQuestion> {
     form.question(sweep::PARAMETERS_KEY)
 }

@@ -1,5 +1,5 @@
-//! A recipe made of a form as someone has it: what it begins with, which answers are fixed, limits and help texts. What
-//! comes of it is a complete file of its own.
+//! Turns a filled-in form into a new recipe: its defaults, locked answers, limits and help texts. The result is a
+//! complete recipe file.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,36 @@ use super::question::{QuestionKind, RecipeQuestion, RecipeValue};
 use super::recipe::{AnswerLimits, Recipe, RecipeBlock};
 use super::value;
 
-/// What someone wants a recipe to be.
+/// How someone wants to change a recipe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecipeOverrides {
-    /// What it does, in a few words.
     pub title: String,
-    /// What it is for.
     pub summary: String,
-    /// What is said of questions, by their keys. The others stay as they are.
+    /// Overrides by question key. Other questions stay as they are.
     pub questions: BTreeMap<String, QuestionOverride>,
 }
 
-/// What is said of a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuestionOverride {
-    /// The answer that stands there at first.
+    /// The default answer.
     pub default_answer: String,
-    /// Whether it is fixed.
     pub is_locked: bool,
-    /// The least; empty: as it is.
+    /// The new minimum; empty keeps the current one.
     pub min: String,
-    /// The most; empty: as it is.
+    /// The new maximum; empty keeps the current one.
     pub max: String,
-    /// What the question means.
     pub help: String,
 }
 
 impl QuestionOverride {
-    /// A question as it is now, with an answer.
+    /// The question's current settings, with this answer as the default.
     pub fn from_question(
         question: &RecipeQuestion,
         form: &RecipeForm,
         answer: Option<&String>,
     ) -> Self {
         let begins = match (question.kind, answer) {
-            // Browsers send nothing for a switch that is off.
+            // Browsers send nothing for an unchecked switch.
             (QuestionKind::Switch, answer) => {
                 (answer.is_some_and(|text| text == "true")).to_string()
             }
@@ -60,12 +55,12 @@ impl QuestionOverride {
     }
 }
 
-/// Whether a question has a least and a most.
+/// Whether questions of this kind have a minimum and a maximum.
 pub const fn has_limits(kind: QuestionKind) -> bool {
     matches!(kind, QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory)
 }
 
-/// The recipe that comes of it, or what must be mended, by the keys of questions.
+/// The resulting recipe, or the problems to fix, by question key.
 pub fn build_recipe(
     base: &Recipe,
     blocks: &[RecipeBlock],
@@ -92,7 +87,7 @@ pub fn build_recipe(
     if problems.is_empty() { Ok(recipe) } else { Err(problems) }
 }
 
-/// Writes down what differs from how the question is already.
+/// Stores only what differs from the question's current settings.
 fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &QuestionOverride) {
     let key = &question.key;
     let was = question.default.0.as_str();
@@ -120,7 +115,7 @@ fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &Questio
     }
 }
 
-/// What is wrong with what was said, as far as it can be judged without a cluster.
+/// What is wrong with an override, as far as that can be checked without a cluster.
 fn find_problem(
     recipe: &Recipe,
     question: &RecipeQuestion,
@@ -158,7 +153,7 @@ fn find_problem(
     if judged { value::parse_answer(&now, &said.default_answer, &[]).err() } else { None }
 }
 
-/// A name for addresses and files, made of a title.
+/// A name for URLs and files, derived from a title.
 pub fn slug_from_title(title: &str) -> String {
     let mut name = String::new();
     for c in title.chars().flat_map(char::to_lowercase) {
@@ -208,7 +203,7 @@ mod tests {
         assert_eq!((&recipe.help, &recipe.locked), (&base.help, &base.locked));
     }
 
-    /// Kept without a change, every recipe that comes with the portal asks the same and reads the same.
+    /// Saved without changes, every shipped recipe asks the same questions and writes the same script.
     #[test]
     fn every_recipe_can_be_kept() {
         let book = RecipeCatalog::shipped();

@@ -1,4 +1,4 @@
-//! A question of a form: what kind of answer it takes, within which limits, and when it is asked.
+//! A question in a form: what kind of answer it takes, its limits, and when it is shown.
 
 use std::collections::BTreeMap;
 
@@ -6,86 +6,80 @@ use serde::{Deserialize, Serialize};
 
 use super::request::RequestField;
 
-/// A question, as recipe files have it.
+/// A question, as defined in a recipe file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeQuestion {
-    /// By this the script names the answer.
+    /// The name by which scripts refer to the answer.
     pub key: String,
-    /// What kind of answer.
     pub kind: QuestionKind,
     /// The question in a few words.
     pub label: String,
-    /// What it means, as a sentence.
+    /// An explanation in one sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
-    /// Whether there must be an answer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
-    /// What stands there at first. Where it is empty, some kinds take what the cluster suggests.
+    /// The default answer. If it is empty, some kinds use what the cluster suggests.
     #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
     pub default: RecipeValue,
-    /// For modules: what they are for, by the name under which sites say what to begin with.
+    /// For modules: their purpose, the name under which sites list the modules to start with.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suggest: String,
-    /// The least: a number, a time or an amount.
+    /// The minimum: a number, a duration or an amount of memory.
     #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
     pub min: RecipeValue,
     #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
     pub max: RecipeValue,
-    /// What can be chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<QuestionChoice>,
-    /// Asked only if other answers are among these.
+    /// Shown only if these other questions have one of these answers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub show_when: BTreeMap<String, Vec<RecipeValue>>,
-    /// The part of the job's request that the answer sets.
+    /// The field of the job request that the answer sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<RequestField>,
-    /// What a text must look like.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shape: TextFormat,
-    /// Whether a path may be below the folder that the job works in.
+    /// Whether the path may be relative to the job's working folder.
     #[serde(default, skip_serializing_if = "is_default")]
     pub relative: bool,
-    /// What a path leads to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pick: PathTarget,
-    /// An example, shown grey while there is no answer.
+    /// Placeholder text for an empty field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub example: String,
-    /// Asked only of those who want to see more.
+    /// Shown only under advanced options.
     #[serde(default, skip_serializing_if = "is_default")]
     pub advanced: bool,
 }
 
-/// What kind of answer a question takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionKind {
     Text,
     Number,
-    /// One of a few.
+    /// One of a few options.
     Choice,
     Switch,
     Duration,
     Memory,
-    /// A kind of GPU of the cluster.
+    /// A GPU model of the cluster.
     Gpu,
     Account,
-    /// A sort of job of the cluster.
+    /// A job type of the cluster.
     JobType,
     /// A file or folder.
     Path,
-    /// Files or folders, one a line.
+    /// Files or folders, one per line.
     Paths,
-    /// Commands: this is code, run as it stands.
+    /// Shell commands: run as they are.
     Command,
-    /// Arguments of a program.
+    /// Command-line arguments.
     Arguments,
-    /// Environment variables, `NAME=value`, one a line.
+    /// Environment variables, `NAME=value`, one per line.
     Variables,
-    /// Words, one a line.
+    /// Words, one per line.
     List,
     Modules,
     Job,
@@ -93,32 +87,31 @@ pub enum QuestionKind {
 }
 
 impl QuestionKind {
-    /// Whether answers have several lines.
     pub const fn is_multiline(self) -> bool {
         matches!(self, Self::Paths | Self::Command | Self::Variables | Self::List | Self::Script)
     }
 
-    /// Whether an answer is code.
+    /// Whether answers are shell code.
     pub const fn is_code(self) -> bool {
         matches!(self, Self::Command | Self::Script)
     }
 }
 
-/// What a text must look like.
+/// The format that a text answer must have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextFormat {
     #[default]
     Any,
-    /// Letters, digits and a few marks, without spaces.
+    /// Letters, digits and a few punctuation marks, without spaces.
     Name,
-    /// A web address, or one of object storage.
+    /// A web or object storage URL.
     Url,
     /// A branch, tag or commit.
     GitRef,
 }
 
-/// What a path leads to.
+/// What a path must point to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathTarget {
@@ -129,7 +122,7 @@ pub enum PathTarget {
 }
 
 impl PathTarget {
-    /// As the picker takes it.
+    /// As the file picker expects it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -139,29 +132,29 @@ impl PathTarget {
     }
 }
 
-/// Something that can be chosen.
+/// One option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionChoice {
-    /// As the script knows it.
+    /// The value that the script sees.
     pub value: String,
-    /// As people read it.
+    /// The text that people see.
     pub label: String,
-    /// What it means, as a sentence.
+    /// An explanation in one sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
-    /// Offered only where this is.
+    /// Offered only at sites that have this feature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<SiteFeature>,
 }
 
-/// What some sites have and others do not.
+/// A feature that only some sites have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SiteFeature {
-    /// Packages may be installed with pip.
+    /// Packages can be installed with pip.
     Pip,
-    /// Programs in jobs reach the internet, if through a proxy.
+    /// Programs in jobs can reach the internet, directly or through a proxy.
     Internet,
     Gpus,
 }
@@ -172,7 +165,6 @@ pub enum SiteFeature {
 pub struct RecipeValue(pub String);
 
 impl RecipeValue {
-    /// Whether nothing is given.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

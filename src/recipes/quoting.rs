@@ -1,4 +1,4 @@
-//! Words of a bash script: what a person typed arrives in the program exactly as typed.
+//! Quoting for bash: what a person typed reaches the program exactly as typed.
 
 mod arguments;
 mod path;
@@ -11,7 +11,7 @@ pub use self::arguments::parse_arguments;
 pub use self::path::{PathShape, parse_path};
 use crate::text::is_disruptive;
 
-/// The variables that paths and arguments may hold. Everything else in them is taken literally.
+/// The variables that paths and arguments may contain. Everything else is literal.
 pub const ALLOWED_VARIABLES: &[&str] = &[
     "HOME",
     "SCRATCH",
@@ -27,7 +27,7 @@ pub const ALLOWED_VARIABLES: &[&str] = &[
     "SLURM_NNODES",
 ];
 
-/// A word for bash that reads as `text`, whatever that is.
+/// A bash word that evaluates to exactly `text`.
 pub fn quote_word(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:,=+@%^".contains(c))
@@ -40,7 +40,7 @@ fn looks_like_assignment(text: &str) -> bool {
     text.contains('=') && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// A word that may hold known variables: pieces that are taken literally, and variables between them.
+/// A word that may contain known variables: literal text with variables in between.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShellWord {
     pieces: Vec<ShellWordPiece>,
@@ -49,12 +49,11 @@ pub struct ShellWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ShellWordPiece {
     Literal(String),
-    /// The value of a variable.
     Variable(String),
 }
 
 impl ShellWord {
-    /// Text that holds no variables.
+    /// Text without variables.
     pub fn literal(text: &str) -> Self {
         Self { pieces: vec![ShellWordPiece::Literal(text.to_owned())] }
     }
@@ -71,21 +70,21 @@ impl ShellWord {
         }
     }
 
-    /// The same with more text behind it.
+    /// Appends text.
     #[must_use]
     pub fn followed_by(mut self, text: &str) -> Self {
         self.push_str(text);
         self
     }
 
-    /// The same with a variable behind it.
+    /// Appends a variable.
     #[must_use]
     pub fn followed_by_variable(mut self, name: &str) -> Self {
         self.pieces.push(ShellWordPiece::Variable(name.to_owned()));
         self
     }
 
-    /// As one word of bash.
+    /// As one bash word.
     pub fn to_shell(&self) -> String {
         let one = |piece: &ShellWordPiece| match piece {
             ShellWordPiece::Literal(text) => quote_word(text),
@@ -94,7 +93,7 @@ impl ShellWord {
         if self.pieces.is_empty() { "''".to_owned() } else { self.pieces.iter().map(one).collect() }
     }
 
-    /// With the variables filled in, as far as they are known outside of a job. None: one is not.
+    /// Expands the variables that are known outside of a job. `None` if one isn't known.
     pub fn resolve(&self, variables: &BTreeMap<String, String>) -> Option<String> {
         let one = |piece: &ShellWordPiece| match piece {
             ShellWordPiece::Literal(text) => Some(text.clone()),
@@ -103,14 +102,13 @@ impl ShellWord {
         self.pieces.iter().map(one).collect()
     }
 
-    /// Whether it holds any variable at all.
     pub fn has_variables(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, ShellWordPiece::Variable(_)))
     }
 }
 
-/// What stands behind a dollar sign: a known variable and how many characters its name took, or nothing special.
-/// `known` are further names that count, those of a sweep.
+/// Parses what follows a dollar sign: a known variable and the length of its name, or nothing special. `known` lists
+/// further allowed names: those of a sweep.
 fn parse_variable(rest: &str, known: &[String]) -> Result<Option<(String, usize)>, String> {
     let (name, length) = if let Some(inside) = rest.strip_prefix('{') {
         let name = leading_name(inside);
@@ -142,13 +140,13 @@ fn leading_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// Whether a character can stand in a value at all. Those that are left out would begin new lines, make a script read
-/// otherwise than it runs, or are the marks by which scripts remember which question made which line.
+/// Whether a value may contain this character. The excluded ones would start a new line, make a script read
+/// differently from how it runs, or are the marks that record which question wrote which line.
 pub fn is_allowed_char(c: char) -> bool {
     !is_disruptive(c) && !matches!(c, '\u{f0000}'..='\u{f000f}')
 }
 
-/// Says what is wrong with a text that holds characters which cannot stand in a value.
+/// Explains which characters of a text are not allowed.
 pub fn reject_invisible_chars(text: &str) -> Result<(), String> {
     match text.chars().find(|c| !is_allowed_char(*c)) {
         None => Ok(()),

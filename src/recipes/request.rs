@@ -1,49 +1,44 @@
-//! What a job asks Slurm for, typed, and how that is written as `#SBATCH` lines.
+//! What a job requests from Slurm, typed, and how that is written as `#SBATCH` lines.
 
 use serde::{Deserialize, Serialize};
 
 use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec};
 use crate::sites::GpuOption;
 
-/// What a job asks for. What is `None` is not said, and the site decides.
+/// What a job requests. A `None` field is left out, and the site decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobRequest {
-    /// What the job is called.
     pub name: Option<String>,
     pub account: Option<String>,
     pub partition: Option<String>,
-    /// The quality of service.
     pub qos: Option<String>,
-    /// How long it may run.
+    /// The time limit.
     pub minutes: Option<u32>,
-    /// On how many nodes.
     pub nodes: Option<u32>,
-    /// How many tasks in all.
+    /// Tasks in total.
     pub tasks: Option<u32>,
-    /// How many tasks on each node.
     pub tasks_per_node: Option<u32>,
-    /// Cores of each task.
+    /// Cores per task.
     pub cores: Option<u32>,
     pub memory: Option<MemoryRequest>,
-    /// GPUs of each node.
+    /// GPUs per node.
     pub gpus: Option<GpuRequest>,
-    /// The tasks of an array.
     pub array: Option<ArrayRequest>,
-    /// What it waits for.
+    /// The job that must end first.
     pub dependency: Option<JobDependency>,
-    /// The folder it starts in; absolute.
+    /// The working folder; absolute.
     pub folder: Option<String>,
-    /// Where its output goes; absolute, with Slurm's patterns (`%j`).
+    /// Where output goes; absolute, with Slurm's patterns (`%j`).
     pub output: Option<String>,
-    /// So many seconds before its end it gets a signal (`USR1`, to the script itself), so that it can save its results.
+    /// The script gets `USR1` this many seconds before the time limit, so that it can save its results.
     pub warn_s: Option<u32>,
-    /// Mail at its end and if it fails, where the site sends mail.
+    /// Mail when the job ends or fails, where the site sends mail.
     pub mail: bool,
-    /// Options that no field of a form stands for, from a script that someone brought along: `--nice` → `100`.
+    /// Options without a form field, from an imported script: `--nice` → `100`.
     pub other_options: Vec<(String, Option<String>)>,
 }
 
-/// How much memory, in mebibytes.
+/// Memory in mebibytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryRequest {
     PerNode(u64),
@@ -51,65 +46,64 @@ pub enum MemoryRequest {
     PerGpu(u64),
 }
 
-/// GPUs of each node.
+/// GPUs per node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuRequest {
     pub model: Option<String>,
-    /// How many on each node.
+    /// Number per node.
     pub count: u32,
 }
 
-/// An array of tasks.
+/// A job array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayRequest {
-    /// Their numbers: `0-11`.
+    /// Task indices: `0-11`.
     pub tasks: String,
-    /// How many of them may run at a time.
+    /// How many may run at the same time.
     pub at_once: Option<u32>,
 }
 
-/// What a job waits for.
+/// The job that must end before this one starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobDependency {
     pub job: u64,
-    /// Whether it must have ended well.
+    /// Whether that job must have succeeded.
     pub must_succeed: bool,
 }
 
-/// The part of a request that a question sets, a directive says, or a refusal is about.
+/// The field of a request that a question sets, a directive states, or a refusal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestField {
     Name,
     Account,
-    /// Partition and quality of service: the sort of job.
+    /// Partition and QOS: the job type.
     Partition,
-    /// The quality of service alone.
+    /// Only the QOS.
     Qos,
-    /// How long it may run.
+    /// The time limit.
     Time,
     Nodes,
     Tasks,
-    /// Tasks on each node.
     TasksPerNode,
-    /// Cores of each task.
+    /// Cores per task.
     Cores,
-    /// Memory of each node.
+    /// Memory per node.
     Memory,
-    /// Memory for each core.
+    /// Memory per core.
     MemoryPerCore,
-    /// How many GPUs on each node.
+    /// GPUs per node.
     Gpus,
     GpuModel,
-    /// The tasks of an array.
+    /// The array tasks.
     Array,
-    /// What it waits for.
+    /// The dependency on another job.
     After,
-    /// The folder it starts in.
+    /// The working folder.
     Folder,
-    /// Where its output goes.
+    /// Where output goes.
     Output,
-    /// The signal before its end.
+    /// The signal before the time limit.
     Warn,
     Mail,
     Other,
@@ -121,12 +115,12 @@ pub struct SbatchDirective {
     /// `--time`.
     pub option: String,
     pub value: Option<String>,
-    /// The part of the request that it says.
+    /// The request field that it states.
     pub sets: RequestField,
 }
 
 impl SbatchDirective {
-    /// As it stands in a script.
+    /// As written in a script.
     pub fn to_line(&self) -> String {
         format!("#SBATCH {}", self.format_with(quote_value))
     }
@@ -138,7 +132,7 @@ impl SbatchDirective {
 
     fn format_with(&self, write: fn(&str) -> String) -> String {
         match &self.value {
-            // A short option takes its value as the next word.
+            // A short option takes its value as a separate word.
             Some(value) if !self.option.starts_with("--") => {
                 format!("{} {}", self.option, write(value))
             }
@@ -148,8 +142,8 @@ impl SbatchDirective {
     }
 }
 
-/// A value as Slurm reads it in an `#SBATCH` line. Control characters cannot be said there: one of them would begin a
-/// new line, so they are left out even if a caller forgot to refuse them.
+/// A value as Slurm parses it in an `#SBATCH` line. Control characters can't be expressed there and one could start a
+/// new line, so they are dropped even if a caller forgot to reject them.
 fn quote_value(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%^".contains(c);
     if !value.is_empty() && value.chars().all(plain) {
@@ -167,7 +161,7 @@ fn quote_value(value: &str) -> String {
 }
 
 impl JobRequest {
-    /// The request as directives, in the order in which people like to read them.
+    /// The request as directives, in a readable order.
     pub fn directives(&self, gpu_option: GpuOption) -> Vec<SbatchDirective> {
         let say = |option: &SbatchOptionSpec| {
             let part = option.part.as_ref()?;
@@ -183,7 +177,7 @@ impl JobRequest {
         SBATCH_OPTIONS.iter().filter_map(say).chain(others).collect()
     }
 
-    /// Nodes; one, if it does not say.
+    /// The number of nodes, or 1 if unset.
     pub fn nodes_or_one(&self) -> u32 {
         self.nodes.unwrap_or(1).max(1)
     }
@@ -201,7 +195,7 @@ impl JobRequest {
         self.gpus.as_ref().map_or(0, |gpus| gpus.count.saturating_mul(self.nodes_or_one()))
     }
 
-    /// All its memory in mebibytes, if it says.
+    /// Total memory in mebibytes, if requested.
     pub fn all_memory_mb(&self) -> Option<u64> {
         Some(match self.memory? {
             MemoryRequest::PerNode(mb) => mb.saturating_mul(self.nodes_or_one().into()),

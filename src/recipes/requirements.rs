@@ -5,7 +5,7 @@ use super::question::SiteFeature;
 use super::recipe::Recipe;
 use crate::sites::InternetAccess;
 
-/// Whether a site has something. What is not known is taken to be there: the cluster says so itself if it is not.
+/// Whether a site has a feature. If unknown, assume it does: the cluster reports an error if it doesn't.
 pub fn site_has(need: SiteFeature, place: &ComposeContext) -> bool {
     let jobs = &place.site.jobs;
     match need {
@@ -15,7 +15,7 @@ pub fn site_has(need: SiteFeature, place: &ComposeContext) -> bool {
     }
 }
 
-/// Why a recipe cannot be used at a site, as a sentence; none if it can.
+/// Why a recipe can't be used at a site, as a sentence; `None` if it can.
 pub fn unmet_requirement(recipe: &Recipe, place: &ComposeContext) -> Option<String> {
     let fits = &recipe.fits;
     let title = &place.site.title;
@@ -37,7 +37,7 @@ pub fn unmet_requirement(recipe: &Recipe, place: &ComposeContext) -> Option<Stri
     Some(problem)
 }
 
-/// Every cluster has several nodes, unless each of its sorts of jobs says that it takes one only.
+/// Assume every cluster allows several nodes, unless each of its job types is limited to one.
 fn has_multiple_nodes(place: &ComposeContext) -> bool {
     let types = &place.site.jobs.types;
     types.is_empty() || types.iter().any(|kind| kind.max_nodes != Some(1))
@@ -53,7 +53,7 @@ mod tests {
     use crate::recipes::context::AvailableGpu;
     use crate::sites;
 
-    /// A site as someone finds it who has heard of nothing but its preset.
+    /// A site known only by its preset.
     fn place(name: &str) -> ComposeContext {
         let preset = sites::presets().iter().find(|site| site.name.as_str() == name).unwrap();
         let gpu = |gpu: &sites::SiteGpu| AvailableGpu {
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// The recipes that do not fit, with a word of the reason.
+    /// The recipes that don't fit, with a word from the reason.
     fn refused(site: &str) -> Vec<(String, String)> {
         let place = place(site);
         let book = RecipeCatalog::shipped();

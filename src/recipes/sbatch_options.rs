@@ -1,5 +1,5 @@
-//! The options of `sbatch`: how each is called, and how the parts of a request are written as one and read back from
-//! it. The one table that writing scripts and reading them use.
+//! The options of `sbatch`: their names, and how each field of a request is written as an option and parsed back.
+//! Both writing and importing scripts use this one table.
 
 use super::request::{
     ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
@@ -7,28 +7,27 @@ use super::request::{
 use crate::sites::GpuOption;
 use crate::slurm::units::{TimeLimit, parse_memory_mb};
 
-/// An option of `sbatch`.
 pub struct SbatchOptionSpec {
     /// `--time`.
     pub name: &'static str,
     /// `t`.
     pub short: Option<char>,
-    /// Whether the next word is its value; a long option may still have one behind an equals sign.
+    /// Whether the next word is its value; a long option may have one after an equals sign in any case.
     pub takes_value: bool,
-    /// Ours to say, or it would make sbatch do something else than submit.
+    /// Set only by the portal, or it would make sbatch do something other than submit.
     pub is_reserved: bool,
-    /// The part of a request that it says; none for options that no field stands for.
+    /// The request field that it states; none for options without a field.
     pub part: Option<RequestPart>,
 }
 
-/// A part of a request, as an option says it.
+/// How an option maps to a field of the request.
 pub struct RequestPart {
     pub sets: RequestField,
-    /// Whether a request says this part, with whichever option.
+    /// Whether the request sets this field, with whichever option.
     pub is_set: fn(&JobRequest) -> bool,
-    /// The option's value; none if the request does not need this option.
+    /// The option's value; none if the request doesn't need this option.
     pub write: fn(&JobRequest, GpuOption) -> Option<String>,
-    /// Puts a value into the request, whose nodes are known already; none if its field cannot hold the value.
+    /// Stores a value in the request, whose nodes are already set; none if the field can't hold the value.
     pub read: fn(&mut JobRequest, &str) -> Option<()>,
 }
 
@@ -37,12 +36,12 @@ pub fn find_option(name: &str) -> Option<&'static SbatchOptionSpec> {
     SBATCH_OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// The part of a request that an option says.
+/// The request field that an option states.
 pub fn find_part(name: &str) -> Option<&'static RequestPart> {
     find_option(name)?.part.as_ref()
 }
 
-/// An option that says a part of the request; `$field` is the request's field, which is `None` where it says nothing.
+/// An option for a request field; `$field` is the field, `None` where it is unset.
 macro_rules! part {
     ($name:literal, $short:expr, $sets:ident, $field:ident, $write:expr, $read:expr) => {
         SbatchOptionSpec {
@@ -101,12 +100,12 @@ macro_rules! memory {
     };
 }
 
-/// An option that no field stands for, with a value.
+/// An option with a value but without a request field.
 const fn valued(name: &'static str, short: Option<char>) -> SbatchOptionSpec {
     SbatchOptionSpec { name, short, takes_value: true, is_reserved: false, part: None }
 }
 
-/// An option without a value, or with one only behind an equals sign.
+/// An option without a value, or with one only after an equals sign.
 const fn flag(name: &'static str, short: Option<char>) -> SbatchOptionSpec {
     SbatchOptionSpec { takes_value: false, ..valued(name, short) }
 }
@@ -115,8 +114,8 @@ const fn reserved(option: SbatchOptionSpec) -> SbatchOptionSpec {
     SbatchOptionSpec { is_reserved: true, ..option }
 }
 
-/// Those that say parts of a request come first, in the order in which people like to read them in a script. An option
-/// that is not here takes a value.
+/// Options with a request field come first, in a readable order for scripts. Options that aren't listed take a
+/// value.
 pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
     text!("--job-name", Some('J'), Name, name),
     text!("--account", Some('A'), Account, account),
@@ -145,7 +144,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         |request, option| write_gpus(request, option, GpuOption::GpusPerNode),
         |text, _| parse_gpus(text)
     ),
-    // Counts the GPUs of all nodes together.
+    // Counts GPUs across all nodes.
     part!(
         "--gpus",
         Some('G'),
@@ -251,10 +250,10 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
     reserved(valued("--gid", None)),
 ];
 
-/// Mail at the end of a job and if it fails.
+/// Mail when a job ends or fails.
 const MAIL_TYPES: &str = "END,FAIL";
 
-/// The value of one of the options for GPUs, if it is the one that the site wants.
+/// The value of a GPU option, if it is the one that the site wants.
 fn write_gpus(request: &JobRequest, wanted: GpuOption, this: GpuOption) -> Option<String> {
     let gpus = request.gpus.as_ref().filter(|_| wanted == this)?;
     let nodes = if this == GpuOption::Gpus { request.nodes_or_one() } else { 1 };
@@ -265,7 +264,7 @@ fn write_gpus(request: &JobRequest, wanted: GpuOption, this: GpuOption) -> Optio
     })
 }
 
-/// `h100:4`, `4`, `h100` or nothing, which is any one.
+/// `h100:4`, `4`, `h100`, or empty for one of any model.
 fn parse_gpus(text: &str) -> Option<GpuRequest> {
     let (model, count) = match text.rsplit_once(':') {
         Some((model, count)) => (Some(model), count),

@@ -1,4 +1,4 @@
-//! Scripts that people bring along, read back into the fields of a form where that is possible.
+//! Imports people's own scripts: parses them into the fields of a form where possible.
 
 mod options;
 #[cfg(test)]
@@ -12,14 +12,14 @@ use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
 /// An option and its value: `--time` and `3:00:00`.
 pub type SbatchOption = (String, Option<String>);
 
-/// Whether an option is not for scripts to say, also where it is cut short, as Slurm lets people do.
+/// Whether scripts may not set this option, including abbreviations, which Slurm accepts.
 fn is_reserved_option(option: &str) -> bool {
     let is_cut_from =
         |known: &SbatchOptionSpec| known.is_reserved && known.name.starts_with(option);
     option.len() > 4 && SBATCH_OPTIONS.iter().any(is_cut_from)
 }
 
-/// All options of the `#SBATCH` lines of a script. Slurm reads them up to the first line that is no comment.
+/// All options from a script's `#SBATCH` lines. Slurm reads them up to the first line that isn't a comment.
 pub fn parse_directives(script: &str) -> Vec<SbatchOption> {
     let mut found = Vec::new();
     for line in header_lines(script).filter_map(|line| line.strip_prefix("#SBATCH")) {
@@ -35,7 +35,7 @@ fn header_lines(script: &str) -> impl Iterator<Item = &str> {
     script.lines().take_while(|line| line.starts_with('#') || line.trim().is_empty())
 }
 
-/// The script without the lines that Slurm reads.
+/// The script without its `#SBATCH` lines.
 pub fn strip_directives(script: &str) -> String {
     let lines = header_lines(script).count();
     let keep = |(place, line): &(usize, &str)| *place >= lines || !line.starts_with("#SBATCH");
@@ -61,11 +61,11 @@ pub fn format_option((option, value): &SbatchOption) -> String {
     }
 }
 
-/// What a script of anyone's asks for, as far as its options can be read.
+/// What a script requests, as far as its options can be parsed.
 pub fn read_request(script: &str) -> JobRequest {
     let mut request = JobRequest::default();
     let mut options = parse_directives(script);
-    // One of the options counts the GPUs of all nodes together.
+    // Nodes first, because one of the options counts GPUs across all nodes.
     options.sort_by_key(|(option, _)| option != "--nodes");
     for (option, value) in options {
         let part = find_part(&option).zip(value.as_deref());
@@ -76,7 +76,7 @@ pub fn read_request(script: &str) -> JobRequest {
     request
 }
 
-/// Whether a request says already what an option would say.
+/// Whether the request already sets what this option would set.
 pub fn is_already_set(request: &JobRequest, option: &str) -> bool {
     match find_part(option) {
         Some(part) => (part.is_set)(request),
@@ -84,7 +84,7 @@ pub fn is_already_set(request: &JobRequest, option: &str) -> bool {
     }
 }
 
-/// Puts options into the fields of a form. What no field takes comes back.
+/// Fills options into the fields of a form. Returns those that no field takes.
 pub fn fill_answers(
     form: &RecipeForm,
     answers: &mut FormAnswers,
@@ -114,7 +114,7 @@ pub fn fill_answers(
     rest
 }
 
-/// What an option says, as people type it into the fields. Nothing: no field can hold it.
+/// An option's value as people type it into fields. `None` if no field can hold it.
 fn read_option(
     option: &str,
     value: &str,
@@ -138,11 +138,11 @@ fn read_option(
                     });
                 kind.map_or_else(|| value.to_owned(), |kind| kind.name.clone())
             }
-            // No question asks for that.
+            // No question asks for memory per GPU.
             RequestField::Memory if matches!(request.memory, Some(MemoryRequest::PerGpu(_))) => {
                 return None;
             }
-            // A number alone is megabytes to Slurm.
+            // Slurm reads a bare number as megabytes.
             RequestField::Memory | RequestField::MemoryPerCore
                 if value.bytes().all(|b| b.is_ascii_digit()) =>
             {

@@ -1,5 +1,5 @@
-//! Sweeps: one job array, one point for each task. Values are lists or ranges; several are combined as a grid or taken
-//! side by side. A script holds the lists, not the points, so that a thousand points cost no more than ten.
+//! Sweeps: one job array with one point per task. Values are lists or ranges; several are combined as a grid or
+//! zipped. A script contains the lists, not the points, so a thousand points take no more space than ten.
 
 #[cfg(test)]
 mod tests;
@@ -11,14 +11,14 @@ pub use self::values::parse_values;
 use super::quoting::quote_word;
 use super::template::ScriptLine;
 
-/// No sweep has more points, whatever a cluster allows.
+/// The limit for any sweep, whatever a cluster allows.
 pub const MAX_POINTS: usize = 100_000;
 
 /// How several lists are combined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SweepMode {
-    /// Each value with each.
+    /// Every combination.
     #[default]
     Grid,
     /// The first with the first, the second with the second.
@@ -27,23 +27,22 @@ pub enum SweepMode {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// What differs between points.
+    /// What varies between points.
     pub axes: Vec<SweepAxis>,
-    /// How the axes are combined.
     pub how: SweepMode,
 }
 
-/// Something that differs between the points.
+/// A variable that differs between points.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepAxis {
     /// The variable's name in the script.
     pub name: String,
     /// Its values, as typed.
     pub values: Vec<String>,
-    /// The same as words for bash.
+    /// The values as bash words.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// The question that is swept; none for a parameter of the sweep's own.
+    /// The swept question; none for a parameter that exists only in the sweep.
     #[serde(skip)]
     pub key: Option<String>,
 }
@@ -57,7 +56,7 @@ impl SweepAxis {
 }
 
 impl Sweep {
-    /// How many points; `Err`: why it is none that can be run.
+    /// The number of points, or why the sweep can't run.
     pub fn count_points(&self) -> Result<usize, String> {
         let points = match self.how {
             SweepMode::Grid => {
@@ -85,17 +84,15 @@ impl Sweep {
         }
     }
 
-    /// How many points, for a sweep that was checked.
+    /// The number of points of a checked sweep.
     pub fn len(&self) -> usize {
         self.count_points().unwrap_or(0)
     }
 
-    /// Whether there is nothing to sweep.
     pub fn is_empty(&self) -> bool {
         self.axes.is_empty()
     }
 
-    /// The values of one point.
     pub fn point(&self, number: usize) -> Vec<(&str, &str)> {
         self.axes
             .iter()
@@ -107,7 +104,7 @@ impl Sweep {
             .collect()
     }
 
-    /// One point in words: `lr=0.1 batch=32`.
+    /// A label such as `lr=0.1 batch=32`.
     pub fn label(&self, number: usize) -> String {
         let one = |(name, value): (&str, &str)| format!("{name}={value}");
         self.point(number).into_iter().map(one).collect::<Vec<_>>().join(" ")
@@ -125,7 +122,7 @@ impl Sweep {
         strides
     }
 
-    /// The lines of a script by which each task finds its point.
+    /// The script lines with which each task finds its point.
     pub fn script_lines(&self) -> Vec<ScriptLine> {
         let points = self.len();
         let mut lines = vec![ScriptLine::plain(format!(
@@ -157,10 +154,10 @@ impl Sweep {
     }
 }
 
-/// The question that holds a sweep's own parameters.
+/// The question that holds the sweep's own parameters.
 pub const PARAMETERS_KEY: &str = "parameters";
 
-/// Reads parameters, a line each: `lr = 0.1, 0.01`.
+/// Parses parameters, one per line: `lr = 0.1, 0.01`.
 pub fn parse_parameters(text: &str) -> Result<Vec<SweepAxis>, String> {
     let mut axes: Vec<SweepAxis> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -177,7 +174,7 @@ pub fn parse_parameters(text: &str) -> Result<Vec<SweepAxis>, String> {
     Ok(axes)
 }
 
-/// Variables of the script, of bash and of Slurm are written otherwise, so that a sweep never changes one of them.
+/// Lower case only: the script, bash and Slurm name their variables otherwise, so a sweep never overwrites one.
 fn check_name(name: &str) -> Result<(), String> {
     let good = name.len() <= 40
         && name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -1,9 +1,9 @@
-//! Script templates. A value enters the script as one quoted word, or as words that were written for bash elsewhere;
-//! there is no way to paste text. Each line remembers which questions made it.
+//! Script templates. A value enters the script as one quoted word, or as words already quoted elsewhere; there is no
+//! way to insert raw text. Each line remembers which questions wrote it.
 //!
-//! A template is a piece of bash with `{{ key }}`, `{% if key %}`, `{% if key == "value" %}` and `{% for x in key %}`.
-//! A value may stand only where bash reads plain words: inside quotes, comments and the like its own quotes would mean
-//! something else, so such a template is refused when it is loaded.
+//! A template is a piece of bash with `{{ key }}`, `{% if key %}`, `{% if key == "value" %}` and
+//! `{% for x in key %}`. A value may appear only where bash reads plain words: inside quotes, comments and the like,
+//! its own quotes would mean something else, so such a template is rejected when it is loaded.
 
 mod bash_contexts;
 mod script_lines;
@@ -19,24 +19,23 @@ use minijinja::{Environment, Error, ErrorKind, Output, UndefinedBehavior, Value}
 use super::quoting;
 pub use script_lines::{ScriptLine, find_mentions, join_lines};
 
-/// Steps that a template may take: far more than any needs, and an end to those that never would.
+/// Far more than any template needs; stops those that would never end.
 const MAX_TEMPLATE_STEPS: u64 = 200_000;
-/// More than this is not written: no script is as long.
+/// Rendering stops here; no real script is this long.
 const MAX_SCRIPT_LEN: usize = 1024 * 1024;
 
-/// What stands for a key.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateValue {
-    /// There is no answer.
     Empty,
-    /// Text, which will be quoted.
+    /// Text, quoted when written.
     Text(String),
     Number(i64),
-    /// Yes or no: for conditions.
+    /// For conditions.
     Bool(bool),
-    /// Written for bash already.
+    /// Already quoted for bash.
     Shell(String),
-    /// Words, each written for bash already.
+    /// Words, each already quoted for bash.
     Words(Vec<String>),
 }
 
@@ -55,23 +54,21 @@ impl TemplateValue {
     }
 }
 
-/// What is wrong with a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct TemplateError {
-    /// In which line of the template, from 1.
+    /// Line of the template, from 1.
     pub line: usize,
-    /// What, as a sentence.
     pub problem: String,
 }
 
-/// Whether a template can be used, with every value in a place where it is safe.
+/// Whether a template is usable and every value is in a safe position.
 pub fn check(source: &str) -> Result<(), TemplateError> {
     bash_contexts::check(source)?;
     environment().template_from_str(source).map(drop).map_err(|error| to_template_error(&error))
 }
 
-/// Renders a template that was checked.
+/// Renders a checked template.
 pub fn render(
     source: &str,
     slots: &BTreeMap<&str, TemplateValue>,
@@ -90,7 +87,7 @@ pub fn render(
     Ok(script_lines::extract_lines(&text))
 }
 
-/// What a template writes, up to a length that no script has.
+/// Collects the output, up to a length that no real script reaches.
 struct BoundedWriter(Vec<u8>);
 
 impl std::io::Write for BoundedWriter {
@@ -111,7 +108,7 @@ fn environment<'source>() -> Environment<'source> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(|out, _, value| write_value(out, value));
-    // Lines that hold nothing but a condition leave nothing behind.
+    // Lines with nothing but a condition leave no blank line.
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
         environment.set_syntax(syntax);
     }
@@ -119,7 +116,7 @@ fn environment<'source>() -> Environment<'source> {
     environment
 }
 
-/// The only way by which a value gets into a script.
+/// The only way for a value to get into a script.
 fn write_value(out: &mut Output, value: &Value) -> Result<(), Error> {
     let refuse = |problem: &'static str| Err(Error::new(ErrorKind::InvalidOperation, problem));
     if value.is_safe() {

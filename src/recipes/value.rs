@@ -1,4 +1,4 @@
-//! Answers: what a person typed, read as what it means, or a sentence that says what is wrong.
+//! Answers: parses what a person typed, or explains in a sentence what is wrong.
 
 mod amounts;
 #[cfg(test)]
@@ -9,14 +9,14 @@ use super::quoting::{self, ShellWord, reject_invisible_chars};
 
 pub use self::amounts::{parse_duration, parse_memory};
 
-/// No answer on one line is longer.
+/// For answers on one line.
 const MAX_LINE_LEN: usize = 4000;
-/// No answer of several lines is longer.
+/// For answers with several lines.
 const MAX_TEXT_LEN: usize = 200_000;
-/// No list has more lines.
+/// For lists.
 const MAX_LINES: usize = 5000;
 
-/// An answer that was understood.
+/// A parsed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerValue {
     Text(String),
@@ -24,16 +24,16 @@ pub enum AnswerValue {
     Switch(bool),
     Minutes(u32),
     Memory(u64),
-    /// Words with known variables in them: a path, arguments.
+    /// Words that may contain known variables: a path, arguments.
     Words(Vec<ShellWord>),
     Variables(Vec<(String, ShellWord)>),
-    /// Code, run as it stands.
+    /// Shell code, run as it is.
     Code(String),
-    /// Each point of a sweep has its own: the variable's name.
+    /// Differs per point of a sweep; holds the variable's name.
     Swept(String),
 }
 
-/// Reads an answer that is not empty. `known`: the names of a sweep, which words may hold.
+/// Parses a non-empty answer. `known`: sweep variables that words may contain.
 pub fn parse_answer(
     question: &RecipeQuestion,
     text: &str,
@@ -120,7 +120,7 @@ pub fn parse_answer(
 
 const NOT_OFFERED_MESSAGE: &str = "Choose one of those that are offered.";
 
-/// Code may have lines; what no terminal shows does not belong in it.
+/// Code may have several lines, but no invisible characters.
 fn parse_code(text: &str) -> Result<String, String> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let bad = |c: char| c != '\n' && c != '\t' && !quoting::is_allowed_char(c);

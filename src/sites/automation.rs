@@ -1,7 +1,7 @@
-//! The way in for programs, which some centres give on request: no second proof, but a key that may come from one
-//! address only and start one command only. Builds what a person must hand in, and explains what a try showed.
+//! Automation hosts, to which some centres give access on request: no second factor, but a key that works from one
+//! address only and starts one command only. Builds what a person must submit, and explains the result of a test.
 //!
-//! `automation/portolan-commands` is our own such command. Nothing here connects.
+//! `automation/portolan-commands` is our own forced command. Nothing here connects.
 
 use std::net::IpAddr;
 
@@ -14,15 +14,15 @@ pub use outcome::{AutomationTestOutcome, explain_outcome};
 
 use super::Site;
 
-/// Our own such command, to be shown and handed out.
+/// Our own forced command, to be shown and downloaded.
 pub const WRAPPER_SCRIPT: &str = include_str!("../../automation/portolan-commands");
 
-/// The commands of Slurm that `automation/portolan-commands` lets through.
+/// The Slurm commands that `automation/portolan-commands` allows.
 pub const SLURM_COMMANDS: &[&str] = &[
     "squeue", "sacct", "sshare", "sinfo", "sprio", "sreport", "seff", "sbatch", "scancel",
     "scontrol", "sacctmgr",
 ];
-/// What else it lets through; besides, SFTP. A test compares both lists with the file.
+/// What else it allows, apart from SFTP. A test compares both lists with the file.
 pub const OTHER_COMMANDS: &[&str] = &[
     "diskusage_report",
     "dusage",
@@ -36,10 +36,9 @@ pub const OTHER_COMMANDS: &[&str] = &[
     "mkdir",
 ];
 
-/// Why no line for the key page could be made, as a sentence for the person.
+/// Why no line for the key page could be built, as a sentence for the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyLineError {
-    /// No address at all.
     #[error("Give the address from which this portal reaches the cluster.")]
     NoAddress,
     /// An address that the cluster never sees.
@@ -48,16 +47,15 @@ pub enum KeyLineError {
          your network know it."
     )]
     InsideAddress(IpAddr),
-    /// A command that does not fit between the quotes.
+    /// A command that cannot be put between the quotes.
     #[error(
         "Give the full path of the command, made of letters, digits, dots, dashes, underscores and slashes, with \
          blanks only before its arguments."
     )]
     Command,
-    /// Not a public key.
     #[error("Give a public key: one line that begins with ssh-ed25519, ecdsa-sha2 or ssh-rsa.")]
     PublicKey,
-    /// A private key. It belongs to nobody else.
+    /// A private key, which must never be handed over.
     #[error(
         "This is a private key, which must stay where it is. Give the public one, whose file ends in .pub."
     )]
@@ -66,8 +64,8 @@ pub enum KeyLineError {
 
 /// The line to upload on the key page: the three restrictions and the public key.
 ///
-/// Addresses are written in full. The Alliance asks for at least the first three numbers of an IPv4 address, and an
-/// address of the family that the connection really uses: where the portal has both families, give both.
+/// Addresses are written in full. The Alliance requires at least the first three numbers of an IPv4 address, and an
+/// address of the family that the connection really uses: if the portal has both families, give both.
 pub fn authorized_keys_line(
     addresses: &[IpAddr],
     command: &str,
@@ -93,7 +91,7 @@ pub fn authorized_keys_line(
     Ok(format!("restrict,from=\"{}\",command=\"{command}\" {key}", from.join(",")))
 }
 
-/// Whether an address has a meaning only inside a network. Loopback passes: it serves rehearsals on one machine.
+/// Whether an address is meaningful only inside a network. Loopback is allowed, for trials on one machine.
 fn is_private_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -153,12 +151,12 @@ pub struct AutomationAccessRequest<'a> {
     pub command: &'a str,
 }
 
-/// The letter to the centre's support; none where the site has no such way in.
+/// The letter to the centre's support; `None` if the site has no automation hosts.
 pub fn access_request_letter(site: &Site, request: &AutomationAccessRequest<'_>) -> Option<String> {
     let robot = site.automation.as_ref()?;
     let hosts: Vec<&str> = robot.hosts.iter().map(super::SiteHost::as_str).collect();
     let addresses: Vec<String> = request.addresses.iter().map(ToString::to_string).collect();
-    // Our own is not known to the centre; its own needs no words.
+    // The centre does not know our command, so the letter includes it; its own needs no explanation.
     let script = if request.command.ends_with("portolan-commands") {
         "That command is a script of about 70 lines, which I am glad to send you. It starts only the commands below, \
          without a shell."

@@ -1,4 +1,4 @@
-//! Whether a site's values are possible: lengths, ranges, and what must fit together. The first that is not is named.
+//! Checks a site's values: lengths, ranges, and values that must match. Names the first invalid one.
 
 use std::fmt::Display;
 
@@ -10,11 +10,9 @@ use crate::text::is_hidden;
 
 type SiteCheckResult = Result<(), SiteError>;
 
-/// Longest sentence, in characters.
+/// In characters.
 const MAX_SENTENCE: usize = 400;
-/// Longest name for people.
 const MAX_TITLE: usize = 80;
-/// Longest list of anything.
 const MAX_LIST: usize = 40;
 
 pub(super) fn check_site(site: &Site) -> SiteCheckResult {
@@ -111,7 +109,7 @@ fn check_shell(shell: &SiteShell) -> SiteCheckResult {
     let Some(prepare) = &shell.prepare else {
         return Ok(());
     };
-    // Both are run in everyone's login shell: only what a centre itself has installed may be named.
+    // Both run in everyone's login shell: only what the centre itself has installed may be named.
     if let Some(file) = &prepare.source {
         check_path("shell.prepare.source", file)?;
         require(
@@ -128,7 +126,7 @@ fn check_shell(shell: &SiteShell) -> SiteCheckResult {
     )
 }
 
-/// Where a centre installs what everyone may run; ordinary users cannot write there.
+/// Where a centre installs software for everyone; ordinary users cannot write there.
 const INSTALLED_FOLDERS: &[&str] =
     &["/etc/", "/usr/", "/opt/", "/cvmfs/", "/cluster/", "/apps/", "/sw/"];
 
@@ -274,7 +272,7 @@ fn check_sentences(field: &str, texts: &[String]) -> SiteCheckResult {
     check_each(field, texts, |at, text| check_line(at, text, MAX_SENTENCE))
 }
 
-/// A list that is not endless, and each thing in it.
+/// Checks the length of a list, and each item in it.
 fn check_each<T>(
     field: &str,
     list: &[T],
@@ -288,7 +286,7 @@ fn check_list_len(field: &str, len: usize) -> SiteCheckResult {
     require(len <= MAX_LIST, field, &format!("list at most {MAX_LIST}."))
 }
 
-/// A name that goes into scripts: nothing in it means anything to a shell.
+/// A name that goes into scripts: it contains nothing that a shell interprets.
 fn check_word(field: &str, text: &str) -> SiteCheckResult {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-/+".contains(c);
     let fine =
@@ -306,7 +304,7 @@ fn check_words<const N: usize>(at: &str, texts: [(&str, &Option<String>); N]) ->
     })
 }
 
-/// A path that goes into scripts. It may begin with a variable and hold `{project}`.
+/// A path that goes into scripts. It may begin with a variable and contain `{project}`.
 fn check_path(field: &str, text: &str) -> SiteCheckResult {
     let (start, rest) = text.split_once('/').unwrap_or((text, ""));
     let start_fine = start.is_empty() || start == "~" || is_variable(start);

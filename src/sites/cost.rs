@@ -1,40 +1,38 @@
-//! Hours that are granted, used and left, as `cost` prints them. Versions differ in rows and units: each row keeps its
-//! own label, and the unit is the one in the header.
+//! Hours that are granted, used and left, as `cost` prints them. Versions differ in rows and units: each row keeps
+//! its own label, and the unit comes from the header.
 
 use serde::{Deserialize, Serialize};
 
 use crate::text::one_line;
 
-/// No more accounts, rows and people than this are kept.
+/// How many accounts, rows and people are kept.
 const MAX_ACCOUNTS: usize = 200;
 const MAX_ROWS: usize = 50;
 const MAX_PEOPLE: usize = 2000;
 const MAX_LINES: usize = 20_000;
 const MAX_TEXT_CHARS: usize = 200;
 
-/// What was granted and used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostReport {
     /// The period: `2023.2 (2023-10-01 - 2024-04-01)`; empty if none is named.
     pub period: String,
-    /// When it was last counted, in the program's own words; empty if it does not say.
+    /// When it was last updated, in the program's own words; empty if it does not say.
     pub updated: String,
-    /// What is counted: `Cpu hours`.
+    /// The unit: `Cpu hours`.
     pub unit: String,
-    /// The accounts in the order of the answer.
+    /// In the order of the output.
     pub accounts: Vec<AccountCost>,
-    /// Who used how much, where that was asked for.
+    /// Usage per person, if requested.
     pub people: Vec<PersonCost>,
 }
 
-/// The rows of one account.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountCost {
-    /// As Slurm names it.
+    /// Slurm's name for the account.
     pub account: String,
-    /// Label and amount of each row, in the order of the answer; no amount where none was printed (`NA`).
+    /// Label and amount of each row, in the order of the output; no amount where none was printed (`NA`).
     pub rows: Vec<(String, Option<f64>)>,
 }
 
@@ -43,25 +41,25 @@ pub struct AccountCost {
 #[serde(default)]
 pub struct PersonCost {
     pub account: String,
-    /// The person's name there.
+    /// The person's user name there.
     pub user: String,
     pub used: f64,
 }
 
 impl AccountCost {
-    /// The amount of the first row whose label begins so, whatever its case: `used`, `quota (pri)`.
+    /// The amount of the first row whose label begins with this text, ignoring case: `used`, `quota (pri)`.
     pub fn amount(&self, label: &str) -> Option<f64> {
         let begins =
             |row: &str| row.get(..label.len()).is_some_and(|row| row.eq_ignore_ascii_case(label));
         self.rows.iter().find(|(row, _)| begins(row)).and_then(|(_, amount)| *amount)
     }
 
-    /// What is left; below zero where more was used than granted.
+    /// What is left; negative if more was used than granted.
     pub fn available(&self) -> Option<f64> {
         self.amount("avail")
     }
 
-    /// What was granted: the quotas together, or the limit.
+    /// What was granted: the sum of the quotas, or the limit.
     pub fn granted(&self) -> Option<f64> {
         let quotas = self.rows.iter().filter(|(label, _)| {
             label.get(..5).is_some_and(|label| label.eq_ignore_ascii_case("quota"))

@@ -1,21 +1,22 @@
-//! What shape the job of a board has at a site, and what people should know about it.
+//! The resources of dashboard jobs at a site, and what people should know about them.
 
 use serde::{Deserialize, Serialize};
 
-/// The shape of a board's job: small, wherever the site lets it be.
+/// The resources of a dashboard job: as small as the site allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteDashboardJob {
     pub cores: u32,
-    /// Mebibytes of memory, where a job may say so.
+    /// Mebibytes of memory, where a job may request memory.
     pub memory_mb: u32,
-    /// The sort of job, by its name under `jobs.types`; none: the site's usual one.
+    /// The job type, by its name under `jobs.types`; `None`: the site's usual one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_type: Option<String>,
-    /// The GPU or part of one to take where every job must take one, by its name under `jobs`; none: the first there.
+    /// The GPU or GPU slice to request where every job must have one, by its name under `jobs`; `None`: the first
+    /// there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
-    /// What is special about boards here, as a sentence: that a whole node is charged.
+    /// What is special about dashboards here, as a sentence: for example that a whole node is charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

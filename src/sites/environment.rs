@@ -1,27 +1,27 @@
-//! What a site is like to live in: folders, how its shell is entered, what use costs, and our own manners.
+//! The environment of a site: folders, how its shell is set up, what usage costs, and the portal's own limits.
 
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
 
-/// How much of the site's attention the portal takes.
+/// How much load the portal may cause.
 ///
-/// The centres ask for restraint and name no figures, so these are our own: far below what a person at a terminal
-/// would cause, and enough for pages that feel alive.
+/// The centres ask for restraint and give no numbers, so these are our own: far below what a person at a terminal
+/// would cause, and enough for responsive pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteLimits {
-    /// Most commands in a minute for one person.
+    /// The most commands per minute for one person.
     pub calls_per_minute: u16,
-    /// Least seconds between two looks at a person's queue.
+    /// The shortest interval between two reads of a person's queue, in seconds.
     pub queue_every_s: u16,
-    /// Minutes after which a connection that nobody uses is closed. Long where a new one costs a second proof.
+    /// Minutes after which an unused connection is closed. Long where a new one requires a second factor.
     pub idle_minutes: u16,
-    /// Most new connections in an hour, for the whole portal.
+    /// The most new connections per hour, for the whole portal.
     pub connects_per_hour: u16,
-    /// Most commands at a time over one connection.
+    /// The most parallel commands over one connection.
     pub sessions: u8,
-    /// Least seconds between two submissions of one person.
+    /// The shortest interval between two submissions of one person, in seconds.
     pub submit_spacing_s: u16,
 }
 
@@ -42,10 +42,10 @@ impl Default for SiteLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteShell {
-    /// Whether Slurm and modules are found only by a login shell.
+    /// Whether only a login shell finds Slurm and modules.
     #[serde(skip_serializing_if = "is_default")]
     pub login_shell: bool,
-    /// What must be loaded before Slurm's programs are there.
+    /// What must be loaded before Slurm's programs are available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepare: Option<SiteShellSetup>,
 }
@@ -54,7 +54,7 @@ pub struct SiteShell {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteShellSetup {
-    /// A file of the site to source before `module` is known.
+    /// A file of the site to source before `module` is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     pub module: String,
@@ -63,7 +63,7 @@ pub struct SiteShellSetup {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteStorage {
-    /// The program that tells how full the folders are.
+    /// The program that reports how full the folders are.
     #[serde(skip_serializing_if = "is_default")]
     pub quota_tool: QuotaTool,
     /// The folders a person has.
@@ -78,11 +78,11 @@ impl SiteStorage {
     }
 }
 
-/// A program that tells how full the folders are.
+/// A program that reports how full the folders are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuotaTool {
-    /// The site has none that is known.
+    /// No such program is known at the site.
     #[default]
     None,
     /// `diskusage_report`
@@ -94,7 +94,6 @@ pub enum QuotaTool {
 }
 
 impl QuotaTool {
-    /// The command to run.
     pub const fn command(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -108,60 +107,57 @@ impl QuotaTool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageArea {
-    /// What it is called.
     pub label: String,
     pub kind: StorageAreaKind,
-    /// Its path. May begin with a variable of the site (`$SCRATCH`) and hold `{project}`, the name of the project.
+    /// May begin with a variable of the site (`$SCRATCH`) and contain `{project}`, the name of the project.
     pub path: String,
     /// What it is for, as a sentence.
     pub purpose: String,
-    /// How much fits, for people: "20 TB, 1 million files".
+    /// The capacity, for display: "20 TB, 1 million files".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
     /// When files are deleted, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge: Option<String>,
-    /// Whether jobs can only read it.
+    /// Whether it is read-only in jobs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_only_in_jobs: bool,
 }
 
-/// What a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageAreaKind {
     Home,
-    /// Large, fast and emptied by and by.
+    /// Large and fast; old files are deleted regularly.
     Scratch,
-    /// Shared by a project, and kept.
+    /// Shared by a project, and permanent.
     Project,
 }
 
-/// How use is counted.
+/// How usage is counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteUsageUnits {
-    /// The unit, for people: "billing hours".
+    /// The unit, for display: "billing hours".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What that is, in one or two sentences.
+    /// What the unit means, in one or two sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// Whether what a group used lately lowers its turn in the queue.
+    /// Whether a group's recent usage lowers the priority of its jobs.
     #[serde(skip_serializing_if = "is_default")]
     pub fair_share: bool,
-    /// When a new quota begins.
+    /// When a new allocation begins.
     #[serde(skip_serializing_if = "is_default")]
     pub period: SiteAllocationPeriod,
-    /// The program that tells what is left.
+    /// The program that reports what is left.
     #[serde(skip_serializing_if = "is_default")]
     pub cost_tool: CostTool,
-    /// What counts how much.
     #[serde(skip_serializing_if = "is_default")]
     pub factors: Vec<BillingFactor>,
 }
 
-/// When a new quota begins.
+/// When a new allocation begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SiteAllocationPeriod {
@@ -173,11 +169,11 @@ pub enum SiteAllocationPeriod {
     HalfYears,
 }
 
-/// A program that tells what is left of a quota.
+/// A program that reports what is left of an allocation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostTool {
-    /// The site has none that is known.
+    /// No such program is known at the site.
     #[default]
     None,
     /// `cost`
@@ -187,7 +183,6 @@ pub enum CostTool {
 }
 
 impl CostTool {
-    /// The command to run.
     pub const fn command(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -197,21 +192,21 @@ impl CostTool {
     }
 }
 
-/// What one thing counts.
+/// How much one resource is charged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BillingFactor {
     pub per: BillingBasis,
-    /// Of which: the name of a GPU, of a part of one, of a sort of job, or `cpu` for all jobs without GPUs.
+    /// The name of a GPU, a GPU slice or a job type, or `cpu` for all jobs without GPUs.
     pub name: String,
-    /// Units for each, in one hour.
+    /// Units charged for each, per hour.
     pub value: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BillingBasis {
-    /// Each GPU or part of one.
+    /// Each GPU or GPU slice.
     Gpu,
     /// Each gibibyte of memory.
     Gib,

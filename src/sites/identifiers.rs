@@ -1,5 +1,5 @@
-//! The words of a site's file that must be exactly right: names, hosts, links and fingerprints.
-//! Each is checked when it is read, so that whoever holds one need not look again.
+//! The values of a site's file that must be exactly right: names, hosts, links and fingerprints. Each is checked when
+//! it is parsed, so that later code can rely on it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -49,15 +49,15 @@ word!(
     SiteName(pub Slug)
 );
 word!(
-    /// A host of a site, safe to hand to `ssh`.
+    /// A host of a site, safe to pass to `ssh`.
     SiteHost(pub HostName)
 );
 word!(
-    /// An address for people to open: https, or http on this very machine.
+    /// A link for people to open: https, or http on this very machine.
     SiteLink(String)
 );
 word!(
-    /// A host key's fingerprint as centres publish it: `SHA256:` and 43 letters and digits.
+    /// A host key's fingerprint as centres publish it: `SHA256:` and 43 base64 characters.
     HostKeyFingerprint(String)
 );
 
@@ -93,7 +93,7 @@ impl FromStr for SiteLink {
     }
 }
 
-/// What stands between `//` and the port or the path.
+/// The part between `//` and the port or the path.
 fn host_of(rest: &str) -> &str {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let authority = &rest[..end];
@@ -108,7 +108,7 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// No sign-in name, no colon: what a person reads is where the browser goes.
+/// No user name and no colon: what a person reads is where the browser goes.
 fn is_host(host: &str) -> bool {
     let named = !host.is_empty()
         && host.starts_with(|c: char| c.is_ascii_alphanumeric())

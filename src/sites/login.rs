@@ -1,18 +1,18 @@
-//! How a person gets into a site: hosts, proofs of identity, keys, and the way in for programs.
+//! How a person logs in to a site: hosts, authentication factors, keys, and automation hosts.
 
 use serde::{Deserialize, Serialize};
 
 use super::identifiers::{HostKeyFingerprint, SiteHost, SiteLink};
 use super::{is_default, is_true};
 
-/// The port of every ssh server that does not say otherwise.
+/// The default port of SSH servers.
 const SSH_PORT: u16 = 22;
 
-/// The sign-in server of a site.
+/// The login server of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteLogin {
-    /// The host that people sign in to. Missing only in a file that an administrator still completes.
+    /// The host that people log in to. Missing only in a file that an administrator has yet to complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<SiteHost>,
     #[serde(skip_serializing_if = "is_ssh_port")]
@@ -20,19 +20,19 @@ pub struct SiteLogin {
     /// Other published names of the same servers.
     #[serde(skip_serializing_if = "is_default")]
     pub also: Vec<SiteHost>,
-    /// The ways in, the preferred one first; each is what the server asks for, in its order.
+    /// The accepted ways to log in, the preferred one first; each lists the factors in the order the server asks for
+    /// them.
     #[serde(skip_serializing_if = "is_default")]
     pub accepts: Vec<Vec<AuthFactor>>,
     /// Fingerprints of the host keys, as the centre publishes them.
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
-    /// From where in the world one may connect, as a sentence; nothing if from everywhere.
+    /// From which countries people may connect, as a sentence; `None` if from everywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Seconds that the server waits for a person to finish signing in, if that is known.
+    /// Seconds that the server waits for a person to finish logging in, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_s: Option<u16>,
-    /// A host to pass through first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jump: Option<SiteJumpHost>,
 }
@@ -53,18 +53,18 @@ impl Default for SiteLogin {
 }
 
 impl SiteLogin {
-    /// What the server asks for on the preferred way. Where nothing is said, a key.
+    /// The factors of the preferred way to log in. A key, if the file says nothing.
     pub fn preferred_factors(&self) -> &[AuthFactor] {
         self.accepts.first().map_or(&[AuthFactor::Key], Vec::as_slice)
     }
 
-    /// Whether someone must be there to answer, so that the portal never connects by itself.
+    /// Whether someone must be there to answer, so that the portal never connects automatically.
     pub fn needs_person(&self) -> bool {
         self.preferred_factors().iter().any(|proof| *proof != AuthFactor::Key)
     }
 }
 
-/// A host that stands before the site. The person has the same user name there.
+/// A jump host. The person has the same user name there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteJumpHost {
@@ -73,11 +73,11 @@ pub struct SiteJumpHost {
     pub port: u16,
 }
 
-/// One thing by which a person shows who they are.
+/// One way in which a person proves their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuthFactor {
-    /// A key that was uploaded before.
+    /// A key that was uploaded beforehand.
     Key,
     /// The password of the account at the site.
     Password,
@@ -87,20 +87,20 @@ pub enum AuthFactor {
     Duo,
 }
 
-/// How a person tells the site about their key.
+/// How a person registers their key with the site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteKeyRules {
-    /// Whether a key opens the way in at all. If not, the portal asks for no key and says why.
+    /// Whether the site accepts keys at all. If not, the portal asks for no key and says why.
     #[serde(skip_serializing_if = "is_true")]
     pub opens: bool,
-    /// Why a key is of no use here, as a sentence.
+    /// Why a key is useless here, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
-    /// The page on which a public key is uploaded; where keys open nothing, the one where codes are set up.
+    /// The page for uploading a public key; at sites without keys, the one for setting up codes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<SiteLink>,
-    /// What that page is called there.
+    /// What that page is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_name: Option<String>,
     /// What to do on it, one short sentence each.
@@ -109,13 +109,13 @@ pub struct SiteKeyRules {
     /// How long it takes until a new key works, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// The page on which a person first asks to be let onto this cluster.
+    /// The page where a person first requests access to this cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<SiteLink>,
-    /// What the user name is called there: "Alliance user name".
+    /// What the site calls the user name: "Alliance user name".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
-    /// What the site makes of a key that was put into `~/.ssh/authorized_keys` by hand.
+    /// How the site treats a key that was added to `~/.ssh/authorized_keys` by hand.
     #[serde(skip_serializing_if = "is_default")]
     pub authorized_keys: AuthorizedKeysPolicy,
 }
@@ -136,45 +136,45 @@ impl Default for SiteKeyRules {
     }
 }
 
-/// What a site makes of the key file in a person's home.
+/// How a site treats the key file in a person's home folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuthorizedKeysPolicy {
     #[default]
     Unknown,
-    /// A key in it lets its owner in.
+    /// A key in it lets its owner log in.
     Read,
     /// Only keys uploaded on the page count.
     Ignored,
 }
 
-/// The way in for programs, without a second proof; given on request. Some centres call it an automation node.
+/// Hosts for programs, without a second factor; access is given on request. Some centres call them automation nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteAutomation {
-    /// Its hosts, the preferred one first.
+    /// The preferred one first.
     pub hosts: Vec<SiteHost>,
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
-    /// Fingerprints of their host keys, where published.
+    /// Fingerprints of their host keys, if published.
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
-    /// Where to ask for it: a mail address or a link.
+    /// Where to request access: an e-mail address or a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub support: Option<String>,
-    /// The page on which its key is uploaded.
+    /// The page for uploading the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<SiteLink>,
-    /// The centre's own description of it.
+    /// The centre's own documentation of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<SiteLink>,
-    /// What cannot be done through it, one sentence each.
+    /// What is not possible on these hosts, one sentence each.
     #[serde(skip_serializing_if = "is_default")]
     pub forbids: Vec<String>,
     /// What else is good to know, one sentence each.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
-    /// Programs of the site that may be named as a key's only command.
+    /// Programs of the site that may be named as a key's forced command.
     #[serde(skip_serializing_if = "is_default")]
     pub wrappers: Vec<SiteForcedCommand>,
 }
@@ -195,12 +195,12 @@ impl Default for SiteAutomation {
     }
 }
 
-/// A program of the site that lets a few commands through.
+/// A program of the site that allows only a few commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteForcedCommand {
     pub path: String,
-    /// What it lets through, as a sentence.
+    /// What it allows, as a sentence.
     pub allows: String,
 }
 

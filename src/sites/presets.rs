@@ -1,4 +1,4 @@
-//! The sites that come with the program, and those that are gone.
+//! The sites that ship with the program, and those that were shut down.
 
 use std::sync::LazyLock;
 
@@ -12,38 +12,36 @@ use super::{Site, SiteError, SiteName};
 #[include = "*.toml"]
 struct PresetFiles;
 
-/// The file that names what is gone.
+/// The file that lists retired sites.
 const RETIRED_FILE: &str = "retired.toml";
-/// Names less alike than this are not suggested.
+/// Names that are less similar than this are not suggested.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// A cluster that was switched off.
+/// A cluster that was shut down.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetiredSite {
     pub name: SiteName,
-    /// As people called it.
     pub title: String,
-    /// The day it ended, as in `2025-09-12`, where that is known.
+    /// The day it was shut down, as in `2025-09-12`, if known.
     #[serde(default)]
     pub ended: Option<String>,
     /// The sites to use now.
     pub instead: Vec<SiteName>,
     /// What happened and what to do, in one or two sentences.
     pub sentence: String,
-    /// Its hosts, so that whoever pastes one is told.
+    /// Its hosts, so that anyone who pastes one sees the explanation.
     #[serde(default)]
     pub hosts: Vec<String>,
 }
 
-/// What is known under a name.
+/// The result of looking up a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SiteLookup {
     Site(&'static Site),
-    /// A site that is gone.
     Retired(&'static RetiredSite),
     Unknown {
-        /// The name most like it, where one is alike enough to be meant.
+        /// The most similar name, if one is similar enough.
         nearest: Option<&'static str>,
     },
 }
@@ -55,7 +53,7 @@ struct RetiredSitesFile {
 }
 
 static PRESETS: LazyLock<Vec<Site>> = LazyLock::new(|| {
-    // A file that cannot be read is left out here; a test makes sure that there is none.
+    // A file that cannot be parsed is left out here; a test makes sure that there is none.
     let mut sites: Vec<Site> = parse_preset_files().filter_map(|(_, site)| site.ok()).collect();
     sites.sort_by(|a, b| (a.family, a.name.as_str()).cmp(&(b.family, b.name.as_str())));
     sites
@@ -67,7 +65,7 @@ static RETIRED_SITES: LazyLock<Vec<RetiredSite>> = LazyLock::new(|| {
     toml::from_str::<RetiredSitesFile>(text).map(|file| file.retired).unwrap_or_default()
 });
 
-/// Every file of a site, by its name, with what became of it.
+/// Every site file by its name, with the result of parsing it.
 fn parse_preset_files() -> impl Iterator<Item = (String, Result<Site, SiteError>)> {
     PresetFiles::iter().filter(|path| path != RETIRED_FILE).filter_map(|path| {
         let file = PresetFiles::get(&path)?;
@@ -75,17 +73,16 @@ fn parse_preset_files() -> impl Iterator<Item = (String, Result<Site, SiteError>
     })
 }
 
-/// The sites that come with the program; those of one centre stand together.
+/// The sites that ship with the program; those of one centre come together.
 pub fn presets() -> &'static [Site] {
     &PRESETS
 }
 
-/// The clusters that are gone.
 pub fn retired_sites() -> &'static [RetiredSite] {
     &RETIRED_SITES
 }
 
-/// Finds a site by its name or by one of its hosts, as typed by a person.
+/// Finds a site by its name or by one of its hosts, as a person typed it.
 pub fn find_site(text: &str) -> SiteLookup {
     let wanted = text.trim().trim_end_matches('.').to_lowercase();
     let is_host = |site: &&Site| {

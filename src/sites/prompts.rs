@@ -1,7 +1,8 @@
-//! Reads what a server asks while a person signs in to a cluster, and explains it to people who never saw a terminal.
+//! Reads what a server asks while a person logs in to a cluster, and explains it to people who have never used a
+//! terminal.
 //!
-//! The text comes from the server and may hold anything: it is cleaned and bounded here, and never trusted. What is
-//! recognised only decides on words and on the shape of the field; the answer always goes to the server as typed.
+//! The text comes from the server and may contain anything: it is cleaned and bounded here, and never trusted.
+//! Recognising a prompt only affects the wording and the form field; the answer always goes to the server as typed.
 
 use crate::text::{self, CleanedText};
 
@@ -9,26 +10,24 @@ mod kinds;
 
 pub use kinds::{PromptChoice, PromptKind};
 
-/// Most characters of a question that are shown.
 pub const MAX_PROMPT_CHARS: usize = 4000;
 
-/// One question of a server, fit to be shown.
+/// One question from a server, safe to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginPrompt {
-    /// The host that asks, where `ssh` says so: it tells the hops apart on a way through another host.
+    /// The host that asks, if `ssh` names it: with a jump host, this tells the two hosts apart.
     pub hop: Option<String>,
     /// The question with the lines before it; line breaks are its only control characters.
     pub text: String,
     /// Whether it was too long and its end was cut off.
     pub is_truncated: bool,
-    /// What is asked for.
     pub kind: PromptKind,
 }
 
 impl LoginPrompt {
-    /// Reads the text that `ssh` hands to the program that asks for answers.
+    /// Parses the text that `ssh` passes to the askpass program.
     pub fn parse(raw: &str) -> Self {
-        // Room for the prefix, which is taken off afterwards.
+        // Room for the prefix, which is removed afterwards.
         let CleanedText { text, is_truncated: too_long } =
             text::clean_bounded(raw, MAX_PROMPT_CHARS + PREFIX_MAX, text::MAX_LINES);
         let (hop, question) = split_prefix(&text);
@@ -96,7 +95,7 @@ impl LoginPrompt {
         }
     }
 
-    /// What to do when the last answer was not accepted and the same is asked again.
+    /// What to do when the last answer was not accepted and the server asks again.
     pub const fn retry_help(&self) -> &'static str {
         match self.kind {
             PromptKind::OneTimeCode => {
@@ -115,7 +114,7 @@ impl LoginPrompt {
         }
     }
 
-    /// The name of the field.
+    /// The label of the field.
     pub const fn label(&self) -> &'static str {
         match self.kind {
             PromptKind::OneTimeCode => "Code",
@@ -127,7 +126,7 @@ impl LoginPrompt {
         }
     }
 
-    /// What can be chosen with a button.
+    /// The choices to offer as buttons.
     pub fn choices(&self) -> &[PromptChoice] {
         match &self.kind {
             PromptKind::DuoMenu { choices } => choices,
@@ -146,7 +145,7 @@ impl LoginPrompt {
         matches!(self.kind, PromptKind::OneTimeCode | PromptKind::DuoMenu { .. })
     }
 
-    /// Whether the answer is hidden while it is typed.
+    /// Whether to hide the answer while it is typed.
     pub const fn is_secret(&self) -> bool {
         !matches!(
             self.kind,
@@ -163,10 +162,10 @@ impl LoginPrompt {
     }
 }
 
-/// Longest prefix that `ssh` can put before a question.
+/// The longest prefix that `ssh` can put before a question.
 const PREFIX_MAX: usize = 400;
 
-/// Takes off `(user@host) `, which `ssh` puts before the questions of a server.
+/// Removes `(user@host) `, which `ssh` puts before a server's questions.
 fn split_prefix(text: &str) -> (Option<String>, &str) {
     let found = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let Some((inside, question)) = found else {

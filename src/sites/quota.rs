@@ -1,30 +1,29 @@
-//! Space and files that are used and allowed, as the centres' own programs print them: `diskusage_report` and `dusage`.
+//! Space and files, used and allowed, as the centres' own programs print them: `diskusage_report` and `dusage`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::text::one_line;
 
-/// No more places than this are kept.
 const MAX_QUOTAS: usize = 500;
 const MAX_LINES: usize = 20_000;
 const MAX_LINE_BYTES: usize = 1000;
 
-/// One place for files.
+/// The quota of one storage area.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StorageQuota {
-    /// As the program calls it: `/project (project def-x)`, `/cluster/home/x`.
+    /// The program's name for it: `/project (project def-x)`, `/cluster/home/x`.
     pub label: String,
-    /// Space used. Programs round: it is near to that.
+    /// Approximate, because programs round.
     pub used_bytes: u64,
-    /// Space allowed; none: no limit is known.
+    /// `None`: no limit is known.
     pub limit_bytes: Option<u64>,
     pub files: Option<u64>,
-    /// Files allowed; none: no limit is known.
+    /// `None`: no limit is known.
     pub files_limit: Option<u64>,
 }
 
-/// Reads what `diskusage_report` prints, of any age. Places that it could not ask about are left out.
+/// Parses the output of any version of `diskusage_report`. Leaves out areas that it could not query.
 pub fn parse_diskusage_report(answer: &str) -> Vec<StorageQuota> {
     bounded_lines(answer).filter_map(parse_report_row).take(MAX_QUOTAS).collect()
 }
@@ -46,7 +45,7 @@ fn parse_report_row(line: &str) -> Option<StorageQuota> {
     })
 }
 
-/// Reads what `dusage --no-colors` prints: a table whose columns lie under a line of dashes.
+/// Parses the output of `dusage --no-colors`: a table whose columns are marked by a line of dashes.
 pub fn parse_dusage(answer: &str) -> Vec<StorageQuota> {
     let mut columns: Vec<(usize, usize)> = Vec::new();
     let mut found = Vec::new();
@@ -96,14 +95,14 @@ pub(super) fn bounded_lines(answer: &str) -> impl Iterator<Item = &str> {
     answer.lines().take(MAX_LINES).filter(|line| line.len() <= MAX_LINE_BYTES)
 }
 
-/// A number in thousandths, and the unit behind it in lower case.
+/// A number in thousandths, and the unit after it in lower case.
 pub(super) struct QuotaAmount<'a> {
     thousandths: u64,
     unit: &'a str,
 }
 
 impl QuotaAmount<'_> {
-    /// `GiB` and `G` count by 1024, `GB` by 1000.
+    /// `GiB` and `G` are powers of 1024, `GB` of 1000.
     pub(super) fn bytes(self) -> Option<u64> {
         let unit = self.unit.to_ascii_lowercase();
         let short = unit.strip_suffix('b').unwrap_or(&unit);
@@ -115,7 +114,7 @@ impl QuotaAmount<'_> {
         self.scale(letter, base)
     }
 
-    /// Files count by 1000.
+    /// Numbers of files use powers of 1000.
     fn count(self) -> Option<u64> {
         let unit = self.unit.to_ascii_lowercase();
         self.scale(&unit, 1000)

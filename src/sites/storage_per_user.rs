@@ -1,30 +1,28 @@
-//! Who has how much in the folders of projects, as `diskusage_report --per_user` prints it below its usual table.
+//! Storage per user in projects' folders, as `diskusage_report --per_user` prints it below its usual table.
 
 use serde::{Deserialize, Serialize};
 
 use super::quota::{QuotaAmount, QuotaAmounts, bounded_lines};
 use crate::text::one_line;
 
-/// No more rows than this are kept.
 const MAX_ROWS: usize = 1000;
-/// Longest name of a project or a person.
 const MAX_NAME_CHARS: usize = 100;
 
-/// What one person has in a project's folder.
+/// What one person stores in a project's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserStorageUse {
     /// The project: `def-x`.
     pub project: String,
-    /// The person's name on the cluster.
+    /// The person's user name on the cluster.
     pub user: String,
-    /// Space used. The program rounds: it is near to that.
+    /// Approximate, because the program rounds.
     pub used_bytes: u64,
     pub files: u64,
 }
 
-/// Reads the answer: blocks that begin with `Breakdown for project def-x (Last update: …)`. What is on tape is left
-/// out, and so are sums.
+/// Parses the output: blocks that begin with `Breakdown for project def-x (Last update: …)`. Leaves out what is on
+/// tape, and totals.
 pub fn parse_per_user(answer: &str) -> Vec<UserStorageUse> {
     let mut found = Vec::new();
     let mut project: Option<String> = None;

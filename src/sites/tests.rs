@@ -1,4 +1,4 @@
-//! Reading and writing a site: what is accepted, what is refused and in which words.
+//! Parsing and writing a site: what is accepted, what is refused, and with which message.
 
 use super::*;
 
@@ -137,7 +137,7 @@ fn paths_may_have_variables_and_nothing_that_runs() {
     }
 }
 
-/// Descriptions that were written for 0.1.0, by administrators or into the database, still read.
+/// Descriptions written for 0.1.0, by administrators or into the database, can still be read.
 #[test]
 fn old_section_names_are_understood() {
     let old = Site::from_toml(

@@ -1,8 +1,8 @@
-//! `sacct`: jobs that are over as well, and what their steps used.
+//! `sacct`: jobs including ended ones, and what their steps used.
 //!
-//! Every field ends in a mark that nobody could know, so that neither a name nor a command line ends a field. Two things
-//! that Slurm does: a job that was held from the beginning is not listed by time before it is released, only by its
-//! number; and of a job that was put back into the queue only the last run is listed.
+//! Every field ends in an unguessable delimiter, so that neither a name nor a command line can end a field. Two
+//! quirks of Slurm: a job that was held from the start is not listed by time until it is released, only by its ID;
+//! and only the last run of a requeued job is listed.
 
 pub mod account_runs;
 mod steps;
@@ -20,30 +20,30 @@ use crate::clock::UnixTime;
 
 pub use self::steps::{PastRun, parse_past_runs, parse_steps, past_runs_args, steps_args};
 
-/// The program. It wants `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
+/// The program. It needs `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "sacct";
 
 const FIELDS: &str = "JobID,JobIDRaw,User,State,Reason,Account,Partition,QOS,Submit,Eligible,Start,End,Timelimit,NCPUS,\
                       NNodes,ReqTRES,AllocTRES,NodeList,Priority,ExitCode,WorkDir,JobName,SubmitLine";
 const FIELD_COUNT: usize = 23;
-/// No more jobs than this are kept of one answer.
+/// The most jobs kept from one output.
 pub const MAX_JOBS: usize = 60_000;
 const MAX_TEXT_LEN: usize = 4096;
 const MAX_NAME_LEN: usize = 1024;
 const MAX_LIST_LEN: usize = 2000;
 const MAX_WORD_LEN: usize = 200;
 
-/// What the accounting alone knows of a job.
+/// What only accounting knows about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountingExtra {
-    /// The words it was submitted with, without the quotes that were around them.
+    /// The submit command line, without its original quotes.
     pub submit_line: String,
-    /// The number of the user who cancelled it, where somebody did.
+    /// The user ID of whoever cancelled it, if anyone did.
     pub cancelled_by: Option<String>,
 }
 
-/// The arguments for the jobs of one person that were there between two moments, without their steps. `nonce` is a random
-/// word of lower-case letters and digits, made for this one request. Nothing if that or the name is none.
+/// The arguments for one person's jobs in a period, without steps. `nonce` is a random word of lower-case letters and
+/// digits, made for this one request. None if the nonce or the name is invalid.
 pub fn args_for_user(
     nonce: &str,
     user: &str,
@@ -62,7 +62,7 @@ pub fn args_for_user(
     Some(words)
 }
 
-/// The arguments for single jobs, whenever they were. An array is asked for as a whole.
+/// The arguments for single jobs, at any time. An array is requested as a whole.
 pub fn args_for_jobs(nonce: &str, ids: &[JobId]) -> Option<Vec<String>> {
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let mut numbers: Vec<u64> = ids.iter().map(|id| id.number).collect();
@@ -85,7 +85,7 @@ pub fn parse_accounting(answer: &[u8], nonce: &str) -> Vec<(SlurmJob, Accounting
     found
 }
 
-/// Calls with the fields of each record in turn, until told to stop.
+/// Calls a function with the fields of each record, until it returns false.
 fn for_each_record<const COUNT: usize>(
     answer: &[u8],
     nonce: &str,
@@ -103,7 +103,7 @@ fn for_each_record<const COUNT: usize>(
             rest = &rest[end + mark.len()..];
         }
         rest = rest.strip_prefix('\n').unwrap_or(rest);
-        // Something else may have been printed before the first record: it ends with its line.
+        // Other output may precede the first record: it ends with its line.
         fields[0] = fields[0].rsplit('\n').next().unwrap_or_default().trim_ascii();
         if !take(fields) {
             return;
@@ -142,7 +142,7 @@ fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)
     let state = JobState::parse(state_words);
     let limit = TimeLimit::parse(limit);
     let held = parse_tres(if allocated.is_empty() { requested } else { allocated });
-    // Put back into the queue, it still has the times of the run before.
+    // A requeued job still has the times of its previous run.
     let start = parse_time(start).filter(|_| state.stage() != JobStage::Pending);
     let end = match state.stage() {
         JobStage::Pending => None,

@@ -1,24 +1,24 @@
-//! The tasks of an array, as Slurm writes them: `1-50%3`, `5-9,20,30-40:2`.
+//! Array task lists as Slurm writes them: `1-50%3`, `5-9,20,30-40:2`.
 
 use std::fmt;
 
-/// No more pieces than this are kept of one list.
+/// The most ranges kept from one list.
 const MAX_RANGES: usize = 20_000;
-/// Slurm's own ceiling for the number of a task is far below.
+/// Slurm's own maximum for a task index is far lower.
 const MAX_TASK_INDEX: u32 = 4_000_001;
 
-/// Some tasks of an array, in pieces that do not overlap in what Slurm writes.
+/// Some tasks of an array, as ranges that do not overlap in Slurm's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArrayTaskSet {
     ranges: Vec<(u32, u32, u32)>,
     /// How many may run at a time; none: no limit.
     pub max_running: Option<u32>,
-    /// Whether the list was cut and there are more.
+    /// Whether the list was cut.
     pub is_cut: bool,
 }
 
 impl ArrayTaskSet {
-    /// Reads the list, with or without brackets around it. Nothing if there is no task in it.
+    /// Parses the list, with or without brackets. None if it contains no task.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().trim_start_matches('[').trim_end_matches(']');
         let (list, at_once) = match text.split_once('%') {
@@ -36,24 +36,22 @@ impl ArrayTaskSet {
         (!set.ranges.is_empty()).then_some(set)
     }
 
-    /// How many there are.
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|(first, last, step)| u64::from((last - first) / step) + 1).sum()
     }
 
-    /// Never: a set has at least one task.
+    /// Always false: a set has at least one task.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether a task is one of them.
     pub fn contains(&self, task: u32) -> bool {
         self.ranges.iter().any(|(first, last, step)| {
             (first..=last).contains(&&task) && (task - first).is_multiple_of(*step)
         })
     }
 
-    /// The tasks in their order.
+    /// The tasks in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.ranges.iter().flat_map(|(first, last, step)| {
             (*first..=*last).step_by(usize::try_from(*step).unwrap_or(1))
@@ -61,7 +59,7 @@ impl ArrayTaskSet {
     }
 }
 
-/// As Slurm reads it back, without the limit: `5-9,20,30-40:2`.
+/// In the form that Slurm accepts, without the limit: `5-9,20,30-40:2`.
 impl fmt::Display for ArrayTaskSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (first, last, step)) in self.ranges.iter().enumerate() {

@@ -12,41 +12,39 @@ pub const PROGRAM: &str = "sacctmgr";
 const FORMAT: &str =
     "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
 
-/// No more associations than this are kept.
 const MAX_ASSOCIATIONS: usize = 1000;
-/// No more accounts than this are kept.
 const MAX_ACCOUNTS: usize = 200;
-/// No more words than this are kept of a list in one field.
+/// The most items kept from a list in one field.
 const MAX_WORDS: usize = 100;
 
-/// Its arguments, for the person of this name on the cluster; none if that cannot be a name.
+/// Its arguments for this remote user; none if the name is invalid.
 pub fn args(user: &str) -> Option<Vec<String>> {
-    // A comma would make it several people, a colon is no part of names there.
+    // A comma would make it several users, and names contain no colon.
     let good = is_name(user) && !user.contains(':');
     let user = format!("user={user}");
     good.then(|| ["-nP", "show", "assoc", &user, FORMAT].map(str::to_owned).to_vec())
 }
 
-/// One line of the answer: a person may use an account, perhaps only in one partition.
+/// One row of the output: a person may use an account, perhaps only in one partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Association {
-    /// Several clusters may share their accounting.
+    /// Several clusters may share one accounting database.
     pub cluster: String,
-    /// As Slurm names it.
+    /// Slurm's name for it.
     pub account: String,
-    /// None: in all partitions.
+    /// None: all partitions.
     pub partition: Option<String>,
-    /// The kinds of service that may be asked for.
+    /// The QOS that jobs may request.
     pub qos: Vec<String>,
-    /// The one that is taken otherwise.
+    /// The QOS of jobs that request none.
     pub default_qos: Option<String>,
     /// What all running jobs together may hold: `cpu` → `64`, `gres/gpu` → `8`.
     pub group_limits: BTreeMap<String, String>,
-    /// Jobs that may run at a time; none: no limit here.
+    /// The most running jobs; none: no limit here.
     pub max_jobs: Option<u32>,
-    /// Jobs that may wait and run at a time; none: no limit here.
+    /// The most pending and running jobs; none: no limit here.
     pub max_submit: Option<u32>,
-    /// Minutes a job may run; none: no limit here.
+    /// The longest time limit in minutes; none: no limit here.
     pub max_minutes: Option<u32>,
 }
 
@@ -89,35 +87,35 @@ fn split_commas(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').filter(|word| !word.is_empty()).take(MAX_WORDS)
 }
 
-/// An account as people know it. Some centres keep two behind each, `def-x_cpu` and `def-x_gpu`, and let people submit
-/// with `def-x`.
+/// An account as people know it. Some centres keep two Slurm accounts behind each, `def-x_cpu` and `def-x_gpu`, and
+/// let people submit with `def-x`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SlurmAccount {
     /// The name to submit with.
     pub name: String,
-    /// What Slurm keeps behind it, as `sshare` and `sacct` want it.
+    /// The Slurm accounts behind it, as `sshare` and `sacct` need them.
     pub slurm_names: Vec<String>,
     /// Whether jobs without GPUs may be charged to it.
     pub for_cpu: bool,
     /// Whether jobs with GPUs may be charged to it.
     pub for_gpu: bool,
-    /// The kinds of service that may be asked for.
+    /// The QOS that jobs may request.
     pub qos: Vec<String>,
-    /// The one that is taken otherwise.
+    /// The QOS of jobs that request none.
     pub default_qos: Option<String>,
     /// The only partitions it may be used in; empty: all.
     pub partitions: Vec<String>,
-    /// Jobs that may run at a time; none: no limit here. Where there are two behind it, the wider limit.
+    /// The most running jobs; none: no limit here. If there are two accounts behind it, the higher limit.
     pub max_jobs: Option<u32>,
-    /// Jobs that may wait and run at a time, likewise.
+    /// The most pending and running jobs, likewise.
     pub max_submit: Option<u32>,
-    /// Minutes a job may run, likewise.
+    /// The longest time limit in minutes, likewise.
     pub max_minutes: Option<u32>,
 }
 
-/// The accounts behind associations, sorted by name. `suffixes` are the ends that the centre adds to names: one that
-/// ends in `cpu` or `gpu` also says what the account is for.
+/// The accounts behind the associations, sorted by name. `suffixes` are the endings that the centre adds to names: an
+/// ending of `cpu` or `gpu` also says what the account is for.
 pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Vec<SlurmAccount> {
     let mut found: BTreeMap<&str, SlurmAccount> = BTreeMap::new();
     for one in associations {
@@ -131,7 +129,7 @@ pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Ve
     found.into_values().collect()
 }
 
-/// The name without the first suffix that it has.
+/// Splits off the first suffix that matches.
 fn split_suffix<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str) {
     let fits = |suffix: &String| {
         let name = account.strip_suffix(suffix.as_str())?;

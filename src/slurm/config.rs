@@ -1,4 +1,4 @@
-//! `scontrol show config`: what holds for the whole cluster. Of some two hundred lines, a handful is kept.
+//! `scontrol show config`: cluster-wide settings. Keeps a handful of some two hundred lines.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,42 +10,42 @@ use crate::text::sanitize;
 pub const PROGRAM: &str = "scontrol";
 pub const ARGS: &[&str] = &["show", "config"];
 
-/// Plugins' names and the like are cut to this many characters.
+/// Plugin names and similar values are cut to this many characters.
 const MAX_VALUE_LEN: usize = 200;
 
-/// What the controller says of itself. Everything may be missing.
+/// The controller's settings. Every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SlurmConfig {
     /// `24.11.5`.
     pub version: Option<String>,
-    /// The name that accounting knows the cluster by.
+    /// The cluster's name in accounting.
     pub cluster_name: Option<String>,
-    /// One more than the highest index an array may have.
+    /// One more than the highest array index.
     pub max_array_size: Option<u32>,
-    /// How many jobs of all people Slurm keeps.
+    /// The most jobs, of all users, that Slurm keeps.
     pub max_job_count: Option<u32>,
     /// `priority/multifactor` or `priority/basic`.
     pub priority_type: Option<String>,
-    /// How much fair share counts in the priority.
+    /// The weight of fair share in the priority.
     pub fair_share_weight: Option<u64>,
-    /// Hours after which what was used counts half; none where it never fades, or is not told.
+    /// Hours after which usage counts half; none if it never decays or is not reported.
     pub half_life_hours: Option<u32>,
     /// `accounting_storage/slurmdbd`; without it there is no `sacct` and there are no accounts.
     pub accounting_storage: Option<String>,
-    /// `select/cons_tres` where jobs share nodes, `select/linear` where they get whole ones.
+    /// `select/cons_tres` where jobs share nodes, `select/linear` where they get whole nodes.
     pub select_type: Option<String>,
-    /// Mebibytes a job gets per core if it does not ask.
+    /// Default memory per core, in mebibytes.
     pub def_mem_per_cpu: Option<u64>,
-    /// Mebibytes a job gets per node if it does not ask.
+    /// Default memory per node, in mebibytes.
     pub def_mem_per_node: Option<u64>,
-    /// Seconds for which `squeue` and `scontrol` still know a job that has ended.
+    /// For how many seconds `squeue` and `scontrol` still know an ended job.
     pub min_job_age: Option<u32>,
     /// Whether people see only their own jobs.
     pub hides_jobs: bool,
-    /// Whether people may reorder their own waiting jobs (`scontrol top`).
+    /// Whether people may reorder their own pending jobs (`scontrol top`).
     pub user_top: bool,
-    /// Whether the accounting keeps the comments of jobs.
+    /// Whether accounting stores job comments.
     pub keeps_comments: bool,
 }
 
@@ -89,16 +89,16 @@ impl SlurmConfig {
         }
     }
 
-    /// Whether what a group used before counts in its jobs' priority. Some sites run the plugin that could do it,
-    /// but give fair share no weight.
+    /// Whether a group's past usage counts in its jobs' priority. Some sites run the plugin for it but give fair
+    /// share no weight.
     pub fn uses_fair_share(&self) -> bool {
         self.priority_type.as_deref() == Some("priority/multifactor")
             && self.fair_share_weight != Some(0)
     }
 }
 
-/// Reads `7-00:00:00`, `30:00` (minutes and seconds) and `90` (minutes): whole hours, and at least one. No time at all
-/// means that nothing fades.
+/// Parses `7-00:00:00`, `30:00` (minutes and seconds) and `90` (minutes) into whole hours, at least one. Zero means
+/// that usage never decays.
 fn parse_half_life(value: &str) -> Option<u32> {
     let seconds = units::parse_duration_s(value).filter(|seconds| *seconds > 0)?;
     u32::try_from(seconds.div_ceil(3600)).ok()

@@ -1,4 +1,4 @@
-//! `sshare`: how much of its share an account used of late, and a person's part in that.
+//! `sshare`: how much of its share an account used recently, and one person's part in that.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,11 @@ use super::text::is_name;
 use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sshare";
-/// No more rows than this are kept.
 const MAX_ROWS: usize = 2000;
-/// No more accounts than this are asked about at once.
+/// The most accounts in one request.
 const MAX_ACCOUNTS: usize = 200;
 
-/// Its arguments: one call gives the row of each account and that of the person in it. Nothing if a name is none, or
+/// Its arguments: one call returns the row of each account and that of the person in it. None if a name is invalid or
 /// there is no account.
 pub fn args(user: &str, accounts: &[String]) -> Option<Vec<String>> {
     let good = |name: &str| is_name(name) && !name.contains(':');
@@ -21,27 +20,27 @@ pub fn args(user: &str, accounts: &[String]) -> Option<Vec<String>> {
     Some(["-l", "-n", "-P", "-A", &accounts, "-u", user].map(str::to_owned).to_vec())
 }
 
-/// One row: an account, or a person in it. What Slurm left empty is nothing.
+/// One row: an account, or a person in it. Empty values are none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SshareRow {
-    /// As Slurm names it.
+    /// Slurm's name for it.
     pub account: String,
-    /// The person; nothing for the account as a whole.
+    /// The person; none for the account as a whole.
     pub user: Option<String>,
-    /// Its shares; nothing where those of the account count (`parent`).
+    /// Its shares; none where the account's shares apply (`parent`).
     pub raw_shares: Option<u64>,
-    /// Its part of what those beside it may use, from 0 to 1.
+    /// Its fraction of its siblings' shares, from 0 to 1.
     pub norm_shares: Option<f64>,
-    /// What it used, in seconds weighed by resource and fading with time.
+    /// Its usage in seconds, weighted by resource and decaying over time.
     pub raw_usage: Option<u64>,
-    /// Its part of all use of the cluster, from 0 to 1.
+    /// Its fraction of all usage on the cluster, from 0 to 1.
     pub norm_usage: Option<f64>,
-    /// Its part of the use of those beside it, from 0 to 1.
+    /// Its fraction of its siblings' usage, from 0 to 1.
     pub effective_usage: Option<f64>,
-    /// A person's rank among all, from 0 to 1.
+    /// A person's fair-share factor among all users, from 0 to 1.
     pub fair_share: Option<f64>,
-    /// Share by use: above 1 there is more to have, below 1 more was used. Endless for who used nothing.
+    /// Share divided by usage: above 1 there is share left, below 1 more was used. Infinite without usage.
     pub level_fs: Option<f64>,
 }
 
@@ -75,7 +74,7 @@ fn parse_row(line: &str) -> Option<SshareRow> {
     })
 }
 
-/// A number that is none below zero; `inf` is one.
+/// Parses a number that is not negative; `inf` is allowed.
 fn parse_fraction(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| *number >= 0.0)
 }

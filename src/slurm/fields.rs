@@ -1,5 +1,5 @@
-//! Fields of answers that are read in one go: numbers, moments, names, resources, and the mark between fields
-//! that people fill in themselves. Nothing here fails, and short plain fields cost one copy.
+//! Parsers for single fields: numbers, times, names, resources, and the delimiter after fields that people fill in.
+//! Nothing here fails, and short plain fields cost one copy.
 
 use memchr::memchr;
 
@@ -11,13 +11,13 @@ use super::units::parse_memory_mb;
 use crate::clock::UnixTime;
 use crate::text::sanitize;
 
-/// A word of letters and digits of this length, made by the caller for one request.
+/// The length of a nonce: letters and digits, made by the caller for one request.
 const NONCE_LENGTHS: std::ops::RangeInclusive<usize> = 8..=32;
-/// No job has GPUs of more kinds than this.
+/// The most GPU models of one job.
 const MAX_GPU_MODELS: usize = 32;
 
-/// What stands after a field that people fill in themselves: a word that was not known when they did. It must not begin
-/// with a digit, which `squeue` would take for a width. Nothing if that is no such word.
+/// The delimiter after a field that people fill in: a word they could not have known. It must not begin with a digit,
+/// which `squeue` would take for a width. None if the nonce is invalid.
 pub(super) fn field_delimiter(nonce: &str) -> Option<String> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (NONCE_LENGTHS.contains(&nonce.len()) && nonce.bytes().all(good)).then(|| format!("_{nonce}"))
@@ -25,14 +25,14 @@ pub(super) fn field_delimiter(nonce: &str) -> Option<String> {
 
 /// Free text: bounded and without control characters.
 pub(super) fn clean_field(text: &str, most: usize) -> String {
-    // Looks at every byte without stopping at the first bad one: that is faster for short fields.
+    // Checks every byte without stopping at the first bad one: that is faster for short fields.
     let other = text.bytes().fold(false, |other, byte| other | !(b' '..=b'~').contains(&byte));
     if other || text.len() > most { sanitize(text, most) } else { text.trim_ascii().to_owned() }
 }
 
-/// The same; empty where Slurm says that there is none.
+/// The same; empty where Slurm says that there is no value.
 pub(super) fn clean_value(word: &str, most: usize) -> String {
-    // Words for "none" are short and begin so; few others have to be looked at.
+    // Slurm's words for "none" are short and begin like this; few others need a closer check.
     let perhaps_none = word.len() <= 8 && word.starts_with(['(', 'n', 'N', ' ']);
     if word.is_empty() || (perhaps_none && value_if_set(word).is_none()) {
         return String::new();
@@ -40,7 +40,7 @@ pub(super) fn clean_value(word: &str, most: usize) -> String {
     clean_field(word, most)
 }
 
-/// The number at the beginning, as far as it goes; 0 for none and for too large ones.
+/// The number at the start; 0 if there is none or it is too large.
 pub(super) fn parse_number(text: &str) -> u64 {
     let mut sum = 0_u64;
     for digit in text.bytes().take_while(u8::is_ascii_digit) {
@@ -56,14 +56,14 @@ pub(super) fn parse_u32(text: &str) -> u32 {
     u32::try_from(parse_number(text)).unwrap_or(0)
 }
 
-/// A moment in seconds since 1970; nothing for other words, for 0 and for what is not within reason.
+/// A Unix time; none for other words, for 0 and for implausible values.
 pub(super) fn parse_time(text: &str) -> Option<UnixTime> {
     let digits = (1..=11).contains(&text.len()) && all_digits(text);
     let seconds = if digits { i64::try_from(parse_number(text)).ok()? } else { 0 };
     (seconds > 0).then_some(UnixTime(seconds))
 }
 
-/// `123`, `123_4`, `123_[5-9%2]`, `123+1`. Parts of a job with several (`+1`) go by the number that is theirs alone.
+/// `123`, `123_4`, `123_[5-9%2]`, `123+1`. Components of a heterogeneous job (`+1`) go by their own raw ID.
 pub(super) fn parse_job_id(text: &str, raw: u64) -> Option<(JobId, Option<ArrayTaskSet>)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = Some(parse_number(text)).filter(|number| (1..1 << 53).contains(number));
@@ -83,7 +83,7 @@ pub(super) fn parse_job_id(text: &str, raw: u64) -> Option<(JobId, Option<ArrayT
     Some((JobId { task: Some(task), ..whole }, None))
 }
 
-/// What a job holds, or asks for while it waits.
+/// What a job holds, or requests while it is pending.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TresAmounts {
     pub cpus: u32,
@@ -92,8 +92,7 @@ pub(super) struct TresAmounts {
     pub gpus: Vec<GpuCount>,
 }
 
-/// Reads `cpu=4,mem=2G,node=1,billing=20,gres/gpu=2,gres/gpu:t4=2`. GPUs with a model are counted twice in there, once
-/// without it.
+/// Parses `cpu=4,mem=2G,node=1,billing=20,gres/gpu=2,gres/gpu:t4=2`. GPUs with a model appear twice, once without it.
 pub(super) fn parse_tres(list: &str) -> TresAmounts {
     let mut found = TresAmounts::default();
     let mut any_model = 0_u32;
@@ -122,13 +121,13 @@ pub(super) fn parse_tres(list: &str) -> TresAmounts {
 
 fn parse_mebibytes(amount: &str) -> Option<u64> {
     match amount.strip_suffix('M') {
-        // What nearly every job has, without a detour.
+        // The fast path for what nearly every job has.
         Some(digits) if digits.len() <= 10 && all_digits(digits) => Some(parse_number(digits)),
         _ => parse_memory_mb(amount),
     }
 }
 
-/// The pieces between separators, without a list of them.
+/// Splits on a separator without allocating.
 pub(super) fn split_on(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -1,21 +1,20 @@
-//! Generic resources of nodes, as `sinfo` and `scontrol` write them: `gpu:h100:4(S:0-1),gpu:a100:2(S:0,2)`.
+//! Generic resources (GRES) of nodes, as `sinfo` and `scontrol` write them: `gpu:h100:4(S:0-1),gpu:a100:2(S:0,2)`.
 
 use super::text::is_name;
 
-/// No node has more kinds of GPU than this.
+/// The most GPU models of one node.
 const MAX_MODELS: usize = 32;
 
-/// The GPUs of one node.
+/// The GPUs of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuCount {
-    /// The name to ask for: `h100`, or `a100_1g.5gb` for a slice of one. None where the site names no models.
+    /// The name to request: `h100`, or `a100_1g.5gb` for a slice of one. None where the site names no models.
     pub model: Option<String>,
-    /// How many there are.
     pub count: u32,
 }
 
-/// The GPUs in a list of resources; others (`shard`, `localscratch`) are left out. A model that is named twice, as
-/// happens when its GPUs sit at different sockets, is added up.
+/// The GPUs in a list of resources, without others (`shard`, `localscratch`). A model that appears twice, because its
+/// GPUs sit on different sockets, is added up.
 pub fn parse_gpus(list: &str) -> Vec<GpuCount> {
     let mut found: Vec<GpuCount> = Vec::new();
     for GpuCount { model, count } in without_brackets(list).split(',').filter_map(parse_gpu) {
@@ -28,7 +27,7 @@ pub fn parse_gpus(list: &str) -> Vec<GpuCount> {
     found
 }
 
-/// Without what stands in brackets: there, commas separate sockets.
+/// Removes what is in brackets: commas in there separate sockets.
 fn without_brackets(list: &str) -> String {
     let mut depth = 0_usize;
     let mut outside = String::new();

@@ -1,4 +1,4 @@
-//! A job, whatever program told of it: its number, what it does, what it asked for.
+//! A job, whichever command reported it: its ID, its state, its request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +8,16 @@ use super::gres::GpuCount;
 use super::units::TimeLimit;
 use crate::clock::UnixTime;
 
-/// The number of a job, or of one task of an array: `123`, `123_4`.
+/// The ID of a job or of one array task: `123`, `123_4`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
-    /// The job's number; for a task, that of the array.
+    /// The job ID; for a task, that of the array.
     pub number: u64,
-    /// Which task of the array.
+    /// The array task index.
     pub task: Option<u32>,
 }
 
 impl JobId {
-    /// A job that is no task.
     pub const fn without_task(number: u64) -> Self {
         Self { number, task: None }
     }
@@ -33,7 +32,6 @@ impl fmt::Display for JobId {
     }
 }
 
-/// Not the number of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the number of a job")]
 pub struct JobIdError;
@@ -41,7 +39,7 @@ pub struct JobIdError;
 impl FromStr for JobId {
     type Err = JobIdError;
 
-    /// Reads `123` and `123_4`, digits only.
+    /// Parses `123` and `123_4`, digits only.
     fn from_str(text: &str) -> Result<Self, JobIdError> {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let (number, task) = match text.split_once('_') {
@@ -57,51 +55,44 @@ impl FromStr for JobId {
     }
 }
 
-/// What a job does, as Slurm calls it.
+/// A job's state, as Slurm defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum JobState {
-    /// Waits in the queue.
     Pending,
-    /// Its nodes are being made ready.
+    /// Its nodes are being prepared.
     Configuring,
     Running,
-    /// Has stopped for a while, by an operator or a job with higher rank.
+    /// Paused by an operator or for a job with a higher priority.
     Suspended,
-    /// Has ended; its nodes are being cleaned, or files are carried away.
+    /// Has ended; its nodes are being cleaned up, or files are being copied.
     Completing,
     Completed,
-    /// Ended with an error.
     Failed,
     Cancelled,
-    /// Reached its time limit.
     Timeout,
-    /// Used more memory than it had.
     OutOfMemory,
-    /// A node failed under it.
     NodeFail,
-    /// Its node did not come up.
     BootFail,
-    /// Had to make room for another job.
+    /// Stopped to make room for another job.
     Preempted,
-    /// Could not be done before its deadline.
+    /// Could not finish before its deadline.
     Deadline,
     /// Taken over by another cluster.
     Revoked,
-    /// A word that is not known here.
+    /// A state that is not known here.
     #[default]
     Unknown,
 }
 
-/// Where in its life a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobStage {
     Pending,
-    /// Begun and not over.
+    /// Started and not ended.
     Running,
     Ended,
 }
 
-/// Slurm's words, the long and the short one; several may mean the same to people.
+/// Slurm's names, long and short; several may mean the same to people.
 const STATE_NAMES: &[(&str, &str, JobState)] = &[
     ("PENDING", "PD", JobState::Pending),
     ("REQUEUED", "RQ", JobState::Pending),
@@ -134,20 +125,19 @@ const STATE_NAMES: &[(&str, &str, JobState)] = &[
 ];
 
 impl JobState {
-    /// Reads `RUNNING`, `R`, `CANCELLED by 31001`, `CANCELLED+`.
+    /// Parses `RUNNING`, `R`, `CANCELLED by 31001`, `CANCELLED+`.
     pub fn parse(text: &str) -> Self {
         let word = text.split_whitespace().next().unwrap_or_default().trim_end_matches('+');
         let known = STATE_NAMES.iter().find(|(long, short, _)| *long == word || *short == word);
         known.map_or(Self::Unknown, |(_, _, state)| *state)
     }
 
-    /// Slurm's own word for it.
     pub fn slurm_name(self) -> &'static str {
         let known = STATE_NAMES.iter().find(|(_, _, state)| *state == self);
         known.map_or("UNKNOWN", |(long, _, _)| long)
     }
 
-    /// Where in its life it is. Slurm's own answer for unknown words is that the job is still there.
+    /// Like Slurm, treats a job in an unknown state as still there.
     pub const fn stage(self) -> JobStage {
         match self {
             Self::Pending => JobStage::Pending,
@@ -160,18 +150,17 @@ impl JobState {
         }
     }
 
-    /// Whether it is over.
     pub fn is_over(self) -> bool {
         self.stage() == JobStage::Ended
     }
 
-    /// Whether it is over and did not end as it should.
+    /// Whether it ended without success.
     pub fn is_failure(self) -> bool {
         self.is_over() && !matches!(self, Self::Completed | Self::Cancelled | Self::Revoked)
     }
 }
 
-/// How a program ended: its code, or the signal that ended it.
+/// How a program ended: its exit code, or the signal that ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExitStatus {
     pub code: u32,
@@ -180,62 +169,58 @@ pub struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// Reads `3:0`, as `sacct` and `scontrol` write it.
+    /// Parses `3:0`, as `sacct` and `scontrol` write it.
     pub fn parse(text: &str) -> Option<Self> {
         let (code, signal) = text.trim().split_once(':')?;
         Some(Self { code: code.parse().ok()?, signal: signal.parse().ok()? })
     }
 
-    /// From the number that `squeue` gives, made as wait(2) makes it.
+    /// From the wait(2) status that `squeue` prints.
     pub const fn from_wait_status(status: u32) -> Self {
         Self { code: (status >> 8) & 0xff, signal: status & 0x7f }
     }
 }
 
-/// A job as the queue or the accounting tells it. Text is bounded and free of control characters.
+/// A job as the queue or accounting reports it. Text is bounded and free of control characters.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SlurmJob {
     pub id: JobId,
-    /// Slurm's own number of this very job: tasks have one of their own once they begin.
+    /// Slurm's raw job ID: array tasks get their own once they start.
     pub raw_id: u64,
-    /// The tasks of an array that still wait together; `id` then names the array.
+    /// The array tasks that are still pending together; `id` then names the array.
     pub tasks: Option<ArrayTaskSet>,
-    /// Whose it is, on the cluster.
+    /// The owner's user name on the cluster.
     pub user: String,
     pub name: String,
     pub state: JobState,
-    /// Why it waits, or why it ended, in Slurm's word; empty for none.
+    /// Slurm's reason why it is pending or why it ended; empty for none.
     pub reason: String,
     pub account: String,
     pub partition: String,
-    /// As what kind of service.
     pub qos: String,
-    /// When it was submitted; a requeued job counts from then.
+    /// When it was submitted, or last requeued.
     pub submitted: Option<UnixTime>,
-    /// From when it might have run.
+    /// When it became eligible to run.
     pub eligible: Option<UnixTime>,
-    /// When it began; for one that waits, when Slurm expects it to.
+    /// When it started; for a pending job, when Slurm expects it to.
     pub start: Option<UnixTime>,
-    /// When it ended; for one that runs, when it must.
+    /// When it ended; for a running job, when its time limit ends.
     pub end: Option<UnixTime>,
-    /// How long it may run.
     pub time_limit: TimeLimit,
     pub cpus: u32,
     pub nodes: u32,
-    /// Memory in all, in mebibytes.
+    /// Total memory, in mebibytes.
     pub memory_mb: Option<u64>,
-    /// GPUs in all, by model.
+    /// Total GPUs, by model.
     pub gpus: Vec<GpuCount>,
-    /// Where it runs or ran: `c[1-4]`.
+    /// The nodes it runs or ran on: `c[1-4]`.
     pub node_list: String,
-    /// Its rank in the queue.
     pub priority: u64,
-    /// What it waits for: `afterok:123(unfulfilled)`.
+    /// What it depends on: `afterok:123(unfulfilled)`.
     pub dependency: String,
-    /// How often it was put back into the queue.
+    /// How often it was requeued.
     pub restarts: u32,
     pub exit: Option<ExitStatus>,
-    /// The folder it runs in.
     pub work_dir: String,
 }
 

@@ -1,18 +1,18 @@
-//! What a job really used, from the steps that Slurm's accounting kept of it.
+//! What a job actually used, from its steps in Slurm's accounting.
 
-/// What a job used. Memory and GPUs are measured now and then, not all the time: short peaks may be missing.
+/// A job's usage. Memory and GPUs are only sampled: short peaks may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobUsage {
     /// How long it ran, in seconds.
     pub elapsed_s: u64,
-    /// Processor time of all its steps, in seconds.
+    /// CPU time of all its steps, in seconds.
     pub cpu_s: Option<u64>,
     /// The most memory that one task held, in mebibytes.
     pub max_rss_mb: Option<u64>,
-    /// How many tasks the step with that memory had: with more than one, all together held more.
+    /// The number of tasks in the step with that memory: if more than one, the total was higher.
     pub tasks: u32,
-    /// How busy the GPUs were on average, in percent of one GPU; only where the site measures it.
+    /// Average GPU utilisation, in percent of one GPU; only where the site measures it.
     pub gpu_percent: Option<u32>,
-    /// The most GPU memory held, in mebibytes; likewise.
+    /// Peak GPU memory, in mebibytes; likewise.
     pub gpu_memory_mb: Option<u64>,
 }

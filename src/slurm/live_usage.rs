@@ -1,4 +1,4 @@
-//! `sstat`: what a job that runs has used so far. Slurm tells it to the job's owner only.
+//! `sstat`: what a running job has used so far. Slurm reports it to the job's owner only.
 
 use super::fields::{parse_number, parse_u32};
 use super::job_usage::JobUsage;
@@ -7,16 +7,17 @@ use crate::clock::SECONDS_PER_DAY;
 
 pub const PROGRAM: &str = "sstat";
 
-/// No more steps than this are looked at.
+/// The most steps read.
 const MAX_STEPS: usize = 2000;
 
-/// The arguments for all steps of a job, by Slurm's own number of it.
+/// The arguments for all steps of a job, by its raw job ID.
 pub fn args(raw: u64) -> Vec<String> {
     let id = raw.to_string();
     ["-n", "-P", "-a", "-j", &id, "-o", "JobID,NTasks,MaxRSS,AveCPU"].map(str::to_owned).to_vec()
 }
 
-/// Reads the answer. `elapsed_s` is how long it has run, which `sstat` does not tell. Nothing if nothing is measured yet.
+/// Parses the output. `elapsed_s` is how long the job has run, which `sstat` does not report. None if nothing is
+/// measured yet.
 pub fn parse_live_usage(answer: &str, elapsed_s: u64) -> Option<JobUsage> {
     let mut usage = JobUsage { elapsed_s, tasks: 1, ..JobUsage::default() };
     let mut is_known = false;

@@ -1,8 +1,8 @@
-//! Lists of nodes as Slurm writes them: `c[1-4,7],g1`, `nc[00001-00128]`, `r[1-2]n[1-3]`.
+//! Node lists as Slurm writes them: `c[1-4,7],g1`, `nc[00001-00128]`, `r[1-2]n[1-3]`.
 
-/// No more names than this are made of one list.
+/// The most names expanded from one list.
 pub const MAX_NODES: usize = 10_000;
-/// No list is read beyond this.
+/// The longest list that is read.
 const MAX_LIST_LEN: usize = 100_000;
 
 /// The names in a list, at most `most` of them.
@@ -20,17 +20,15 @@ pub fn expand_node_list(list: &str, most: usize) -> Vec<String> {
     names
 }
 
-/// The first name in a list.
 pub fn first_node(list: &str) -> Option<String> {
     expand_node_list(list, 1).into_iter().next()
 }
 
-/// How many nodes a list names.
 pub fn count_nodes(list: &str) -> u64 {
     split_node_list(list).fold(0, |sum, piece| sum.saturating_add(count_piece(piece)))
 }
 
-/// The parts between commas outside of brackets.
+/// The parts between commas outside brackets.
 fn split_node_list(list: &str) -> impl Iterator<Item = &str> {
     let list = if list.len() > MAX_LIST_LEN { "" } else { list.trim() };
     let mut depth = 0_usize;
@@ -45,7 +43,7 @@ fn split_node_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(outside).filter(|piece| !piece.is_empty())
 }
 
-/// A part with the ranges in its first brackets, and what follows these.
+/// Splits a part into prefix, the ranges in its first brackets, and the remainder.
 fn split_brackets(piece: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = piece.split_once('[')?;
     let (ranges, after) = rest.split_once(']')?;

@@ -1,21 +1,21 @@
-//! Where a batch job writes: Slurm's patterns for names of files, filled in for one job, and the options that set them.
+//! Where a batch job writes: Slurm's file name patterns, filled in for one job, and the options that set them.
 //!
-//! What is filled in was tried with Slurm 22.05: `%J` is the job's number and `%s` is `batch` for a script, widths go up
-//! to ten digits and change numbers only, and a backslash switches patterns off.
+//! Tested with Slurm 22.05: `%J` is the job ID and `%s` is `batch` for a script, widths go up to ten digits and
+//! affect numbers only, and a backslash turns patterns off.
 
 use super::job::SlurmJob;
 use super::node_list;
 use crate::text::sanitize;
 
 const MAX_PATH_LEN: usize = 4096;
-/// No submit line is read beyond this many words.
+/// The most words read from a submit line.
 const MAX_WORDS: usize = 2000;
-/// What Slurm writes for the task of a job that is no array.
+/// The task index that Slurm writes for a job outside an array.
 const NO_TASK_INDEX: u64 = 4_294_967_294;
-/// Digits of a number at most.
+/// The most digits of a number.
 const MAX_WIDTH: usize = 10;
 
-/// What the owner asked for on the command line, patterns not filled in.
+/// The output options from the command line, with patterns not filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutputOptions {
     /// `-o`, `--output`.
@@ -26,8 +26,8 @@ pub struct OutputOptions {
     pub folder: Option<String>,
 }
 
-/// The full path of the file behind a pattern; without a pattern, that of Slurm's own choice. Nothing while it cannot be
-/// known: before tasks of an array are on their own, and before a node is chosen that is part of the name.
+/// The full path behind a pattern; without a pattern, Slurm's default. None while it is unknown: before array tasks
+/// are separate jobs, and before a node that is part of the name is chosen.
 pub fn resolve_output_path(pattern: Option<&str>, job: &SlurmJob) -> Option<String> {
     let usual = if job.id.task.is_some() || job.tasks.is_some() {
         "slurm-%A_%a.out"
@@ -43,7 +43,6 @@ pub fn resolve_output_path(pattern: Option<&str>, job: &SlurmJob) -> Option<Stri
     known.then(|| sanitize(&format!("{folder}/{name}"), MAX_PATH_LEN))
 }
 
-/// Fills in a pattern.
 pub fn expand_pattern(pattern: &str, job: &SlurmJob) -> Option<String> {
     if pattern.contains('\\') {
         return Some(sanitize(&pattern.replace('\\', ""), MAX_PATH_LEN));
@@ -65,7 +64,7 @@ pub fn expand_pattern(pattern: &str, job: &SlurmJob) -> Option<String> {
             Some(letter) if "AajJxuNnstb".contains(letter) => {
                 name.push_str(&pattern_value(letter, width, job)?);
             }
-            // Not a pattern: it stays as it is.
+            // Not a pattern: keep it as is.
             _ => {
                 name.push('%');
                 rest = after;
@@ -92,9 +91,9 @@ fn pattern_value(letter: char, width: usize, job: &SlurmJob) -> Option<String> {
     }
 }
 
-/// Options with a value that may stand in the next word.
+/// Short options whose value may be the next word.
 const SHORT_WITH_VALUE: &str = "AaBbCcDdeFGiJLMmNnopqStwxZ";
-/// Long options that have no value, or one after `=` only.
+/// Long options without a value, or with one only after `=`.
 const LONG_WITHOUT_VALUE: [&str; 24] = [
     "parsable",
     "hold",
@@ -122,8 +121,8 @@ const LONG_WITHOUT_VALUE: [&str; 24] = [
     "help",
 ];
 
-/// Reads the words a job was submitted with. Slurm keeps them without the quotes that were around them, so a value ends
-/// at its first blank; reading ends where the script begins, as its own options mean something else.
+/// Parses a job's submit line. Slurm stores it without the original quotes, so a value ends at its first space.
+/// Parsing stops at the script, because the script's own options mean something else.
 pub fn parse_output_options(submit_line: &str) -> OutputOptions {
     let mut found = OutputOptions::default();
     let mut words = submit_line.split_whitespace().skip(1).take(MAX_WORDS);

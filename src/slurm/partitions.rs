@@ -1,4 +1,4 @@
-//! `sinfo`: the partitions, and what their nodes have and do.
+//! `sinfo`: the partitions, and the hardware and states of their nodes.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,32 @@ use super::text;
 use super::units::{TimeLimit, parse_memory_mb};
 
 pub const PROGRAM: &str = "sinfo";
-/// Its arguments. `-e`: nodes of different size get rows of their own instead of one row that says `192+`.
-/// Without `-a`: partitions that are hidden or closed to the person stay out.
+/// Its arguments. `-e`: nodes of different sizes get separate rows instead of one that says `192+`. Without `-a`:
+/// partitions that are hidden or closed to the person are left out.
 pub const ARGS: &[&str] = &["-h", "-e", "-o", "%P|%a|%l|%D|%T|%c|%m|%G"];
 
-/// No more partitions than this are kept.
 const MAX_PARTITIONS: usize = 200;
-/// No more states of nodes than this are kept for a partition; Slurm has about twenty.
+/// The most node states kept for a partition; Slurm has about twenty.
 const MAX_STATES: usize = 40;
-/// No more kinds of GPU than this are kept for a partition.
+/// The most GPU models kept for a partition.
 const MAX_GPU_MODELS: usize = 50;
 
-/// Where jobs of one kind wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Partition {
-    /// The name to ask for.
+    /// The name to request.
     pub name: String,
-    /// Whether jobs that name no partition come here.
+    /// Whether jobs that name no partition run here.
     pub is_default: bool,
-    /// Whether it takes and starts jobs; it may also be down, draining or inactive.
+    /// Whether it accepts and starts jobs; otherwise it is down, draining or inactive.
     pub is_up: bool,
-    /// How long a job may run here.
+    /// The longest time limit of a job here.
     pub time_limit: TimeLimit,
-    /// How many nodes are in which state (`idle`, `mixed`, `allocated`, `drained`, …), without Slurm's marks.
+    /// Nodes by state (`idle`, `mixed`, `allocated`, `drained`, …), without Slurm's suffixes.
     pub states: BTreeMap<String, u32>,
     pub cpus: Option<NodeSizeRange>,
-    /// Mebibytes of memory per node.
+    /// Memory per node, in mebibytes.
     pub memory_mb: Option<NodeSizeRange>,
-    /// The GPUs that its nodes have.
     pub gpus: Vec<PartitionGpu>,
 }
 
@@ -45,25 +42,23 @@ pub struct Partition {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeSizeRange {
-    /// Of the smallest node.
     pub least: u64,
-    /// Of the largest node.
     pub most: u64,
 }
 
-/// One kind of GPU in a partition.
+/// One GPU model in a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PartitionGpu {
-    /// The name to ask for; none where the site names no models.
+    /// The name to request; none where the site names no models.
     pub model: Option<String>,
-    /// The most that one node has.
+    /// The most on one node.
     pub per_node_most: u32,
     /// How many nodes have it.
     pub nodes: u32,
 }
 
-/// One line of the answer: nodes of one partition that are alike.
+/// One row of the output: identical nodes of one partition.
 struct SinfoRow<'a> {
     partition: &'a str,
     is_default: bool,
@@ -76,7 +71,7 @@ struct SinfoRow<'a> {
     gres: &'a str,
 }
 
-/// Reads the answer; the rows of a partition become one.
+/// Parses the output; the rows of a partition become one.
 pub fn parse_partitions(answer: &str) -> Vec<Partition> {
     let mut found: Vec<Partition> = Vec::new();
     for row in answer.lines().take(super::MAX_LINES).filter_map(SinfoRow::parse) {
@@ -116,7 +111,7 @@ impl<'a> SinfoRow<'a> {
     }
 }
 
-/// `192+` means 192 and more, where nodes of several sizes share a row.
+/// `192+` means 192 or more, where nodes of several sizes share a row.
 fn strip_plus(field: &str) -> &str {
     field.strip_suffix('+').unwrap_or(field)
 }
@@ -126,7 +121,6 @@ impl Partition {
         self.states.values().fold(0, |sum, nodes| sum.saturating_add(*nodes))
     }
 
-    /// How many of its nodes are in a state.
     pub fn node_count_in(&self, state: &str) -> u32 {
         self.states.get(state).copied().unwrap_or(0)
     }
@@ -135,7 +129,7 @@ impl Partition {
         self.is_default |= row.is_default;
         self.is_up |= row.is_up;
         self.time_limit = row.time_limit;
-        // A partition without nodes has one row, of no nodes in the state n/a.
+        // A partition without nodes has one row, with 0 nodes in state n/a.
         if row.nodes == 0 {
             return;
         }
@@ -224,7 +218,7 @@ mod tests {
 
     #[test]
     fn nodes_of_several_kinds_share_a_partition() {
-        // The lists of GPUs are Narval's; the rest is made up.
+        // The GPU lists are from Narval; the rest is made up.
         let found = parse_partitions(
             "gpubase_bygpu_b1|up|3:00:00|2|mixed-|64|510000|gpu:a100_3g.20gb:3(S:1,3,7),gpu:a100_1g.5gb:7(S:1,5,7)\n\
              gpubase_bygpu_b1|up|3:00:00|9|allocated+|48+|1020000+|gpu:a100:4(S:0-1)\n\

@@ -1,22 +1,23 @@
-//! How many jobs wait before one: the waiting jobs of a whole cluster, counted by rank and partition.
+//! How many jobs are ahead of one: the pending jobs of a whole cluster, counted by priority and partition.
 
 use std::collections::BTreeMap;
 
 use super::text::is_name;
 
-/// No more partitions and ranks than this are kept.
+/// The most partitions and priorities kept.
 const MAX_PARTITIONS: usize = 1000;
 const MAX_LINES: usize = 200_000;
 
-/// The waiting jobs, by partition.
+/// Pending jobs by partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PendingJobCounts {
-    /// Ranks from the highest, each with the number of jobs that have it or a higher one.
+    /// Priorities from the highest, each with the number of jobs at that priority or higher.
     partitions: BTreeMap<String, Vec<(u64, u64)>>,
 }
 
-/// Reads lines `COUNT PRIORITY PARTITION[,PARTITION]`, as `squeue -h -t PD -o "%Q %P" | sort | uniq -c` makes them. An
-/// array that waits counts once. Held jobs have no rank and are left out.
+/// Parses lines of `COUNT PRIORITY PARTITION[,PARTITION]`, as printed by
+/// `squeue -h -t PD -o "%Q %P" | sort | uniq -c`. A pending array counts once. Held jobs have no priority and are
+/// left out.
 pub fn parse_pending_counts(answer: &str) -> PendingJobCounts {
     let mut partitions: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
     for line in answer.lines().take(MAX_LINES) {
@@ -41,7 +42,7 @@ pub fn parse_pending_counts(answer: &str) -> PendingJobCounts {
             sum = sum.saturating_add(*count);
             *count = sum;
         }
-        // Of several lines with one rank, the last holds the sum.
+        // Among several entries with one priority, the last holds the sum.
         ranks.reverse();
         ranks.dedup_by_key(|(priority, _)| *priority);
         ranks.reverse();
@@ -51,7 +52,7 @@ pub fn parse_pending_counts(answer: &str) -> PendingJobCounts {
 }
 
 impl PendingJobCounts {
-    /// How many jobs in a partition have a higher rank, and how many wait there at all.
+    /// How many jobs in a partition have a higher priority, and how many are pending there in total.
     pub fn count_ahead(&self, partition: &str, priority: u64) -> (u64, u64) {
         let Some(ranks) = self.partitions.get(partition) else { return (0, 0) };
         let higher = ranks.partition_point(|(rank, _)| *rank > priority);

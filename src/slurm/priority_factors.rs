@@ -1,4 +1,4 @@
-//! `sprio`: what the rank of each waiting job is made of.
+//! `sprio`: the components of each pending job's priority.
 
 use super::text::is_name;
 use crate::text::sanitize;
@@ -6,38 +6,36 @@ use crate::text::sanitize;
 pub const PROGRAM: &str = "sprio";
 const FORMAT: &str = "%i|%r|%Y|%A|%F|%J|%P|%Q|%B|%S|%N|%T";
 
-/// No more rows than this are kept.
 const MAX_ROWS: usize = 20_000;
 
-/// Its arguments, for the jobs of one person; nothing if that cannot be a name.
+/// Its arguments for one person's jobs; none if the name is invalid.
 pub fn args(user: &str) -> Option<Vec<String>> {
     let good = is_name(user) && !user.contains(':');
     good.then(|| ["-h", "-u", user, "-o", FORMAT].map(str::to_owned).to_vec())
 }
 
-/// The points that one waiting job has in one partition. Slurm tells only of jobs that could run: not of those that are
-/// held or wait for others.
+/// The points of one pending job in one partition. Slurm only lists jobs that could run: not those that are held or
+/// depend on others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SprioFactors {
-    /// The job's number; an array that waits has one row, with the number of the array.
+    /// The raw job ID; a pending array has one row, with the array's ID.
     pub raw_id: u64,
-    /// Where; a job that takes one of several partitions may have a row for each.
+    /// A job that names several partitions may have a row for each.
     pub partition: String,
     pub priority: u64,
     pub age: u64,
-    /// For how little the group used of late.
+    /// For how little the group used recently.
     pub fair_share: u64,
     /// For the size of the job.
     pub size: u64,
     pub partition_points: u64,
-    /// For the kind of service.
     pub qos: u64,
     pub association: u64,
-    /// As the site set them itself; may be negative.
+    /// Set by the site itself; may be negative.
     pub site: i64,
-    /// What the owner gave up; negative where an operator gave more.
+    /// Points the owner gave up; negative where an operator added some.
     pub nice: i64,
-    /// For what it asks for, as text: `CPU=100,Mem=20`; empty where the site counts nothing.
+    /// For the requested resources, as text: `CPU=100,Mem=20`; empty where the site counts none.
     pub resources: String,
 }
 

@@ -1,7 +1,7 @@
-//! `squeue`: the jobs that wait, run, or ended a moment ago.
+//! `squeue`: jobs that are pending, running, or ended a moment ago.
 //!
-//! Each record is a line of fields that end in a tab, then the two that people choose themselves, each ending in a mark
-//! that nobody could know: whatever stands in a name, it begins no record and ends no field.
+//! Each record is a line of fields that end in a tab, then the two that people choose themselves, each ending in an
+//! unguessable delimiter: nothing in a name can begin a record or end a field.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use super::job::{ExitStatus, JobStage, JobState, SlurmJob};
 use super::text::is_name;
 use super::units::TimeLimit;
 
-/// The program. It wants `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
+/// The program. It needs `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "squeue";
 
-/// The fields that end in a tab, in our order; then come the folder and the name.
+/// The fields that end in a tab, in our order; the folder and the name follow.
 const FIELDS: [&str; 21] = [
     "JobArrayID",
     "JobID",
@@ -43,29 +43,28 @@ const FIELDS: [&str; 21] = [
     "exit_code",
 ];
 
-/// No more jobs than this are kept of one answer.
+/// The most jobs kept from one output.
 pub const MAX_JOBS: usize = 60_000;
-/// Hardly a record is shorter: there is room for all jobs before they are read.
+/// Hardly any record is shorter, so this sizes the list of jobs before parsing.
 const MIN_RECORD_LEN: usize = 200;
-/// No more accounts than this are asked about at once.
+/// The most accounts in one request.
 const MAX_ACCOUNTS: usize = 200;
-/// A folder, a name, and a list of nodes or dependencies are no longer than this.
+/// The longest folder, name, and list of nodes or dependencies.
 const MAX_PATH_LEN: usize = 4096;
 const MAX_NAME_LEN: usize = 1024;
 const MAX_LIST_LEN: usize = 2000;
 const MAX_WORD_LEN: usize = 200;
 
-/// Whose jobs are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SqueueFilter<'a> {
-    /// Those of the person of this name on the cluster, with the ones that ended a moment ago.
+    /// The jobs of this remote user, including those that ended a moment ago.
     User(&'a str),
-    /// Those charged to these accounts that are not over.
+    /// Unfinished jobs of these accounts.
     Accounts(&'a [String]),
 }
 
-/// Its arguments. `nonce` is a random word of lower-case letters and digits, made for this one request; the same goes to
-/// [`read`]. Nothing if that or a name is none.
+/// Its arguments. `nonce` is a random word of lower-case letters and digits, made for this one request; pass the same
+/// one to [`parse_queue`]. None if the nonce or a name is invalid.
 pub fn args(nonce: &str, whose: SqueueFilter<'_>) -> Option<Vec<String>> {
     let good = |name: &str| is_name(name) && !name.contains(':');
     let (states, which, names) = match whose {
@@ -81,26 +80,26 @@ pub fn args(nonce: &str, whose: SqueueFilter<'_>) -> Option<Vec<String>> {
     Some(["-h", "-t", states, which, &names, "-O", &format].map(str::to_owned).to_vec())
 }
 
-/// `JobArrayID:⇥,JobID:⇥,…,WorkDir:_nonce,Name:_nonce`. What follows the colon is put after the field; as there is no
-/// width before it, nothing is cut.
+/// `JobArrayID:⇥,JobID:⇥,…,WorkDir:_nonce,Name:_nonce`. Slurm prints what follows the colon after the field; as there
+/// is no width before it, nothing is cut.
 fn format_option(nonce: &str) -> Option<String> {
     let mark = field_delimiter(nonce)?;
     let fixed = FIELDS.map(|field| format!("{field}:\t,")).concat();
     Some(format!("{fixed}WorkDir:{mark},Name:{mark}"))
 }
 
-/// What the queue said.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SqueueOutput {
-    /// The jobs in the order of the answer.
+    /// The jobs in the order of the output.
     pub jobs: Vec<SlurmJob>,
-    /// Whether there was more than is kept, or the answer broke off.
+    /// Whether there was more than is kept, or the output broke off.
     pub is_cut: bool,
 }
 
 pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
     let Some(mark) = field_delimiter(nonce) else { return SqueueOutput::default() };
-    // Nearly always it is UTF-8, which is found out faster than it is mended. Mending leaves the marks where they are.
+    // It is nearly always UTF-8, and checking that is faster than repairing it. Repairs leave the delimiters in
+    // place.
     let answer = str::from_utf8(answer)
         .map_or_else(|_| Cow::Owned(String::from_utf8_lossy(answer).into_owned()), Cow::Borrowed);
     let finder = memmem::Finder::new(mark.as_bytes());
@@ -121,7 +120,7 @@ pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
     SqueueOutput { jobs, is_cut: !rest.trim_ascii().is_empty() }
 }
 
-/// One job, from the fields that end in a tab with the folder behind them, and the name.
+/// Parses one job from the fields that end in a tab, with the folder after them, and the name.
 fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
     let mut fields = [""; FIELDS.len()];
     let mut tabs = memchr_iter(b'\t', record.as_bytes());
@@ -156,7 +155,7 @@ fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
         exit,
     ] = fields;
     let raw = parse_number(raw);
-    // Something else may have been printed before: it ends with its line.
+    // Other output may come first: it ends with its line.
     let last_line = || id.rsplit('\n').next().unwrap_or(id);
     let (id, tasks) = parse_job_id(id, raw).or_else(|| parse_job_id(last_line(), raw))?;
     let state = JobState::parse(state);

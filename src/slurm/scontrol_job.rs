@@ -1,25 +1,25 @@
-//! `scontrol show job`: all that Slurm remembers of one job.
+//! `scontrol show job`: everything that Slurm remembers about one job.
 //!
-//! The answer is one line of `Key=value`, and values hold blanks, `=` and line breaks as people like. What can be told
-//! apart is: a block of Slurm's own words stands between the name and the command. It is found by how it begins, by the
-//! keys in it and by the command after it; what is claimed before or after counts for nothing.
+//! The output is one line of `Key=value`, and values contain spaces, `=` and line breaks as people like. One part is
+//! reliable: a block of Slurm's own fields between the name and the command. It is identified by how it begins, by
+//! the keys in it and by the command after it; lookalikes before or after it are ignored.
 
 use super::fields::{clean_field, clean_value, parse_number, parse_time};
 use super::job::{ExitStatus, JobId};
 use super::units::TimeLimit;
 use crate::clock::UnixTime;
 
-/// The program. It wants `SLURM_TIME_FORMAT=%s` in its environment.
+/// The program. It needs `SLURM_TIME_FORMAT=%s` in its environment.
 pub const PROGRAM: &str = "scontrol";
 
-/// No more jobs than this are kept: an array may have many tasks.
+/// The most jobs kept: an array may have many tasks.
 const MAX_JOBS: usize = 5000;
 const MAX_TEXT_LEN: usize = 4096;
 const MAX_LIST_LEN: usize = 2000;
-/// Keys of every block of Slurm's own words, in their order.
+/// Keys in every block of Slurm's own fields, in order.
 const BLOCK_KEYS: [&str; 5] =
     [" JobState=", " SubmitTime=", " Partition=", " NumNodes=", " Features="];
-/// Keys that may follow the path of the output.
+/// Keys that may follow the output path.
 const KEYS_AFTER_STDOUT: [&str; 14] = [
     " Power=",
     " Switches=",
@@ -41,57 +41,53 @@ pub fn args(id: JobId) -> Vec<String> {
     ["-o", "show", "job"].map(str::to_owned).into_iter().chain([id.to_string()]).collect()
 }
 
-/// What `scontrol` alone tells of a job, and what it tells more of. Text is bounded and free of control characters; empty
-/// for none.
+/// What only `scontrol` reports about a job, or reports in more detail. Text is bounded and free of control
+/// characters; empty for none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScontrolJob {
     pub id: JobId,
-    /// Slurm's own number of this very job.
     pub raw_id: u64,
-    /// The script, with its arguments.
+    /// The script and its arguments.
     pub command: String,
-    /// The folder it runs in.
     pub work_dir: String,
-    /// Where its output goes. Slurm fills in the names that it knows; of an array that waits it is no real path.
+    /// The output path. Slurm fills in the patterns it knows; for a pending array it is not a real path.
     pub stdout: String,
-    /// Where its error messages go: the same, if nothing else was asked for.
+    /// The error path: the same as the output path by default.
     pub stderr: String,
     pub stdin: String,
-    /// The words it was submitted with; only newer versions tell.
+    /// The submit command line; only newer versions report it.
     pub submit_line: String,
     pub comment: String,
-    /// What its nodes must have.
+    /// Features its nodes must have.
     pub features: String,
-    /// Whether it may be put back into the queue.
+    /// Whether it may be requeued.
     pub requeue: bool,
-    /// How much its owner lowered its rank.
+    /// How much its owner lowered its priority.
     pub nice: i64,
-    /// When it was submitted.
     pub submitted: Option<UnixTime>,
-    /// From when it may run.
+    /// When it becomes eligible to run.
     pub eligible: Option<UnixTime>,
-    /// When it began, or is expected to.
+    /// When it started, or is expected to.
     pub start: Option<UnixTime>,
-    /// When it ended, or must.
+    /// When it ended, or must end.
     pub end: Option<UnixTime>,
-    /// When it was suspended.
     pub suspended: Option<UnixTime>,
-    /// When the scheduler last looked at it.
+    /// When the scheduler last considered it.
     pub last_sched_eval: Option<UnixTime>,
-    /// When it must be done.
+    /// The time by which it must finish.
     pub deadline: Option<UnixTime>,
-    /// The shortest time it would do with.
+    /// The shortest time limit it accepts.
     pub time_min: TimeLimit,
-    /// The node that runs its script.
+    /// The node that runs the batch script.
     pub batch_host: String,
-    /// What it asked for: `cpu=4,mem=2G,node=1`.
+    /// Requested TRES: `cpu=4,mem=2G,node=1`.
     pub requested: String,
-    /// What it was given; older versions tell one of the two.
+    /// Allocated TRES; older versions report only one of the two.
     pub allocated: String,
     pub licenses: String,
-    /// What it waits for.
+    /// What it depends on.
     pub dependency: String,
-    /// How it ended, once it has.
+    /// The exit status, once it has ended.
     pub exit: Option<ExitStatus>,
 }
 
@@ -101,7 +97,7 @@ pub fn parse_jobs(answer: &str) -> Vec<ScontrolJob> {
     let starts: Vec<usize> =
         answer.match_indices("\nJobId=").map(|(at, _)| at + 1).take(MAX_JOBS * 4).collect();
     for end in starts.into_iter().chain([answer.len()]) {
-        // What is no whole record had a line break in a name: the record goes on.
+        // An incomplete record had a line break in a name: the record continues.
         if let Some(details) = ScontrolJob::parse(&answer[begin..end]) {
             found.push(details);
             begin = end;
@@ -170,8 +166,8 @@ fn array_job_id(raw: u64, array: &str, task: &str) -> JobId {
     }
 }
 
-/// Slurm's own words, and what follows them from the command on. A name that looks like the beginning of the block is
-/// passed over, as the block must run up to the first command after it; what stands in later fields is never looked at.
+/// Slurm's own fields, and what follows them from the command on. A name that imitates the start of the block is
+/// skipped, because the block must extend to the first command after it; later fields are never searched.
 fn find_block(record: &str) -> Option<(&str, &str)> {
     let mut begin = (0..).zip(record.match_indices(" UserId=")).take(1000).map(|(_, (at, _))| at);
     let mut from = begin.find(|at| is_block_start(&record[*at..]))?;
@@ -207,7 +203,7 @@ fn is_block_start(text: &str) -> bool {
         && words.next().is_some_and(|word| word.starts_with("Priority="))
 }
 
-/// The value of a key among words without blanks.
+/// The value of a key among words without spaces.
 fn find_value<'a>(words: &'a str, key: &str) -> &'a str {
     let value = |word: &'a str| word.strip_prefix(key)?.strip_prefix('=');
     words.split([' ', '\n']).find_map(value).unwrap_or_default()
@@ -244,8 +240,8 @@ impl<'a> ScontrolTextFields<'a> {
     }
 }
 
-/// Splits before the path of the error messages. Of several places, the one where that path lies in the folder before
-/// it; otherwise the last.
+/// Splits before the error path. Of several candidates, takes the one whose path lies in the folder before it;
+/// otherwise the last.
 fn split_stderr(text: &str) -> Option<(&str, &str)> {
     const KEY: &str = " StdErr=";
     let at = |at: usize| (&text[..at], text[at + KEY.len()..].trim());

@@ -1,25 +1,24 @@
 //! `sbatch --test-only`: when a job would start, without submitting it. The answer comes on stderr. With
-//! `SLURM_TIME_FORMAT=%s` its time is in seconds since 1970; other forms leave the zone open and are not read.
+//! `SLURM_TIME_FORMAT=%s` its time is in Unix seconds; other formats lack a time zone and are not read.
 
 use super::text::is_name;
 use crate::clock::UnixTime;
 use crate::text::sanitize;
 
-/// The program. It wants `SLURM_TIME_FORMAT=%s` in its environment.
+/// The program. It needs `SLURM_TIME_FORMAT=%s` in its environment.
 pub const PROGRAM: &str = "sbatch";
-/// With this it submits nothing.
+/// With this flag, it submits nothing.
 pub const FLAG: &str = "--test-only";
 
-/// No more of what was said instead is kept.
+/// How much of an error message is kept.
 const MAX_MESSAGE_LEN: usize = 2000;
 
-/// What the scheduler answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestOnlyAnswer {
     Starts(TestOnlyStart),
-    /// It would not be taken; what was said.
+    /// It would be refused; the message.
     Refused(String),
-    /// There was no answer in time, or none that can be read.
+    /// There was no answer in time, or none that can be parsed.
     Unclear,
 }
 
@@ -27,20 +26,19 @@ pub enum TestOnlyAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestOnlyStart {
     pub at: UnixTime,
-    /// On so many processors.
     pub processors: u32,
     pub nodes: String,
     pub partition: String,
 }
 
-/// Reads what it said on stderr, and its exit code.
+/// Parses stderr and the exit code.
 pub fn parse_test_only(said: &str, code: i32) -> TestOnlyAnswer {
     if let Some(start) = said.lines().find_map(parse_start) {
         return TestOnlyAnswer::Starts(start);
     }
     let said: Vec<String> = said.lines().map(|line| sanitize(line, 400)).collect();
     let said: String = said.join("\n").trim().chars().take(MAX_MESSAGE_LEN).collect();
-    // What `timeout` ends has the code 124, or 137 if it had to be killed.
+    // `timeout` exits with 124, or 137 if it had to kill the program.
     if code == 0 || said.is_empty() || matches!(code, 124 | 137) {
         return TestOnlyAnswer::Unclear;
     }
@@ -48,7 +46,7 @@ pub fn parse_test_only(said: &str, code: i32) -> TestOnlyAnswer {
 }
 
 /// `sbatch: Job 20014 to start at 1794834589 using 4 processors on nodes c1 in partition cpu`. Newer versions have a
-/// stray ` a` behind the time.
+/// stray ` a` after the time.
 fn parse_start(line: &str) -> Option<TestOnlyStart> {
     let (_, rest) = line.split_once(" to start at ")?;
     let (time, rest) = rest.split_once(" using ")?;

@@ -1,9 +1,10 @@
-//! Words as Slurm writes them: names, and values that may not be set.
+//! Words as Slurm writes them: names, and values that may be unset.
 
-/// Names of accounts, partitions, models and the like are no longer than this.
+/// The longest name of an account, partition, model and so on.
 const MAX_NAME_LEN: usize = 100;
 
-/// A name as Slurm has them: a few letters, digits and signs, nothing that a shell or an option would read otherwise.
+/// Whether this can be a Slurm name: letters, digits and a few signs, nothing that a shell or an option parser would
+/// misread.
 pub fn is_name(text: &str) -> bool {
     let good = |c: char| c.is_ascii_alphanumeric() || "_-.+@:".contains(c);
     (1..=MAX_NAME_LEN).contains(&text.len()) && text.chars().all(good) && !text.starts_with('-')

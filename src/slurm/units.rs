@@ -1,25 +1,23 @@
-//! Times and amounts of memory as Slurm writes them.
+//! Times and memory sizes as Slurm writes them.
 
 use crate::clock::SECONDS_PER_DAY;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How long something may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeLimit {
-    /// Slurm did not say.
+    /// Slurm did not report it.
     #[default]
     Unknown,
-    /// As long as it likes.
     Unlimited,
-    /// This many minutes; begun minutes count whole, as Slurm does it.
+    /// Minutes, rounded up as Slurm does.
     Minutes(u32),
 }
 
 impl TimeLimit {
-    /// Reads `1-00:00:00`, `1-12`, `3:00:00`, `30:00` (minutes and seconds), `90` (minutes), `infinite`, `n/a`.
+    /// Parses `1-00:00:00`, `1-12`, `3:00:00`, `30:00` (minutes and seconds), `90` (minutes), `infinite`, `n/a`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if ["unlimited", "infinite", "-1"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
@@ -39,7 +37,7 @@ impl TimeLimit {
     }
 }
 
-/// As Slurm writes it and reads it back: `1-00:00:00`, `03:00:00`, `UNLIMITED`.
+/// In the form that Slurm writes and accepts: `1-00:00:00`, `03:00:00`, `UNLIMITED`.
 impl fmt::Display for TimeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -56,7 +54,7 @@ impl fmt::Display for TimeLimit {
     }
 }
 
-/// Seconds of a time as Slurm writes it; one number alone is minutes.
+/// Parses a Slurm time into seconds; a single number is minutes.
 pub(super) fn parse_duration_s(text: &str) -> Option<u64> {
     const HOURS_FIRST: &[u64] = &[3600, 60, 1];
     let (days, rest) = text.split_once('-').unwrap_or(("0", text));
@@ -72,17 +70,17 @@ pub(super) fn parse_duration_s(text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// Digits only, and not so many that sums overflow.
+/// Digits only, and few enough that sums cannot overflow.
 fn parse_digits(text: &str) -> Option<u64> {
     let digits = (1..=10).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
-/// Mebibytes from `767000` (already mebibytes), `767000M`, `4G`, `1.5T`, `4Gn`; begun ones count whole.
-/// Nothing for `UNLIMITED` and the like.
+/// Mebibytes from `767000` (already mebibytes), `767000M`, `4G`, `1.5T`, `4Gn`, rounded up. None for `UNLIMITED` and
+/// the like.
 pub fn parse_memory_mb(text: &str) -> Option<u64> {
     let text = text.trim();
-    // Old versions of sacct add n (per node) or c (per core).
+    // Old versions of sacct append n (per node) or c (per core).
     let text = text.strip_suffix(['n', 'c']).unwrap_or(text);
     let text = text.strip_suffix(['B', 'b']).unwrap_or(text);
     let (amount, kib) = match text.char_indices().last()? {
@@ -97,7 +95,7 @@ pub fn parse_memory_mb(text: &str) -> Option<u64> {
     u64::try_from((amount * kib).div_ceil(1000 * 1024)).ok()
 }
 
-/// The digits after a point, as thousandths; further ones are dropped.
+/// The digits after a decimal point, as thousandths; further ones are dropped.
 fn parse_thousandths(part: &str) -> Option<u64> {
     let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let three: String = part.chars().chain("000".chars()).take(3).collect();

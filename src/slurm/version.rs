@@ -3,7 +3,7 @@
 pub const PROGRAM: &str = "sinfo";
 pub const ARGS: &[&str] = &["--version"];
 
-/// The version in `slurm 24.11.5` or, as Debian says it, `slurm-wlm 22.05.8`.
+/// The version in `slurm 24.11.5` or, on Debian, `slurm-wlm 22.05.8`.
 pub fn parse_version(answer: &str) -> Option<String> {
     answer.lines().take(super::MAX_LINES).find_map(|line| {
         let (name, version) = line.trim().split_once(' ')?;
@@ -11,7 +11,7 @@ pub fn parse_version(answer: &str) -> Option<String> {
     })
 }
 
-/// A version has digits and points first (`25.05.0-0rc1` has more after them) and is short.
+/// A version starts with digits and dots (`25.05.0-0rc1` has more after them) and is short.
 pub(super) fn checked_version(version: &str) -> Option<String> {
     let version = version.trim();
     let (year, rest) = version.split_once('.')?;

@@ -1,8 +1,8 @@
-//! An ssh-agent inside the portal: it lends keys to the ssh processes that the portal starts, so that no
-//! private key is ever in a file. Of the protocol it speaks what these need: listing keys and signing.
+//! An ssh-agent inside the portal. It signs for the ssh processes that the portal starts, so that no private key is
+//! ever written to a file. It supports only the two requests they need: listing keys and signing.
 //!
-//! Only processes of the portal's own user that the caller allows get an answer, and only as long as the
-//! [`Agent`] lives.
+//! It answers only processes that run as the portal's own user and that the caller allows, and only while the
+//! [`SshAgent`] lives.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -19,12 +19,12 @@ use super::keys::PrivateKey;
 use super::process::is_allowed_peer;
 use super::wire::{WireReader, put_string};
 
-/// Longest message that is read, as in OpenSSH's own agent.
+/// The limit of OpenSSH's own agent.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// Most connections at a time; ssh needs one, and a second for a host on the way.
+/// ssh needs one connection, and a second one for a jump host.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Pause after a connection could not be taken, which happens when there are too many open files.
+/// Pause after a failed accept, which happens when too many files are open.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 const FAILURE: u8 = 5;
@@ -33,17 +33,15 @@ const IDENTITIES_ANSWER: u8 = 12;
 const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
 
-/// What a request came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentReply {
-    /// The keys were listed.
     Listed,
-    /// The key of this index signed.
+    /// The index of the key that signed.
     Signed(usize),
     Refused,
 }
 
-/// Answers one request. Both messages are without the length in front.
+/// Answers one request. Neither message includes its length prefix.
 pub fn answer_request(request: &[u8], keys: &[PrivateKey]) -> (Vec<u8>, AgentReply) {
     let mut reader = WireReader::new(request);
     let answered = match reader.byte() {
@@ -83,7 +81,7 @@ fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<
     }
 }
 
-/// A running agent. Dropping it ends all connections, removes the socket and forgets the keys.
+/// A running agent. Dropping it closes all connections, removes the socket and forgets the keys.
 #[derive(Debug)]
 pub struct SshAgent {
     path: PathBuf,
@@ -93,15 +91,15 @@ pub struct SshAgent {
 
 #[derive(Debug)]
 struct AgentState {
-    /// Taken out when the agent is dropped. A signature that is being made keeps its own hold meanwhile.
+    /// Emptied when the agent is dropped. A signature in progress keeps its own reference.
     keys: Mutex<Option<Arc<Vec<PrivateKey>>>>,
     list_count: AtomicUsize,
     signing_key_index: Mutex<Option<usize>>,
 }
 
 impl SshAgent {
-    /// Starts an agent on a new socket. Its folder must exist and be open to our own user only. `allowed`
-    /// is asked for the process behind each new connection. To be called inside the runtime.
+    /// Starts an agent on a new socket. Its folder must exist and be accessible only to our own user. `allowed`
+    /// checks the process behind each new connection. Call it inside the runtime.
     pub fn start(
         path: &Path,
         keys: Vec<PrivateKey>,
@@ -121,12 +119,12 @@ impl SshAgent {
         Ok(agent)
     }
 
-    /// How often the keys were listed.
+    /// How often the keys have been listed.
     pub fn list_count(&self) -> usize {
         self.shared.list_count.load(Ordering::Relaxed)
     }
 
-    /// The index of the key that signed last, if one has.
+    /// The index of the key that signed last, if any.
     pub fn signing_key_index(&self) -> Option<usize> {
         *self.shared.signing_key_index.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,13 +133,13 @@ impl SshAgent {
 impl Drop for SshAgent {
     fn drop(&mut self) {
         self.task.abort();
-        // The socket may be gone already with its folder.
+        // The socket may already be gone together with its folder.
         let _ = std::fs::remove_file(&self.path);
         self.shared.keys.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-/// The socket has its own mode only a moment after it appears; until then the folder keeps others out.
+/// The socket gets its mode only shortly after it appears; until then the folder keeps others out.
 fn check_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder =
@@ -186,7 +184,7 @@ async fn accept_connections(
     }
 }
 
-/// Answers requests until the other side hangs up or breaks the rules.
+/// Answers requests until the client hangs up or breaks the protocol.
 async fn serve(mut stream: UnixStream, shared: Arc<AgentState>) -> io::Result<()> {
     loop {
         let length = usize::try_from(stream.read_u32().await?).unwrap_or(usize::MAX);
@@ -197,7 +195,7 @@ async fn serve(mut stream: UnixStream, shared: Arc<AgentState>) -> io::Result<()
         stream.read_exact(&mut request).await?;
         let keys = shared.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(keys) = keys else { return Ok(()) };
-        // An RSA signature takes long enough to hold up other work.
+        // An RSA signature takes long enough to block other work.
         let (reply, asked) =
             tokio::task::spawn_blocking(move || answer_request(&request, &keys)).await?;
         match asked {

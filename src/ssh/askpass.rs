@@ -1,5 +1,6 @@
-//! Questions of a server on their way to the browser. ssh starts a helper program for each; the helper is this very
-//! program (told by a variable), which hands the question over a private socket and prints the answer.
+//! Passes a server's questions on to the browser. ssh starts a helper program for each question. The helper is this
+//! same program (an environment variable tells it so): it sends the question over a private socket and prints the
+//! answer.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -18,22 +19,22 @@ use zeroize::Zeroizing;
 
 use super::process::is_allowed_peer;
 
-/// Tells the helper where to ask. Its presence makes this program the helper.
+/// Tells the helper which socket to use. If it is set, this program acts as the helper.
 pub const ASKPASS_SOCKET_VARIABLE: &str = "PORTOLAN_ASKPASS_SOCKET";
 
-/// Longest question that is read; ssh cannot hand over more in one word anyway.
+/// ssh cannot pass more in one argument anyway.
 const MAX_QUESTION_BYTES: u64 = 128 * 1024;
-/// The helper writes its question at once.
+/// The helper writes its question immediately.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest answer that ssh takes.
+/// The longest answer that ssh accepts.
 pub const MAX_ANSWER_BYTES: usize = 1023;
 
-/// The helper's whole life: asks the portal and prints the answer. `None` if this process is not the helper.
+/// Runs the helper: asks the portal and prints the answer. `None` if this process is not the helper.
 pub fn run_askpass_helper() -> Option<ExitCode> {
     let socket = std::env::var_os(ASKPASS_SOCKET_VARIABLE)?;
     let question = std::env::args_os().nth(1).unwrap_or_default();
     let asked = ask_portal(Path::new(&socket), question.as_encoded_bytes());
-    // An answer that did not come is no answer; ssh is ended by the portal in that case.
+    // No answer arrived. The portal ends ssh in that case.
     Some(if asked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -49,8 +50,8 @@ fn ask_portal(socket: &Path, question: &[u8]) -> io::Result<()> {
     io::stdout().write_all(&answer)
 }
 
-/// The portal's end of the socket: questions are taken in by a task of its own, so that whoever waits for them may
-/// look elsewhere meanwhile without losing one.
+/// The portal's end of the socket. A separate task accepts questions, so that the caller can wait for other things at
+/// the same time without losing one.
 pub(super) struct AskpassListener {
     questions: mpsc::Receiver<AskpassQuestion>,
     task: AbortHandle,
@@ -58,13 +59,13 @@ pub(super) struct AskpassListener {
 
 /// A question that waits for its answer.
 pub(super) struct AskpassQuestion {
-    /// What the server asks, as it came.
+    /// The server's question, unchanged.
     pub text: String,
     stream: UnixStream,
 }
 
 impl AskpassListener {
-    /// Opens the desk for those whom `allowed` lets in, by their process number.
+    /// Opens the socket for processes that `allowed` accepts by their process ID.
     pub(super) fn bind(
         path: &Path,
         allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
@@ -95,7 +96,7 @@ impl Drop for AskpassListener {
     }
 }
 
-/// Reads a question of our own ssh; anyone else is sent away.
+/// Reads a question from our own ssh; rejects everyone else.
 async fn read_question(
     mut stream: UnixStream,
     allowed: &impl Fn(i32) -> bool,
@@ -111,7 +112,7 @@ async fn read_question(
 }
 
 impl AskpassQuestion {
-    /// Hands the answer over. What comes after a line break would be cut off by ssh; it is refused before.
+    /// Sends the answer. ssh would cut it off at a line break, so such answers are refused earlier.
     pub(super) async fn answer(mut self, answer: &SecretString) -> io::Result<()> {
         let line = Zeroizing::new(format!("{}\n", answer.expose_secret()));
         self.stream.write_all(line.as_bytes()).await?;

@@ -1,4 +1,4 @@
-//! What went over a connection: counted, and kept within a polite number of calls per minute.
+//! Counts the calls over a connection and keeps them within a polite number per minute.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,11 @@ use super::slots::CallUrgency;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
-/// A day is counted in hours.
 const HOURS_PER_DAY: usize = 24;
-/// People may go this many times over the budget before they, too, must wait: a minute of clicking is no hammering.
+/// People may exceed the budget by this factor before they have to wait, too: a minute of clicking does no harm.
 const INTERACTIVE_FACTOR: usize = 3;
 
-/// The figures of one connection.
+/// The counters of one connection.
 #[derive(Debug)]
 pub struct CallBudget {
     calls_per_minute: usize,
@@ -24,7 +23,7 @@ pub struct CallBudget {
 #[derive(Debug)]
 struct CallCounts {
     recent: VecDeque<Instant>,
-    /// Calls in each hour of the last day, the present one last.
+    /// Calls in each hour of the last day, the current hour last.
     hours: VecDeque<u64>,
     hour_began: Instant,
     commands: u64,
@@ -33,22 +32,20 @@ struct CallCounts {
     problem: Option<String>,
 }
 
-/// The figures at one moment.
+/// A connection's counters at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionStats {
-    /// Commands since the connection stands.
+    /// Commands since the connection was opened.
     pub commands: u64,
-    /// How many of them gave nothing.
+    /// How many of them failed.
     pub failures: u64,
-    /// Calls in the last minute.
     pub calls_last_minute: usize,
-    /// Calls in the last day, or since the connection stands.
+    /// Calls in the last day, or since the connection was opened.
     pub calls_last_day: u64,
-    /// How many calls a minute are polite.
+    /// Calls per minute that count as polite.
     pub budget: usize,
-    /// Time since the last use.
     pub idle: Duration,
-    /// What went wrong last.
+    /// The most recent error.
     pub problem: Option<String>,
 }
 
@@ -68,7 +65,7 @@ impl CallBudget {
         }
     }
 
-    /// Counts a call, or refuses it because there were enough in the last minute.
+    /// Counts a call, or refuses it if the last minute's budget is used up.
     pub(super) fn admit(&self, urgency: CallUrgency, now: Instant) -> Result<(), RunCommandError> {
         let mut inner = self.lock();
         inner.prune(now);
@@ -92,12 +89,11 @@ impl CallBudget {
         Ok(())
     }
 
-    /// Someone looks at what comes over the connection: it is in use, although they ask nothing themselves.
+    /// Someone is viewing what this connection delivers, so it is in use even if they run nothing themselves.
     pub fn record_use(&self, now: Instant) {
         self.lock().used_at = now;
     }
 
-    /// Notes how a call ended.
     pub(super) fn record_result<T>(&self, result: &Result<T, RunCommandError>, now: Instant) {
         if let Err(error) = result {
             let mut inner = self.lock();

@@ -1,6 +1,6 @@
-//! What may be run on a cluster: a program and its arguments, made into a command line in this one place.
-//! Programs are words of this source code; arguments may come from anywhere and are quoted so that no shell
-//! (sh, bash, tcsh, fish) reads anything into them.
+//! What may run on a cluster: a program and its arguments, turned into a command line in this one place. Programs are
+//! literals in this source code; arguments may come from anywhere and are quoted so that no shell (sh, bash, tcsh,
+//! fish) interprets them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,62 +9,60 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// How long a command may take unless it says otherwise.
 const DEFAULT_DEADLINE: Duration = Duration::from_mins(1);
-/// How much a command may print unless it says otherwise.
 const DEFAULT_MAX_OUTPUT: usize = 8 * 1024 * 1024;
-/// Seconds between asking a late command to end and ending it.
+/// Seconds between asking an overdue command to end and killing it.
 const KILL_AFTER: u32 = 5;
 
-/// Printed before the program's own output: whatever a login shell says first is cut off there.
+/// Printed before the program's own output: anything a login shell prints before it is cut off.
 pub const OUTPUT_MARK: &str = "::portolan::";
 
-/// Variables with which sites and users change what Slurm's programs print.
+/// Variables with which sites and users change the output format of Slurm's programs.
 const UNSET_VARIABLES: &str = "-u SQUEUE_FORMAT -u SQUEUE_FORMAT2 -u SQUEUE_SORT -u SQUEUE_STATES -u SINFO_FORMAT -u SACCT_FORMAT -u SLURM_CLUSTERS";
 
-/// Characters that a robot node passes on unharmed: its wrapper splits at blanks and expands patterns.
+/// Characters that an automation host passes on unchanged: its wrapper splits at spaces and expands patterns.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "%|@:=,._/+-".contains(c)
 }
 
-/// A command that is not fit to be sent.
+/// Why a command cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// Line breaks and other control characters (but tabs) mean something else to each shell.
+    /// Each shell treats line breaks and other control characters (except tabs) differently.
     #[error("an argument holds a line break or another control character")]
     ControlCharacter,
-    /// Robot nodes know neither quotes nor blanks inside a word.
+    /// Automation hosts support neither quotes nor spaces inside a word.
     #[error("an argument holds a character that an automation node does not take")]
     NotPlain,
-    /// More than any server takes.
+    /// Longer than any server accepts.
     #[error("the command is too long")]
     TooLong,
 }
 
-/// How the other side reads a command.
+/// How the remote side parses a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CommandDialect {
-    /// A login shell of any kind, with the variables that were learnt in a full login.
+    /// Any login shell, before the variables of a full login are known.
     #[default]
     Bare,
-    /// The same with variables set: name and value.
+    /// Any login shell, with these variables set: name and value.
     Shell(Vec<(String, String)>),
-    /// A forced command that splits at blanks: no quotes, no pipes, no variables.
+    /// A forced command that splits at spaces: no quotes, no pipes, no variables.
     Automation,
 }
 
-/// Whether the end of a command's input was handed over. Once the command has ended or failed, *no* is final.
+/// Whether the held-back part of a command's input was sent. Once the command has ended or failed, *no* is final.
 #[derive(Debug, Clone, Default)]
 pub struct HeldInputFlag(Arc<AtomicBool>);
 
 impl HeldInputFlag {
-    /// Whether it was, or may have been.
+    /// True if it was sent, or may have been.
     pub fn is_sent(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// The end of an input, held back until the program says a word.
+/// The end of an input, held back until the program prints a word.
 #[derive(Debug, Clone)]
 struct HeldInput {
     word: Vec<u8>,
@@ -72,26 +70,26 @@ struct HeldInput {
     sent: HeldInputFlag,
 }
 
-/// The same on its way: the reader of the output hands it to the writer of the input.
+/// Held-back input in flight: the output reader passes it to the input writer.
 pub(super) struct HeldInputSender {
     held: HeldInput,
     to: oneshot::Sender<Vec<u8>>,
 }
 
 impl HeldInputSender {
-    /// Whether the program has said the word.
+    /// Whether the program has printed the word.
     pub(super) fn is_due(&self, said: &[u8]) -> bool {
         memchr::memmem::find(said, &self.held.word).is_some()
     }
 
-    /// Hands it over. Noted first: whoever reads *no* can rely on it.
+    /// Sends it. The flag is set first, so that a *no* can be relied on.
     pub(super) fn send(self) {
         self.held.sent.0.store(true, Ordering::SeqCst);
         let _ = self.to.send(self.held.bytes);
     }
 }
 
-/// What goes to a program's standard input: at once, and what follows when it comes.
+/// A program's standard input: what is sent immediately, and what follows later.
 pub(super) struct CommandInput {
     pub(super) bytes: Vec<u8>,
     pub(super) rest: Option<oneshot::Receiver<Vec<u8>>>,
@@ -108,7 +106,7 @@ pub struct RemoteCommand {
 }
 
 impl RemoteCommand {
-    /// A program that this source code names.
+    /// A program named in this source code.
     pub const fn new(program: &'static str) -> Self {
         Self {
             program,
@@ -132,16 +130,16 @@ impl RemoteCommand {
         self
     }
 
-    /// What the program reads on its standard input; nothing if this is not called.
+    /// The program's standard input; empty if this is not called.
     #[must_use]
     pub fn input(mut self, bytes: Vec<u8>) -> Self {
         self.input = Some(bytes);
         self
     }
 
-    /// The end of its input, handed over only after it has printed `word`, which should be one that nobody can know.
-    /// A command that changes something can thus be kept from doing so long after it was asked, wherever it was held up:
-    /// it waits a few seconds for this and gives up.
+    /// Holds back the end of the input until the program has printed `word`, which should be impossible to guess.
+    /// This keeps a command that changes something from taking effect long after it was requested, wherever it was
+    /// delayed: it waits a few seconds for this input and gives up.
     #[must_use]
     pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, HeldInputFlag) {
         let given = HeldInputFlag::default();
@@ -149,23 +147,23 @@ impl RemoteCommand {
         (self, given)
     }
 
-    /// How long it may take, here and there.
+    /// Applies both here and on the cluster.
     #[must_use]
     pub const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// How much it may print.
     #[must_use]
     pub const fn with_max_output(mut self, bytes: usize) -> Self {
         self.max_output = bytes;
         self
     }
 
-    /// Several commands as one: one session, one call. Each has its own deadline; `nonce` is a random word that
-    /// marks where the output of each begins and ends ([`Output::parts`](super::Output::parts)). Times are printed as
-    /// seconds since 1970, because the cluster's zone is not known, and lists of array tasks in full.
+    /// Combines several commands into one: one session, one call. Each has its own deadline; `nonce` is a random word
+    /// that marks where each command's output begins and ends
+    /// ([`CommandOutput::split_batch`](super::CommandOutput::split_batch)). Times are printed as seconds since 1970,
+    /// because the cluster's time zone is unknown, and lists of array tasks in full.
     pub fn batch(nonce: &str, commands: &[Self]) -> Result<Self, CommandError> {
         let mut script = String::from("export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0;");
         for command in commands {
@@ -186,7 +184,7 @@ impl RemoteCommand {
         Ok(Self::new("/bin/sh").args(["-c", &script]).with_deadline(all).with_max_output(most))
     }
 
-    /// Its input, and what the reader of its output has to hand over.
+    /// The input, and the held-back part that the output reader sends.
     pub(super) fn take_input(&mut self) -> (Option<CommandInput>, Option<HeldInputSender>) {
         let (rest, handover) = match self.held_input.take() {
             Some(held) => {
@@ -206,7 +204,7 @@ impl RemoteCommand {
         self.max_output
     }
 
-    /// The command as the other side gets it.
+    /// The command line as the remote side receives it.
     pub fn to_command_line(&self, dialect: &CommandDialect) -> Result<String, CommandError> {
         let line = match dialect {
             CommandDialect::Bare => self.shell_line(&[]),
@@ -248,8 +246,8 @@ impl RemoteCommand {
     }
 }
 
-/// A word that sh, bash, tcsh and fish all read as `text`. The three characters that some of them read even
-/// inside single quotes stand outside with a backslash.
+/// A word that sh, bash, tcsh and fish all read as `text`. Three characters that some of them interpret even inside
+/// single quotes are placed outside, with a backslash.
 fn quote(text: &str) -> Result<String, CommandError> {
     if text.chars().any(|c| c.is_control() && c != '\t') {
         return Err(CommandError::ControlCharacter);
@@ -277,7 +275,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a shell of this machine makes of a command line that prints its arguments.
+    /// What a local shell makes of a command line that prints its arguments.
     fn spoken(shell: &str, args: &[String]) -> Option<Vec<String>> {
         let command = RemoteCommand::new("printf").arg("%s@END@").args(args.iter().cloned());
         let line = command.to_command_line(&CommandDialect::Bare).unwrap();

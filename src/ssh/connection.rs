@@ -1,4 +1,4 @@
-//! A connection that stands, and running commands on it: bounded in number, time and size.
+//! An open connection, and running commands on it: limited in number, time and size.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -14,29 +14,27 @@ use super::exec;
 use super::sftp::SftpSessionCache;
 use super::slots::{CallUrgency, SessionSlots};
 
-/// What a command gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutput {
     pub code: i32,
     pub stdout: Vec<u8>,
-    /// What it complained about.
     pub stderr: Vec<u8>,
 }
 
 impl CommandOutput {
-    /// What it printed, as text; bytes that are none are replaced.
+    /// Standard output as text; invalid UTF-8 is replaced.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// What it complained about, as text.
+    /// Standard error as text; invalid UTF-8 is replaced.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 }
 
 impl CommandOutput {
-    /// What each command of a batch gave, in their order; none for one that was not finished.
+    /// The output of each command of a batch, in order; `None` for a command that did not finish.
     pub fn split_batch(&self, nonce: &str) -> Vec<Option<Self>> {
         let begin = format!("{nonce}\n");
         let complaints: Vec<&[u8]> =
@@ -52,7 +50,6 @@ impl CommandOutput {
     }
 }
 
-/// The pieces between marks.
 fn split_at_mark<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
@@ -63,48 +60,46 @@ fn split_at_mark<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Why a command gave nothing.
+/// Why a command gave no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunCommandError {
-    /// There is no connection; nothing was sent.
+    /// Nothing was sent.
     #[error("There is no connection to the cluster.")]
     NotConnected,
-    /// The cluster's host key is in doubt; nothing was sent.
+    /// The cluster's host key has changed; nothing was sent.
     #[error(
         "The cluster showed another identity than the one this portal trusts. Nothing is sent there until an administrator has looked at it."
     )]
     HostKeyInDoubt,
-    /// All sessions are taken; nothing was sent.
+    /// All sessions are in use; nothing was sent.
     #[error("The cluster is busy with your other requests. Try again in a moment.")]
     Busy,
-    /// The polite number of calls per minute is used up; nothing was sent.
+    /// The budget of calls per minute is used up; nothing was sent.
     #[error(
         "This portal has asked the cluster often enough for the moment. It asks again within a minute."
     )]
     OverBudget,
-    /// It took too long and was ended, here and there.
+    /// It took too long and was ended, both here and on the cluster.
     #[error("The cluster did not finish in time.")]
     TimedOut,
-    /// It printed more than is reasonable.
     #[error("The cluster's answer was too long to be read.")]
     OutputTooLong,
-    /// The connection broke after it was sent: it may or may not have been carried out.
+    /// The connection broke after the command was sent: it may or may not have run.
     #[error("The connection to the cluster was lost in between.")]
     ConnectionLost,
-    /// The forced command of an automation node does not allow it.
+    /// The forced command of an automation host does not allow it.
     #[error("The automation node does not allow this command: {0}")]
     Rejected(String),
-    /// The login shell did not get as far as the command; what it said instead.
+    /// The login shell did not reach the command; what it printed instead.
     #[error("The login shell on the cluster did not run the command. It said: {0}")]
     ShellFailed(String),
-    /// An argument cannot be sent.
     #[error("This cannot be sent to the cluster: {0}.")]
     InvalidCommand(#[from] CommandError),
 }
 
 type SharedRead = Arc<OnceCell<Result<Arc<CommandOutput>, RunCommandError>>>;
 
-/// A connection that stands.
+/// An open connection.
 pub struct ClusterConnection {
     pub(super) session: Arc<Session>,
     pub(super) slots: SessionSlots,
@@ -116,7 +111,7 @@ pub struct ClusterConnection {
 }
 
 impl ClusterConnection {
-    /// Attaches to a master.
+    /// Attaches to a control master.
     pub fn new(
         master: ControlMaster,
         dialect: CommandDialect,
@@ -140,22 +135,21 @@ impl ClusterConnection {
         &self.master
     }
 
-    /// The figures of this connection.
     pub const fn call_budget(&self) -> &CallBudget {
         &self.call_budget
     }
 
-    /// How many sessions the server is known to allow us.
+    /// How many sessions the server is known to allow.
     pub fn session_limit(&self) -> usize {
         self.slots.limit()
     }
 
-    /// Tries again for as many sessions as at first, once refusals are long past.
+    /// Tries the original number of sessions again once refusals are long past.
     pub fn raise_session_limit(&self) {
         self.slots.raise_limit();
     }
 
-    /// How commands are put from now on.
+    /// Sets how commands are written from now on.
     pub fn set_dialect(&self, dialect: CommandDialect) {
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
@@ -164,8 +158,8 @@ impl ClusterConnection {
         self.dialect.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Runs a command. It goes on to its end or deadline even if the caller stops waiting, so that its place on the
-    /// connection is counted for as long as the server counts it.
+    /// Runs a command. It continues to its end or deadline even if the caller stops waiting, so that its session slot
+    /// stays taken for as long as the server counts the session.
     pub async fn run(
         self: &Arc<Self>,
         command: RemoteCommand,
@@ -184,7 +178,7 @@ impl ClusterConnection {
         result
     }
 
-    /// Runs a command that only reads; callers who ask for the same at the same time share one answer.
+    /// Runs a read-only command; callers who run the same command at the same time share one result.
     pub async fn run_shared(
         self: &Arc<Self>,
         command: RemoteCommand,
@@ -197,14 +191,14 @@ impl ClusterConnection {
             .await
             .clone();
         let mut flights = self.lock_shared_reads();
-        // The next one who asks gets a fresh answer; a flight that began meanwhile is another one.
+        // The next caller gets a fresh result; a call that started in the meantime is a different one.
         if flights.get(&key).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
             flights.remove(&key);
         }
         result
     }
 
-    /// Whether the local end still answers. A silent network is noticed later, by the master itself.
+    /// Whether the local end still answers. The master itself notices a silent network later.
     pub async fn is_open(&self) -> bool {
         const WITHIN: Duration = Duration::from_secs(3);
         matches!(tokio::time::timeout(WITHIN, self.session.check()).await, Ok(Ok(())))
@@ -227,7 +221,7 @@ impl std::fmt::Debug for ClusterConnection {
 mod tests {
     use super::*;
 
-    /// What a shell of this machine makes of a batch.
+    /// What a local shell makes of a batch.
     fn carried_out(commands: &[RemoteCommand]) -> Vec<Option<CommandOutput>> {
         let batch = RemoteCommand::batch("k3j9x0ab", commands).unwrap();
         let line = batch.to_command_line(&CommandDialect::Bare).unwrap();

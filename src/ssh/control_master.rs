@@ -1,4 +1,5 @@
-//! A running ssh master: an own process that outlives the portal, so that a restart asks nobody for a code again.
+//! A running ssh control master: a separate process that outlives the portal, so that nobody has to enter a code
+//! again after a restart.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,20 +12,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::route::{ConnectionFolder, read_head_and_tail};
 
-/// How long a master may take to say goodbye.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct ControlMaster {
     folder: ConnectionFolder,
     pid: i32,
-    /// Names the process itself: its number may be given to another one.
+    /// Identifies the process itself: its ID may be reused by another one.
     handle: OwnedFd,
     ended: CancellationToken,
 }
 
 impl ControlMaster {
-    /// The master of a process number that is known to be one: our child, or found by [`Master::find`].
+    /// The master with this process ID, which must be our child or found by [`ControlMaster::find`].
     pub(super) fn watch(folder: ConnectionFolder, pid: i32) -> io::Result<Self> {
         let handle = open_pidfd(pid)?;
         let ended = CancellationToken::new();
@@ -37,7 +37,7 @@ impl ControlMaster {
         Ok(Self { folder, pid, handle, ended })
     }
 
-    /// The master that serves a folder's control socket, if there is one and it is truly ours.
+    /// The master that serves a folder's control socket, if there is one and it is really ours.
     pub async fn find(folder: &ConnectionFolder) -> Option<Self> {
         let pid = find_master_pid(folder).await?;
         is_master_of(pid, folder).then(|| Self::watch(folder.clone(), pid).ok()).flatten()
@@ -51,12 +51,12 @@ impl ControlMaster {
         self.pid
     }
 
-    /// Is over when the process is.
+    /// Cancelled when the process ends.
     pub const fn ended(&self) -> &CancellationToken {
         &self.ended
     }
 
-    /// Ends it and removes its folder.
+    /// Ends the process and removes its folder.
     pub async fn close(&self) {
         let _ = pidfd_send_signal(&self.handle, Signal::TERM);
         if tokio::time::timeout(CLOSE_TIMEOUT, self.ended.cancelled()).await.is_err() {
@@ -66,14 +66,14 @@ impl ControlMaster {
         self.folder.remove();
     }
 
-    /// The last thing ssh itself said: why a connection was lost.
+    /// The last line of ssh's own log: why a connection was lost.
     pub fn last_log_line(&self) -> String {
         let log = read_head_and_tail(&self.folder.log_file());
         log.lines().last().unwrap_or_default().trim().to_owned()
     }
 }
 
-/// Ends a master that left its folder behind but answers no more, and removes the folder.
+/// Ends a master that no longer answers but left its folder behind, and removes the folder.
 pub async fn close_stale_master(folder: &ConnectionFolder) {
     let pid =
         std::fs::read_to_string(folder.file("pid")).ok().and_then(|text| text.trim().parse().ok());
@@ -86,7 +86,7 @@ pub async fn close_stale_master(folder: &ConnectionFolder) {
     folder.remove();
 }
 
-/// Whether a control socket is there and answers.
+/// The master's process ID, if the control socket exists and answers.
 pub(super) async fn find_master_pid(folder: &ConnectionFolder) -> Option<i32> {
     let control = folder.control_socket();
     if !control.exists() {

@@ -1,4 +1,4 @@
-//! One command on its way: from a free place on the connection to its output, with every end it can have.
+//! Runs one command: from a free session slot to its output, with every way it can end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,19 +13,19 @@ use super::command::{CommandDialect, CommandInput, HeldInputSender, OUTPUT_MARK,
 use super::connection::{ClusterConnection, CommandOutput, RunCommandError};
 use super::slots::{CallUrgency, SessionSlot};
 
-/// How much longer than the remote deadline we wait: the way back takes time as well.
+/// How much longer than the remote deadline we wait: the reply takes time as well.
 const GRACE: Duration = Duration::from_secs(8);
-/// The first pause after a refused session, and the longest before the server is believed to allow fewer.
+/// The first pause after a refused session, and the longest before we assume that the server allows fewer.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 const LONG_PAUSE: Duration = Duration::from_millis(256);
-/// Most of what a login shell says instead of running the command.
+/// How much is kept of what a login shell prints instead of running the command.
 const MAX_CHATTER: usize = 400;
 
 type OutputSender = oneshot::Sender<Result<CommandOutput, RunCommandError>>;
-/// What runs at the other end of a session.
+/// The process at the remote end of a session.
 pub(super) type RemoteChild = Child<Arc<Session>>;
 
-/// Carries a command out and tells the caller; then keeps the place until the server's session is over.
+/// Runs a command and reports to the caller; then keeps the slot until the server's session is over.
 pub(super) async fn execute(
     line: &ClusterConnection,
     text: String,
@@ -41,7 +41,7 @@ pub(super) async fn execute(
     };
     let until = tokio::time::Instant::now() + command.deadline() + GRACE;
     let (input, handover) = command.take_input();
-    // Over a silent network not even a session opens, and ssh takes a minute to notice.
+    // On a silent network not even a session opens, and ssh takes a minute to notice.
     let opened = tokio::time::timeout_at(until, start_command(line, &text, place, input)).await;
     let (mut child, _place) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
         Ok(started) => started,
@@ -76,7 +76,7 @@ pub(super) async fn execute(
     }
 }
 
-/// The caller has gone on, but the server still counts the session.
+/// The caller has moved on, but the server still counts the session.
 pub(super) async fn wait_for_session_end(line: &ClusterConnection, ended: impl Future) {
     tokio::select! {
         _ = ended => {}
@@ -99,10 +99,10 @@ async fn start_command<'a>(
     };
     let (mut child, place) = open_session(line, place, command).await?;
     if let (Some(input), Some(mut stdin)) = (input, child.stdin().take()) {
-        // A program that does not read to the end is no failure of ours.
+        // A program that does not read all its input is not an error.
         tokio::spawn(async move {
             let _ = stdin.write_all(&input.bytes).await;
-            // Nothing comes if whoever reads the output has gone.
+            // Nothing arrives if the output reader is gone.
             if let Some(rest) = input.rest
                 && let Ok(bytes) = rest.await
             {
@@ -114,8 +114,8 @@ async fn start_command<'a>(
     Ok((child, place))
 }
 
-/// Opens a session. The server counts one that has ended for a moment longer than we do, so a refusal is at first only
-/// a reason to wait a little; if it stays, we go back in line with one place fewer.
+/// Opens a session. The server counts an ended session for a moment longer than we do, so we first wait briefly after
+/// a refusal; if it persists, we queue again with one slot fewer.
 pub(super) async fn open_session<'a>(
     line: &'a ClusterConnection,
     mut place: SessionSlot<'a>,
@@ -139,7 +139,7 @@ pub(super) async fn open_session<'a>(
             }
             Err(error) => {
                 tracing::debug!(%error, "A session could not be opened");
-                // Cut off in the middle: the command may have been on its way already.
+                // Interrupted halfway: the command may already have been sent.
                 let cut = matches!(&error, Error::SshMux(openssh_mux_client::Error::IOError(_)));
                 return Err(if cut {
                     RunCommandError::ConnectionLost
@@ -168,8 +168,8 @@ async fn collect_output(
     tokio::try_join!(read_bounded(stdout, most, handover), read_bounded(stderr, most, None))
 }
 
-/// Reads to the end, or until it is too much. Gives the program the end of its input once it has asked for it, if
-/// somebody still waits for what comes of it.
+/// Reads to the end or to the size limit. Sends the held-back input once the program asks for it, if a caller still
+/// waits for the result.
 async fn read_bounded(
     pipe: Option<impl AsyncRead + Unpin>,
     most: usize,
@@ -204,7 +204,7 @@ async fn interpret_exit(
     const KILLED: i32 = 137;
     let code = match status {
         Ok(status) => status.code().unwrap_or(KILLED),
-        // The library takes 127 as a failure of its own.
+        // The library treats 127 as its own failure.
         Err(Error::Remote(_)) => NOT_FOUND,
         // Ended by a signal, or the connection broke: the library cannot tell them apart.
         Err(_) if line.master().ended().is_cancelled() || !line.is_open().await => {
@@ -230,7 +230,7 @@ async fn interpret_exit(
     Ok(CommandOutput { code, stdout: said.to_vec(), stderr: complained })
 }
 
-/// What follows the mark: the login shell's own words come before it.
+/// What follows the mark: the login shell's own output comes before it.
 fn after_mark(bytes: &[u8]) -> Option<&[u8]> {
     let mark = OUTPUT_MARK.as_bytes();
     let at = bytes.windows(mark.len()).position(|window| window == mark)?;
@@ -238,7 +238,7 @@ fn after_mark(bytes: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b"\n").unwrap_or(rest))
 }
 
-/// Automation nodes say no in words, often with exit code 0.
+/// Automation hosts refuse in words, often with exit code 0.
 fn find_rejection(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&output[..output.len().min(2000)]).into_owned();
     let line = text.lines().next()?;

@@ -1,5 +1,5 @@
-//! A way through a standing connection to a port on a node of the cluster: a socket in the connection's own folder,
-//! which nobody else reaches.
+//! Port forwarding through an open connection to a node of the cluster: a socket in the connection's own folder,
+//! which nobody else can reach.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,44 +9,41 @@ use openssh_mux_client::Error as Fault;
 
 use super::connection::ClusterConnection;
 
-/// The master answers at once, or not at all.
+/// The master answers immediately or not at all.
 const MASTER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest path of a socket.
 const MAX_SOCKET_PATH: usize = 107;
-/// Longest name of a socket's file.
 const MAX_SOCKET_NAME: usize = 24;
 
-/// Why there is no way.
+/// Why a port could not be forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
-    /// The node's name is not one.
+    /// Not a valid node name.
     #[error("The node's name is not one that can be connected to.")]
     BadHost,
-    /// The socket's name would not fit.
+    /// The socket's name is invalid or too long.
     #[error("There is no room for the connection's socket: the run folder's path is too long.")]
     BadName,
-    /// There is no connection.
     #[error("There is no connection to the cluster.")]
     NotConnected,
-    /// The connection does not take it.
+    /// ssh refused the request.
     #[error("The connection to the cluster did not let itself be used for this.")]
     Refused,
 }
 
 impl ClusterConnection {
-    /// Where the socket of a forward is, whether or not there is one.
+    /// The path of a forward's socket, whether or not it exists.
     pub fn forward_path(&self, name: &str) -> Result<PathBuf, ForwardError> {
         let is_name = (1..=MAX_SOCKET_NAME).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        // Names in that folder without the prefix are ssh's own.
+        // Names without the prefix in that folder belong to ssh.
         let path = self.master().folder().file(&format!("f-{name}"));
         let fits = is_name && path.as_os_str().len() <= MAX_SOCKET_PATH;
         fits.then_some(path).ok_or(ForwardError::BadName)
     }
 
-    /// Opens a way to a port of a host, as the login node reaches it, and gives the socket's path. `name` is up to 24
-    /// letters, digits and dashes; a way of the same name and target that is there already is replaced, so it does no
-    /// harm to ask again after a restart. That the way exists does not mean that anyone listens at its end.
+    /// Forwards to a port of a host, as the login node reaches it, and returns the socket's path. `name` is up to 24
+    /// letters, digits and dashes. An existing forward with the same name and target is replaced, so it is safe to
+    /// call again after a restart. A forward may exist although nothing listens at its end.
     pub async fn forward(
         &self,
         name: &str,
@@ -55,7 +52,7 @@ impl ClusterConnection {
     ) -> Result<PathBuf, ForwardError> {
         let path = self.forward_path(name)?;
         let target = parse_target(host, port)?;
-        // Left by a portal that has ended; if it is not there, that is what we want.
+        // A leftover from an earlier run of the portal; fine if it does not exist.
         let _ = await_master(self.session.close_port_forward(
             ForwardType::Local,
             &*path,
@@ -67,7 +64,7 @@ impl ClusterConnection {
         Ok(path)
     }
 
-    /// Closes such a way. Connections through it go on until either end closes them.
+    /// Closes a forward. Connections through it continue until either end closes them.
     pub async fn close_forward(
         &self,
         name: &str,
@@ -80,14 +77,14 @@ impl ClusterConnection {
             await_master(self.session.close_port_forward(ForwardType::Local, &*path, target)).await;
         remove_socket(&path);
         match closed {
-            // It was not there: closed already, or the connection is a new one.
+            // It did not exist: already closed, or the connection is a new one.
             Ok(()) | Err(ForwardError::Refused) => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// A node of the cluster. Colons and brackets would be read as addresses, a slash as a socket.
+/// A node of the cluster. ssh would read colons and brackets as addresses, a slash as a socket.
 fn parse_target(host: &str, port: u16) -> Result<Socket<'_>, ForwardError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
     let is_host = (1..=253).contains(&host.len())
@@ -99,7 +96,7 @@ fn parse_target(host: &str, port: u16) -> Result<Socket<'_>, ForwardError> {
     Ok(Socket::TcpSocket { host: host.into(), port })
 }
 
-/// What the master made of a request.
+/// Waits for the master's reply to a request.
 async fn await_master(
     request: impl Future<Output = Result<(), Error>>,
 ) -> Result<(), ForwardError> {

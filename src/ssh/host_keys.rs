@@ -1,4 +1,4 @@
-//! Host keys: scanning what a server shows, and telling keys by their fingerprints.
+//! Host keys: scanning a server's keys, and computing their fingerprints.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,11 +10,10 @@ use tokio::process::Command;
 use super::wire::{WireReader, fingerprint};
 use crate::domain::HostName;
 
-/// Seconds `ssh-keyscan` waits for one answer.
+/// Seconds that `ssh-keyscan` waits for one reply.
 const ANSWER_TIMEOUT_SECONDS: &str = "5";
-/// Everything must be over after this long.
+/// Time limit for the whole scan.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(20);
-/// No server has more text to show than this.
 const MAX_SCAN_BYTES: usize = 64 * 1024;
 
 /// A public host key: its type and its base64 body, as in a known-hosts file.
@@ -25,7 +24,7 @@ pub struct HostKey {
 }
 
 impl HostKey {
-    /// Reads `ssh-ed25519 AAAA…`; a comment after it is dropped.
+    /// Parses `ssh-ed25519 AAAA…`; drops a comment after it.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (kind, body) = (words.next()?, words.next()?);
@@ -37,12 +36,12 @@ impl HostKey {
         (known && named).then(|| Self { kind: kind.to_owned(), body: body.to_owned() })
     }
 
-    /// As stored and as put into a known-hosts file.
+    /// The form that is stored and written to a known-hosts file.
     pub fn to_line(&self) -> String {
         format!("{} {}", self.kind, self.body)
     }
 
-    /// The type, for people: `ssh-ed25519`.
+    /// The key type: `ssh-ed25519`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -53,18 +52,17 @@ impl HostKey {
     }
 }
 
-/// Why a scan gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum HostKeyScanError {
-    /// No `ssh-keyscan` on this machine.
+    /// There is no `ssh-keyscan` on this machine.
     #[error("the program ssh-keyscan is missing: install the OpenSSH client ({0})")]
     NoProgram(std::io::Error),
-    /// Nobody answered, or not as an SSH server.
+    /// Nothing answered, or not as an SSH server.
     #[error("no SSH server answers at {0}")]
     NoAnswer(String),
 }
 
-/// The host keys a server shows right now. Whether they are the right ones, only a comparison can tell.
+/// The host keys a server shows right now. Only a comparison can tell whether they are the right ones.
 pub async fn scan(host: &HostName, port: u16) -> Result<Vec<HostKey>, HostKeyScanError> {
     let child = Command::new("ssh-keyscan")
         .args(["-T", ANSWER_TIMEOUT_SECONDS, "-p", &port.to_string(), "--", host.as_str()])

@@ -1,6 +1,5 @@
-//! Importing a private key that somebody already has: OpenSSH's own format, PEM (PKCS#1 and SEC1) and
-//! PKCS#8, encrypted or not. Everything else is refused with a sentence that says how to go on. No sentence
-//! ever quotes the key.
+//! Imports an existing private key: OpenSSH's own format, PEM (PKCS#1 and SEC1) and PKCS#8, encrypted or not.
+//! Everything else is refused with a message that says what to do. No message ever quotes the key.
 
 use secrecy::SecretString;
 
@@ -12,29 +11,29 @@ mod der;
 mod openssh;
 mod pem;
 
-/// Longest text that is looked at; an RSA key of 8192 bits has 7 kB.
+/// An RSA key of 8192 bits has 7 kB.
 pub const MAX_KEY_FILE_BYTES: usize = 16 * 1024;
 
-/// Why a key was not taken. Each is a sentence for the person who brought it.
+/// Why a key was not accepted. Each variant is a message for the person who provided the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyImportError {
-    /// Longer than [`MOST_BYTES`].
+    /// Longer than [`MAX_KEY_FILE_BYTES`].
     #[error("This is longer than any private key. Choose the key's own file.")]
     TooLong,
-    /// The half that is no secret.
+    /// The public half.
     #[error(
         "This is the public half of a key. The private half is in the file of the same name without .pub, and begins with -----BEGIN."
     )]
     PublicKey,
-    /// The format of `PuTTY`.
+    /// `PuTTY`'s own format.
     #[error(
         "This is a key in PuTTY's own format. Open it in PuTTYgen, choose Conversions, then Export OpenSSH key, and import that file."
     )]
     Putty,
-    /// A certificate of any sort.
+    /// A certificate of any kind.
     #[error("This is a certificate, not a private key. Import the private key it was issued for.")]
     Certificate,
-    /// A key whose secret is inside a device.
+    /// A key whose secret is inside a hardware device.
     #[error(
         "This key lives in a security device (FIDO) and cannot be used from here, since the device would have to be plugged into the portal's machine."
     )]
@@ -43,21 +42,19 @@ pub enum KeyImportError {
         "This is a DSA key. DSA is no longer safe and clusters refuse it. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
     )]
     Dsa,
-    /// RSA with too few bits.
     #[error(
         "This RSA key has {bits} bits and at least {RSA_MIN_BITS} are needed. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
     )]
     RsaTooShort {
-        /// The bits it has.
+        /// The length of its modulus.
         bits: usize,
     },
-    /// RSA with too many bits.
     #[error("This RSA key has {bits} bits. Keys of up to {RSA_MAX_BITS} bits can be used.")]
     RsaTooLong {
-        /// The bits it has.
+        /// The length of its modulus.
         bits: usize,
     },
-    /// Another kind, or another curve.
+    /// Another key type, or another curve.
     #[error(
         "Only Ed25519, RSA and ECDSA (P-256, P-384, P-521) keys can be used. This one is of another kind."
     )]
@@ -73,20 +70,17 @@ pub enum KeyImportError {
         "This key is encrypted in an old way that is easy to break. Rewrite the file with ssh-keygen -p -f FILE (the passphrase may stay the same), then import it again."
     )]
     LegacyEncryption,
-    /// Encryption that is not understood.
     #[error(
         "This key is encrypted in a way that is not understood here. Rewrite the file with ssh-keygen -p -f FILE (the passphrase may stay the same), then import it again."
     )]
     OtherEncryption,
-    /// Opening it would take too long.
     #[error(
         "Opening this key would take too long: its passphrase is stretched too many times. Rewrite the file with ssh-keygen -p -a 24 -f FILE, then import it again."
     )]
     TooManyRounds,
-    /// More than one private key.
     #[error("There is more than one private key here. Import them one by one.")]
     SeveralKeys,
-    /// Looks like a key, but is incomplete or changed.
+    /// Looks like a key, but is incomplete or was changed.
     #[error(
         "This looks like a private key, but a part of it is missing or was changed. Copy the whole file, from the BEGIN line to the END line."
     )]
@@ -113,8 +107,8 @@ impl From<SshKeyError> for KeyImportError {
     }
 }
 
-/// Reads a private key from the text of its file. With a passphrase this takes up to some seconds of
-/// calculation, so it belongs on a thread for such work.
+/// Reads a private key from the text of its file. With a passphrase this can take several seconds of computation, so
+/// run it on a blocking thread.
 pub fn import(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyImportError> {
     with_wiped_stack(|| read_key(text, passphrase))
 }
@@ -144,17 +138,17 @@ fn read_key(text: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey,
         "ENCRYPTED PRIVATE KEY" => der::encrypted_pkcs8(&body, passphrase)?,
         _ => return Err(KeyImportError::OtherKind),
     };
-    // Whether the two numbers of an RSA key are really primes shows only in use.
+    // Only signing shows whether the two factors of an RSA key are really primes.
     key.sign(b"", RSA_SHA2_256).map_err(|_| KeyImportError::Damaged)?;
     Ok(key)
 }
 
-/// What a text without a private key is, as far as that helps.
+/// Explains, where that helps, what a text without a private key is.
 fn explain_non_key(text: &str) -> KeyImportError {
     if text.trim_start_matches(['\u{feff}', ' ', '\n', '\r']).starts_with("PuTTY-User-Key-File-") {
         return KeyImportError::Putty;
     }
-    // A kind of key, followed by what every key of that kind begins with.
+    // A key type, followed by what every key of that type begins with.
     let kinds = || {
         let words = text.split_whitespace();
         words

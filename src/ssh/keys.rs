@@ -1,5 +1,5 @@
-//! People's SSH keys: making them, writing them down, and signing with them. No files: a private key is
-//! only ever stored sealed, and never printed.
+//! People's SSH keys: generating, serializing and signing. No files: a private key is only ever stored sealed, and
+//! never printed.
 
 use rsa::signature::Signer as _;
 use ssh_key::Signature;
@@ -15,23 +15,21 @@ mod rsa_signing;
 
 pub use public::{PublicKey, PublicKeyError};
 
-/// Bit in an agent's sign request: RSA with SHA-256.
+/// Flag in an agent's sign request: RSA with SHA-256.
 pub const RSA_SHA2_256: u32 = 2;
-/// Bit in an agent's sign request: RSA with SHA-512.
+/// Flag in an agent's sign request: RSA with SHA-512.
 pub const RSA_SHA2_512: u32 = 4;
 
-/// Why a key could not be made, written or read.
+/// Why a key could not be generated, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SshKeyError {
-    /// The operating system gave no randomness.
+    /// The operating system provided no randomness.
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
-    /// Not the bytes of a key.
     #[error("a stored SSH key could not be read")]
     Unreadable,
 }
 
-/// Why nothing was signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SshSignError {
     /// RSA with SHA-1, which nothing should accept any more.
@@ -39,23 +37,22 @@ pub enum SshSignError {
         "the server asks for an RSA signature with SHA-1, which is no longer safe and is not made"
     )]
     Sha1Refused,
-    /// The operating system gave no randomness.
+    /// The operating system provided no randomness.
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
-    /// The key is damaged.
     #[error("this SSH key cannot sign: it is damaged")]
     Damaged,
 }
 
-/// A private SSH key. Its secret numbers go to zero when it is dropped.
+/// A private SSH key. Its secret numbers are zeroed when it is dropped.
 pub struct PrivateKey {
-    /// Not in the value itself, which would leave a copy wherever it is moved from.
+    /// Boxed, because moving the value itself would leave copies behind.
     key: Box<ssh_key::PrivateKey>,
     public: PublicKey,
 }
 
 impl PrivateKey {
-    /// A new Ed25519 key.
+    /// Generates an Ed25519 key.
     pub fn generate(comment: &str) -> Result<Self, SshKeyError> {
         with_wiped_stack(|| {
             let seed = Zeroizing::new(entropy::random_bytes()?);
@@ -91,18 +88,17 @@ impl PrivateKey {
         }
     }
 
-    /// Everything, comment included, in OpenSSH's unencrypted form: to be sealed at once.
+    /// The whole key with its comment, in OpenSSH's unencrypted form: seal it immediately.
     pub fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, SshKeyError> {
         self.key.to_bytes().map_err(|_| SshKeyError::Unreadable)
     }
 
-    /// The half that may be shown.
     pub const fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// Signs `data` and gives the signature as SSH writes it. `flags` are those of an agent's request and
-    /// only matter for RSA.
+    /// Signs `data` and returns the signature in SSH's format. `flags` are those of an agent's request and only
+    /// matter for RSA.
     pub fn sign(&self, data: &[u8], flags: u32) -> Result<Vec<u8>, SshSignError> {
         let signature: Signature = with_wiped_stack(|| match self.key.key_data() {
             KeypairData::Rsa(pair) => rsa_signing::sign(pair, data, flags),

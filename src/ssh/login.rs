@@ -1,5 +1,5 @@
-//! Opening a connection, with the person if the server asks for one: starts ssh, signs with the key from memory,
-//! and passes questions on.
+//! Opens a connection, with the person's help if the server asks questions: starts ssh, signs with the key from
+//! memory, and passes questions on.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,57 +22,54 @@ use super::login_error::{ConnectError, LoginError, LoginTraces};
 use super::process;
 use super::route::{ConnectionFolder, SshRoute, read_head_and_tail};
 
-/// How often to look whether the sign-in is through: its control socket appears then.
+/// How often to check whether the login is complete: the control socket appears then.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Bytes of ssh's own log.
+/// Maximum size of ssh's own log.
 const MAX_LOG_BYTES: u32 = 1024 * 1024;
-/// Most that is kept of what a server says besides its questions.
+/// How much is kept of what a server prints besides its questions.
 const MAX_NOTICE_BYTES: usize = 16 * 1024;
 
-/// Whether somebody sits in front of it.
+/// Whether a person is there to answer questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginAttendance {
-    /// Questions can be answered.
     Attended,
     /// A question ends the attempt.
     Unattended,
 }
 
-/// What is needed to open a connection.
 pub struct LoginRequest {
     pub folder: ConnectionFolder,
     pub route: SshRoute,
     /// The keys to offer, in this order.
     pub keys: Vec<PrivateKey>,
-    /// This program, for questions.
+    /// This program, which ssh starts for questions.
     pub askpass_program: PathBuf,
-    /// When the server will have lost patience.
+    /// When the server is expected to give up.
     pub timeout: Duration,
-    /// Whether somebody can answer.
     pub attendance: LoginAttendance,
-    /// Gives the attempt up.
+    /// Cancels the attempt.
     pub cancel: CancellationToken,
 }
 
-/// A question of the server, for whoever can answer it.
+/// A question from the server, for whoever can answer it.
 #[derive(Debug)]
 pub struct LoginQuestion {
-    /// The how many-th question.
+    /// Counts the questions of this attempt.
     pub number: u32,
-    /// Its words, as they came: hostile text.
+    /// Unchanged from the server: do not trust it.
     pub text: String,
-    /// What the server said besides, as it came.
+    /// What the server printed besides the question, unchanged.
     pub notices: String,
-    /// Takes an answer that passes [`is_valid_answer`]. Dropped without one, the attempt is given up.
+    /// Accepts an answer that passes [`is_valid_answer`]. Dropping it without an answer cancels the attempt.
     pub answer: oneshot::Sender<SecretString>,
 }
 
-/// Whether ssh can pass an answer on: one line of sane length.
+/// Whether ssh can pass an answer on: one line of reasonable length.
 pub fn is_valid_answer(answer: &str) -> bool {
     answer.len() <= MAX_ANSWER_BYTES && !answer.contains(['\n', '\r', '\0'])
 }
 
-/// A connection that stands.
+/// The result of a successful login.
 #[derive(Debug)]
 pub struct CompletedLogin {
     pub master: ControlMaster,
@@ -80,11 +77,11 @@ pub struct CompletedLogin {
     pub signing_key_index: Option<usize>,
     /// How many questions were asked.
     pub questions: u32,
-    /// What the server said besides, as it came.
+    /// What the server printed besides its questions, unchanged.
     pub notices: String,
 }
 
-/// Opens a connection; each question of the server goes to `ask`.
+/// Opens a connection; each of the server's questions goes to `ask`.
 pub async fn log_in(
     plan: LoginRequest,
     ask: impl Fn(LoginQuestion) + Send,
@@ -136,7 +133,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         let _ = std::fs::remove_file(folder.askpass_socket());
         match signed_in {
             Ok(master) => {
-                // Reaps the process when it ends; it is not ended with this program.
+                // Reaps the process when it ends; it does not end with this program.
                 tokio::spawn(async move { child.wait().await });
                 Ok(CompletedLogin {
                     master,
@@ -146,7 +143,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                 })
             }
             Err(LoginEnd::Failed(failure)) => {
-                // If it was not ended already: the master could not be watched.
+                // In case it still runs: the master could not be watched.
                 let _ = child.kill().await;
                 Err(failure)
             }
@@ -171,7 +168,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         patience: Duration,
         attended: LoginAttendance,
     ) -> Result<(), LoginEnd> {
-        // Kept for whoever must end it if this program dies in between.
+        // Recorded so that the process can be ended if this program dies in between.
         folder.write("pid", &ssh.to_string())?;
         let deadline = tokio::time::Instant::now() + patience;
         let mut look = tokio::time::interval(POLL_INTERVAL);
@@ -189,14 +186,14 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                 }
                 Some(question) = desk.next_question(), if waiting.is_none() => {
                     let text = question.text.clone();
-                    // Without an answer it stays until ssh is gone.
+                    // It stays open without an answer until ssh is gone.
                     waiting = Some(question);
                     if attended == LoginAttendance::Unattended {
                         break Err(LoginError::NeedsPerson.into());
                     }
                     self.questions += 1;
                     let notices = self.notices.text();
-                    // Each question takes its own answer: one that comes too late must not reach the next.
+                    // Each question has its own answer channel: a late answer must not reach the next question.
                     let (answer, answered) = oneshot::channel();
                     reply = answered;
                     (self.ask)(LoginQuestion { number: self.questions, text, notices, answer });
@@ -205,15 +202,15 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                     let Ok(answer) = answer else { break Err(LoginError::Cancelled.into()) };
                     if let Some(question) = waiting.take() {
                         self.answered += 1;
-                        // If it does not arrive, ssh has ended, and that is seen above.
+                        // If it does not arrive, ssh has ended, which is detected above.
                         let _ = question.answer(&answer).await;
                     }
                 }
             }
         };
         if matches!(end, Err(LoginEnd::Failed(_))) {
-            // First of all: ssh takes a question that nobody answers any more as answered with nothing, and a server
-            // counts that as a wrong try.
+            // This comes first: if a question is dropped, ssh sends an empty answer, and the server counts that as a
+            // failed attempt.
             let _ = child.kill().await;
         }
         drop(waiting);
@@ -238,13 +235,13 @@ impl From<LoginError> for LoginEnd {
     }
 }
 
-/// Starts ssh in a session of its own, so that it outlives this program, with an environment that says nothing.
+/// Starts ssh in its own session, so that it outlives this program, with a minimal environment.
 fn spawn_ssh(
     folder: &ConnectionFolder,
     route: &SshRoute,
     program: &std::path::Path,
 ) -> io::Result<Child> {
-    // A server can make ssh write to its log without end; at this size ssh is ended instead.
+    // A server can make ssh write to its log without end; ssh is killed at this size instead.
     Command::new("prlimit")
         .arg(format!("--fsize={MAX_LOG_BYTES}"))
         .args(["setsid", "ssh", "-M", "-N", "-T", "-F"])
@@ -258,7 +255,7 @@ fn spawn_ssh(
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", folder.path())
-        // Otherwise questions in other scripts arrive as escapes.
+        // Otherwise questions in other scripts arrive as escape sequences.
         .env("LC_ALL", "C.UTF-8")
         .env("SSH_ASKPASS", program)
         .env("SSH_ASKPASS_REQUIRE", "force")
@@ -269,7 +266,7 @@ fn spawn_ssh(
         .spawn()
 }
 
-/// What a server says besides its questions: banners and notices. Hostile text, bounded.
+/// What a server prints besides its questions: banners and notices. Untrusted and bounded.
 #[derive(Debug, Clone, Default)]
 struct ServerNotices(Arc<Mutex<Vec<u8>>>);
 

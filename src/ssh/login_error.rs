@@ -1,14 +1,13 @@
-//! Why a connection did not come about, read from what ssh itself wrote (never from what the server wrote).
+//! Why a login failed, read from ssh's own log (never from what the server wrote).
 
 use std::fmt;
 
 use crate::text::strip_hidden;
 
-/// Which host on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteHop {
     Target,
-    /// The host in between.
+    /// The jump host.
     Jump,
 }
 
@@ -17,52 +16,51 @@ pub enum RouteHop {
 pub struct LoginTraces {
     /// The key was used to sign, so the server had accepted it.
     pub has_signed: bool,
-    /// Answers that a person gave.
+    /// How many answers the person gave.
     pub answers: u32,
 }
 
-/// Why a connection did not come about.
+/// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginError {
-    /// The host shows another key than the pinned ones; its fingerprint if ssh told.
+    /// The host shows a key other than the pinned ones; its fingerprint if ssh logged it.
     HostKeyChanged(RouteHop, Option<String>),
-    /// No host key is pinned of the kind that the host shows.
+    /// No host key of the type that the host shows is pinned.
     HostKeyUnknown(RouteHop),
-    /// The server does not know this key.
+    /// The server does not accept this key.
     KeyRefused,
-    /// The key was right, what followed was not; `answers` is how many a person gave.
+    /// The server refused a password, code or other answer.
     SignInRefused {
         /// Whether the key had been accepted.
         after_key: bool,
-        /// How many answers a person had given.
+        /// How many answers the person had given.
         answers: u32,
     },
-    /// The name leads nowhere.
+    /// The host name does not resolve.
     NoSuchHost(RouteHop),
     ConnectionRefused(RouteHop),
     TimedOut(RouteHop),
-    /// The server hung up.
+    /// The server closed the connection.
     Disconnected {
         /// Whether the key had been accepted.
         after_key: bool,
-        /// How many answers a person had given.
+        /// How many answers the person had given.
         answers: u32,
     },
-    /// The person gave up.
+    /// The person cancelled.
     Cancelled,
-    /// Nobody answered in time.
     AnswerTimedOut,
-    /// The server asks something and nobody is there to answer.
+    /// The server asks a question and nobody is there to answer.
     NeedsPerson,
-    /// The portal's own machine could not do its part: disk full, no ssh.
+    /// The portal's own machine failed: disk full, no ssh.
     LocalFault(String),
-    /// The sign-in went well, but no command can be run there: why, as a sentence.
+    /// The login succeeded, but no command can run there; the reason as a sentence.
     Unusable(String),
-    /// Something else: ssh's last line.
+    /// Anything else: ssh's last log line.
     Other(String),
 }
 
-/// Why a connection did not come about, with what the server said besides, as it came.
+/// Why a login failed, with what the server printed, unchanged.
 #[derive(Debug)]
 pub struct ConnectError {
     pub failure: LoginError,
@@ -70,7 +68,7 @@ pub struct ConnectError {
 }
 
 impl ConnectError {
-    /// The portal itself could not do its part.
+    /// An error of the portal itself.
     pub fn internal(error: &dyn fmt::Display) -> Self {
         LoginError::LocalFault(error.to_string()).into()
     }
@@ -83,10 +81,11 @@ impl From<LoginError> for ConnectError {
 }
 
 impl LoginError {
-    /// Reads it from ssh's logs.
+    /// Finds the reason in ssh's logs.
     pub fn from_logs(log: &str, jump_log: &str, traces: LoginTraces) -> Self {
         let (log, jump_log) = (&strip_server_lines(log), &strip_server_lines(jump_log));
-        // An alarm comes first, wherever it is. Then the way in between: if it fails, the rest only says that it hung up.
+        // A host key alarm comes first, on either host. Then the jump host: if it fails, the target only reports a
+        // hang-up.
         find_host_key_alarm(jump_log, RouteHop::Jump)
             .or_else(|| find_host_key_alarm(log, RouteHop::Target))
             .or_else(|| find_host_problem(jump_log, RouteHop::Jump))
@@ -94,7 +93,7 @@ impl LoginError {
             .unwrap_or_else(|| classify_sign_in(log, jump_log, traces))
     }
 
-    /// Whether trying again without anything having changed could ever help.
+    /// Whether trying again could help although nothing has changed.
     pub const fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -105,7 +104,7 @@ impl LoginError {
         )
     }
 
-    /// In a few words, for lists.
+    /// A few words, for lists.
     pub const fn short_reason(&self) -> &'static str {
         match self {
             Self::HostKeyChanged(..) => "its host key had changed",
@@ -125,7 +124,7 @@ impl LoginError {
         }
     }
 
-    /// A stable word for figures and records.
+    /// A stable code for statistics and records.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::HostKeyChanged(..) => "host-key-changed",
@@ -176,7 +175,7 @@ impl fmt::Display for LoginError {
     }
 }
 
-/// ssh repeats what a server says when it hangs up; these lines are not ssh's own.
+/// ssh repeats what a server says when it disconnects; those lines are not ssh's own.
 fn strip_server_lines(log: &str) -> String {
     let theirs = |line: &&str| {
         ["Received disconnect", "Disconnected from", "channel "]
@@ -186,7 +185,7 @@ fn strip_server_lines(log: &str) -> String {
     log.lines().filter(|line| !theirs(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// The frame in which ssh itself warns.
+/// Looks for the banner of ssh's own warning.
 fn find_host_key_alarm(log: &str, hop: RouteHop) -> Option<LoginError> {
     let warns = |line: &str| {
         line.starts_with("@ ")
@@ -232,7 +231,7 @@ fn classify_sign_in(log: &str, jump_log: &str, traces: LoginTraces) -> LoginErro
     LoginError::Other(strip_hidden(last.unwrap_or_default().trim(), 300))
 }
 
-/// The fingerprint in ssh's alarm.
+/// The fingerprint in ssh's warning.
 fn find_fingerprint(log: &str) -> Option<String> {
     log.split_whitespace()
         .map(|word| word.trim_end_matches('.'))
@@ -244,7 +243,7 @@ fn find_fingerprint(log: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Lines of OpenSSH 9.2 for each kind of failure.
+    /// Log lines of OpenSSH 9.2 for each kind of failure.
     #[test]
     fn logs_are_read_as_ssh_wrote_them() {
         let traces = LoginTraces::default();

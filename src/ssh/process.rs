@@ -1,11 +1,11 @@
-//! Who started whom: whether a process is one of ours, read from `/proc`.
+//! Process ancestry: whether a process is one of ours, read from `/proc`.
 
 use tokio::net::UnixStream;
 
-/// Most generations that are climbed. An ssh process is a child of the portal, or a child's child.
+/// How many ancestors are checked. An ssh process is a child or grandchild of the portal.
 const MAX_GENERATIONS: usize = 16;
 
-/// Whether `pid` is `ancestor` or descends from it, right now.
+/// Whether `pid` is `ancestor` or currently descends from it.
 pub fn is_self_or_descendant(pid: i32, ancestor: i32) -> bool {
     std::iter::successors(Some(pid), |pid| read_parent(*pid))
         .take(MAX_GENERATIONS)
@@ -13,7 +13,7 @@ pub fn is_self_or_descendant(pid: i32, ancestor: i32) -> bool {
         .any(|pid| pid == ancestor)
 }
 
-/// Whether the process at the other end of a socket is of our own user and one that `allowed` lets in.
+/// Whether the process at the other end of a socket runs as our own user and is one that `allowed` accepts.
 pub(super) fn is_allowed_peer(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
     stream.peer_cred().is_ok_and(|peer| {
         peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed)
@@ -25,7 +25,7 @@ fn read_parent(pid: i32) -> Option<i32> {
     parse_parent(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// `17 (name) S 4 …`: the second word after the name, which may itself hold spaces and brackets.
+/// `17 (name) S 4 …`: the second word after the name, which may itself contain spaces and parentheses.
 fn parse_parent(stat: &[u8]) -> Option<i32> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     std::str::from_utf8(&stat[end + 1..]).ok()?.split_whitespace().nth(1)?.parse().ok()

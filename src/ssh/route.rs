@@ -1,4 +1,4 @@
-//! The way to a cluster: which host as whom, through which other host, and the host keys that are believed.
+//! The route to a cluster: host, user name, jump host, and the trusted host keys.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::host_keys::HostKey;
 use crate::domain::{HostName, RemoteUser, Slug};
 
-/// Seconds for a host to answer.
+/// Seconds that a host may take to answer.
 const CONNECT_TIMEOUT: u32 = 15;
 /// A silent network is noticed after this many seconds times [`ALIVE_COUNT`].
 const ALIVE_INTERVAL: u32 = 15;
@@ -17,36 +17,37 @@ const ALIVE_COUNT: u32 = 3;
 /// How often a server may ask again after a wrong code.
 const PASSWORD_PROMPTS: u32 = 3;
 
-/// One host on the way.
+/// One host of a route.
 #[derive(Debug, Clone)]
 pub struct RouteHost {
     pub host: HostName,
     pub port: u16,
-    /// The keys it may show.
+    /// The host keys it may show.
     pub host_keys: Vec<HostKey>,
 }
 
 #[derive(Debug, Clone)]
 pub struct SshRoute {
-    /// The cluster's short name; host keys are filed under it, as login names stand for several machines.
+    /// The cluster's short name. Host keys are filed under it, because a login host name can stand for several
+    /// machines.
     pub name: Slug,
-    /// The user name on all hosts of the way.
+    /// The user name on all hosts of the route.
     pub user: RemoteUser,
     /// The host where commands run.
     pub target: RouteHost,
-    /// The host in between, if there is one.
+    /// The jump host, if there is one.
     pub jump: Option<RouteHost>,
-    /// Whether ssh may ask for a password itself. Elsewhere it would do so when a server has nothing left to ask.
+    /// Whether ssh may ask for a password itself. On other sites it would do so when a server has no questions left.
     pub takes_password: bool,
 }
 
 impl SshRoute {
-    /// What ssh calls the target: host keys are filed under this name, and prompts carry it.
+    /// ssh's name for the target: host keys are filed under it, and prompts contain it.
     pub fn alias(&self) -> &str {
         self.name.as_str()
     }
 
-    /// What ssh calls the host in between.
+    /// ssh's name for the jump host.
     pub fn jump_alias(&self) -> String {
         format!("{}-jump", self.name.as_str())
     }
@@ -62,7 +63,7 @@ impl SshRoute {
         text
     }
 
-    /// Every value in here was parsed into a type that leaves no room for a second option.
+    /// Every value in here was parsed into a type that cannot smuggle in a second option.
     fn config(&self, folder: &ConnectionFolder) -> String {
         let mut text = format!(
             "Host *\n\
@@ -115,20 +116,20 @@ impl SshRoute {
     }
 }
 
-/// The private folder of one connection. Whoever reaches its socket is the user, so nobody else may.
+/// The private folder of one connection. Anyone who reaches its socket acts as the user, so nobody else may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionFolder(PathBuf);
 
 impl ConnectionFolder {
-    /// The longest path of a run folder: socket names must stay below 108 bytes, and ssh adds 17 while it binds.
+    /// The longest path of a run folder: socket paths must stay below 108 bytes, and ssh adds 17 while it binds.
     pub const MAX_PARENT_LEN: usize = 64;
 
-    /// The folder of this name below the run folder.
+    /// The folder with this name in the run folder.
     pub fn new(run: &Path, name: &str) -> Self {
         Self(run.join(name))
     }
 
-    /// Makes it and writes what ssh reads. What was there before is removed.
+    /// Creates it and writes ssh's configuration. Removes anything left from before.
     pub fn prepare(&self, route: &SshRoute) -> io::Result<()> {
         self.remove();
         fs::DirBuilder::new().mode(0o700).create(&self.0)?;
@@ -136,7 +137,7 @@ impl ConnectionFolder {
         self.write("config", &route.config(self))
     }
 
-    /// Removes it with everything in it.
+    /// Removes it with all its contents.
     pub fn remove(&self) {
         if let Err(error) = fs::remove_dir_all(&self.0)
             && error.kind() != io::ErrorKind::NotFound
@@ -145,7 +146,7 @@ impl ConnectionFolder {
         }
     }
 
-    /// A small file of ours, whole or not there.
+    /// Writes a small file atomically.
     pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let draft = self.file(&format!("{name}.new"));
         let mut file = fs::OpenOptions::new()
@@ -162,43 +163,40 @@ impl ConnectionFolder {
         &self.0
     }
 
-    /// A file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The master's control socket.
     pub fn control_socket(&self) -> PathBuf {
         self.file("m")
     }
 
-    /// The agent's socket, there only during the sign-in.
+    /// The agent's socket, which exists only during login.
     pub fn agent_socket(&self) -> PathBuf {
         self.file("a")
     }
 
-    /// The socket over which questions come, there only during the sign-in.
+    /// The socket for questions, which exists only during login.
     pub fn askpass_socket(&self) -> PathBuf {
         self.file("p")
     }
 
-    /// What ssh is configured with.
     pub fn config_file(&self) -> PathBuf {
         self.file("config")
     }
 
-    /// What ssh itself says; servers cannot write here.
+    /// ssh's own log; servers cannot write to it.
     pub fn log_file(&self) -> PathBuf {
         self.file("log")
     }
 
-    /// The same of the host in between.
+    /// The same for the jump host.
     pub fn jump_log_file(&self) -> PathBuf {
         self.file("jump-log")
     }
 }
 
-/// The beginning and the end of a log: more tells nothing new.
+/// The beginning and the end of a log: the middle adds nothing.
 pub(super) fn read_head_and_tail(path: &Path) -> String {
     use std::io::{Read as _, Seek as _};
     const PIECE: u64 = 32 * 1024;

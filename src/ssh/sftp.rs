@@ -1,6 +1,6 @@
-//! Files of a cluster, over a connection that stands: the only place that names `russh_sftp`. A verb counts as one call
-//! and takes a place on the connection, as a command does. Paths go to the server as they are and never to a shell.
-//! What comes back is of a machine that is not ours: bounded in number and time, and names may hold anything.
+//! Files on a cluster, over an open connection: the only place that names `russh_sftp`. An operation counts as one
+//! call and takes a session slot, as a command does. Paths go to the server unchanged and never to a shell. Replies
+//! come from a machine that is not ours: they are limited in number and time, and names may contain anything.
 
 mod session_cache;
 
@@ -19,85 +19,78 @@ use super::slots::CallUrgency;
 use crate::clock::UnixTime;
 use crate::text::strip_hidden;
 
-/// How long the server may take for one answer, once a session is open.
+/// How long the server may take for one reply, once a session is open.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long it may take to see where links lead; the folder itself is known by then.
+/// Time limit for resolving links; the folder itself has been read by then.
 const FOLLOW_LINKS_TIMEOUT: Duration = Duration::from_secs(4);
-/// Every server gives this much in one answer.
+/// Every server returns this much in one reply.
 const READ_CHUNK: u32 = 32 * 1024;
-/// No more is quoted of what a server says.
 const MAX_QUOTE_CHARS: usize = 200;
 
-/// Why a verb was not carried out.
+/// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SftpError {
-    /// The connection, or its limits.
     #[error(transparent)]
     Run(#[from] RunCommandError),
-    /// The server has no file service, or something speaks before it does.
+    /// The server has no SFTP service, or something prints before it does.
     #[error(
         "The cluster's file service (SFTP) did not answer as it should. It may be switched off there, or your login files (such as .bashrc) print something when they should be silent."
     )]
     NoService,
-    /// No such file or folder.
     #[error("There is no such file or folder.")]
     NotFound,
-    /// The person's own account may not.
+    /// The person's own account lacks permission.
     #[error("Your account on the cluster may not do this.")]
     NotAllowed,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
     NotAFolder,
-    /// The name is taken.
     #[error("There is something of this name already.")]
     AlreadyExists,
-    /// The server said no, in its own words.
+    /// The server refused, in its own words.
     #[error("The cluster refused: {0}")]
     Refused(String),
 }
 
-/// What is behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteFileKind {
     Folder,
     File,
-    /// A link that leads nowhere, or was not followed.
+    /// A link that is broken, or was not followed.
     Link,
     /// A device, a pipe, a socket.
     Other,
 }
 
-/// What the server says of a file or folder.
+/// The attributes of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteFileAttrs {
     pub kind: RemoteFileKind,
-    /// Its length in bytes.
+    /// In bytes.
     pub size: u64,
-    /// When it was last written.
     pub modified: Option<UnixTime>,
 }
 
 /// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteDirEntry {
-    /// The name; bytes that are no text are replaced.
+    /// Invalid UTF-8 is replaced.
     pub name: String,
-    /// Whether this is the name to the last byte: only then can it be asked for.
+    /// Whether the name is exact to the last byte: only then can it be requested.
     pub is_exact: bool,
-    /// What is behind it; links are followed.
+    /// Links are followed.
     pub attrs: RemoteFileAttrs,
 }
 
-/// What is in a folder.
+/// The contents of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemoteDirListing {
-    /// The names, in the server's order.
+    /// In the server's order.
     pub entries: Vec<RemoteDirEntry>,
-    /// Whether there are more.
     pub is_truncated: bool,
 }
 
-/// Lists a folder, but no more than `most` names of it.
+/// Lists a folder, up to `most` names.
 pub async fn list(
     line: &Arc<ClusterConnection>,
     path: &str,
@@ -115,14 +108,14 @@ pub async fn list(
     .await
 }
 
-/// Tells of one file or folder; links are followed.
+/// Reads the attributes of one file or folder; follows links.
 pub async fn stat(line: &Arc<ClusterConnection>, path: &str) -> Result<RemoteFileAttrs, SftpError> {
     let path = path.to_owned();
     run_operation(line, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs)))
         .await
 }
 
-/// Reads a short file, but no more than `most` bytes and one: whoever gets that many knows that it is longer.
+/// Reads a short file, up to `most` bytes plus one: that extra byte shows that the file is longer.
 pub async fn read(
     line: &Arc<ClusterConnection>,
     path: &str,
@@ -130,7 +123,7 @@ pub async fn read(
 ) -> Result<Vec<u8>, SftpError> {
     let path = path.to_owned();
     run_operation(line, async move |session| {
-        // Opening a pipe would wait for someone to write into it.
+        // Opening a pipe would wait for someone to write to it.
         if parse_attrs(&session.raw.stat(path.as_str()).await?.attrs).kind != RemoteFileKind::File {
             return Err(SftpOperationError::Classified(SftpError::NotFound));
         }
@@ -158,14 +151,14 @@ pub async fn read(
     .await
 }
 
-/// Makes a folder, with the rights that the account gives by itself.
+/// Creates a folder with the account's default permissions.
 pub async fn make_folder(line: &Arc<ClusterConnection>, path: &str) -> Result<(), SftpError> {
     let path = path.to_owned();
     run_operation(line, async move |session| {
         let Err(fault) = session.raw.mkdir(path.as_str(), FileAttributes::empty()).await else {
             return Ok(());
         };
-        // That a name is taken is no error of its own in this protocol.
+        // This protocol has no separate error for a name that already exists.
         let is_unclear =
             matches!(&fault, Fault::Status(said) if said.status_code == StatusCode::Failure);
         if is_unclear && session.raw.lstat(path).await.is_ok() {
@@ -176,7 +169,7 @@ pub async fn make_folder(line: &Arc<ClusterConnection>, path: &str) -> Result<()
     .await
 }
 
-/// How a verb fails: the protocol's way, or one that was found out.
+/// How an operation fails: with a protocol error, or with a reason that we found.
 enum SftpOperationError {
     Fault(Fault),
     Classified(SftpError),
@@ -188,8 +181,8 @@ impl From<Fault> for SftpOperationError {
     }
 }
 
-/// Carries a verb out. It goes on to its end or deadline even if the caller stops waiting, so that nothing stays open
-/// at the server.
+/// Runs an operation. It continues to its end or deadline even if the caller stops waiting, so that nothing stays
+/// open on the server.
 async fn run_operation<
     T: Send + 'static,
     Asked: Future<Output = Result<T, SftpOperationError>> + Send + 'static,
@@ -204,7 +197,7 @@ async fn run_operation<
         let _ = tell.send(execute_operation(&this, verb).await);
     });
     let result = told.await.unwrap_or(Err(RunCommandError::ConnectionLost.into()));
-    // A folder that is not there is an answer, and no failure of the connection.
+    // A missing folder is a valid answer, not a failure of the connection.
     let failure = match &result {
         Err(SftpError::Run(error)) => Err(error.clone()),
         _ => Ok(()),
@@ -228,7 +221,7 @@ async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationErro
         Ok(Err(SftpOperationError::Fault(Fault::Status(said)))) => {
             Err(error_from_status(said.status_code, &said.error_message))
         }
-        // Whatever it is busy with, it may never come to an end: the next one gets a session of its own.
+        // This session may hang forever: the next operation gets a new one.
         Err(_) | Ok(Err(SftpOperationError::Fault(Fault::Timeout))) => {
             session.invalidate();
             Err(RunCommandError::TimedOut.into())
@@ -258,7 +251,7 @@ async fn read_folder(
     let mut contents = RemoteDirListing::default();
     let read = loop {
         match session.raw.readdir(handle.as_str()).await {
-            // A server that never says that it is at the end is ended by the deadline.
+            // If a server never reports the end, the deadline stops it.
             Ok(piece) => {
                 let named = piece.files.into_iter().filter(|file| !is_dot_entry(&file.filename));
                 contents.entries.extend(named.map(|file| RemoteDirEntry {
@@ -276,7 +269,7 @@ async fn read_folder(
             break Ok(());
         }
     };
-    // Whether or not that went well, the server has the folder open.
+    // Whether or not that succeeded, the server has the folder open.
     let _ = session.raw.close(handle).await;
     read.map(|()| contents)
 }
@@ -285,7 +278,7 @@ fn is_dot_entry(name: &str) -> bool {
     matches!(name, "." | "..")
 }
 
-/// Servers say of a file that there is no such folder.
+/// For a file, servers report that there is no such folder.
 async fn explain_missing_folder(
     session: &SftpSession,
     path: &str,
@@ -302,8 +295,8 @@ async fn explain_missing_folder(
     fault.into()
 }
 
-/// Looks where links lead, all at the same time. One of them may lead to a disk that does not answer; then the server
-/// hangs, but what is known by then is told.
+/// Resolves all links at the same time. One of them may point to a disk that does not answer; then the server hangs,
+/// but what is known by then is returned.
 async fn follow_links(session: &Arc<SftpSession>, folder: &str, named: &mut [RemoteDirEntry]) {
     let mut asked = JoinSet::new();
     for (place, one) in named.iter().enumerate() {

@@ -1,25 +1,25 @@
-//! Sessions on one connection: servers allow ten at most centres, and refuse the next one at once. People come first.
+//! Sessions on one connection: most centres allow ten, and refuse the next one immediately. People come first.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-/// How long someone waits for a session before giving up.
+/// How long a caller waits for a session before giving up.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
-/// After this long without a refusal, one more is tried again.
+/// After this long without a refusal, one more session is tried.
 const RAISE_LIMIT_AFTER: Duration = Duration::from_mins(5);
 
-/// Who is waiting for the answer.
+/// Who waits for the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallUrgency {
     Interactive,
-    /// Nobody in particular: keeping pictures fresh.
+    /// Nobody in particular: keeping snapshots fresh.
     Background,
     Bulk,
 }
 
-/// The places on one connection.
+/// The session slots of one connection.
 #[derive(Debug)]
 pub struct SessionSlots {
     all: Semaphore,
@@ -28,20 +28,20 @@ pub struct SessionSlots {
     limit: AtomicUsize,
     max: usize,
     refused_at: std::sync::Mutex<Option<Instant>>,
-    /// Someone waits: whoever keeps a place for comfort only should give it up.
+    /// A caller is waiting: anyone who holds a slot only for convenience should release it.
     release_wanted: Notify,
 }
 
-/// A place that is taken; dropping it makes room.
+/// A slot that is taken; dropping it frees it.
 #[derive(Debug)]
 pub struct SessionSlot<'a> {
     all: SemaphorePermit<'a>,
-    /// Held, not read: its own kind's share.
+    /// Held, never read: the limit of its urgency class.
     class: Option<SemaphorePermit<'a>>,
 }
 
 impl SessionSlots {
-    /// So many places. Some are kept for people: background work and transfers can never take them all.
+    /// Some slots are reserved for people: background work and transfers can never take them all.
     pub fn new(most: usize) -> Self {
         let most = most.max(1);
         Self {
@@ -55,7 +55,7 @@ impl SessionSlots {
         }
     }
 
-    /// Waits for a place; none if it takes too long.
+    /// Waits for a slot; `None` if it takes too long.
     pub async fn acquire(&self, urgency: CallUrgency) -> Option<SessionSlot<'_>> {
         let wait = async {
             let class = match urgency {
@@ -74,7 +74,7 @@ impl SessionSlots {
         tokio::time::timeout(ACQUIRE_TIMEOUT, wait).await.ok().flatten()
     }
 
-    /// The server refused a session although we thought there was room: one fewer from now on, and back in line.
+    /// The server refused a session although a slot was free: lowers the limit by one and queues again.
     pub async fn retry_after_refusal<'a>(
         &'a self,
         place: SessionSlot<'a>,
@@ -92,24 +92,24 @@ impl SessionSlots {
             all.forget();
         } else {
             drop(all);
-            // The last place: whoever holds the server's sessions must let go of one first.
+            // The last slot: whoever holds the server's sessions must release one first.
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         let all = tokio::time::timeout(ACQUIRE_TIMEOUT, self.all.acquire()).await.ok()?.ok()?;
         Some(SessionSlot { all, class })
     }
 
-    /// Asks whoever keeps a place for comfort only to give it up.
+    /// Asks anyone who holds a slot only for convenience to release it.
     pub fn request_release(&self) {
         self.release_wanted.notify_one();
     }
 
-    /// Comes when someone has asked for room, now or since this was last awaited.
+    /// Resolves when a release has been requested, now or since this was last awaited.
     pub async fn release_requested(&self) {
         self.release_wanted.notified().await;
     }
 
-    /// Tries one more place again when the last refusal is long past.
+    /// Adds one slot again when the last refusal is long past.
     pub fn raise_limit(&self) {
         let mut refused = self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let past = refused.is_some_and(|at| at.elapsed() >= RAISE_LIMIT_AFTER);
@@ -120,7 +120,7 @@ impl SessionSlots {
         }
     }
 
-    /// How many places there are at present.
+    /// How many slots there are at present.
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::SeqCst)
     }

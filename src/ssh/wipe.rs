@@ -1,9 +1,9 @@
-//! Overwriting the stack behind work with private keys: the code of others copies secrets there and leaves them.
+//! Overwrites the stack after work with private keys: third-party code copies secrets there and leaves them.
 
 /// As deep as such work goes, with room to spare.
 const DEPTH: usize = 64 * 1024;
 
-/// Does the work, then overwrites what it left on the stack. What it gives back must have its secrets elsewhere.
+/// Runs `work`, then overwrites what it left on the stack. Its result must keep secrets on the heap.
 pub(super) fn with_wiped_stack<T>(work: impl FnOnce() -> T) -> T {
     let done = run_apart(work);
     overwrite_stack();

@@ -1,4 +1,4 @@
-//! How SSH writes values one after another (RFC 4251): numbers of four bytes, and strings after their length.
+//! SSH's wire format (RFC 4251): four-byte numbers, and strings prefixed with their length.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -32,12 +32,12 @@ impl<'a> WireReader<'a> {
         Some(string)
     }
 
-    /// A string of ASCII or other UTF-8 text.
+    /// A string of UTF-8 text.
     pub(super) fn text(&mut self) -> Option<&'a str> {
         std::str::from_utf8(self.string()?).ok()
     }
 
-    /// A whole number that is not negative, without leading zeros.
+    /// A non-negative integer, without leading zeros.
     pub(super) fn positive(&mut self) -> Option<&'a [u8]> {
         let bytes = self.string()?;
         let negative = bytes.first().is_some_and(|first| *first >= 0x80);
@@ -45,20 +45,19 @@ impl<'a> WireReader<'a> {
         (!negative).then(|| &bytes[zeros..])
     }
 
-    /// What has not been read yet.
     pub(super) const fn rest(&self) -> &'a [u8] {
         self.0
     }
 }
 
-/// `SHA256:…`, as `ssh-keygen -l` and centres show the key that this blob is.
+/// `SHA256:…` of a key blob, as `ssh-keygen -l` and centres show it.
 pub(super) fn fingerprint(blob: &[u8]) -> String {
     format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(blob)))
 }
 
-/// Writes a string after its length.
+/// Writes a string with its length prefix.
 pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
-    // Nothing that is written here comes near 4 GB: keys, signatures and their names.
+    // Nothing written here comes near 4 GB: keys, signatures and their names.
     let length = u32::try_from(string.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(string);

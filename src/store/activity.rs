@@ -1,17 +1,17 @@
-//! Table `activity`: who did what to what, from where, when.
+//! Table `activity`: who did what, to what, when and from where.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 
-/// An entry to be written.
+/// An entry to write.
 #[derive(Debug)]
 pub struct NewActivityEntry<'a> {
-    /// Who did it, if someone was signed in.
+    /// The person who did it, if someone was signed in.
     pub actor: Option<PersonId>,
     /// Their name at the time.
     pub actor_name: &'a str,
-    /// What was done, as a stable word.
+    /// The action, as a stable code.
     pub action: &'static str,
     /// The person it was done to.
     pub person: Option<PersonId>,
@@ -21,16 +21,15 @@ pub struct NewActivityEntry<'a> {
     pub address: &'a str,
 }
 
-/// An entry as read.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct ActivityEntry {
-    /// Its number; grows with time.
+    /// Grows with time.
     pub id: i64,
     pub at: UnixTime,
     pub actor_name: String,
-    /// Whether nobody was signed in: the name is what someone typed, or the command line.
+    /// True if nobody was signed in: the name is what someone typed, or the command line.
     pub is_stranger: bool,
-    /// What was done, as a stable word.
+    /// The action, as a stable code.
     pub action: String,
     /// The name of what it was done to.
     pub subject: String,
@@ -38,7 +37,6 @@ pub struct ActivityEntry {
     pub address: String,
 }
 
-/// Which entries to read.
 #[derive(Debug, Default)]
 pub struct ActivityFilter {
     /// Only what this person did, or what was done to them.
@@ -48,7 +46,7 @@ pub struct ActivityFilter {
     pub text: Option<String>,
     /// Only entries with a smaller number (for paging).
     pub before: Option<i64>,
-    /// At most so many.
+    /// At most this many.
     pub limit: i64,
 }
 
@@ -70,7 +68,7 @@ pub async fn add(db: &mut DbConnection, entry: &NewActivityEntry<'_>, now: UnixT
     Ok(())
 }
 
-/// Reads entries, newest first.
+/// Lists entries, newest first.
 pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<ActivityEntry>> {
     Ok(sqlx::query_as(
         "SELECT id, at, actor_name, actor_id IS NULL AS is_stranger, action, subject, detail, address FROM activity
@@ -89,7 +87,7 @@ pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<
     .await?)
 }
 
-/// Whether someone did this to that since a moment.
+/// Whether this actor did this to this subject since a given time.
 pub async fn was_recorded(
     db: &mut DbConnection,
     actor: PersonId,
@@ -110,7 +108,7 @@ pub async fn was_recorded(
     .await?)
 }
 
-/// When the newest entry was written: a clock that stands before it is wrong.
+/// When the newest entry was written: a clock that shows an earlier time is wrong.
 pub async fn newest_at(db: &mut DbConnection) -> Result<Option<UnixTime>> {
     Ok(sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?)
 }

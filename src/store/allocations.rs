@@ -1,15 +1,14 @@
-//! Tables `group_accounts` and `allocations`: which accounts are a group's, and what was granted to them.
+//! Tables `group_accounts` and `allocations`: the accounts of a group, and what was granted to them.
 
 use super::{DbConnection, Result};
 use crate::clock::{Day, UnixTime};
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 
-/// An account of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub struct GroupAccount {
     pub group_id: GroupId,
     pub cluster_id: ClusterId,
-    /// The name that people submit with.
+    /// The account name that people submit with.
     pub account: String,
 }
 
@@ -19,9 +18,9 @@ pub struct Allocation {
     pub group_id: GroupId,
     pub cluster_id: ClusterId,
     pub account: String,
-    /// In what: a word of `usage::Unit`.
+    /// A code of `usage::Unit`.
     pub unit: String,
-    /// How much, in the whole period.
+    /// The amount for the whole period.
     pub amount: f64,
     begins_on: Day,
     ends_on: Day,
@@ -39,7 +38,6 @@ impl Allocation {
     }
 }
 
-/// What is to be granted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewAllocation {
     pub group: GroupId,
@@ -47,26 +45,25 @@ pub struct NewAllocation {
     pub account: String,
     pub unit: &'static str,
     pub amount: f64,
-    /// From this day …
+    /// First day of the period.
     pub begins: Day,
-    /// … to this one.
+    /// Last day of the period, included.
     pub ends: Day,
 }
 
 impl NewAllocation {
-    /// Whether another is of the same account, in the same unit and for the same days.
+    /// Whether an allocation is for the same account, unit and days.
     pub fn covers_same_period(&self, known: &Allocation) -> bool {
         (self.cluster, &self.account, self.unit) == (known.cluster_id, &known.account, &*known.unit)
             && (self.begins, self.ends) == (known.begins(), known.ends())
     }
 
-    /// Whether one says the same.
+    /// Whether an allocation is identical.
     pub fn is_same(&self, known: &Allocation) -> bool {
         self.covers_same_period(known) && self.amount.to_bits() == known.amount.to_bits()
     }
 }
 
-/// The accounts of a group.
 pub async fn list_accounts(db: &mut DbConnection, group: GroupId) -> Result<Vec<GroupAccount>> {
     Ok(sqlx::query_as(
         "SELECT group_id, cluster_id, account FROM group_accounts WHERE group_id = $1 ORDER BY cluster_id, account",
@@ -76,7 +73,7 @@ pub async fn list_accounts(db: &mut DbConnection, group: GroupId) -> Result<Vec<
     .await?)
 }
 
-/// The accounts of all groups that a person belongs to, and whether they lead the group.
+/// The accounts of all groups that a person belongs to, and whether they are a PI there.
 pub async fn list_accounts_for_person(
     db: &mut DbConnection,
     person: PersonId,
@@ -119,7 +116,7 @@ pub async fn set_accounts(
     Ok(())
 }
 
-/// What was granted to a group, the latest period first.
+/// The allocations of a group, latest period first.
 pub async fn list_for_group(db: &mut DbConnection, group: GroupId) -> Result<Vec<Allocation>> {
     Ok(sqlx::query_as(
         "SELECT id, group_id, cluster_id, account, unit, amount, begins_on, ends_on FROM allocations
@@ -151,7 +148,7 @@ pub async fn add(
     .await?)
 }
 
-/// Replaces what one of a group's is.
+/// Changes one of a group's allocations.
 pub async fn update(
     db: &mut DbConnection,
     id: AllocationId,
@@ -176,7 +173,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Takes one away. False if the group has none of this number.
+/// Removes an allocation. False if the group has none with this id.
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: AllocationId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2")
         .bind(id)

@@ -14,18 +14,17 @@ pub async fn copy_to(store: &Store, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a backup file says of itself.
+/// What a backup file says about itself.
 #[derive(Debug)]
 pub struct BackupInspection {
-    /// Whether `SQLite` finds the file whole.
+    /// Whether `SQLite` finds the file intact.
     pub is_intact: bool,
     /// The check value of the master key it was made under.
     pub key_check: Option<Vec<u8>>,
-    /// How many people are in it.
     pub people: i64,
 }
 
-/// Opens a database (ours, or a backup) for looking only: nothing is created or brought up to date.
+/// Opens a database (ours, or a backup) read-only: nothing is created or migrated.
 pub async fn open_read_only(path: &Path) -> Result<DbConnection> {
     let mut db = SqliteConnectOptions::new().filename(path).read_only(true).connect().await?;
     let id: i64 = sqlx::query_scalar("PRAGMA application_id")
@@ -38,7 +37,7 @@ pub async fn open_read_only(path: &Path) -> Result<DbConnection> {
     Ok(db)
 }
 
-/// Looks into a database file without changing it.
+/// Inspects a database file without changing it.
 pub async fn inspect(path: &Path) -> Result<BackupInspection> {
     let mut db = open_read_only(path).await?;
     let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut db).await?;
@@ -51,7 +50,7 @@ pub async fn inspect(path: &Path) -> Result<BackupInspection> {
     Ok(inspection)
 }
 
-/// The check value, also in a backup of 0.1.0, which is brought up to date only once it is in place.
+/// The check value, also from a backup made by 0.1.0, which is migrated only once it is in place.
 async fn key_check(db: &mut DbConnection) -> Result<Option<Vec<u8>>> {
     let is_old: bool =
         sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'facts')")
@@ -65,7 +64,7 @@ async fn key_check(db: &mut DbConnection) -> Result<Option<Vec<u8>>> {
         .await?)
 }
 
-/// After a restore: what was signed in or invited when the copy was taken is not any more.
+/// After a restore: drops the sessions and invitations that the copy still contains.
 pub async fn delete_sign_ins(db: &mut DbConnection) -> Result<()> {
     sqlx::query("DELETE FROM sessions").execute(&mut *db).await?;
     sqlx::query("DELETE FROM pending_sign_ins").execute(&mut *db).await?;

@@ -1,5 +1,5 @@
-//! What was read from the database and still holds: kept in memory until anything is written, by this process or
-//! by another (the command line). Pages are read a thousand times more often than anything changes.
+//! Caches what was read from the database until anything is written, by this process or by another (the command
+//! line). Pages are read a thousand times more often than anything changes.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Nothing is believed for longer: file times are coarse, so that a write by another process in the very moment of
-/// a read could go unseen.
+/// No value is trusted for longer: file times are coarse, so a write by another process at the very moment of a read
+/// could go unnoticed.
 const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The state of the database: equal states mean that nothing was written in between.
+/// The state of the database: equal revisions mean that nothing was written in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DbRevision {
     commits: u64,
     wal: (i64, i64, u64),
 }
 
-/// Tells the database's revision: this process counts its commits, others show in the write-ahead log.
+/// Tracks the database's revision: this process counts its commits; commits by others show in the write-ahead log.
 #[derive(Debug)]
 pub(super) struct RevisionTracker {
     commits: AtomicU64,
@@ -51,14 +51,14 @@ struct StoreCacheEntry<V> {
     value: Arc<V>,
 }
 
-/// Values by key, each good for as long as the database stays as it was when the value was read.
+/// Values by key. Each is valid as long as the database has not changed since it was read.
 pub struct StoreCache<K, V> {
     entries: Mutex<HashMap<K, StoreCacheEntry<V>>>,
     capacity: usize,
 }
 
 impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
-    /// An empty cache for at most so many values.
+    /// An empty cache for at most `most` values.
     pub fn new(most: usize) -> Self {
         Self { entries: Mutex::default(), capacity: most }
     }
@@ -70,7 +70,7 @@ impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
         key: &K,
         read: impl AsyncFnOnce() -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
-        // Taken before reading: a write that comes in between makes the value old at once.
+        // Taken before reading: a write that happens in between makes the value stale at once.
         let revision = store.revisions.current();
         if let Some(value) = self.lookup(key, revision) {
             return Ok(value);

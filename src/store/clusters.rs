@@ -4,25 +4,23 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, DisplayName, HostName, Slug};
 
-/// A cluster this portal knows.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Cluster {
     pub id: ClusterId,
     pub slug: String,
     pub title: String,
     pub host: String,
-    /// Port of its SSH server.
     pub port: u16,
-    /// What it is like, as JSON; empty if nothing more is known.
+    /// The site description, as JSON; empty if nothing more is known.
     pub site: String,
     retired_at: Option<UnixTime>,
     alarm_at: Option<UnixTime>,
-    /// What its host showed instead of the pinned keys.
+    /// The host key that the server showed instead of a pinned one.
     pub alarm: String,
 }
 
 impl Cluster {
-    /// Since when it is out of use.
+    /// When the cluster was retired.
     pub fn retired_at(&self) -> Option<UnixTime> {
         self.retired_at
     }
@@ -33,16 +31,16 @@ impl Cluster {
     }
 }
 
-/// What an administrator decides of a cluster.
+/// What an administrator sets for a cluster.
 pub struct ClusterDescription<'a> {
     pub title: &'a DisplayName,
     pub host: &'a HostName,
     pub port: u16,
-    /// What it is like, as JSON.
+    /// The site description, as JSON.
     pub site: &'a str,
 }
 
-/// A pinned host key: of which host, and the line `ssh-ed25519 AAAA…`.
+/// A pinned host key: the host, and the line `ssh-ed25519 AAAA…`.
 pub type PinnedHostKey = (String, String);
 
 macro_rules! columns {
@@ -70,7 +68,7 @@ pub async fn add(
     .await?)
 }
 
-/// Changes what is known of a cluster.
+/// Changes the description of a cluster.
 pub async fn update(
     db: &mut DbConnection,
     id: ClusterId,
@@ -87,7 +85,6 @@ pub async fn update(
     Ok(())
 }
 
-/// Replaces the pinned host keys of a cluster.
 pub async fn replace_host_keys(
     db: &mut DbConnection,
     id: ClusterId,
@@ -109,7 +106,6 @@ pub async fn replace_host_keys(
     Ok(())
 }
 
-/// The pinned host keys of a cluster.
 pub async fn list_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<PinnedHostKey>> {
     Ok(sqlx::query_as("SELECT hop, line FROM host_keys WHERE cluster_id = $1 ORDER BY hop, line")
         .bind(id)
@@ -117,20 +113,19 @@ pub async fn list_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<
         .await?)
 }
 
-/// The pinned host keys of its login host, as `ssh-ed25519 AAAA…` lines.
+/// The pinned host keys of the login host, as `ssh-ed25519 AAAA…` lines.
 pub async fn list_login_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<String>> {
     let pins = list_host_keys(db, id).await?;
     Ok(pins.into_iter().filter(|(hop, _)| hop == "login").map(|(_, line)| line).collect())
 }
 
-/// All clusters, by name; those out of use last.
+/// All clusters by name, retired ones last.
 pub async fn list(db: &mut DbConnection) -> Result<Vec<Cluster>> {
     Ok(sqlx::query_as(concat!(columns!(), "ORDER BY retired_at IS NOT NULL, title"))
         .fetch_all(db)
         .await?)
 }
 
-/// The cluster with this short name.
 pub async fn find_by_slug(db: &mut DbConnection, slug: &str) -> Result<Option<Cluster>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE slug = $1")).bind(slug).fetch_optional(db).await?)
 }
@@ -139,7 +134,7 @@ pub async fn get(db: &mut DbConnection, id: ClusterId) -> Result<Option<Cluster>
     Ok(sqlx::query_as(concat!(columns!(), "WHERE id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// Takes a cluster out of use, or back into it.
+/// Retires a cluster, or puts it back into use.
 pub async fn set_retired(db: &mut DbConnection, id: ClusterId, at: Option<UnixTime>) -> Result<()> {
     sqlx::query("UPDATE clusters SET retired_at = $2 WHERE id = $1")
         .bind(id)
@@ -149,7 +144,7 @@ pub async fn set_retired(db: &mut DbConnection, id: ClusterId, at: Option<UnixTi
     Ok(())
 }
 
-/// Sounds the alarm about a cluster's host key, or ends it.
+/// Raises the alarm about a cluster's host key, or clears it.
 pub async fn set_alarm(
     db: &mut DbConnection,
     id: ClusterId,
@@ -164,7 +159,7 @@ pub async fn set_alarm(
     Ok(())
 }
 
-/// Forgets a cluster. False if there is none of that name.
+/// Deletes a cluster. False if there is none with this slug.
 pub async fn remove(db: &mut DbConnection, slug: &Slug) -> Result<bool> {
     let done =
         sqlx::query("DELETE FROM clusters WHERE slug = $1").bind(slug.as_str()).execute(db).await?;

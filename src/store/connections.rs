@@ -1,10 +1,10 @@
-//! Tables `connections` and `connection_attempts`: the ways between people and clusters, and every try to take them.
+//! Tables `connections` and `connection_attempts`: people's connections to clusters, and every attempt to open one.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, ConnectionRole, PersonId, RemoteUser, SshKeyId};
 
-/// Which connection: whose, to which cluster, to which of its hosts.
+/// Identifies a connection: the person, the cluster, and which of its hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionKey {
     pub person: PersonId,
@@ -13,23 +13,23 @@ pub struct ConnectionKey {
     pub role: ConnectionRole,
 }
 
-/// A person's way to a cluster.
+/// A person's connection to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ConnectionRow {
     pub person_id: PersonId,
     pub cluster_id: ClusterId,
     role: String,
     pub remote_user: String,
-    /// Whether it is to be kept up.
+    /// Whether the portal should keep it open.
     pub is_wanted: bool,
-    /// Whether the server asked something at the last sign-in.
+    /// Whether the server asked anything at the last login.
     pub has_prompts: bool,
     connected_at: Option<UnixTime>,
-    /// Why it is not up, in words.
+    /// Why it is not open, in words.
     pub problem: String,
-    /// The same as a code of `ssh::LoginError`; empty if it has none.
+    /// The same as a code of `ssh::LoginError`; empty if there is none.
     pub problem_code: String,
-    /// What was discovered there, as JSON.
+    /// The discovered facts, as JSON.
     pub discovered: String,
     discovered_at: Option<UnixTime>,
 }
@@ -40,23 +40,21 @@ impl ConnectionRow {
         ConnectionKey { person: self.person_id, cluster: self.cluster_id, role }
     }
 
-    /// When it was last opened.
     pub fn connected_at(&self) -> Option<UnixTime> {
         self.connected_at
     }
 
-    /// When the place was last looked at.
+    /// When facts were last discovered.
     pub fn discovered_at(&self) -> Option<UnixTime> {
         self.discovered_at
     }
 }
 
-/// One use of a key.
+/// Where and how often a key was used.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct SshKeyUse {
-    /// Name of the cluster.
     pub cluster: String,
-    /// Times it opened a connection there.
+    /// How often it opened a connection there.
     pub times: i64,
     pub last_at: UnixTime,
 }
@@ -68,7 +66,7 @@ macro_rules! columns {
     };
 }
 
-/// Notes a person's name on a cluster; what was discovered under another name is forgotten.
+/// Saves a person's user name on a cluster; facts discovered under another name are dropped.
 pub async fn save_user(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -114,7 +112,7 @@ pub async fn list_for_person(
         .await?)
 }
 
-/// All connections that are to be kept up, of people whose account is on, to clusters that may be connected to.
+/// All connections to keep open: those of people whose account is on, to clusters that may be connected to.
 pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
     Ok(sqlx::query_as(concat!(
         columns!(),
@@ -126,8 +124,8 @@ pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
     .await?)
 }
 
-/// Notes that a connection stands under this user name, and whether its server asked something. False if the person has
-/// another name there by now.
+/// Records that a connection is open under this user name, and whether its server asked anything. False if the person
+/// has another user name there by now.
 pub async fn mark_connected(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -150,7 +148,7 @@ pub async fn mark_connected(
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes why a connection is not up: a code of `ssh::LoginError`, if it has one, and words.
+/// Records why a connection is not open: a code of `ssh::LoginError`, if there is one, and words.
 pub async fn set_problem(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -172,7 +170,7 @@ pub async fn set_problem(
     Ok(())
 }
 
-/// Notes that a server asks for a person.
+/// Records that the server asks for input, so that the person must be there to log in.
 pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> {
     sqlx::query("UPDATE connections SET has_prompts = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3")
         .bind(key.person)
@@ -183,7 +181,7 @@ pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> 
     Ok(())
 }
 
-/// Notes what was discovered there.
+/// Saves the discovered facts.
 pub async fn save_discovered(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -203,7 +201,7 @@ pub async fn save_discovered(
     Ok(())
 }
 
-/// None of a person's connections is to be kept up any more; whoever holds them closes them.
+/// Keeps none of a person's connections open from now on; the connection pool closes them.
 pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()> {
     sqlx::query("UPDATE connections SET is_wanted = 0 WHERE person_id = $1")
         .bind(person)
@@ -212,7 +210,7 @@ pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()>
     Ok(())
 }
 
-/// Notes the beginning of a try.
+/// Records the start of a connect attempt.
 pub async fn begin_attempt(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -229,7 +227,7 @@ pub async fn begin_attempt(
     .await?)
 }
 
-/// Notes its end, and which key was accepted.
+/// Records the end of an attempt, and which key was accepted.
 pub async fn finish_attempt(
     db: &mut DbConnection,
     id: i64,
@@ -245,7 +243,7 @@ pub async fn finish_attempt(
     Ok(())
 }
 
-/// How often a cluster was tried since a moment: by this person, and by everyone.
+/// Counts the attempts on a cluster since a given time: by this person, and by everyone.
 pub async fn count_attempts(
     db: &mut DbConnection,
     key: ConnectionKey,
@@ -261,7 +259,6 @@ pub async fn count_attempts(
     .await?)
 }
 
-/// Where a key was used.
 pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<SshKeyUse>> {
     Ok(sqlx::query_as(
         "SELECT c.title AS cluster, count(*) AS times, max(u.at) AS last_at FROM connection_attempts u
@@ -273,7 +270,7 @@ pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<S
     .await?)
 }
 
-/// Whether a key has opened a connection.
+/// Whether a key has ever opened a connection.
 pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool> {
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM connection_attempts WHERE key_id = $1 AND outcome IN ('up', 'tested'))",
@@ -283,7 +280,7 @@ pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool>
     .await?)
 }
 
-/// Deletes tries older than a moment.
+/// Deletes attempts older than `until`.
 pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM connection_attempts WHERE at < $1")
         .bind(until)

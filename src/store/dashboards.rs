@@ -1,4 +1,4 @@
-//! Tables `dashboards` and `dashboard_runs` (in `runs`): dashboards, and the jobs that show them.
+//! Tables `dashboards` and `dashboard_runs` (in `runs`): dashboards, and the jobs that serve them.
 
 pub mod accesses;
 pub mod guest_links;
@@ -11,80 +11,73 @@ use crate::domain::{ClusterId, DashboardId, GroupId, PersonId};
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Dashboard {
     pub id: DashboardId,
-    /// Whose: it runs as this person.
+    /// The owner. Its jobs run as this person.
     pub person_id: PersonId,
-    /// The same, as others read it.
+    /// The owner's display name.
     pub owner_name: String,
-    /// Whether their account is switched off.
+    /// Whether the owner's account is disabled.
     pub is_owner_off: bool,
     pub cluster_id: ClusterId,
-    /// The cluster's short name.
     pub slug: String,
     pub cluster: String,
-    /// What kind of dashboard.
     pub kind: String,
-    /// What it is called.
     pub title: String,
     places: String,
-    /// How long a run is asked for.
+    /// The time limit of a run.
     pub minutes: i64,
-    /// Which project pays; empty: the person's usual one.
+    /// Account to charge; empty for the person's default.
     pub account: String,
     group_id: Option<GroupId>,
-    /// The group whose members see it.
+    /// The group whose members can see it.
     pub group_name: Option<String>,
-    /// How often those may start it in a day.
+    /// How often members may start it per day.
     pub wakes_per_day: i64,
-    /// And for how long.
+    /// The time limit of a run that a member starts.
     pub wake_minutes: i64,
-    /// When it was made.
     pub created_at: UnixTime,
     removed_at: Option<UnixTime>,
 }
 
 impl Dashboard {
-    /// What it shows: absolute paths on the cluster.
+    /// The folders it shows: absolute paths on the cluster.
     pub fn places(&self) -> Vec<String> {
         serde_json::from_str(&self.places).unwrap_or_default()
     }
 
-    /// The group whose members see it.
+    /// The group whose members can see it.
     pub const fn group(&self) -> Option<GroupId> {
         self.group_id
     }
 
-    /// Whether it was deleted.
     pub const fn is_removed(&self) -> bool {
         self.removed_at.is_some()
     }
 }
 
-/// A dashboard to be kept.
+/// A dashboard to add.
 #[derive(Debug)]
 pub struct NewDashboardRow<'a> {
     pub person: PersonId,
     pub cluster: ClusterId,
     pub kind: &'a str,
-    /// What it is called.
     pub title: &'a str,
     pub places: &'a [String],
-    /// How long a run is asked for.
+    /// The time limit of a run.
     pub minutes: i64,
     pub account: &'a str,
-    /// The form it came from.
+    /// The token of the form that created it.
     pub form: &'a str,
 }
 
-/// What its owner can change at any time.
+/// What the owner can change at any time.
 #[derive(Debug, Clone, Copy)]
 pub struct DashboardSettings<'a> {
-    /// What it is called.
     pub title: &'a str,
-    /// The group whose members see it.
+    /// The group whose members can see it.
     pub group: Option<GroupId>,
-    /// How often they may start it in a day.
+    /// How often members may start it per day.
     pub wakes_per_day: i64,
-    /// And for how long.
+    /// The time limit of a run that a member starts.
     pub wake_minutes: i64,
 }
 
@@ -126,7 +119,7 @@ pub async fn add(
     .await?)
 }
 
-/// The one that a form made.
+/// The dashboard that a form created.
 pub async fn find_by_form(
     db: &mut DbConnection,
     person: PersonId,
@@ -139,12 +132,12 @@ pub async fn find_by_form(
         .await?)
 }
 
-/// One of them, deleted or not.
+/// A dashboard, deleted or not.
 pub async fn get(db: &mut DbConnection, id: DashboardId) -> Result<Option<Dashboard>> {
     Ok(sqlx::query_as(select!("WHERE b.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// A person's own, and those that their groups see; the newest first.
+/// A person's own dashboards and those that their groups can see, newest first.
 pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboard>> {
     Ok(sqlx::query_as(select!(
         "WHERE b.removed_at IS NULL AND p.disabled_at IS NULL AND (b.person_id = $1
@@ -156,7 +149,6 @@ pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboa
     .await?)
 }
 
-/// How many a person has.
 pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL",
@@ -166,7 +158,7 @@ pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result
     .await?)
 }
 
-/// The folders that a person's dashboards on a cluster showed, the latest first.
+/// The folders that a person's dashboards on a cluster showed, latest first.
 pub async fn list_recent_places(
     db: &mut DbConnection,
     person: PersonId,
@@ -185,7 +177,7 @@ pub async fn list_recent_places(
     Ok(rows.iter().filter_map(|row| serde_json::from_str(row).ok()).collect())
 }
 
-/// Changes what its owner can change.
+/// Saves what the owner can change.
 pub async fn update_settings(
     db: &mut DbConnection,
     id: DashboardId,
@@ -204,7 +196,7 @@ pub async fn update_settings(
     Ok(())
 }
 
-/// Takes a person's dashboards back from a group that they have left.
+/// Hides a person's dashboards from a group that they have left.
 pub async fn hide_from_group(
     db: &mut DbConnection,
     person: PersonId,
@@ -218,7 +210,7 @@ pub async fn hide_from_group(
     Ok(())
 }
 
-/// Marks one as deleted; its links and the browsers that look at it go at once.
+/// Marks a dashboard as deleted; its guest links and accesses end at once.
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
     sqlx::query("DELETE FROM dashboard_guest_links WHERE dashboard_id = $1")
         .bind(id)
@@ -237,7 +229,7 @@ pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Re
     Ok(done.rows_affected() == 1)
 }
 
-/// Forgets dashboards that were deleted before then and of which nothing runs.
+/// Deletes the rows of dashboards that were removed before then and have no open runs.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query(
         "DELETE FROM dashboards WHERE removed_at < $1

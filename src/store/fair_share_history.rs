@@ -1,22 +1,22 @@
-//! Table `fair_share_history`: fair share over time, as one person's connection told it.
+//! Table `fair_share_history`: fair share over time, as read over one person's connection.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, PersonId};
 
-/// No more than one point of an account within this many seconds.
+/// At most one point per account within this many seconds.
 pub const MIN_INTERVAL_SECONDS: i64 = 6 * 3600;
 
-/// What an account was meant to have and had used at a moment, each as a part of the whole.
+/// An account's target share and its usage at a moment, each as a fraction of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, sqlx::FromRow)]
 pub struct FairSharePoint {
     pub at: UnixTime,
-    /// What was meant for it.
+    /// The target share.
     pub share: f64,
     pub used: f64,
 }
 
-/// Adds a point, if the last one is long enough ago. True if it was added.
+/// Adds a point if the last one is old enough. True if it was added.
 pub async fn add(
     db: &mut DbConnection,
     person: PersonId,
@@ -42,7 +42,7 @@ pub async fn add(
     Ok(done.rows_affected() > 0)
 }
 
-/// The points of an account since a moment, the oldest first.
+/// The points of an account since a given time, oldest first.
 pub async fn list_since(
     db: &mut DbConnection,
     person: PersonId,
@@ -62,7 +62,7 @@ pub async fn list_since(
     .await?)
 }
 
-/// Deletes points older than a moment. Gives how many.
+/// Deletes points older than `until` and returns how many.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
     let done =
         sqlx::query("DELETE FROM fair_share_history WHERE at < $1").bind(until).execute(db).await?;

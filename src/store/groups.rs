@@ -12,7 +12,7 @@ pub struct Group {
     pub people: i64,
 }
 
-/// A person's place in a group.
+/// A person's membership in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Membership {
     pub group_id: GroupId,
@@ -20,29 +20,26 @@ pub struct Membership {
     role: String,
 }
 
-/// Someone in a group.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct GroupMember {
     pub person_id: PersonId,
     pub name: String,
     pub display_name: String,
-    /// Whether the account is switched off.
+    /// Whether the account is disabled.
     pub is_disabled: bool,
-    /// Since when they belong to it.
+    /// Member since.
     pub since: UnixTime,
     role: String,
 }
 
 impl Membership {
-    /// What the person is in that group.
     pub fn role(&self) -> GroupRole {
-        // The CHECK constraint allows no third value; the lesser one is the safe reading.
+        // The CHECK constraint allows no third value; the role with fewer rights is the safe fallback.
         self.role.parse().unwrap_or(GroupRole::Member)
     }
 }
 
 impl GroupMember {
-    /// What the person is in the group.
     pub fn role(&self) -> GroupRole {
         self.role.parse().unwrap_or(GroupRole::Member)
     }
@@ -68,7 +65,6 @@ macro_rules! select_group {
     };
 }
 
-/// All groups, by name.
 pub async fn list(db: &mut DbConnection) -> Result<Vec<Group>> {
     Ok(sqlx::query_as(select_group!("ORDER BY g.name")).fetch_all(db).await?)
 }
@@ -77,7 +73,6 @@ pub async fn get(db: &mut DbConnection, id: GroupId) -> Result<Option<Group>> {
     Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// The group of this name.
 pub async fn find_by_name(db: &mut DbConnection, name: &DisplayName) -> Result<Option<GroupId>> {
     Ok(sqlx::query_scalar("SELECT id FROM groups WHERE name = $1")
         .bind(name.as_str())
@@ -85,7 +80,6 @@ pub async fn find_by_name(db: &mut DbConnection, name: &DisplayName) -> Result<O
         .await?)
 }
 
-/// Gives a group another name.
 pub async fn rename(db: &mut DbConnection, id: GroupId, name: &DisplayName) -> Result<()> {
     sqlx::query("UPDATE groups SET name = $2 WHERE id = $1")
         .bind(id)
@@ -95,7 +89,7 @@ pub async fn rename(db: &mut DbConnection, id: GroupId, name: &DisplayName) -> R
     Ok(())
 }
 
-/// Puts someone into a group, or changes their role there.
+/// Adds someone to a group, or changes their role there.
 pub async fn set_member(
     db: &mut DbConnection,
     group: GroupId,
@@ -116,7 +110,7 @@ pub async fn set_member(
     Ok(())
 }
 
-/// Takes someone out of a group. False if they were not in it.
+/// Removes someone from a group. False if they were not in it.
 pub async fn remove_member(
     db: &mut DbConnection,
     group: GroupId,
@@ -130,7 +124,6 @@ pub async fn remove_member(
     Ok(done.rows_affected() == 1)
 }
 
-/// The groups a person belongs to.
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<Membership>> {
     Ok(sqlx::query_as(
         "SELECT m.group_id, g.name AS group_name, m.role FROM memberships m JOIN groups g ON g.id = m.group_id
@@ -141,7 +134,7 @@ pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<
     .await?)
 }
 
-/// The people of a group, leaders first.
+/// The members of a group, PIs first.
 pub async fn list_members(db: &mut DbConnection, group: GroupId) -> Result<Vec<GroupMember>> {
     Ok(sqlx::query_as(
         "SELECT m.person_id, p.name, p.display_name, p.disabled_at IS NOT NULL AS is_disabled, m.since, m.role

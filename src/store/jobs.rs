@@ -1,79 +1,76 @@
-//! Tables `jobs` and `job_events`: jobs as the cluster last told of them, and what was seen to change.
+//! Tables `jobs` and `job_events`: jobs as the cluster last reported them, and the changes of state that were seen.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, JobRowId, PersonId};
 
-/// A job as it is kept. Words and numbers only; the room of jobs gives them their meaning.
+/// A job as it is stored: plain words and numbers, which the `jobs` module interprets.
 #[derive(Debug, Clone, PartialEq, Default, sqlx::FromRow)]
 pub struct JobRow {
-    /// Our number of it; 0 for one that is not kept yet.
+    /// The row's id; 0 if it is not stored yet.
     pub id: i64,
     pub person_id: i64,
     pub cluster_id: i64,
-    /// Its number; for a task, that of the array.
+    /// The job ID; for an array task, that of the array.
     pub number: i64,
-    /// Which task; -1 for none.
+    /// The array task's index; -1 for none.
     pub task: i64,
-    /// Slurm's own number of this very job.
+    /// Slurm's raw job ID.
     pub raw: i64,
-    /// Tasks that wait together.
+    /// Array tasks that are pending together.
     pub tasks: String,
-    /// Whose it is on the cluster.
+    /// The user name on the cluster.
     pub user: String,
     pub name: String,
-    /// Slurm's word for what it does.
+    /// Slurm's state.
     pub state: String,
-    /// Slurm's word for why.
+    /// Slurm's reason for the state.
     pub reason: String,
     pub account: String,
-    /// Where in the cluster.
     pub partition: String,
-    /// As what kind of service.
     pub qos: String,
     pub submitted_at: Option<i64>,
-    /// From when it might have run.
+    /// When it became eligible to run.
     pub eligible_at: Option<i64>,
-    /// When it began or is expected to.
+    /// When it started or is expected to.
     pub start_at: Option<i64>,
-    /// When it ended or must.
+    /// When it ended or must end.
     pub end_at: Option<i64>,
-    /// How long it may run; -1: no limit.
+    /// Time limit; -1 for none.
     pub limit_minutes: Option<i64>,
     pub cpus: i64,
     pub nodes: i64,
     pub memory_mb: Option<i64>,
-    /// `v100:2,:1`.
+    /// For example `v100:2,:1`.
     pub gpus: String,
     pub node_list: String,
     pub priority: i64,
-    /// What it waits for.
+    /// Slurm's dependency string.
     pub dependency: String,
-    /// How often it was put back.
+    /// How often it was requeued.
     pub restarts: i64,
     pub exit_code: Option<i64>,
     pub exit_signal: Option<i64>,
-    /// The folder it runs in.
+    /// The working directory.
     pub work_dir: String,
-    /// How it was submitted.
+    /// The command that submitted it.
     pub submit_line: String,
-    /// The number of the user who cancelled it.
+    /// The numeric ID of the user who cancelled it.
     pub cancelled_by: String,
-    /// Whether it is over.
     pub is_over: bool,
     /// Whether the accounting has confirmed its end.
     pub is_settled: bool,
-    /// When it was first seen here.
+    /// When the portal first saw it.
     pub first_seen_at: i64,
-    /// When the cluster last told of it.
+    /// When the cluster last reported it.
     pub seen_at: i64,
 }
 
-/// One change that was seen.
+/// A change of state that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct JobEvent {
     pub at: UnixTime,
-    /// Slurm's word for what it then did.
+    /// Slurm's new state.
     pub state: String,
     pub detail: String,
 }
@@ -90,7 +87,7 @@ macro_rules! select {
     };
 }
 
-/// Writes a job, new or changed, and gives its number.
+/// Saves a job, new or changed, and returns its row id.
 pub async fn save(db: &mut DbConnection, row: &JobRow) -> Result<JobRowId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
@@ -146,13 +143,13 @@ pub async fn save(db: &mut DbConnection, row: &JobRow) -> Result<JobRowId> {
     .await?)
 }
 
-/// Removes a job's row: the waiting rest of an array whose tasks have all begun.
+/// Removes a job's row: the pending rest of an array whose tasks have all started.
 pub async fn remove(db: &mut DbConnection, id: JobRowId) -> Result<()> {
     sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id).execute(db).await?;
     Ok(())
 }
 
-/// Someone's jobs on a cluster that are not over, and those that ended since.
+/// A person's jobs on a cluster that are not over, and those that ended since the given time.
 pub async fn list_current(
     db: &mut DbConnection,
     person: PersonId,
@@ -172,7 +169,7 @@ pub async fn list_current(
     .await?)
 }
 
-/// One job of someone's.
+/// One of a person's jobs.
 pub async fn find(
     db: &mut DbConnection,
     person: PersonId,
@@ -202,7 +199,7 @@ pub async fn has_any(db: &mut DbConnection, person: PersonId, cluster: ClusterId
     Ok(found.is_some())
 }
 
-/// The rows of an array, its waiting rest first.
+/// The rows of an array, its pending rest first.
 pub async fn list_array_tasks(
     db: &mut DbConnection,
     person: PersonId,
@@ -219,7 +216,7 @@ pub async fn list_array_tasks(
     .await?)
 }
 
-/// What to look for in the history.
+/// Filter for the job history.
 #[derive(Debug, Clone, Default)]
 pub struct JobHistorySearch {
     /// Only this cluster; 0 for all.
@@ -228,11 +225,11 @@ pub struct JobHistorySearch {
     pub state: String,
     /// Only this account; empty for all.
     pub account: String,
-    /// In name, number or folder; empty for all.
+    /// Text in name, job ID or folder; empty for all.
     pub text: String,
 }
 
-/// Jobs of someone's that are over, the latest first, and how many there are.
+/// A person's finished jobs, latest first, and how many there are.
 pub async fn search_history(
     db: &mut DbConnection,
     person: PersonId,
@@ -271,7 +268,7 @@ pub async fn search_history(
     Ok((rows, count))
 }
 
-/// A pattern that finds the text anywhere; empty for no text.
+/// A LIKE pattern that finds the text anywhere; empty for no text.
 fn like_pattern(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -291,7 +288,7 @@ pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -
     Ok(())
 }
 
-/// The changes that were seen, in their order.
+/// The changes that were seen, in order.
 pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobEvent>> {
     Ok(sqlx::query_as(
         "SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
@@ -301,7 +298,7 @@ pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobE
     .await?)
 }
 
-/// Forgets jobs that ended long ago.
+/// Deletes jobs that ended before then.
 pub async fn delete_ended_before(db: &mut DbConnection, ended_before: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1")
         .bind(ended_before)

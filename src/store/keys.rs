@@ -6,40 +6,38 @@ use crate::domain::{ConnectionRole, PersonId, SshKeyId};
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct KeychainRow {
-    /// Salt of the password.
+    /// Salt for the password.
     pub salt: Vec<u8>,
-    /// The keychain's key, sealed.
+    /// The keychain's key, sealed under the password.
     pub by_password: Vec<u8>,
 }
 
-/// A key, as pages show it.
+/// An SSH key, as pages show it.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct SshKey {
     pub id: SshKeyId,
     pub person_id: PersonId,
     role: String,
     state: String,
-    /// Whether it was imported.
     pub is_imported: bool,
-    /// Its kind, for people.
+    /// The key type, for people to read.
     pub kind: String,
-    /// The public half, one line.
+    /// The public key, one line.
     pub public_line: String,
     /// `SHA256:…`.
     pub fingerprint: String,
     /// Whether it may be used while its owner is not signed in.
     pub is_unattended: bool,
-    /// When it was made or imported.
     pub created_at: UnixTime,
 }
 
 impl SshKey {
-    /// What it is for.
+    /// Which connections it is for.
     pub fn role(&self) -> ConnectionRole {
         self.role.parse().unwrap_or(ConnectionRole::Login)
     }
 
-    /// Whether it waits to be proven before it takes the other one's place.
+    /// Whether it must still be proven before it replaces the current key.
     pub fn is_next(&self) -> bool {
         self.state == "next"
     }
@@ -48,7 +46,7 @@ impl SshKey {
 /// The sealed parts of a key.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct SealedSshKey {
-    /// The private half, sealed under a key of its own.
+    /// The private key, sealed under a key of its own.
     pub body: Vec<u8>,
     /// That key, sealed under the keychain.
     pub own_key: Vec<u8>,
@@ -56,7 +54,7 @@ pub struct SealedSshKey {
     pub unattended: Option<Vec<u8>>,
 }
 
-/// A new key, without its sealed parts: they are bound to the number it gets.
+/// A new key without its sealed parts, which are bound to the id that it gets.
 pub struct NewSshKey<'a> {
     pub person: PersonId,
     pub role: ConnectionRole,
@@ -64,7 +62,7 @@ pub struct NewSshKey<'a> {
     pub state: &'a str,
     /// `made` or `imported`.
     pub origin: &'a str,
-    /// Its kind, for people.
+    /// The key type, for people to read.
     pub kind: &'a str,
     pub public_line: &'a str,
     /// `SHA256:…`.
@@ -85,7 +83,6 @@ pub async fn find_keychain(db: &mut DbConnection, person: PersonId) -> Result<Op
         .await?)
 }
 
-/// Stores or replaces a person's keychain.
 pub async fn save_keychain(
     db: &mut DbConnection,
     person: PersonId,
@@ -105,7 +102,7 @@ pub async fn save_keychain(
     Ok(())
 }
 
-/// Throws a person's keychain and keys away. How many keys there were.
+/// Deletes a person's keychain and keys, and returns how many keys there were.
 pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> {
     sqlx::query("DELETE FROM keychains WHERE person_id = $1")
         .bind(person)
@@ -120,7 +117,7 @@ pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> 
     Ok(done.rows_affected())
 }
 
-/// Stores a new key and gives it its number; [`seal`] must follow in the same transaction.
+/// Adds a key and returns its id; [`save_sealed`] must follow in the same transaction.
 pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> Result<SshKeyId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
@@ -138,7 +135,6 @@ pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> R
     .await?)
 }
 
-/// Stores the sealed parts of a key.
 pub async fn save_sealed(
     db: &mut DbConnection,
     id: SshKeyId,
@@ -154,7 +150,7 @@ pub async fn save_sealed(
     Ok(())
 }
 
-/// The keys of a person, those in use first.
+/// A person's keys, current ones first.
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<SshKey>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY role, state, id"))
         .bind(person)
@@ -162,7 +158,6 @@ pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<
         .await?)
 }
 
-/// One key of a person.
 pub async fn get(db: &mut DbConnection, person: PersonId, id: SshKeyId) -> Result<Option<SshKey>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND id = $2"))
         .bind(person)
@@ -171,7 +166,6 @@ pub async fn get(db: &mut DbConnection, person: PersonId, id: SshKeyId) -> Resul
         .await?)
 }
 
-/// The sealed parts of a key.
 pub async fn load_sealed(db: &mut DbConnection, id: SshKeyId) -> Result<Option<SealedSshKey>> {
     Ok(sqlx::query_as("SELECT body, own_key, unattended FROM ssh_keys WHERE id = $1")
         .bind(id)
@@ -179,7 +173,7 @@ pub async fn load_sealed(db: &mut DbConnection, id: SshKeyId) -> Result<Option<S
         .await?)
 }
 
-/// Allows the use of a key while its owner is away, or forbids it.
+/// Allows or forbids the use of a key while its owner is away.
 pub async fn set_unattended(
     db: &mut DbConnection,
     id: SshKeyId,
@@ -193,7 +187,7 @@ pub async fn set_unattended(
     Ok(())
 }
 
-/// Puts a proven key into use.
+/// Makes a proven key the current one.
 pub async fn promote(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET state = 'current' WHERE id = $1").bind(id).execute(db).await?;
     Ok(())
@@ -203,7 +197,7 @@ pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id).execute(db).await?;
     Ok(())
 }
-/// Whether a person has allowed one of their keys to be used while they are away.
+/// Whether a person allows any of their keys to be used while they are away.
 pub async fn has_unattended(db: &mut DbConnection, person: PersonId) -> Result<bool> {
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)",

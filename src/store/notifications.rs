@@ -1,33 +1,29 @@
-//! Table `notifications`: what people are told about their jobs.
+//! Table `notifications`: what people are notified about.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, GroupId, JobRowId, NotificationId, PersonId};
 
-/// Something a person is told.
+/// A notification for a person.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Notification {
     pub id: NotificationId,
-    /// `started`, `ended`, `never`; `webhook-off`, `dashboard-idle` and `group` are about no job.
+    /// `started`, `ended`, `never`; `webhook-off`, `dashboard-idle` and `group` are not about a job.
     pub kind: String,
     pub at: UnixTime,
-    /// Whether it was seen in the portal.
     pub is_read: bool,
     pub number: i64,
-    /// Which task of it; -1 for none.
+    /// The array task's index; -1 for none.
     pub task: i64,
     /// The name of the job or dashboard.
     pub name: String,
-    /// Slurm's word for the job when this was noticed.
+    /// Slurm's state of the job at the time.
     pub state: String,
-    /// The cluster's short name.
     pub slug: String,
     pub cluster: String,
-    /// The dashboard it is about.
     pub dashboard_id: Option<DashboardId>,
-    /// The group it is about.
     pub group_id: Option<GroupId>,
-    /// About a group: the sentence.
+    /// The sentence, if it is about a group.
     pub text: String,
 }
 
@@ -44,23 +40,23 @@ macro_rules! select {
     };
 }
 
-/// Something new about a job.
+/// A notification to add about a job.
 #[derive(Debug, Clone, Copy)]
 pub struct NewJobNotification<'a> {
     pub person: PersonId,
     pub job: JobRowId,
     /// `started`, `ended` or `never`.
     pub kind: &'a str,
-    /// Slurm's word for the job now.
+    /// Slurm's state of the job now.
     pub state: &'a str,
-    /// How often the job was put back.
+    /// How often the job was requeued.
     pub restarts: i64,
-    /// Only kept for the list: neither counted as new nor sent.
+    /// For the list only: neither counted as unread nor sent.
     pub is_quiet: bool,
 }
 
-/// Adds a notice. A person is told once: a second one only corrects how the job ended. It waits to be sent only if
-/// the person has an address for that.
+/// Adds a notification. A person is notified once: a second one only corrects how the job ended. It is queued for
+/// sending only if the person has a webhook.
 pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO notifications (person_id, job_id, kind, state, restarts, at, read_at, sent_at)
@@ -80,7 +76,7 @@ pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixT
     Ok(())
 }
 
-/// Tells a person that nothing is sent to their address any more.
+/// Notifies a person that their webhook is off.
 pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
@@ -92,7 +88,7 @@ pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixT
     Ok(())
 }
 
-/// Tells a person that a dashboard of theirs was stopped because nobody looked at it.
+/// Notifies a person that a dashboard of theirs was stopped because nobody viewed it.
 pub async fn add_dashboard_idle(
     db: &mut DbConnection,
     person: PersonId,
@@ -110,7 +106,7 @@ pub async fn add_dashboard_idle(
     Ok(())
 }
 
-/// Tells a person something about a group that they lead. Only in the portal: others' names are in it.
+/// Notifies a PI about their group. In the portal only, because it contains other people's names.
 pub async fn add_group(
     db: &mut DbConnection,
     person: PersonId,
@@ -130,7 +126,7 @@ pub async fn add_group(
     Ok(())
 }
 
-/// The latest notices of a person.
+/// A person's latest notifications.
 pub async fn list_latest(
     db: &mut DbConnection,
     person: PersonId,
@@ -143,7 +139,7 @@ pub async fn list_latest(
         .await?)
 }
 
-/// Notices after one that a page has shown already.
+/// The notifications after one that a page already shows.
 pub async fn list_after(
     db: &mut DbConnection,
     person: PersonId,
@@ -158,7 +154,7 @@ pub async fn list_after(
         .await?)
 }
 
-/// How many a person has not seen, and the last one there is.
+/// Counts a person's unread notifications, and returns the id of the last one.
 pub async fn count_unread(
     db: &mut DbConnection,
     person: PersonId,
@@ -172,7 +168,7 @@ pub async fn count_unread(
     .await?)
 }
 
-/// Notes that a person has seen all up to one.
+/// Marks all notifications up to one as read.
 pub async fn mark_read(
     db: &mut DbConnection,
     person: PersonId,
@@ -190,7 +186,7 @@ pub async fn mark_read(
     Ok(())
 }
 
-/// Notices that still have to be sent to the person's address, the oldest first.
+/// Notifications that still have to be sent to the person's webhook, oldest first.
 pub async fn list_unsent(
     db: &mut DbConnection,
     person: PersonId,
@@ -205,7 +201,7 @@ pub async fn list_unsent(
     .await?)
 }
 
-/// Notes that notices up to one were sent, or need not be any more.
+/// Marks notifications up to one as sent, or as no longer worth sending.
 pub async fn mark_sent(
     db: &mut DbConnection,
     person: PersonId,

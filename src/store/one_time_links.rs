@@ -4,10 +4,9 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, GroupRole, OneTimeLinkId, PersonId};
 
-/// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OneTimeLinkPurpose {
-    /// Makes the first administrator.
+    /// Creates the first administrator.
     Setup,
     /// Invites someone into a group.
     Join,
@@ -25,47 +24,42 @@ impl OneTimeLinkPurpose {
     }
 }
 
-/// A link to be stored.
+/// A link to add.
 #[derive(Debug)]
 pub struct NewOneTimeLink<'a> {
-    /// What it is for.
     pub purpose: OneTimeLinkPurpose,
     /// SHA-256 of the secret part.
     pub token_hash: [u8; 32],
-    /// Who it is meant for, in the words of the one who made it.
+    /// Who it is for, in its maker's words.
     pub label: &'a str,
-    /// Invitation: into which group, as what.
+    /// For an invitation: the group, and the role there.
     pub group_role: Option<(GroupId, GroupRole)>,
     pub person: Option<PersonId>,
-    /// Who made it; nobody for the command line and the set-up link.
+    /// Who made it; none for the command line and the setup link.
     pub created_by: Option<PersonId>,
-    /// When it stops working.
     pub expires_at: UnixTime,
 }
 
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct OneTimeLink {
     pub id: OneTimeLinkId,
-    /// Who it is meant for.
+    /// Who it is for.
     pub label: String,
     group_id: Option<GroupId>,
-    /// Name of the group it invites into.
+    /// The group it invites to.
     pub group_name: Option<String>,
     role: Option<String>,
     person_id: Option<PersonId>,
     pub created_by_name: Option<String>,
     pub created_at: UnixTime,
-    /// When it stops working.
     pub expires_at: UnixTime,
-    /// When it was used.
     pub used_at: Option<UnixTime>,
     pub used_by_name: Option<String>,
-    /// When it was taken back.
     pub revoked_at: Option<UnixTime>,
 }
 
 impl OneTimeLink {
-    /// Invitation: into which group, as what.
+    /// For an invitation: the group, and the role there.
     pub fn group_role(&self) -> Option<(GroupId, GroupRole)> {
         Some((self.group_id?, self.role.as_deref()?.parse().ok()?))
     }
@@ -129,12 +123,11 @@ pub async fn find(
         .await?)
 }
 
-/// One link by its id.
 pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneTimeLink>> {
     Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// The newest invitations into a group.
+/// The newest invitations to a group.
 pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<Vec<OneTimeLink>> {
     Ok(sqlx::query_as(select_link!(
         "WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"
@@ -144,7 +137,7 @@ pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<V
     .await?)
 }
 
-/// Uses a link up. False if it no longer works: someone was quicker.
+/// Uses up a link. False if it no longer works: someone was quicker.
 pub async fn use_up(
     db: &mut DbConnection,
     id: OneTimeLinkId,
@@ -163,7 +156,7 @@ pub async fn use_up(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a link back. False if it was used or taken back before.
+/// Revokes a link. False if it was used or revoked before.
 pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> Result<bool> {
     let done = sqlx::query(
         "UPDATE one_time_links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
@@ -175,7 +168,7 @@ pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> 
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes back every open set-up link.
+/// Revokes every open setup link.
 pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL")
         .bind(now)
@@ -184,7 +177,7 @@ pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
     Ok(())
 }
 
-/// Takes back every open reset link of a person.
+/// Revokes a person's open reset links.
 pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(
         "UPDATE one_time_links SET revoked_at = $2
@@ -197,7 +190,7 @@ pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTim
     Ok(())
 }
 
-/// Takes back every open invitation into a group that a person made.
+/// Revokes the open invitations to a group that a person made.
 pub async fn revoke_invitations_by(
     db: &mut DbConnection,
     group: GroupId,
@@ -216,7 +209,7 @@ pub async fn revoke_invitations_by(
     Ok(())
 }
 
-/// Takes back every open link made for (or by) a person.
+/// Revokes every open link made for (or by) a person.
 pub async fn revoke_for_person(
     db: &mut DbConnection,
     person: PersonId,

@@ -8,26 +8,24 @@ use crate::domain::{DisplayName, PersonId, SignInName};
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Person {
     pub id: PersonId,
-    /// What they sign in with.
+    /// The user name for signing in.
     pub name: String,
     pub display_name: String,
-    /// Whether they administer the portal.
     pub is_admin: bool,
-    /// Whether a second factor is on.
+    /// Whether the second factor is on.
     pub has_totp: bool,
-    /// Whether the account is switched off.
+    /// Whether the account is disabled.
     pub is_disabled: bool,
-    /// When the account was made.
     pub created_at: UnixTime,
 }
 
-/// A person with what is needed to check their sign-in.
+/// A person with what is needed to check a sign-in.
 #[derive(sqlx::FromRow)]
 pub struct PersonCredentials {
     #[sqlx(flatten)]
     pub person: Person,
     pub password_sealed: Vec<u8>,
-    /// Sealed secret of the one-time-code app.
+    /// The sealed TOTP secret.
     pub totp_sealed: Option<Vec<u8>>,
     /// The last time step whose code was used.
     pub totp_last_step: i64,
@@ -58,7 +56,7 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A new person's row. The password must be set in the same transaction: until then nothing opens it.
+/// Adds a person. Set the password in the same transaction: until then, nobody can sign in.
 pub async fn add(
     db: &mut DbConnection,
     name: &SignInName,
@@ -78,7 +76,6 @@ pub async fn add(
     .await?)
 }
 
-/// The person with this id.
 pub async fn get(db: &mut DbConnection, id: PersonId) -> Result<Option<Person>> {
     Ok(sqlx::query_as(concat!("SELECT ", columns!(), " FROM people p WHERE p.id = $1"))
         .bind(id)
@@ -86,7 +83,7 @@ pub async fn get(db: &mut DbConnection, id: PersonId) -> Result<Option<Person>> 
         .await?)
 }
 
-/// The person with this sign-in name, with their credentials.
+/// The person with this user name, with their credentials.
 pub async fn find_by_name(
     db: &mut DbConnection,
     name: &SignInName,
@@ -101,7 +98,6 @@ pub async fn find_by_name(
     .await?)
 }
 
-/// The credentials of the person with this id.
 pub async fn load_credentials(
     db: &mut DbConnection,
     id: PersonId,
@@ -136,12 +132,12 @@ pub async fn count_active_admins(db: &mut DbConnection) -> Result<i64> {
         .await?)
 }
 
-/// How many people there are, disabled ones included.
+/// Counts all people, including disabled ones.
 pub async fn count(db: &mut DbConnection) -> Result<i64> {
     Ok(sqlx::query_scalar("SELECT count(*) FROM people").fetch_one(db).await?)
 }
 
-/// Sets the sealed password hash.
+/// Sets the password hash, which is sealed.
 pub async fn set_password(
     db: &mut DbConnection,
     id: PersonId,
@@ -157,7 +153,6 @@ pub async fn set_password(
     Ok(())
 }
 
-/// Sets the name others read.
 pub async fn set_display_name(
     db: &mut DbConnection,
     id: PersonId,
@@ -171,7 +166,7 @@ pub async fn set_display_name(
     Ok(())
 }
 
-/// Makes someone an administrator, or no longer one.
+/// Makes someone an administrator, or takes that role away.
 pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> Result<()> {
     sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1")
         .bind(id)
@@ -181,7 +176,7 @@ pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> R
     Ok(())
 }
 
-/// Switches the account off (`Some`) or on (`None`).
+/// Disables (`Some`) or enables (`None`) the account.
 pub async fn set_disabled(db: &mut DbConnection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
     sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1")
         .bind(id)
@@ -207,7 +202,7 @@ pub async fn set_totp(
     Ok(())
 }
 
-/// Marks a time step as used. False if it, or a later one, was used before: the code is worn out.
+/// Marks a time step as used. False if it or a later one was used before: the code is spent.
 pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
     let done =
         sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")

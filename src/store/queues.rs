@@ -1,27 +1,27 @@
-//! Tables `queues`, `job_details` and `preferences`: how far a person's queue is known, what was read for a job's page,
-//! and what a person chose.
+//! Tables `queues`, `job_details` and `preferences`: how much of a person's queue is known, what was read for a job's
+//! page, and a person's choices.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, JobRowId, PersonId};
 
-/// How far a person's queue on a cluster is known.
+/// How much of a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct QueueRow {
     seen_at: Option<UnixTime>,
     history_from: Option<UnixTime>,
     history_until: Option<UnixTime>,
-    /// Fair-share, storage and quota, as JSON.
+    /// Fair share, storage and quota, as JSON.
     pub standing: String,
 }
 
 impl QueueRow {
-    /// The last picture of the queue.
+    /// When the queue was last read.
     pub fn seen_at(&self) -> Option<UnixTime> {
         self.seen_at
     }
 
-    /// The stretch of time of which the accounting was read.
+    /// The span of time for which the accounting was read.
     pub fn history(&self) -> Option<(UnixTime, UnixTime)> {
         self.history_from.zip(self.history_until)
     }
@@ -38,7 +38,7 @@ pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) ->
     Ok(row.unwrap_or_default())
 }
 
-/// Notes that the queue was seen.
+/// Records that the queue was read.
 pub async fn mark_seen(
     db: &mut DbConnection,
     person: PersonId,
@@ -57,7 +57,7 @@ pub async fn mark_seen(
     Ok(())
 }
 
-/// Notes the stretch of time of which the accounting was read.
+/// Saves the span of time for which the accounting was read.
 pub async fn set_history(
     db: &mut DbConnection,
     person: PersonId,
@@ -77,7 +77,7 @@ pub async fn set_history(
     Ok(())
 }
 
-/// Keeps fair-share, storage and quota.
+/// Saves fair share, storage and quota.
 pub async fn set_standing(
     db: &mut DbConnection,
     person: PersonId,
@@ -125,7 +125,7 @@ pub async fn save_job_details(
     Ok(())
 }
 
-/// A choice of a person's.
+/// One of a person's preferences.
 pub async fn load_preference(
     db: &mut DbConnection,
     person: PersonId,

@@ -1,24 +1,23 @@
-//! Tables `recipes` and `recipe_versions`: recipes that people keep. Nothing here changes a version once it is written.
+//! Tables `recipes` and `recipe_versions`: saved recipes. Nothing here changes a version once it is written.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{DisplayName, GroupId, PersonId, RecipeId};
 
-/// A recipe, without what it says.
+/// A saved recipe, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct SavedRecipeRow {
     pub id: RecipeId,
     owner_id: Option<PersonId>,
-    /// Whose it is, as others read it; none if they are gone.
+    /// The owner's display name; none if the owner is gone.
     pub owner_name: Option<String>,
     group_id: Option<GroupId>,
     /// The group it is published to.
     pub group_name: Option<String>,
-    /// What it does, in a few words.
     pub title: String,
     archived_at: Option<UnixTime>,
     pub version: i64,
-    /// When that was written.
+    /// When the newest version was written.
     pub changed_at: UnixTime,
 }
 
@@ -32,27 +31,25 @@ impl SavedRecipeRow {
         self.group_id
     }
 
-    /// Whether it was deleted.
     pub const fn is_archived(&self) -> bool {
         self.archived_at.is_some()
     }
 }
 
-/// A version of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct RecipeVersion {
-    /// Its number, from 1.
+    /// The version number, from 1.
     pub version: i64,
     /// The complete recipe file.
     pub text: String,
-    /// Who wrote it, as others read it.
+    /// The author's display name.
     pub author_name: String,
-    /// What is new in it.
+    /// What is new in this version.
     pub note: String,
     pub created_at: UnixTime,
 }
 
-/// A version to be written.
+/// A version to add.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRecipeVersion<'a> {
     pub recipe: RecipeId,
@@ -60,9 +57,9 @@ pub struct NewRecipeVersion<'a> {
     /// The complete recipe file.
     pub text: &'a str,
     pub author: PersonId,
-    /// The same, as others read it.
+    /// The author's display name.
     pub author_name: &'a str,
-    /// What is new in it.
+    /// What is new in this version.
     pub note: &'a str,
 }
 
@@ -81,7 +78,7 @@ macro_rules! select {
     };
 }
 
-/// Adds one, still without a version.
+/// Adds a recipe, still without a version.
 pub async fn add(
     db: &mut DbConnection,
     owner: PersonId,
@@ -121,12 +118,12 @@ pub async fn add_version(
     Ok(())
 }
 
-/// One, deleted or not.
+/// A recipe, deleted or not.
 pub async fn get(db: &mut DbConnection, id: RecipeId) -> Result<Option<SavedRecipeRow>> {
     Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// A person's own and those of their groups; those of all groups if `of_all_groups`. By title.
+/// A person's own recipes and those of their groups, by title; those of every group if `of_all_groups`.
 pub async fn list(
     db: &mut DbConnection,
     person: PersonId,
@@ -140,7 +137,7 @@ pub async fn list(
     Ok(sqlx::query_as(sql).bind(person).bind(of_all_groups).fetch_all(db).await?)
 }
 
-/// How many a person has that are not deleted.
+/// Counts a person's recipes that are not deleted.
 pub async fn count_for_person(db: &mut DbConnection, owner: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL",
@@ -176,7 +173,7 @@ pub async fn list_versions(db: &mut DbConnection, id: RecipeId) -> Result<Vec<Re
     .await?)
 }
 
-/// Notes the title of the newest version.
+/// Saves the title of the newest version.
 pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName) -> Result<()> {
     sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1")
         .bind(id)
@@ -186,7 +183,7 @@ pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName)
     Ok(())
 }
 
-/// Publishes it to a group, or to none.
+/// Publishes a recipe to a group, or to none.
 pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
     sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1")
         .bind(id)
@@ -196,7 +193,7 @@ pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupI
     Ok(())
 }
 
-/// Deletes it, as far as people see; jobs that were made with it still know it.
+/// Hides a recipe from people; jobs that were made with it still refer to it.
 pub async fn archive(db: &mut DbConnection, id: RecipeId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1")
         .bind(id)
@@ -206,7 +203,7 @@ pub async fn archive(db: &mut DbConnection, id: RecipeId, now: UnixTime) -> Resu
     Ok(())
 }
 
-/// Forgets those that belong to nobody any more: private ones of people who are gone.
+/// Deletes recipes that nobody can reach any more: private ones of people who are gone.
 pub async fn delete_ownerless(db: &mut DbConnection) -> Result<u64> {
     let done = sqlx::query("DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL")
         .execute(db)

@@ -1,10 +1,9 @@
-//! Table `recovery_codes`: codes for the day the phone is gone. Only hashes are kept.
+//! Table `recovery_codes`: codes for when the phone is lost. Only hashes are kept.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 
-/// Replaces all codes of a person.
 pub async fn replace(db: &mut DbConnection, person: PersonId, hashes: &[[u8; 32]]) -> Result<()> {
     sqlx::query("DELETE FROM recovery_codes WHERE person_id = $1")
         .bind(person)
@@ -20,7 +19,7 @@ pub async fn replace(db: &mut DbConnection, person: PersonId, hashes: &[[u8; 32]
     Ok(())
 }
 
-/// Uses a code up. False if there is no such code or it was used before.
+/// Uses up a code. False if there is no such code or it was used before.
 pub async fn use_up(
     db: &mut DbConnection,
     person: PersonId,

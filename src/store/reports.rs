@@ -1,4 +1,4 @@
-//! Table `reports`: reports of groups, as they were when someone froze them.
+//! Table `reports`: usage reports of groups, as they were when someone froze them.
 
 pub mod guest_links;
 
@@ -10,15 +10,15 @@ use crate::domain::{GroupId, PersonId, ReportId};
 pub struct FrozenReport {
     pub id: ReportId,
     pub group_id: GroupId,
-    /// What that is called now.
+    /// The group's current name.
     pub group_name: String,
-    /// Who froze it, as others read it; empty if they are gone.
+    /// The display name of the person who froze it; empty if they are gone.
     pub by: String,
     pub title: String,
-    /// `usage::report::Report` as JSON; empty in lists.
+    /// `usage::report::UsageReport` as JSON; empty in lists.
     pub body: String,
     pub created_at: UnixTime,
-    /// Links to it that work.
+    /// How many links to it work.
     pub links: i64,
 }
 
@@ -57,7 +57,7 @@ pub async fn add(
     .await?)
 }
 
-/// One of a group's.
+/// One of a group's reports.
 pub async fn get(
     db: &mut DbConnection,
     group: GroupId,
@@ -75,7 +75,7 @@ pub async fn get(
     .await?)
 }
 
-/// Those of a group, the newest first, without what is in them.
+/// A group's reports, newest first, without their content.
 pub async fn list_for_group(
     db: &mut DbConnection,
     group: GroupId,
@@ -91,7 +91,7 @@ pub async fn list_for_group(
     .await?)
 }
 
-/// How many a group has.
+/// Counts a group's reports.
 pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL",
@@ -101,7 +101,7 @@ pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
     .await?)
 }
 
-/// Deletes one; whoever looks by a link is shut out at once. False if there was none.
+/// Deletes a report; guests who came by a link lose access at once. False if there was none.
 pub async fn remove(
     db: &mut DbConnection,
     group: GroupId,
@@ -117,7 +117,7 @@ pub async fn remove(
     .bind(group)
     .execute(&mut *db)
     .await?;
-    // What was in it goes; that there was one stays for a while, so that its links say the right thing.
+    // The content goes now. The row stays for a while, so that its links can say that the report was deleted.
     let done = sqlx::query(
         "UPDATE reports SET removed_at = $3, body = '' WHERE id = $1 AND group_id = $2 AND removed_at IS NULL",
     )
@@ -129,7 +129,7 @@ pub async fn remove(
     Ok(done.rows_affected() == 1)
 }
 
-/// Forgets reports that were deleted before a moment.
+/// Deletes the rows of reports that were removed before then.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done =
         sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before).execute(db).await?;

@@ -1,4 +1,4 @@
-//! Every value that is sealed under the master key, wherever it lies: for the day that key is changed.
+//! Every value that is sealed under the master key, in any table: needed to change that key.
 
 use super::{DbConnection, Result};
 use crate::domain::PersonId;
@@ -7,19 +7,19 @@ use crate::domain::PersonId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealedColumn {
     PasswordHash,
-    /// Secrets of one-time-code apps.
+    /// TOTP secrets.
     OneTimeCodeSecret,
-    /// Keychains, locked by passwords.
+    /// Keychain keys, sealed under passwords.
     KeychainByPassword,
-    /// Keychains, locked by browsers' cookies.
+    /// Keychain keys, sealed under session cookies.
     KeychainBySession,
-    /// The same of sign-ins that wait for a code.
+    /// Keychain keys of sign-ins that wait for a code.
     KeychainByPendingSignIn,
-    /// Keys of SSH keys that may be used without their owner.
+    /// Keys of SSH keys that may be used while their owner is away.
     UnattendedKey,
-    /// Addresses that notices are sent to.
+    /// Webhook addresses.
     WebhookAddress,
-    /// What those messages are signed with.
+    /// Secrets that sign webhook messages.
     WebhookSecret,
 }
 
@@ -36,19 +36,18 @@ impl SealedColumn {
     ];
 }
 
-/// One sealed value and what its place is made of.
+/// A sealed value, with what identifies its place.
 #[derive(Debug, sqlx::FromRow)]
 pub struct SealedValue {
     pub row: i64,
     pub person: PersonId,
-    /// The number of an SSH key.
+    /// The SSH key's id.
     pub key: i64,
-    /// The hash of a cookie.
+    /// The hash of the cookie.
     pub token_hash: Vec<u8>,
     pub value: Vec<u8>,
 }
 
-/// All values of a column.
 pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<SealedValue>> {
     let sql = match column {
         SealedColumn::PasswordHash => {

@@ -9,9 +9,9 @@ use crate::domain::{PersonId, SessionId};
 pub struct Session {
     #[sqlx(rename = "session_id")]
     pub id: SessionId,
-    /// Last request seen (kept to the minute).
+    /// Last request (to the minute).
     pub last_seen_at: UnixTime,
-    /// End in any case.
+    /// The session ends then at the latest.
     pub expires_at: UnixTime,
     /// The key of the person's keychain, sealed for this browser's cookie.
     pub keychain: Option<Vec<u8>>,
@@ -23,12 +23,11 @@ pub struct Session {
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct SessionDevice {
     pub id: SessionId,
-    /// When it signed in.
     pub created_at: UnixTime,
     pub last_seen_at: UnixTime,
-    /// Where it signed in from.
+    /// The address it signed in from.
     pub address: String,
-    /// What the browser called itself.
+    /// The browser's user agent.
     pub user_agent: String,
 }
 
@@ -36,11 +35,11 @@ pub struct NewSession<'a> {
     /// SHA-256 of the cookie.
     pub token_hash: [u8; 32],
     pub person: PersonId,
-    /// End in any case.
+    /// The session ends then at the latest.
     pub expires_at: UnixTime,
-    /// Where it signs in from.
+    /// The address it signs in from.
     pub address: &'a str,
-    /// What the browser calls itself.
+    /// The browser's user agent.
     pub user_agent: &'a str,
     /// The key of the person's keychain, sealed for the cookie.
     pub keychain: Option<&'a [u8]>,
@@ -52,11 +51,10 @@ pub struct PendingSignIn {
     pub person_id: PersonId,
     /// Wrong codes so far.
     pub tries: i64,
-    /// The key of the person's keychain, sealed for the waiting cookie.
+    /// The key of the person's keychain, sealed for the pending cookie.
     pub keychain: Option<Vec<u8>>,
 }
 
-/// Whether a session is there.
 pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)")
         .bind(id)
@@ -96,7 +94,7 @@ pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option
     .await?)
 }
 
-/// Notes that the browser was seen.
+/// Records a request of the browser.
 pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1")
         .bind(id)
@@ -106,7 +104,7 @@ pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Resul
     Ok(())
 }
 
-/// The signed-in browsers of a person, newest use first.
+/// A person's signed-in browsers, most recently used first.
 pub async fn list_for_person(
     db: &mut DbConnection,
     person: PersonId,
@@ -120,7 +118,7 @@ pub async fn list_for_person(
     .await?)
 }
 
-/// Whether a person is signed in anywhere: a session that has neither run out nor been idle for too long.
+/// Whether a person is signed in anywhere: a session that has neither expired nor been idle for too long.
 pub async fn is_signed_in(
     db: &mut DbConnection,
     person: PersonId,
@@ -147,7 +145,7 @@ pub async fn end(db: &mut DbConnection, person: PersonId, id: SessionId) -> Resu
     Ok(done.rows_affected() == 1)
 }
 
-/// Ends every session of a person, except one to keep, and every half-finished sign-in.
+/// Ends every session of a person except the one to keep, and every pending sign-in.
 pub async fn end_all(
     db: &mut DbConnection,
     person: PersonId,
@@ -165,7 +163,7 @@ pub async fn end_all(
     Ok(done.rows_affected())
 }
 
-/// Deletes what has run out.
+/// Deletes expired sessions and pending sign-ins.
 pub async fn sweep(db: &mut DbConnection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
     sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1")
         .bind(now)
@@ -179,10 +177,10 @@ pub async fn sweep(db: &mut DbConnection, idle_since: UnixTime, now: UnixTime) -
     Ok(done.rows_affected())
 }
 
-/// Sign-ins of one person that may wait at the same time. Whoever knows the password could make more.
+/// Pending sign-ins per person. Anyone who knows the password could create more.
 const MAX_PENDING: i64 = 10;
 
-/// Stores a sign-in that waits for its code.
+/// Adds a sign-in that waits for its code.
 pub async fn add_pending(
     db: &mut DbConnection,
     token_hash: &[u8; 32],
@@ -210,7 +208,7 @@ pub async fn add_pending(
     Ok(())
 }
 
-/// The sign-in that waits behind a cookie, if it has not run out.
+/// The pending sign-in behind a cookie, if it has not expired.
 pub async fn find_pending(
     db: &mut DbConnection,
     token_hash: &[u8; 32],
@@ -225,7 +223,6 @@ pub async fn find_pending(
     .await?)
 }
 
-/// Counts a wrong code.
 pub async fn count_wrong_code(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<()> {
     sqlx::query("UPDATE pending_sign_ins SET tries = tries + 1 WHERE token_hash = $1")
         .bind(&token_hash[..])
@@ -234,7 +231,7 @@ pub async fn count_wrong_code(db: &mut DbConnection, token_hash: &[u8; 32]) -> R
     Ok(())
 }
 
-/// Ends a sign-in that waited. False if it was gone already: two answers at once, and the other won.
+/// Ends a pending sign-in. False if it was gone already: of two answers at once, the other won.
 pub async fn end_pending(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<bool> {
     let done = sqlx::query("DELETE FROM pending_sign_ins WHERE token_hash = $1")
         .bind(&token_hash[..])

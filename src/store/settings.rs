@@ -2,7 +2,6 @@
 
 use super::{DbConnection, Result};
 
-/// The value of a setting, if there is one.
 pub async fn get(db: &mut DbConnection, name: &str) -> Result<Option<Vec<u8>>> {
     Ok(sqlx::query_scalar("SELECT value FROM settings WHERE name = $1")
         .bind(name)

@@ -1,4 +1,4 @@
-//! Table `submissions`: jobs that people handed over, and how far each of them got.
+//! Table `submissions`: jobs that people submitted, and how far each of them got.
 
 mod transitions;
 
@@ -11,22 +11,21 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, PersonId, SubmissionId};
 
-/// How far it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionState {
-    /// To be sent; nothing was.
+    /// To be sent; nothing was sent yet.
     Ready,
     /// On its way: it may arrive at any moment.
     Sent,
-    /// It may have arrived; that is being found out.
+    /// It may have arrived; the portal is checking.
     Checking,
-    /// It is a job.
+    /// It became a job.
     Accepted,
-    /// Slurm said no; it is no job.
+    /// Slurm refused it; it is not a job.
     Refused,
-    /// It could not be sent, for certain; it is no job.
+    /// It certainly could not be sent; it is not a job.
     NotSent,
-    /// Its owner wants it no more; it is no job.
+    /// Its owner cancelled it; it is not a job.
     GivenUp,
 }
 
@@ -43,7 +42,7 @@ impl SubmissionState {
         }
     }
 
-    /// Whether nothing more happens by itself.
+    /// Whether nothing more happens without its owner.
     pub const fn is_settled(self) -> bool {
         !matches!(self, Self::Ready | Self::Sent | Self::Checking)
     }
@@ -72,37 +71,36 @@ pub struct Submission {
     pub id: SubmissionId,
     pub person_id: PersonId,
     pub cluster_id: ClusterId,
-    /// What the job is found by.
+    /// The token by which the job is found.
     pub token: String,
-    /// How far it got.
     #[sqlx(try_from = "String")]
     pub state: SubmissionState,
     pub script: String,
     pub job_name: String,
     folders: String,
-    /// Where the token travels: `comment` or `name`.
+    /// What carries the token: `comment` or `name`.
     pub carrier: String,
-    /// What made the script.
+    /// The recipe that made the script.
     pub recipe: String,
-    /// Which version of it.
+    /// The recipe's version.
     pub recipe_version: Option<i64>,
-    /// Its number, if it is kept in this database.
+    /// The recipe's id, if it is a saved one.
     pub recipe_id: Option<i64>,
-    /// What was filled in, as JSON.
+    /// The form's answers, as JSON.
     pub answers: String,
-    /// The table of points, as JSON; empty for one job.
+    /// The points of the sweep, as JSON; empty for a single job.
     pub sweep: String,
-    /// The job's number, once there is one.
+    /// The job ID, once there is one.
     pub number: Option<i64>,
-    /// What Slurm said against it.
+    /// Slurm's refusal.
     pub refusal: String,
-    /// Why nothing is certain yet, or nothing was sent.
+    /// Why the outcome is uncertain, or why nothing was sent.
     pub problem: String,
-    /// Times that it was sent, or may have been.
+    /// How often it was sent, or may have been.
     pub tries: i64,
-    /// When it was handed over.
+    /// When it was submitted in the portal.
     pub created_at: UnixTime,
-    /// Since when it is to be sent.
+    /// Since when it is ready to be sent.
     pub ready_at: UnixTime,
     sent_at: Option<UnixTime>,
     checked_at: Option<UnixTime>,
@@ -110,49 +108,48 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// Folders to make first.
+    /// Folders to create first.
     pub fn folders(&self) -> Vec<String> {
         serde_json::from_str(&self.folders).unwrap_or_default()
     }
 
-    /// When it was last sent.
     pub fn sent_at(&self) -> Option<UnixTime> {
         self.sent_at
     }
 
-    /// When the cluster last answered whether it is there.
+    /// When the cluster last answered whether the job exists.
     pub fn checked_at(&self) -> Option<UnixTime> {
         self.checked_at
     }
 
-    /// When its fate was known.
+    /// When the outcome was known.
     pub fn settled_at(&self) -> Option<UnixTime> {
         self.settled_at
     }
 }
 
-/// A job to be submitted, and what is stored of it.
+/// A job to submit, and what is stored about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmitRequest {
     pub person: PersonId,
     pub cluster: ClusterId,
-    /// A random word that the form had from the beginning: the same form is one request, however often it is sent.
+    /// A random token that the form had from the start: one form is one request, however often it is sent.
     pub form_token: String,
     /// The whole script, with its options.
     pub script: String,
-    /// The job's name, as the script has it.
+    /// The job name from the script.
     pub job_name: String,
-    /// Folders to make first; the job is submitted from the first of them.
+    /// Folders to create first; the job is submitted from the first of them.
     pub folders: Vec<String>,
-    /// What made the script, in words.
+    /// The recipe that made the script, in words.
     pub recipe: String,
-    /// Which version of it.
+    /// The recipe's version.
     pub recipe_version: Option<i64>,
-    /// Its number, if it is kept in the database.
+    /// The recipe's id, if it is a saved one.
     pub recipe_id: Option<i64>,
-    /// What was filled in, as JSON.
+    /// The form's answers, as JSON.
     pub answers: String,
-    /// The table of points, as JSON; empty for one job.
+    /// The points of the sweep, as JSON; empty for a single job.
     pub sweep: String,
 }
 
@@ -167,7 +164,7 @@ macro_rules! select {
     };
 }
 
-/// Adds one, to be sent. `token`: what the job will be found by; `carrier`: where that travels.
+/// Adds a submission that is ready to be sent. `token` is what the job will be found by, `carrier` what carries it.
 pub async fn add(
     db: &mut DbConnection,
     new: &SubmitRequest,
@@ -199,7 +196,7 @@ pub async fn add(
     .await?)
 }
 
-/// What came from a form before.
+/// The submission that a form made before.
 pub async fn find_by_form(
     db: &mut DbConnection,
     person: PersonId,
@@ -216,7 +213,7 @@ pub async fn get(db: &mut DbConnection, id: SubmissionId) -> Result<Option<Submi
     Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// The one that became a job.
+/// The submission that became this job.
 pub async fn find_by_job(
     db: &mut DbConnection,
     person: PersonId,
@@ -230,7 +227,7 @@ pub async fn find_by_job(
     Ok(query.fetch_optional(db).await?)
 }
 
-/// The last jobs that someone made with a recipe on a cluster, the newest first.
+/// A person's last jobs from a recipe on a cluster, newest first.
 pub async fn list_by_recipe(
     db: &mut DbConnection,
     person: PersonId,
@@ -245,7 +242,7 @@ pub async fn list_by_recipe(
     Ok(query.fetch_all(db).await?)
 }
 
-/// Those of a person on a cluster for which something is still to be done, in their order.
+/// A person's open submissions on a cluster, in order.
 pub async fn list_open(
     db: &mut DbConnection,
     person: PersonId,
@@ -256,7 +253,7 @@ pub async fn list_open(
     Ok(sqlx::query_as(sql).bind(person).bind(cluster).fetch_all(db).await?)
 }
 
-/// How many a person has for which something is still to be done.
+/// Counts a person's open submissions.
 pub async fn count_open(db: &mut DbConnection, person: PersonId) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL",
@@ -266,7 +263,7 @@ pub async fn count_open(db: &mut DbConnection, person: PersonId) -> Result<i64> 
     .await?)
 }
 
-/// All people and clusters for which something is still to be done.
+/// All people and clusters with open submissions.
 pub async fn list_open_accounts(db: &mut DbConnection) -> Result<Vec<(PersonId, ClusterId)>> {
     Ok(sqlx::query_as(
         "SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL",
@@ -275,7 +272,7 @@ pub async fn list_open_accounts(db: &mut DbConnection) -> Result<Vec<(PersonId, 
     .await?)
 }
 
-/// When something of a person's was last sent to a cluster.
+/// When a submission of this person was last sent to a cluster.
 pub async fn last_sent_at(
     db: &mut DbConnection,
     person: PersonId,

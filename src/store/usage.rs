@@ -15,13 +15,13 @@ pub struct UsageSource {
     pub id: UsageSourceId,
     pub person_id: PersonId,
     pub cluster_id: ClusterId,
-    /// Of which account, as Slurm names it.
+    /// The account, as Slurm names it.
     pub account: String,
-    /// Whether names of others are kept.
+    /// Whether other people's names are kept.
     pub has_names: bool,
-    /// When someone last wanted to see it.
+    /// When someone last viewed it.
     pub viewed_at: UnixTime,
-    /// Why the last try to read gave nothing; empty if it did not fail.
+    /// Why the last read failed; empty if it did not.
     pub problem: String,
 }
 
@@ -30,9 +30,9 @@ pub struct UsageSource {
 pub struct UsageDayRow {
     pub day: Day,
     pub read_at: UnixTime,
-    /// Whether it is never asked again.
+    /// Whether it is never read again.
     pub is_final: bool,
-    /// Whether there was more than could be read.
+    /// Whether there were more jobs than could be read.
     pub is_cut: bool,
 }
 
@@ -45,7 +45,7 @@ macro_rules! select {
     };
 }
 
-/// The sources of a person on a cluster.
+/// A person's sources on a cluster.
 pub async fn list_sources(
     db: &mut DbConnection,
     person: PersonId,
@@ -58,8 +58,7 @@ pub async fn list_sources(
         .await?)
 }
 
-/// The sources that are to be read on: those that someone wanted to see since a moment, and those of leaders who want to
-/// be told about their group.
+/// The sources to keep reading: those viewed since a given time, and those of PIs with usage alerts for their group.
 pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<UsageSource>> {
     Ok(sqlx::query_as(select!(
         "WHERE viewed_at >= $1 OR (has_names AND EXISTS (
@@ -73,7 +72,8 @@ pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<U
         .await?)
 }
 
-/// Opens a source, or notes that it is wanted again. One with other names than wanted begins anew.
+/// Opens a source, or records that it was viewed. If it should keep names and does not, or the reverse, it starts
+/// over.
 pub async fn open_source(
     db: &mut DbConnection,
     person: PersonId,
@@ -104,8 +104,9 @@ pub async fn open_source(
     .await?)
 }
 
-/// Forgets sources that nobody wanted for long, those of accounts that are of no group of the reader's any more, and those
-/// with names whose reader leads none of these groups. What Slurm has behind an account begins with its name.
+/// Deletes sources that nobody has viewed for long, those of accounts that no longer belong to a group of the reader,
+/// and those with names whose reader is no PI of these groups. Slurm's names for an account begin with the account's
+/// name.
 pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done = sqlx::query(
         "DELETE FROM usage_sources WHERE viewed_at < $1 OR NOT EXISTS (
@@ -121,7 +122,7 @@ pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<
     Ok(done.rows_affected())
 }
 
-/// Notes why reading gave nothing; empty: it went well.
+/// Records why a read failed; empty if it went well.
 pub async fn set_problem(
     db: &mut DbConnection,
     source: UsageSourceId,
@@ -135,7 +136,7 @@ pub async fn set_problem(
     Ok(())
 }
 
-/// The days of a source that were read, from one on, in their order.
+/// The days of a source that were read, from the given day on, in order.
 pub async fn list_days(
     db: &mut DbConnection,
     source: UsageSourceId,
@@ -150,7 +151,7 @@ pub async fn list_days(
     .await?)
 }
 
-/// Notes that a day was read; what was known of it before is dropped. The new rows follow in the same transaction.
+/// Records that a day was read and drops what was known of it. The new rows follow in the same transaction.
 pub async fn replace_day(
     db: &mut DbConnection,
     source: UsageSourceId,
@@ -176,7 +177,7 @@ pub async fn replace_day(
     Ok(())
 }
 
-/// Forgets days before one: figures are kept for some years, not for ever.
+/// Deletes days before the given one: figures are kept for some years, not for ever.
 pub async fn sweep(db: &mut DbConnection, before: Day) -> Result<u64> {
     let mut gone = 0;
     for sql in [
@@ -189,7 +190,7 @@ pub async fn sweep(db: &mut DbConnection, before: Day) -> Result<u64> {
     Ok(gone)
 }
 
-/// The numbers of names, each written down if it is new. An empty name is 0.
+/// The ids of names; new names are added. The empty name is 0.
 pub async fn intern_names<'a>(
     db: &mut DbConnection,
     names: impl Iterator<Item = &'a str>,
@@ -210,7 +211,7 @@ pub async fn intern_names<'a>(
     Ok(known)
 }
 
-/// Names by their numbers.
+/// Names by id.
 pub async fn list_names(
     db: &mut DbConnection,
     source: UsageSourceId,
@@ -225,7 +226,6 @@ pub async fn list_names(
     Ok(rows.into_iter().collect())
 }
 
-/// Whether a source is still there.
 pub async fn exists(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM usage_sources WHERE id = $1)")
         .bind(source)

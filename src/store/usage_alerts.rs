@@ -1,10 +1,10 @@
-//! Tables `usage_alerts` and `usage_alerts_sent`: what groups' leaders want to be told, and what they were told already.
+//! Tables `usage_alerts` and `usage_alerts_sent`: the alerts that PIs want, and those that they already got.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId, PersonId};
 
-/// What someone wants to be told about a group: words of `usage::alerts::Alert`.
+/// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlert`.
 pub async fn list_kinds(
     db: &mut DbConnection,
     person: PersonId,
@@ -19,7 +19,7 @@ pub async fn list_kinds(
     .await?)
 }
 
-/// The groups with an account on a cluster about which someone wants to be told something, and what.
+/// The groups with an account on a cluster for which a person wants alerts, and which ones.
 pub async fn list_for_cluster(
     db: &mut DbConnection,
     person: PersonId,
@@ -35,7 +35,7 @@ pub async fn list_for_cluster(
     .await?)
 }
 
-/// Replaces what someone wants to be told about a group.
+/// Replaces the alerts that a person wants for a group.
 pub async fn replace_kinds(
     db: &mut DbConnection,
     person: PersonId,
@@ -58,7 +58,7 @@ pub async fn replace_kinds(
     Ok(())
 }
 
-/// Whether someone was told something already.
+/// Whether a person already got this alert.
 pub async fn was_notified(
     db: &mut DbConnection,
     person: PersonId,
@@ -75,7 +75,7 @@ pub async fn was_notified(
     .await?)
 }
 
-/// Notes that someone is told. False if they were before.
+/// Records that a person gets this alert. False if they already got it.
 pub async fn mark_notified(
     db: &mut DbConnection,
     person: PersonId,
@@ -95,7 +95,7 @@ pub async fn mark_notified(
     Ok(done.rows_affected() == 1)
 }
 
-/// Forgets that anyone was told something about a group, so that it is told again.
+/// Forgets that anyone got an alert about a group, so that it is sent again.
 pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &str) -> Result<()> {
     sqlx::query("DELETE FROM usage_alerts_sent WHERE group_id = $1 AND dedup_key = $2")
         .bind(group)
@@ -105,7 +105,7 @@ pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &s
     Ok(())
 }
 
-/// Forgets what was told before a moment.
+/// Deletes records of alerts sent before then.
 pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     let done =
         sqlx::query("DELETE FROM usage_alerts_sent WHERE at < $1").bind(before).execute(db).await?;

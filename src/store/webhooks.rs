@@ -1,35 +1,35 @@
-//! Table `webhooks`: where a person's notices are sent besides, and how that goes.
+//! Table `webhooks`: where else a person's notifications are sent, and whether that works.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 
-/// Where a person's notices are sent besides.
+/// Where else a person's notifications are sent.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Webhook {
     pub person_id: PersonId,
     pub url: Vec<u8>,
-    /// What messages are signed with, sealed.
+    /// The secret that signs messages, sealed.
     pub secret: Vec<u8>,
-    /// `started,ended,never`.
+    /// For example `started,ended,never`.
     pub kinds: String,
     /// Failures since the last success.
     pub failures: i64,
     failing_since: Option<UnixTime>,
     pub next_at: UnixTime,
-    /// What went wrong last, in words.
+    /// The last error, in words.
     pub problem: String,
     sent_at: Option<UnixTime>,
     stopped_at: Option<UnixTime>,
 }
 
 impl Webhook {
-    /// When something was last delivered.
+    /// When a message was last delivered.
     pub fn sent_at(&self) -> Option<UnixTime> {
         self.sent_at
     }
 
-    /// Since when nothing arrives.
+    /// Since when deliveries fail.
     pub fn failing_since(&self) -> Option<UnixTime> {
         self.failing_since
     }
@@ -55,7 +55,7 @@ pub async fn get(db: &mut DbConnection, person: PersonId) -> Result<Option<Webho
     Ok(query.bind(person).fetch_optional(db).await?)
 }
 
-/// Webhooks of people whose account is on, that have something to send and may be tried now.
+/// Webhooks of people with an enabled account that have something to send and may be tried now.
 pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result<Vec<Webhook>> {
     Ok(sqlx::query_as(select!(
         "WHERE next_at <= $1 AND stopped_at IS NULL
@@ -69,7 +69,7 @@ pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result
     .await?)
 }
 
-/// Sets a person's webhook, as new: nothing has gone wrong yet.
+/// Saves a person's webhook and resets its failures.
 pub async fn save(
     db: &mut DbConnection,
     person: PersonId,
@@ -93,7 +93,7 @@ pub async fn save(
     Ok(())
 }
 
-/// Notes that a message arrived; the next one not before.
+/// Records a delivery, and the earliest time for the next one.
 pub async fn mark_sent(
     db: &mut DbConnection,
     person: PersonId,
@@ -112,7 +112,7 @@ pub async fn mark_sent(
     Ok(())
 }
 
-/// Notes that a message did not arrive, and why; the next try not before.
+/// Records a failed delivery and its reason, and the earliest time for the next try.
 pub async fn record_failure(
     db: &mut DbConnection,
     person: PersonId,
@@ -134,7 +134,7 @@ pub async fn record_failure(
     Ok(())
 }
 
-/// Gives up on an address.
+/// Gives up on a webhook.
 pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1")
         .bind(person)
@@ -144,7 +144,6 @@ pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Res
     Ok(())
 }
 
-/// Removes a person's webhook.
 pub async fn remove(db: &mut DbConnection, person: PersonId) -> Result<()> {
     sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person).execute(db).await?;
     Ok(())

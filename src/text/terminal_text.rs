@@ -1,18 +1,18 @@
-//! Text that was written for a terminal, taken apart: its characters, and the control sequences between them. The `vte`
-//! crate is not used: its titles and device strings go on across line ends, so that one could swallow a question.
+//! Parses text written for a terminal into characters and control sequences. We don't use the `vte` crate: its titles
+//! and device strings continue across line ends, so that one could swallow a login prompt.
 
 use std::str::Chars;
 
-/// A piece of text for a terminal.
+/// One item of terminal text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalItem<'a> {
-    /// Any character but those that begin an escape; may be a control character.
+    /// Any character that doesn't start an escape; may be a control character.
     Char(char),
     /// `ESC [ params command`, as in `ESC [ 1;31 m`.
     ControlSequence { params: &'a str, command: char },
 }
 
-/// Reads text piece by piece. Titles, links and all other escapes are left out.
+/// Reads text item by item. Skips titles, links and all other escapes.
 pub struct TerminalText<'a>(Chars<'a>);
 
 impl<'a> TerminalText<'a> {
@@ -20,7 +20,7 @@ impl<'a> TerminalText<'a> {
         Self(text.chars())
     }
 
-    /// The characters alone.
+    /// Only the characters.
     pub fn chars(text: &'a str) -> impl Iterator<Item = char> {
         Self::new(text).filter_map(|item| match item {
             TerminalItem::Char(c) => Some(c),
@@ -35,7 +35,7 @@ impl<'a> TerminalText<'a> {
         Some(c)
     }
 
-    /// What follows an escape character.
+    /// Reads what follows an escape character.
     fn read_escape(&mut self) -> Option<TerminalItem<'a>> {
         if self.next_if(|c| c == '[').is_some() {
             return self.read_control_sequence();
@@ -49,7 +49,7 @@ impl<'a> TerminalText<'a> {
         None
     }
 
-    /// Parameters and the letter that ends them. Without that letter it is none, and left out.
+    /// Parameters and the final letter. Without that letter it isn't a sequence, and is skipped.
     fn read_control_sequence(&mut self) -> Option<TerminalItem<'a>> {
         let rest = self.0.as_str();
         let (params, rest) =
@@ -59,7 +59,8 @@ impl<'a> TerminalText<'a> {
         Some(TerminalItem::ControlSequence { params, command })
     }
 
-    /// A title or the like, up to its end. It ends with its line at the latest, so that it cannot swallow what follows.
+    /// Skips a title or the like. It ends at the end of the line at the latest, so that it can't swallow what
+    /// follows.
     fn skip_string(&mut self) {
         while let Some(c) = self.next_if(|c| !matches!(c, '\n' | '\r')) {
             match c {

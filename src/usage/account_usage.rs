@@ -1,4 +1,4 @@
-//! What is known of one account's use, in memory: sums by day, person and sort of job.
+//! The known usage of one account, in memory: sums by day, person and job type.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::clock::{Day, UnixTime};
 use crate::store::usage::UsageDayRow;
 use crate::store::usage::daily::UsageDailyRow;
 
-/// What one person of one sort of job came to on one day.
+/// The sums of one person and one job type on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
-    /// Their name on the cluster; empty for others without a name.
+    /// User name on the cluster; empty for others, whose names are not kept.
     pub user: Arc<str>,
-    /// The sort of job.
+    /// The job type.
     pub kind: Arc<str>,
     pub totals: UsageTotals,
 }
@@ -24,13 +24,12 @@ pub struct UsageRow {
 #[derive(Debug, Clone)]
 pub struct AccountUsageDay {
     pub read_at: UnixTime,
-    /// Whether it is never asked again.
+    /// Whether it is never read again.
     pub is_final: bool,
-    /// Whether there was more than could be read.
+    /// Whether there were more jobs than could be read.
     pub is_cut: bool,
-    /// What was on it.
     pub rows: Arc<[UsageRow]>,
-    /// All of that together: many pages need no more.
+    /// The sum of all rows: many pages need no more.
     pub total: Arc<UsageTotals>,
 }
 
@@ -45,14 +44,14 @@ impl AccountUsageDay {
     }
 }
 
-/// All days that were read of an account.
+/// All days of an account that were read.
 #[derive(Debug, Clone, Default)]
 pub struct AccountUsage {
     pub days: BTreeMap<Day, AccountUsageDay>,
 }
 
 impl AccountUsage {
-    /// Puts together what the database has.
+    /// Builds it from the rows of the database.
     pub fn from_rows(
         days: &[UsageDayRow],
         rows: Vec<UsageDailyRow>,
@@ -77,7 +76,7 @@ impl AccountUsage {
         Self { days: days.iter().map(page).collect() }
     }
 
-    /// The same with one day read anew.
+    /// A copy in which one day was read again.
     #[must_use]
     pub fn with_day(&self, read: UsageDayRow, sheet: &DailyTotals) -> Self {
         let mut pages = self.days.clone();
@@ -90,7 +89,7 @@ impl AccountUsage {
         Self { days: pages }
     }
 
-    /// The days from one to another that were read, both included.
+    /// The days that were read between two days, both included.
     pub fn days_between(
         &self,
         from: Day,
@@ -100,7 +99,7 @@ impl AccountUsage {
         days.into_iter().flatten().map(|(day, page)| (*day, page))
     }
 
-    /// What was on these days.
+    /// The rows of these days.
     pub fn rows_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &UsageRow)> {
         self.days_between(from, until)
             .flat_map(|(day, page)| page.rows.iter().map(move |roll| (day, roll)))
@@ -134,7 +133,7 @@ fn totals_from_row(row: &UsageDailyRow) -> UsageTotals {
     }
 }
 
-/// Sums as a row of the database.
+/// Converts sums to a database row.
 pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, sums: &UsageTotals) -> UsageDailyRow {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     UsageDailyRow {
@@ -165,7 +164,7 @@ pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, sums: &UsageTotals)
     }
 }
 
-/// `v100:3600,t4:20`; names of models hold neither colons at their end nor commas.
+/// For example `v100:3600,t4:20`; model names contain no commas and do not end with a colon.
 fn format_gpus(gpus: &[(String, u64)]) -> String {
     gpus.iter().map(|(model, seconds)| format!("{model}:{seconds}")).collect::<Vec<_>>().join(",")
 }

@@ -1,5 +1,5 @@
-//! What a group's leader can be told: an allocation nearly used, a place nearly full, jobs that fail in numbers. What
-//! is worth telling is decided by pure functions; each thing is told once for its period.
+//! Alerts for a group's PIs: an allocation nearly used up, storage nearly full, many failing jobs. Pure functions
+//! decide what is worth an alert; each alert is sent once per period.
 
 mod notify;
 
@@ -15,28 +15,27 @@ use crate::format;
 use crate::sites::quota::StorageQuota;
 use crate::store::allocations::Allocation;
 
-/// The part of an allocation that is worth telling.
+/// The used fraction of an allocation from which an alert is sent.
 const QUOTA_THRESHOLD: f64 = 0.8;
-/// The part of a place that is worth telling: nine tenths.
+/// The used fraction of storage from which an alert is sent: nine tenths.
 const STORAGE_THRESHOLD: (u64, u64) = (9, 10);
-/// So many jobs must have ended within a day.
+/// At least this many jobs must have ended within a day.
 const MIN_JOBS: u64 = 10;
 
-/// What one can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageAlert {
-    /// An allocation is nearly used.
+    /// An allocation is nearly used up.
     Quota,
-    /// A place for files is nearly full.
+    /// A storage area is nearly full.
     Storage,
-    /// A member's jobs fail in numbers.
+    /// Many of a member's jobs fail.
     Failing,
 }
 
 impl UsageAlert {
     pub const ALL: [Self; 3] = [Self::Quota, Self::Storage, Self::Failing];
 
-    /// The word in the database and in forms.
+    /// The code in the database and in forms.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Quota => "quota",
@@ -45,7 +44,6 @@ impl UsageAlert {
         }
     }
 
-    /// The one behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
@@ -53,17 +51,17 @@ impl UsageAlert {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAlertMessage {
-    /// What it is about, and in which period: told once.
+    /// Subject and period of the alert, so that it is sent only once.
     pub dedup_key: String,
     pub text: String,
 }
 
-/// The mark of news that most of an allocation is used.
+/// The key of the alert that most of an allocation is used.
 pub(super) fn quota_alert_key(allocation: AllocationId) -> String {
     format!("quota:{allocation}:80")
 }
 
-/// An allocation of which most is used.
+/// The alert for an allocation that is mostly used.
 pub fn quota_alert(
     account: &GroupAccountUsage,
     allocation: &Allocation,
@@ -89,7 +87,7 @@ pub fn quota_alert(
     })
 }
 
-/// A place of the group that is nearly full. Once a month.
+/// The alert for group storage that is nearly full. Once a month.
 pub fn storage_alert(
     place: &StorageQuota,
     cluster: &str,
@@ -124,7 +122,7 @@ fn used_percent(used: u64, limit: u64) -> String {
     format::percent(used as f64 / limit as f64)
 }
 
-/// Whether a place is the group's, and not one person's own.
+/// Whether a storage area belongs to the group, not to one person.
 pub fn belongs_to_group(place: &StorageQuota, accounts: &BTreeSet<&str>) -> bool {
     let label = place.label.to_lowercase();
     let is_own = label.contains("(user ") || label.contains("home");
@@ -135,7 +133,7 @@ pub fn belongs_to_group(place: &StorageQuota, accounts: &BTreeSet<&str>) -> bool
     !is_own && (label.contains("project") || accounts.iter().any(names))
 }
 
-/// Someone's jobs of one day on one cluster, if most of many went wrong.
+/// The alert for one person's jobs of one day on one cluster, if there were many and most failed.
 pub fn failing_jobs_alert(
     name: &str,
     user: &str,
@@ -158,7 +156,7 @@ pub fn failing_jobs_alert(
     })
 }
 
-/// Members whose jobs fail in numbers, today or yesterday.
+/// Alerts for members with many failing jobs today or yesterday.
 fn list_failing_jobs_alerts(view: &GroupUsage, slug: &str) -> Vec<UsageAlertMessage> {
     let mut days: BTreeMap<(Day, &str), (UsageTotals, &GroupAccountUsage)> = BTreeMap::new();
     for account in view.accounts.iter().filter(|account| account.details.slug == slug) {

@@ -1,5 +1,5 @@
-//! A day's jobs, counted. Hours fall on the day on which they were spent; how a job ended, what it used and how long it
-//! had waited are counted once, on the day on which it ended. Pure.
+//! Counts a day's jobs. Hours fall on the day on which they were spent; how a job ended, what it used and how long it
+//! waited are counted once, on the day on which it ended. Pure.
 
 use std::collections::HashMap;
 
@@ -10,70 +10,70 @@ use crate::sites::Site;
 use crate::slurm::accounting::account_runs::AccountedRun;
 use crate::slurm::job_usage::JobUsage;
 
-/// Shorter runs are measured too rarely to be judged.
+/// Shorter runs are sampled too rarely to be judged.
 const MIN_JUDGED_SECONDS: u64 = 60;
-/// Cores are spared down to what was busy, and a fifth more.
+/// Headroom: a job needs the cores that were busy, and a fifth more.
 const CORE_HEADROOM: (u64, u64) = (6, 5);
-/// Memory is spared down to the most that was held, and a fifth more; never below this, in mebibytes.
+/// A job needs its peak memory and a fifth more, but never less than this, in mebibytes.
 const MIN_MEMORY_MB: u64 = 1024;
-/// A day of one person has no more sorts of jobs than this; what is beyond counts as one.
+/// One person has at most this many job types per day; the rest counts as one.
 const MAX_KINDS_PER_USER: usize = 300;
-/// Letters of the name of a sort.
+/// Longest name of a job type, in characters.
 const MAX_KIND_LEN: usize = 48;
-/// What jobs without a name, and those beyond the most, are called.
+/// The job type of jobs without a name, and of those beyond the limit.
 const UNNAMED_KIND: &str = "without a name";
 const OTHER_KINDS: &str = "other names";
 
-/// Of whom names are kept.
+/// Whose names are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserNamePolicy {
     All,
-    /// Of one person; everybody else is one sum without a name.
+    /// One person's; everybody else is one sum without a name.
     Only(String),
 }
 
-/// A stretch of time: a day of the cluster's own calendar, or as much of it as is over.
+/// A window of time: a day of the cluster's own calendar, or the part of it that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayWindow {
     pub from: UnixTime,
-    /// The first moment after it.
+    /// The first moment after the window.
     pub until: UnixTime,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DailyTotals {
-    /// Sums by person and sort of job; both empty for others without a name.
+    /// Sums by person and job type; both empty for others, whose names are not kept.
     pub rows: Vec<(String, String, UsageTotals)>,
-    /// The jobs behind them, as far as names are kept.
+    /// The jobs behind the sums, as far as names are kept.
     pub jobs: Vec<UsageJobRun>,
 }
 
-/// A run of a job on one day.
+/// A job's run on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageJobRun {
     pub raw: u64,
-    /// When this run began.
+    /// When this run started.
     pub start: UnixTime,
     pub number: u64,
-    /// Which task of an array.
+    /// The array task's index.
     pub task: Option<u32>,
     pub user: String,
     pub kind: String,
-    /// How it ended, if it did so on this day: then the jobs of a time are just those that are counted in it.
+    /// How it ended, if it ended on this day: so the jobs of a period are exactly those that are counted in it.
     pub outcome: UsageOutcome,
     /// Seconds on this day.
     pub seconds: u64,
-    /// Seconds in all, so far.
+    /// Elapsed seconds in total, so far.
     pub elapsed_s: u64,
-    /// Seconds it had waited.
+    /// Seconds in the queue.
     pub wait_s: u64,
     pub cores: u64,
     pub memory_mb: u64,
-    /// GPUs by model: `v100:2`.
+    /// GPUs by model, such as `v100:2`.
     pub gpus: String,
-    /// Processor time used, if it was measured.
+    /// CPU time, if it was measured.
     pub cpu_s: Option<u64>,
-    /// The most memory held, if it was measured.
+    /// Peak memory, if it was measured.
     pub rss_mb: Option<u64>,
 }
 
@@ -131,7 +131,8 @@ fn ends_in(run: &AccountedRun, window: DayWindow) -> bool {
     run.state.is_over() && run.end.is_some_and(|end| end >= window.from && end < window.until)
 }
 
-/// Seconds of a run within a window. One that runs still is counted to the window's end, which is not in the future.
+/// A run's seconds within a window. A run that is still going counts up to the window's end, which is not in the
+/// future.
 fn seconds_in(run: &AccountedRun, window: DayWindow) -> u64 {
     let Some(start) = run.start else { return 0 };
     let end = match run.end {
@@ -141,7 +142,7 @@ fn seconds_in(run: &AccountedRun, window: DayWindow) -> u64 {
     };
     let overlap = end.min(window.until).since(start.max(window.from));
     let overlap = u64::try_from(overlap).unwrap_or(0);
-    // Where it stood still is not told: that time is taken evenly from all of it.
+    // Slurm does not say when the job was suspended: that time is spread evenly over the whole run.
     match u64::try_from(end.since(start)) {
         Ok(whole) if run.suspended_s > 0 && whole > 0 => {
             let ran = whole.saturating_sub(run.suspended_s);
@@ -161,7 +162,7 @@ fn add_time(sums: &mut UsageTotals, run: &AccountedRun, seconds: u64, rate: u64)
     }
 }
 
-/// Its end: how, after what wait, and what it used of what it held.
+/// Adds a job's end: its outcome, its wait, and its usage against what was allocated.
 fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
     let outcome = UsageOutcome::from_state(run.state);
     sums.jobs += 1;
@@ -191,7 +192,7 @@ fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
         let held = elapsed * cores;
         sums.held_core_s += held;
         sums.used_core_s += used.min(held);
-        // With a GPU, cores come along with it: asking for fewer would seldom save anything.
+        // Cores come along with a GPU: asking for fewer would seldom save anything.
         if judged && gpus == 0 {
             sums.spare_core_s += spare_core_s(cores, elapsed, used);
         }
@@ -211,7 +212,8 @@ fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
     }
 }
 
-/// What asking for fewer cores would have saved a job that ended well, without a GPU, and not on a whole node.
+/// The core seconds that a smaller request would have saved a successful job without a GPU that did not have a whole
+/// node.
 pub fn spare_core_s(cores: u64, elapsed: u64, used: u64) -> u64 {
     if elapsed < MIN_JUDGED_SECONDS {
         return 0;
@@ -220,7 +222,7 @@ pub fn spare_core_s(cores: u64, elapsed: u64, used: u64) -> u64 {
     cores.saturating_sub(busy) * elapsed
 }
 
-/// The most memory that all its tasks together can have held.
+/// The most memory that all its tasks together can have used.
 fn held_mb(usage: &JobUsage) -> Option<u64> {
     usage.max_rss_mb.filter(|mb| *mb > 0).map(|mb| mb * u64::from(usage.tasks.max(1)))
 }
@@ -250,7 +252,7 @@ fn job_run(
     seconds: u64,
     window: DayWindow,
 ) -> UsageJobRun {
-    // A run that has begun is over, or was until the window's end.
+    // A run that has started is over, or was running until the window's end.
     let start = run.start.or(run.end).unwrap_or(window.from);
     let so_far = |start: UnixTime| u64::try_from(window.until.since(start)).unwrap_or(0);
     let elapsed_s = match (run.start, run.end) {
@@ -283,7 +285,7 @@ fn job_run(
     }
 }
 
-/// The sort of a job: its name, with every number in it made the same, so that `fold-1` and `fold-12` are one.
+/// A job's type: its name with all numbers made equal, so that `fold-1` and `fold-12` are one type.
 pub fn job_kind(name: &str) -> String {
     let mut kind = String::new();
     let mut in_number = false;

@@ -1,37 +1,37 @@
-//! What a group has asked for and not had yet: its jobs that wait, and what those that run still hold. Pure.
+//! Queued demand: what a group's pending jobs ask for, and what its running jobs still hold. Pure.
 
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::slurm::job::{JobStage, SlurmJob};
 
-/// No job counts for more than this long, in seconds: those without a limit of their own say nothing.
+/// No job counts for longer than this, in seconds: an unlimited time limit says nothing.
 const MAX_JOB_SECONDS: u64 = 366 * SECONDS_PER_DAY.unsigned_abs();
 
-/// What some jobs ask for.
+/// What a set of jobs asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobDemand {
-    /// Jobs; each task of an array is one.
+    /// Number of jobs; each array task counts as one.
     pub jobs: u64,
-    /// Seconds of cores, if all take as long as they may.
+    /// Core seconds, if all jobs use their whole time limit.
     pub core_s: u64,
-    /// Seconds of GPUs, likewise.
+    /// GPU seconds, likewise.
     pub gpu_s: u64,
-    /// Jobs of which it is not told how long they may take; they are not in the sums.
+    /// Jobs without a known time limit; they are not in the sums.
     pub without_limit: u64,
 }
 
-/// The demand of some accounts.
+/// The demand of a set of accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountDemand {
     pub waiting: JobDemand,
-    /// Jobs that run: what they hold from now until they must end.
+    /// Running jobs: what they hold from now until their time limit.
     pub running: JobDemand,
-    /// Cores that they hold now.
+    /// Cores allocated to them now.
     pub cores: u64,
-    /// GPUs that they hold now.
+    /// GPUs allocated to them now.
     pub gpus: u64,
 }
 
-/// Counts the jobs of these accounts.
+/// Adds up the jobs of these accounts.
 pub fn compute_demand(jobs: &[SlurmJob], accounts: &[String], now: UnixTime) -> AccountDemand {
     let mut found = AccountDemand::default();
     for job in jobs.iter().filter(|job| accounts.contains(&job.account)) {

@@ -1,4 +1,4 @@
-//! Fair share of a group: what it used against what is meant for it, where that leads, and how it came about. Pure.
+//! A group's fair share: its usage against its share, the outlook, and the history. Pure.
 
 use crate::clock::{Day, UnixTime};
 use crate::explain::fair_share::{self as words, FairShareFigures};
@@ -6,17 +6,17 @@ use crate::format;
 use crate::slurm::fair_share::SshareRow;
 use crate::store::fair_share_history::FairSharePoint;
 
-/// Beyond this many times its share nothing more is told apart.
+/// Ratios above this are not told apart.
 const MAX_RATIO: f64 = 1000.0;
-/// Further ahead than this, no day is foretold.
+/// No day further ahead than this is predicted.
 const MAX_FORECAST_DAYS: f64 = 365.0;
-/// From here on more than its share was used; up to `1 / NEAR` less.
+/// Above this ratio a group has used more than its share; below `1 / NEAR_SHARE_RATIO`, less.
 const NEAR_SHARE_RATIO: f64 = 1.1;
 
-/// What an account used, as a multiple of its share: 1 is exactly that. None if the cluster does not tell.
+/// An account's usage as a multiple of its share: 1 is exactly its share. None if the cluster does not say.
 pub fn usage_ratio(share: &SshareRow) -> Option<f64> {
     let good = |ratio: &f64| ratio.is_finite() && *ratio >= 0.0;
-    // An account that was never used tells a senseless level close to 0 for a while.
+    // For an account that was never used, Slurm shows a meaningless level close to 0 for a while.
     if share.effective_usage.is_some_and(|used| used <= 0.0) {
         return Some(0.0);
     }
@@ -28,17 +28,17 @@ pub fn usage_ratio(share: &SshareRow) -> Option<f64> {
     of_parts().or_else(of_level).map(|ratio| ratio.min(MAX_RATIO))
 }
 
-/// How an account stands, in words and on a scale.
+/// An account's fair share, in words and on a scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupFairShareText {
     pub headline: &'static str,
-    /// What it means for waiting, and until when.
+    /// What it means for waiting times, and until when.
     pub sentence: String,
-    /// Where a mark stands on a scale from 0 (waits longer) to 100 (comes earlier); 50 is exactly its share.
+    /// Position on a scale from 0 (waits longer) to 100 (starts earlier); 50 is exactly its share.
     pub position: Option<u8>,
 }
 
-/// Puts it in words. `half_life`: hours after which what was used counts half.
+/// Describes it in words. `half_life` is in hours: after that time, usage counts half.
 pub fn describe_fair_share(
     ratio: Option<f64>,
     half_life: Option<u32>,
@@ -80,8 +80,9 @@ fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String
     format!("{used} until about {} if nothing more is run.", until.short())
 }
 
-/// The day on which a group is back at its share if it runs nothing and others go on as they did: use fades by half in
-/// each half-life. Rough, since it depends on what others run. None without a half-life, or if it is there already.
+/// The day on which a group is back at its share if it runs nothing and others go on as before: usage decays by half
+/// in each half-life. Rough, since it depends on what others run. None without a half-life, or if the group is at its
+/// share already.
 pub fn recovery_day(ratio: f64, half_life: Option<u32>, now: UnixTime) -> Option<Day> {
     let days = f64::from(half_life?) / 24.0 * ratio.log2();
     if !(days > 0.0 && days <= MAX_FORECAST_DAYS) {
@@ -104,13 +105,13 @@ pub fn format_times(ratio: f64) -> String {
     }
 }
 
-/// The ratio of a point; none if no share is meant for the account.
+/// The ratio of a point; none if the account has no share.
 pub fn ratio_of_point(point: &FairSharePoint) -> Option<f64> {
     let ratio = point.used / point.share;
     (ratio.is_finite() && ratio >= 0.0).then(|| ratio.min(MAX_RATIO))
 }
 
-/// The last point of each day, the newest first: for a table.
+/// The last point of each day, newest first: for a table.
 pub fn last_point_per_day(points: &[FairSharePoint]) -> Vec<(Day, FairSharePoint)> {
     let mut days: Vec<(Day, FairSharePoint)> = Vec::new();
     for point in points.iter().rev() {

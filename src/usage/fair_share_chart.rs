@@ -1,25 +1,23 @@
-//! Fair share over time as a line: where its points lie in a drawing of a fixed size. Pure.
+//! Fair share over time as a line chart: the coordinates of its points in a drawing of fixed size. Pure.
 
 use super::fair_share::{format_times, ratio_of_point};
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::format;
 use crate::store::fair_share_history::FairSharePoint;
 
-/// Size of the drawing.
 pub const WIDTH: f64 = 640.0;
-/// Size of the drawing.
 pub const HEIGHT: f64 = 160.0;
-/// Room for words at the left.
+/// Room for labels on the left.
 const LEFT: f64 = 64.0;
 /// Room around the line.
 const EDGE: f64 = 12.0;
-/// Ratios are drawn within these.
+/// Ratios are clipped to this range.
 const RANGE: (f64, f64) = (0.01, 100.0);
-/// A line does not go over a longer time than this without a point, in seconds.
+/// The line breaks where there is no point for longer than this, in seconds.
 const MAX_GAP_SECONDS: i64 = 4 * SECONDS_PER_DAY;
-/// No more points than this are drawn.
+/// At most this many points are drawn.
 const MAX_POINTS: usize = 240;
-/// Heights that are marked: the ratio, its words, and whether it gives way to the next where there is little room.
+/// Labelled ratios: the ratio, its label, and whether it gives way to the next where there is little room.
 const MARKS: [(f64, &str, bool); 6] = [
     (0.01, "1 %", false),
     (0.1, "10 %", false),
@@ -31,20 +29,20 @@ const MARKS: [(f64, &str, bool); 6] = [
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct FairShareChart {
-    /// Stretches without a gap: `x,y x,y …`.
+    /// Segments without a gap: `x,y x,y …`.
     pub segments: Vec<String>,
     pub last: (String, String),
-    /// Height of the line that is exactly its share.
+    /// Height of the line for exactly its share.
     pub baseline_y: String,
-    /// Other heights and what they stand for.
+    /// Other heights, with their labels.
     pub marks: Vec<(String, &'static str)>,
-    /// The first day and the last.
+    /// The first and the last day.
     pub days: (String, String),
-    /// In words, for those who do not see it.
+    /// Description for screen readers.
     pub label: String,
 }
 
-/// Draws points; none if there are fewer than two.
+/// Draws the points; none if there are fewer than two.
 pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
     let step = points.len().div_ceil(MAX_POINTS).max(1);
     let known: Vec<(UnixTime, f64)> = points
@@ -61,7 +59,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
     if span <= 0 {
         return None;
     }
-    // The line at 1 always has room above and below it.
+    // The line at 1 always has room above and below.
     let low = known.iter().map(|one| one.1).fold(0.5, f64::min);
     let high = known.iter().map(|one| one.1).fold(2.0, f64::max);
     let y = |ratio: f64| {

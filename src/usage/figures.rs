@@ -1,4 +1,4 @@
-//! What a page shows of a view: sums for a stretch of time, by person, by sort of job, by day, week or month. Pure.
+//! The figures of a page: sums for a period, by person, by job type, and by day, week or month. Pure.
 
 mod cache;
 
@@ -11,12 +11,12 @@ use super::units::UsageMeasure;
 use crate::clock::Day;
 use crate::domain::{ClusterId, PersonId};
 
-/// People who have a colour of their own in charts; the others share one.
+/// How many people have a colour of their own in charts; the others share one.
 pub const COLOUR_COUNT: usize = 8;
-/// More bars than this are not drawn.
+/// At most this many bars are drawn.
 pub const MAX_BARS: usize = 92;
 
-/// How long a bar of a chart is.
+/// The period that one bar of a chart covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChartStep {
     #[default]
@@ -28,7 +28,7 @@ pub enum ChartStep {
 impl ChartStep {
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    /// The word in addresses.
+    /// The code in URLs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -37,12 +37,11 @@ impl ChartStep {
         }
     }
 
-    /// The one behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
-    /// The first day of the bar in which a day lies.
+    /// The first day of the bar that contains a day.
     pub fn first_day(self, day: Day) -> Day {
         match self {
             Self::Day => day,
@@ -61,26 +60,25 @@ impl ChartStep {
     }
 }
 
-/// What is looked at.
+/// The figures that a page asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FiguresQuery {
-    /// From this day …
+    /// First day.
     pub from: Day,
-    /// … to this one.
+    /// Last day, included.
     pub until: Day,
-    /// How long a bar is.
     pub step: ChartStep,
     pub measure: UsageMeasure,
-    /// One account only: its cluster's short name, and its name.
+    /// One account only: its cluster's slug, and its name.
     pub account: Option<(String, String)>,
 }
 
 /// Whose figures a row shows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UsageOwner {
-    /// Someone of the group.
+    /// A member of the group.
     Person(PersonId),
-    /// Someone on a cluster who has no account here, or is not in the group: they may have left.
+    /// A user on a cluster who has no account here, or is not in the group: they may have left.
     User(ClusterId, String),
     /// Everybody else, without names.
     Others,
@@ -89,71 +87,67 @@ pub enum UsageOwner {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberFigures {
     pub owner: UsageOwner,
-    /// As people read it.
+    /// Display name.
     pub name: String,
-    /// Whether they are in the group on this portal.
     pub is_in_group: bool,
     /// The colour, from 0; none for those who share one.
     pub colour: Option<usize>,
     pub totals: UsageTotals,
 }
 
-/// Figures of a sort of job.
+/// The figures of a job type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobKindFigures {
-    /// Its name; empty for jobs of others, of which no name is told.
+    /// Its name; empty for other people's jobs, whose names are not shown.
     pub name: String,
     pub totals: UsageTotals,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageBar {
-    /// Its first day that is looked at.
+    /// Its first day within the query.
     pub from: Day,
     pub until: Day,
-    /// Hours of each of [`Figures::members`], in their order.
+    /// Hours of each of [`UsageFigures::members`], in their order.
     pub parts: Vec<f64>,
-    /// All of them together.
     pub total: f64,
-    /// Days in it that were not read yet, of any account.
+    /// Its days that were not read yet, over all accounts.
     pub missing: u64,
 }
 
-/// Figures of an account.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccountFigures {
-    /// The cluster's short name.
     pub slug: String,
     pub cluster: String,
     pub account: String,
     pub totals: UsageTotals,
 }
 
-/// Everything of a choice.
+/// All figures for one query.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageFigures {
     pub totals: UsageTotals,
-    /// By person, those who used most of what is drawn first.
+    /// By person, highest usage of the chart's measure first.
     pub members: Vec<MemberFigures>,
-    /// By sort of job, likewise.
+    /// By job type, likewise.
     pub kinds: Vec<JobKindFigures>,
     pub accounts: Vec<AccountFigures>,
     /// Bars from the first day to the last; some are empty.
     pub bars: Vec<UsageBar>,
-    /// Days that were not read yet, of any account.
+    /// Days that were not read yet, over all accounts.
     pub missing: u64,
     /// Whether a day had more jobs than could be read.
     pub is_cut: bool,
 }
 
-/// Whether an account is part of a choice.
+/// Whether a query includes an account.
 pub fn is_selected(account: &GroupAccountUsage, choice: &FiguresQuery) -> bool {
     choice.account.as_ref().is_none_or(|(slug, name)| {
         *slug == account.details.slug && *name == account.details.account
     })
 }
 
-/// Adds it all up.
+/// Adds up all figures.
 pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures {
     let mut all = UsageFigures::default();
     let mut people: HashMap<UsageOwner, UsageTotals> = HashMap::new();
@@ -210,7 +204,7 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
         let of = |member: &MemberFigures| parts.get(&member.owner).copied().unwrap_or(0.0);
         let parts: Vec<f64> = all.members.iter().map(of).collect();
         let total = parts.iter().sum();
-        // A week or a month may reach beyond what is looked at.
+        // A week or a month may reach beyond the queried days.
         let (from, until) = (first.max(choice.from), choice.step.last_day(first).min(choice.until));
         UsageBar { from, until, parts, total, missing: count(unread.range(from..=until).count()) }
     };
@@ -219,7 +213,7 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     all
 }
 
-/// Whose a roll is, as the viewer may know it.
+/// Who a row belongs to, as far as the viewer may know.
 fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> UsageOwner {
     let cluster = account.details.cluster;
     let is_own = account.details.own_user.as_deref() == Some(user) && !user.is_empty();
@@ -235,14 +229,14 @@ fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> Usage
     }
 }
 
-/// The same person has the same colour whatever is looked at: those who used most in all that is known come first.
+/// A person keeps the same colour whatever the query: people are ordered by all their known usage.
 fn assign_colours(view: &GroupUsage) -> HashMap<UsageOwner, usize> {
     let mut hours: HashMap<UsageOwner, f64> = HashMap::new();
     for account in &view.accounts {
         for ledger in &account.usage {
             for page in ledger.days.values() {
                 for roll in page.rows.iter() {
-                    // Cores, whatever is drawn, so that the order stays.
+                    // Always by cores, whatever the chart shows, so that the order stays.
                     let used = UsageMeasure::Cores.hours(&roll.totals);
                     *hours.entry(owner_of(view, account, &roll.user)).or_default() += used;
                 }

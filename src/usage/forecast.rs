@@ -1,44 +1,44 @@
-//! Where an allocation is heading: what was used, and a range for its end from how much the weeks differ. Pure.
+//! Where an allocation is heading: its usage, and a range for its end based on how much the weeks vary. Pure.
 
 use crate::clock::Day;
 
-/// Weeks that are looked back at.
+/// How many weeks the forecast looks back.
 pub(super) const LOOKBACK_WEEKS: i64 = 8;
-/// With fewer whole weeks than this, nothing is foretold.
+/// With fewer whole weeks than this, there is no forecast.
 const MIN_WEEKS: usize = 3;
 
-/// Where an allocation is heading. All amounts are hours.
+/// Where an allocation is heading. All amounts are in hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationForecast {
     pub granted: f64,
-    /// What was used since the period began.
+    /// Used since the period began.
     pub used: f64,
-    /// The part of the period that is over, from 0 to 1.
+    /// The fraction of the period that is over, from 0 to 1.
     pub elapsed: f64,
-    /// What will have been used at its end, if the coming weeks are like the quieter and the busier of the last ones;
-    /// none if too little is known, or if it has ended.
+    /// The expected usage at the end of the period, if the coming weeks are like the quieter and like the busier of
+    /// the last ones; none if too little is known, or if the period has ended.
     pub at_end: Option<(f64, f64)>,
-    /// From how many whole weeks that was made out.
+    /// How many whole weeks the forecast is based on.
     pub weeks: usize,
-    /// When it is used up, at the earliest and at the latest; none for a day that does not come within the period.
+    /// When it is used up, at the earliest and at the latest; none for a day after the period.
     pub runs_out: (Option<Day>, Option<Day>),
-    /// What was used up to the end of each day, from the first to the last that is known.
+    /// Cumulative usage at the end of each day, from the first to the last known day.
     pub cumulative: Vec<(Day, f64)>,
 }
 
 impl AllocationForecast {
-    /// What is left; below zero if more was used than granted.
+    /// What is left; negative if more was used than granted.
     pub fn remaining(&self) -> f64 {
         self.granted - self.used
     }
 
-    /// The part that was used, from 0; more than 1 if more was used than granted.
+    /// The used fraction, from 0; more than 1 if more was used than granted.
     pub fn used_fraction(&self) -> f64 {
         if self.granted > 0.0 { self.used / self.granted } else { 0.0 }
     }
 }
 
-/// Foretells. `hours`: what was used on each day, in the order of days; days that are not there used nothing.
+/// Forecasts an allocation. `hours` is the usage of each day, in order; missing days had no usage.
 pub fn forecast_allocation(
     hours: &[(Day, f64)],
     granted: f64,
@@ -70,7 +70,7 @@ pub fn forecast_allocation(
     if left_days == 0 || weeks.len() < MIN_WEEKS {
         return forecast;
     }
-    // The fifth of the weeks that were quietest and the fifth that were busiest are left out.
+    // The quietest and the busiest fifth of the weeks are left out.
     let cut = weeks.len() / 5;
     let (quiet, busy) = (weeks[cut] / 7.0, weeks[weeks.len() - 1 - cut] / 7.0);
     forecast.at_end = Some((used + quiet * float(left_days), used + busy * float(left_days)));
@@ -86,7 +86,7 @@ pub fn forecast_allocation(
     forecast
 }
 
-/// What was used in each of the last whole weeks up to yesterday, sorted. Weeks before the first use do not count.
+/// The usage of each of the last whole weeks up to yesterday, sorted. Weeks before the first usage do not count.
 fn weekly_usage(hours: &[(Day, f64)], today: Day) -> Vec<f64> {
     let Some(first) = hours.iter().find(|(_, amount)| *amount > 0.0).map(|(day, _)| *day) else {
         return Vec::new();

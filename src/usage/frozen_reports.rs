@@ -1,4 +1,4 @@
-//! Reports: made of what someone sees, frozen, read again, deleted. Rights are decided inside each transaction.
+//! Builds, freezes, loads and deletes reports. Permissions are checked inside each transaction.
 
 use super::report::{ReportSubject, UsageReport};
 use super::service::UsageService;
@@ -9,11 +9,11 @@ use crate::domain::{GroupId, PersonId, ReportId};
 use crate::store;
 pub use crate::store::reports::FrozenReport;
 
-/// A group keeps no more reports than this.
+/// A group keeps at most this many reports.
 pub const MAX_REPORTS: i64 = 240;
 
 impl UsageService {
-    /// A month of a group as someone sees it now.
+    /// A month of a group as the viewer sees it now.
     pub async fn build_report(
         &self,
         viewer: &Viewer,
@@ -30,7 +30,7 @@ impl UsageService {
         Ok(UsageReport::build(&view, subject))
     }
 
-    /// Keeps a month as it is now. None if the group has enough reports.
+    /// Freezes a month as it is now. None if the group has too many reports.
     pub async fn freeze_report(
         &self,
         actor: &Actor,
@@ -55,13 +55,13 @@ impl UsageService {
         Ok(Some(id))
     }
 
-    /// The frozen reports of a group, the newest first.
+    /// A group's frozen reports, newest first.
     pub async fn list_reports(&self, group: GroupId) -> Result<Vec<FrozenReport>, AuthError> {
         let mut db = self.0.core.store.read().await?;
         Ok(store::reports::list_for_group(&mut db, group, self.0.core.clock.now()).await?)
     }
 
-    /// One of them, and what is in it.
+    /// A frozen report and its content.
     pub async fn load_frozen_report(
         &self,
         group: GroupId,
@@ -75,7 +75,7 @@ impl UsageService {
         Ok((found, report))
     }
 
-    /// Deletes one. Whoever looks by a link is shut out.
+    /// Deletes a report. Guests who came by a link lose access.
     pub async fn remove_report(
         &self,
         actor: &Actor,

@@ -1,4 +1,4 @@
-//! What one person may see of one group's use: its accounts, and what they themselves have read of each.
+//! What one person may see of one group's usage: its accounts, and what this person has read of each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use crate::store::allocations::Allocation;
 use crate::store::usage::UsageSource;
 use crate::store::{self, DbConnection, StoreError};
 
-/// That someone looks is written down at most this often.
+/// A view is recorded at most this often.
 const RECORD_VIEW_EVERY: Duration = Duration::from_mins(5);
 
-/// A group's use, as one person sees it.
+/// A group's usage, as one person sees it.
 #[derive(Debug, Clone)]
 pub struct GroupUsage {
     pub group: GroupId,
-    /// Whether names of others may be shown.
+    /// Whether the viewer may see other people's names.
     pub is_leader: bool,
     pub viewer: PersonId,
     /// Its accounts, by cluster and name.
     pub accounts: Vec<GroupAccountUsage>,
-    /// Who is who: people of the group by their names on clusters, as those clusters told them.
+    /// Members by their user names on clusters, as those clusters reported them.
     pub people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
 }
 
 impl GroupUsage {
-    /// The account that something was granted to; none if it is no longer the group's.
+    /// The account of an allocation; none if it no longer belongs to the group.
     pub fn account_of(&self, allocation: &Allocation) -> Option<&GroupAccountUsage> {
         self.accounts.iter().find(|one| {
             one.details.cluster == allocation.cluster_id
@@ -45,35 +45,34 @@ impl GroupUsage {
     }
 }
 
-/// Someone of the group.
+/// A member of the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupPerson {
     pub id: PersonId,
-    /// As others read it.
+    /// Display name.
     pub name: String,
 }
 
-/// One account of the group.
 #[derive(Debug, Clone)]
 pub struct GroupAccountUsage {
     /// What does not change from day to day.
     pub details: Arc<GroupAccountDetails>,
-    /// What was read, for each name that Slurm has behind the account.
+    /// What was read, for each of Slurm's names for the account.
     pub usage: Vec<Arc<AccountUsage>>,
-    /// Whether there is a connection now.
+    /// Whether the viewer is connected now.
     pub is_connected: bool,
-    /// Which day it is there.
+    /// The current day on the cluster.
     pub today: Day,
-    /// Days that were read, of those that are wanted.
+    /// Days that were read, and days that are wanted.
     pub progress: (i64, i64),
-    /// Why the last try to read gave nothing, in words; empty if it went well.
+    /// Why the last read failed, in words; empty if it went well.
     pub problem: String,
     /// When something was last read.
     pub read_at: Option<UnixTime>,
 }
 
 impl GroupAccountUsage {
-    /// What it used on each day from one to another, in hours, as far as that was read.
+    /// Usage per day between two days, in hours, as far as it was read.
     pub fn usage_by_day(&self, measure: UsageMeasure, from: Day, until: Day) -> Vec<(Day, f64)> {
         let mut days: BTreeMap<Day, f64> = BTreeMap::new();
         for (day, page) in self.usage.iter().flat_map(|ledger| ledger.days_between(from, until)) {
@@ -82,7 +81,7 @@ impl GroupAccountUsage {
         days.into_iter().collect()
     }
 
-    /// How many days from one to another were not read yet, up to today.
+    /// How many days between two days, up to today, were not read yet.
     pub fn unread_days(&self, from: Day, until: Day) -> usize {
         let is_missing = |day: &Day| {
             self.usage.is_empty() || self.usage.iter().any(|ledger| !ledger.days.contains_key(day))
@@ -90,7 +89,7 @@ impl GroupAccountUsage {
         (from.0..=until.min(self.today).0).map(Day).filter(is_missing).count()
     }
 
-    /// Where an allocation of the account is heading, as of a day. Nothing is foretold from weeks that were not read.
+    /// Where an allocation of the account is heading, as of a day. Weeks that were not read give no forecast.
     pub fn forecast(
         &self,
         allocation: &Allocation,
@@ -110,31 +109,28 @@ impl GroupAccountUsage {
     }
 }
 
-/// What is known of an account.
+/// What is known about an account.
 #[derive(Debug, Clone)]
 pub struct GroupAccountDetails {
     pub cluster: ClusterId,
-    /// The cluster's short name.
     pub slug: String,
     pub title: String,
-    /// The name that people submit with.
+    /// The account name that people submit with.
     pub account: String,
-    /// What Slurm has behind it.
+    /// Slurm's own names for it.
     pub slurm_names: Vec<String>,
-    /// What the cluster is like.
     pub site: Arc<Site>,
-    /// What the viewer's connection learnt there.
+    /// The facts that the viewer's connection discovered there.
     pub discovered: Arc<DiscoveredFacts>,
-    /// The name under which the viewer connected there; none if they never did.
+    /// The viewer's user name there; none if they never connected.
     pub own_user: Option<String>,
-    /// Whether the viewer leads any of the groups that share the account: then names are kept for them.
+    /// Whether the viewer is a PI of any group with this account: then names are kept for them.
     pub wants_names: bool,
-    /// The books, by Slurm's names.
+    /// The usage sources, by Slurm's names.
     pub sources: Vec<UsageSource>,
 }
 
 impl GroupAccountDetails {
-    /// The site's own unit.
     pub fn site_unit(&self) -> Option<SiteUnit> {
         SiteUnit::from_site(&self.site)
     }
@@ -147,8 +143,8 @@ pub struct GroupUsageContext {
 }
 
 impl UsageService {
-    /// A group's use, for someone who looks at it now: it is kept fresh from here on. Nothing is asked of a cluster
-    /// for it.
+    /// A group's usage for someone who views it now: from here on it is kept fresh. This runs no command on a
+    /// cluster.
     pub async fn load_group_usage(
         &self,
         viewer: &Viewer,
@@ -156,7 +152,7 @@ impl UsageService {
     ) -> Result<GroupUsage, StoreError> {
         let ground = self.load_context(viewer, group).await?;
         let ground = if self.record_view(viewer, group, &ground).await? {
-            // Books may have been opened.
+            // Usage sources may have been opened.
             self.load_context(viewer, group).await?
         } else {
             ground
@@ -222,7 +218,7 @@ impl UsageService {
         })
     }
 
-    /// Notes that someone looks. True if that was written down.
+    /// Records that someone views the usage. True if that was saved.
     async fn record_view(
         &self,
         viewer: &Viewer,
@@ -259,7 +255,7 @@ impl UsageService {
     }
 }
 
-/// The accounts of groups that someone leads.
+/// The accounts of groups of which a person is a PI.
 async fn list_led_accounts(
     db: &mut DbConnection,
     person: PersonId,
@@ -310,7 +306,7 @@ async fn read_context(
     Ok(GroupUsageContext { accounts: facts, people })
 }
 
-/// What Slurm has behind an account. One that the viewer cannot use themselves goes by its own name.
+/// Slurm's names for an account. One that the viewer cannot use themselves keeps its own name.
 fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
     let known = learnt.accounts.iter().find(|one| one.name == account);
     let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
@@ -318,8 +314,8 @@ fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
     names.into_iter().filter(|name| is_account_name(name)).collect()
 }
 
-/// Who is who on the clusters. A name counts once its owner has connected under it: anyone can type any name, and what a
-/// shell over there says of itself is its owner's to change.
+/// Maps user names on clusters to people. A name counts once its owner has connected with it: anyone can type any
+/// name, and the output of a shell over there is under its owner's control.
 async fn list_people(
     db: &mut DbConnection,
     accounts: &ClusterAccounts,

@@ -1,9 +1,9 @@
-//! The periods in which sites grant: what a form begins with. Pure.
+//! The allocation periods of sites: defaults for a form. Pure.
 
 use crate::clock::{Day, Month};
 use crate::sites::SiteAllocationPeriod;
 
-/// The period in which a day lies. Where no fixed one is known, the calendar year.
+/// The period that contains a day. Where a site has no fixed period, the calendar year.
 pub fn allocation_period(period: SiteAllocationPeriod, today: Day) -> (Day, Day) {
     let begins: &[i8] = match period {
         SiteAllocationPeriod::None => &[1],

@@ -1,4 +1,4 @@
-//! A month of a group on one page: made of a view, kept as it was, and read years later. Pure.
+//! A group's month on one page: made from a view, frozen, and read years later. Pure.
 
 mod formatting;
 
@@ -12,52 +12,50 @@ use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 pub use formatting::clean_name;
 
-/// Sorts of jobs that have a row of their own; the others share one.
+/// How many job types have a row of their own; the others share one.
 const MAX_KIND_ROWS: usize = 15;
-/// People who have a row of their own; the others share one.
+/// How many people have a row of their own; the others share one.
 const MAX_MEMBER_ROWS: usize = 30;
 
-/// A month of a group. Every field has a beginning, so that reports of older versions can still be read.
+/// A month of a group. Every field has a default, so that reports of older versions can still be read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
     pub title: String,
     pub group: String,
-    /// `2026-11`
+    /// Such as `2026-11`.
     pub month: String,
     pub from: Day,
     /// The last day that is counted.
     pub until: Day,
-    /// When it was made.
     pub made_at: i64,
-    /// What the site's own unit is called, before `hours`; empty if there is none, or several.
+    /// Name of the site's own unit, before `hours`; empty if there is none, or several.
     pub site_unit: String,
     pub totals: ReportFigures,
     pub accounts: Vec<ReportFigures>,
-    /// By person, those who used most first.
+    /// By person, highest usage first.
     pub members: Vec<ReportFigures>,
-    /// By sort of job, likewise.
+    /// By job type, likewise.
     pub kinds: Vec<ReportFigures>,
     /// What the chart shows: `core hours` or `GPU hours`.
     pub measure: String,
-    /// Who is drawn: names, in the order of the parts of a bar. The last may be several people.
+    /// Names in the order of a bar's parts. The last may stand for several people.
     pub series: Vec<String>,
-    /// Their colours: the same person has the same one in every month. Older reports have none of these.
+    /// Their colours: a person has the same one in every month. Older reports have none.
     pub colours: Vec<usize>,
-    /// A bar for each day.
+    /// One bar per day.
     pub bars: Vec<ReportBar>,
     pub allocations: Vec<ReportAllocation>,
     /// What is missing, in sentences.
     pub notes: Vec<String>,
 }
 
-/// A row of figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportFigures {
-    /// Of whom or what.
+    /// The person, job type or account.
     pub name: String,
-    /// More words to it, such as the cluster.
+    /// More detail, such as the cluster.
     pub detail: String,
     pub core_hours: f64,
     pub gpu_hours: f64,
@@ -66,30 +64,30 @@ pub struct ReportFigures {
     /// Hours of the site's own unit.
     pub site_hours: f64,
     pub jobs: u64,
-    /// Of those that were not cancelled, the part that ended well.
+    /// The successful fraction of all jobs that were not cancelled.
     pub success: Option<f64>,
-    /// What half of the jobs waited at the most, in seconds.
+    /// Median wait, in seconds.
     pub median_wait_s: Option<u64>,
-    /// What was used of the cores that were held.
+    /// Core efficiency: used against allocated.
     pub core_use: Option<f64>,
-    /// What was used of the memory that was held.
+    /// Memory efficiency: used against allocated.
     pub memory_use: Option<f64>,
-    /// How busy GPUs were.
+    /// GPU utilisation.
     pub gpu_use: Option<f64>,
-    /// Core hours in jobs that did not end well.
+    /// Wasted core hours: those of jobs that did not succeed.
     pub lost_core_hours: f64,
-    /// GPU hours in those.
+    /// Wasted GPU hours.
     pub lost_gpu_hours: f64,
 }
 
-/// A day of the chart.
+/// One day of the chart.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportBar {
     pub day: Day,
-    /// Hours of each of [`Report::series`].
+    /// Hours of each of [`UsageReport::series`].
     pub parts: Vec<f64>,
-    /// Whether something of this day was not read.
+    /// Whether some of this day was not read.
     pub is_missing: bool,
 }
 
@@ -99,21 +97,21 @@ impl ReportBar {
     }
 }
 
-/// An allocation and what became of it.
+/// An allocation and its usage.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportAllocation {
     pub account: String,
     pub cluster: String,
-    /// `core hours`, `RGU years`
+    /// Such as `core hours` or `RGU years`.
     pub unit: String,
     pub begins: Day,
     pub ends: Day,
-    /// What was granted, in its unit.
+    /// The granted amount, in its unit.
     pub granted: f64,
-    /// What was used by the end of the month, in its unit.
+    /// Used by the end of the month, in its unit.
     pub used: f64,
-    /// The part that was used.
+    /// The used fraction.
     pub part: f64,
     /// Where it is heading.
     pub sentence: String,
@@ -126,9 +124,9 @@ pub struct ReportAllocation {
 pub struct ReportSubject<'a> {
     pub group: &'a str,
     pub month: Month,
-    /// What was granted to the group.
+    /// The group's allocations.
     pub allocations: &'a [Allocation],
-    /// When it is made.
+    /// When the report is made.
     pub now: UnixTime,
 }
 
@@ -155,13 +153,13 @@ impl ReportFigures {
 }
 
 impl UsageReport {
-    /// Whether days are still to be read that would change it.
+    /// Whether unread days could still change it.
     pub fn is_incomplete(&self) -> bool {
         self.bars.iter().any(|bar| bar.is_missing)
             || self.allocations.iter().any(|one| one.unread > 0)
     }
 
-    /// Makes one. Every text of others is bounded and cleaned here; pages escape it.
+    /// Builds a report. All text from others is truncated and cleaned here; pages escape it.
     pub fn build(view: &GroupUsage, subject: ReportSubject<'_>) -> Self {
         let ReportSubject { month, now, .. } = subject;
         let today = view.accounts.iter().map(|account| account.today).max();
@@ -217,7 +215,7 @@ impl UsageReport {
 }
 
 fn member_entry(one: &figures::MemberFigures) -> (String, String, &UsageTotals) {
-    // A report is for readers elsewhere: who has an account here is nothing to them.
+    // A report has readers elsewhere: who has an account here does not matter to them.
     (clean_name(&one.name), String::new(), &one.totals)
 }
 
@@ -226,13 +224,13 @@ fn kind_entry(one: &figures::JobKindFigures) -> (String, String, &UsageTotals) {
     (clean_name(name), String::new(), &one.totals)
 }
 
-/// The first ones as they are, and the others as one row.
+/// The first rows as they are, and the others as one.
 fn rows_with_rest(
     all: Vec<(String, String, &UsageTotals)>,
     most: usize,
     noun: &str,
 ) -> Vec<ReportFigures> {
-    // One more does not need a row for the others.
+    // A single extra row needs no row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
     let mut rest = UsageTotals::default();
     let mut others = 0_usize;
@@ -251,14 +249,13 @@ fn rows_with_rest(
     rows
 }
 
-/// The chart of a report.
 struct ReportChartSeries {
     series: Vec<String>,
     colours: Vec<usize>,
     bars: Vec<ReportBar>,
 }
 
-/// Who is drawn, and the bars: those with a colour of their own by themselves, the others together.
+/// The chart: those with a colour of their own one by one, the others together.
 fn build_chart(all: &UsageFigures, until: Day) -> ReportChartSeries {
     let used =
         |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
@@ -286,7 +283,7 @@ fn build_chart(all: &UsageFigures, until: Day) -> ReportChartSeries {
     ReportChartSeries { series, colours, bars }
 }
 
-/// What the accounts' sites call their unit, if they agree.
+/// The name of the accounts' site unit, if they agree.
 fn site_unit(view: &GroupUsage) -> String {
     let mut units = view.accounts.iter().map(|account| account.details.site_unit());
     let first = units.next().flatten();

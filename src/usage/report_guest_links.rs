@@ -1,5 +1,5 @@
-//! Links by which guests see one frozen report: made, opened, counted, taken back; and who may look by one. The terms
-//! and limits are those of all links for guests (`auth/shares.rs`).
+//! Links that show guests one frozen report: creating, opening, counting and revoking them, and who may view the
+//! report by one. The terms and limits are those of all guest links (`auth/guest_links.rs`).
 
 use secrecy::SecretString;
 
@@ -18,21 +18,21 @@ pub use crate::store::reports::guest_links::ReportGuestLink;
 use crate::store::reports::guest_links::{self, NewReportGuestLink, ReportAccess};
 use crate::store::{self, DbConnection, StoreError};
 
-/// A browser that may look at a report now.
+/// A browser that may view a report now.
 #[derive(Debug, Clone)]
 pub struct ReportPass {
     pub link: ReportGuestLink,
-    /// The word in its address.
+    /// The key in its URL.
     pub access_key: String,
 }
 
-/// Why a browser may not look.
+/// Why a browser may not view a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportAccessError {
-    /// There is no such place, or not for this browser; or it has ended. Strangers are told no more.
+    /// There is no such access, it belongs to another browser, or it has ended. Strangers learn no more.
     #[error("no entry")]
     Closed,
-    /// The passphrase is still to come.
+    /// The passphrase is still missing.
     #[error("a passphrase is asked")]
     Locked(Box<ReportPass>),
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub enum ReportAccessError {
 }
 
 impl UsageService {
-    /// Makes a link to a report of a group. Its secret part is told once and never again.
+    /// Creates a link to a group's report. Its secret part is shown once and never again.
     pub async fn create_report_link(
         &self,
         actor: &Actor,
@@ -74,13 +74,13 @@ impl UsageService {
         Ok(terms.token)
     }
 
-    /// The links of a report, the newest first.
+    /// The links of a report, newest first.
     pub async fn list_report_links(&self, id: ReportId) -> Result<Vec<ReportGuestLink>, AuthError> {
         let mut db = self.0.core.store.read().await?;
         Ok(guest_links::list_for_report(&mut db, id, self.0.core.clock.now()).await?)
     }
 
-    /// Takes a link back. Who came by it is shut out.
+    /// Revokes a link. Guests who came by it lose access.
     pub async fn revoke_report_link(
         &self,
         actor: &Actor,
@@ -107,7 +107,7 @@ impl UsageService {
         Ok(())
     }
 
-    /// Opens a link: the browser gets a place of its own, behind the passphrase if one is asked.
+    /// Opens a link: the browser gets its own access, locked if there is a passphrase.
     pub async fn open_report_link(
         &self,
         token: &str,
@@ -149,7 +149,7 @@ impl UsageService {
         })
     }
 
-    /// A guest is counted, and their coming is recorded.
+    /// Counts and records a guest's visit.
     async fn record_report_visit(
         &self,
         tx: &mut DbConnection,
@@ -167,7 +167,7 @@ impl UsageService {
             .await
     }
 
-    /// Whether a browser with this word and cookie may look, now: decided anew for every request.
+    /// Whether a browser with this key and cookie may view the report now: checked on every request.
     pub async fn check_report_access(
         &self,
         word: &str,
@@ -178,7 +178,7 @@ impl UsageService {
         let now = self.0.core.clock.now();
         let mut db = self.0.core.store.read().await?;
         let access = guest_links::find_access(&mut db, word).await?;
-        // Hashes of random words: how long it takes to compare them tells nothing.
+        // These are hashes of random tokens: comparison time reveals nothing.
         let access = access.filter(|one| one.cookie_hash == hash && now < one.expires_at);
         let access = access.ok_or(ReportAccessError::Closed)?;
         let link = guest_links::get(&mut db, access.link_id).await?;
@@ -190,7 +190,7 @@ impl UsageService {
         if access.is_locked { Err(ReportAccessError::Locked(Box::new(pass))) } else { Ok(pass) }
     }
 
-    /// Opens a place that waits for its passphrase. False if it was not the right one.
+    /// Unlocks an access with its passphrase. False if the passphrase was wrong.
     pub async fn unlock_report(
         &self,
         pass: &ReportPass,
@@ -210,7 +210,7 @@ impl UsageService {
         Ok(is_right)
     }
 
-    /// What a guest who was let in sees.
+    /// The report that a guest with access sees.
     pub async fn load_shared_report(&self, pass: &ReportPass) -> Result<UsageReport, AuthError> {
         let mut db = self.0.core.store.read().await?;
         let now = self.0.core.clock.now();

@@ -1,15 +1,15 @@
-//! Which day is read next. Pure.
+//! Decides which day is read next. Pure.
 
 use super::account_usage::AccountUsage;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 
-/// A day that was read this long after its end is never asked again: late ends and corrections have arrived by then.
+/// A day that was read this long after its end is never read again: late ends and corrections have arrived by then.
 pub const SETTLED_AFTER: i64 = 2 * SECONDS_PER_DAY;
-/// Days that may still change are asked again after this long, in seconds.
+/// Days that may still change are read again after this long, in seconds.
 const REREAD_AFTER: i64 = 3 * 3600;
-/// Today, while someone looks.
+/// The same for today, while someone views the page.
 const REREAD_TODAY_AFTER: i64 = 10 * 60;
-/// The next day to read of an account, the latest first; none if all is as fresh as it needs to be.
+/// The next day to read of an account, latest first; none if everything is fresh enough.
 pub fn next_day(
     ledger: &AccountUsage,
     depth: i64,
@@ -22,7 +22,7 @@ pub fn next_day(
         .find(|day| is_due(ledger, *day, today, now, is_looked_at))
 }
 
-/// Whether a day of an account is to be read.
+/// Whether a day of an account should be read.
 pub fn is_due(
     ledger: &AccountUsage,
     day: Day,
@@ -39,7 +39,7 @@ pub fn is_due(
     age >= again
 }
 
-/// How far a ledger goes: days that were read, of those that are wanted.
+/// Progress of an account: days that were read, and days that are wanted.
 pub fn progress(ledger: &AccountUsage, depth: i64, today: Day) -> (i64, i64) {
     let from = today.plus(1 - depth);
     let read = ledger.days.range(from..=today).count();

@@ -1,4 +1,4 @@
-//! What is known of groups' use, for those who look at it: opened, kept in memory while wanted, told when it changes.
+//! Groups' usage for those who view it: opened, kept in memory while wanted, with an event when it changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,13 +14,13 @@ use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 use crate::jobs::notifications::NotificationHub;
 use crate::store::{self, StoreCache, StoreError};
 
-/// A ledger that nobody looked at for this long leaves the memory.
+/// An account's usage leaves the memory after nobody viewed it for this long.
 const CACHE_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// Searches among jobs at once: fewer than the database has readers.
+/// Concurrent job searches: fewer than the database has readers.
 const MAX_CONCURRENT_SEARCHES: usize = 2;
 
-/// When a reader was served, and is next.
+/// When a reader last had a turn, and when the next one is.
 pub(super) struct UsageReadTurn {
     pub(super) last_read: Instant,
     pub(super) next_read: Instant,
@@ -38,21 +38,21 @@ pub(super) struct UsageServiceInner {
     /// Clusters on which something is being read.
     pub(super) busy_clusters: Mutex<HashSet<ClusterId>>,
     pub(super) turns: Mutex<HashMap<ClusterAccountId, UsageReadTurn>>,
-    /// How far east clusters' clocks are, in seconds.
+    /// Clusters' offsets from UTC, in seconds east.
     pub(super) utc_offsets: Mutex<HashMap<ClusterId, i64>>,
-    /// What views are made of, until anything is written.
+    /// What views are built from, until anything is written.
     pub(super) contexts: StoreCache<(PersonId, GroupId), super::group_usage::GroupUsageContext>,
-    /// Figures that were added up, until anything is read.
+    /// Computed figures, until anything is read.
     pub(super) figures: super::figures::FiguresCache,
-    /// When it was last written down that someone looks.
+    /// When a view was last recorded.
     pub(super) views_recorded_at: Mutex<HashMap<(PersonId, GroupId), Instant>>,
-    /// When it was last looked whether a leader is to be told something.
+    /// When a PI's alerts were last checked.
     pub(super) alerts_checked_at: Mutex<HashMap<ClusterAccountId, Instant>>,
-    /// Of which looks at people's figures it is known that they were written down, and on which day.
+    /// Views of people's figures that are known to be recorded, with the day.
     pub(super) recorded_views: Mutex<HashMap<super::settings::UsageViewKey, Day>>,
-    /// Searches among jobs that may go on at once: of a million it takes a second, and other pages must not wait.
+    /// Limits concurrent job searches: one among a million jobs takes a second, and other pages must not wait.
     searches: tokio::sync::Semaphore,
-    /// Held while a ledger is read from the database.
+    /// Held while an account's usage is loaded from the database.
     load_lock: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
     changes: broadcast::Sender<ClusterAccountId>,
@@ -64,7 +64,7 @@ pub(super) struct CachedAccountUsage {
 }
 
 impl UsageService {
-    /// Nothing is in memory yet.
+    /// Starts with nothing in memory.
     pub fn new(core: Core, connections: ConnectionPool, notifications: NotificationHub) -> Self {
         Self(Arc::new(UsageServiceInner {
             core,
@@ -86,23 +86,23 @@ impl UsageService {
         }))
     }
 
-    /// Tells for whom something was read.
+    /// Receives the reader for whom something was read.
     pub fn watch(&self) -> broadcast::Receiver<ClusterAccountId> {
         self.0.changes.subscribe()
     }
 
-    /// Waits for one's turn to search among jobs; held until the search is over.
+    /// Waits for a turn to search jobs; held until the search is over.
     pub async fn acquire_search_permit(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        // It is never closed.
+        // The semaphore is never closed.
         self.0.searches.acquire().await.ok()
     }
 
     pub(super) fn publish_change(&self, reader: ClusterAccountId) {
-        // Nobody may be looking.
+        // There may be no receivers.
         let _ = self.0.changes.send(reader);
     }
 
-    /// Reads on at once, if anything is to be read.
+    /// Reads at once, if anything is due.
     pub fn request_read(&self, reader: ClusterAccountId) {
         if let Some(turn) = lock(&self.0.turns).get_mut(&reader).filter(|turn| turn.failures == 0) {
             turn.next_read = Instant::now();
@@ -110,7 +110,7 @@ impl UsageService {
         self.0.wake.notify_one();
     }
 
-    /// What is known of an account, from memory or from the database.
+    /// An account's usage, from memory or from the database.
     pub async fn account_usage(
         &self,
         book: UsageSourceId,
@@ -118,13 +118,13 @@ impl UsageService {
         if let Some(known) = self.cached_account_usage(book) {
             return Ok(known);
         }
-        // After a start many pages ask at once: one of them reads.
+        // After a restart many pages ask at once: one of them loads.
         let _turn = self.0.load_lock.lock().await;
         if let Some(known) = self.cached_account_usage(book) {
             return Ok(known);
         }
         let today = Day::from_time(self.0.core.clock.now());
-        // A year, and some days more: allocations begin at the first of a month.
+        // A year and some days more: allocations begin on the first of a month.
         let from = today.plus(-self.0.core.config.usage_pace.history_days - 35);
         let mut db = self.0.core.store.read().await?;
         let days = store::usage::list_days(&mut db, book, from).await?;

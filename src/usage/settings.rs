@@ -1,5 +1,5 @@
-//! What those who lead a group decide: which accounts are the group's, and what was granted to them. Each deed is
-//! allowed, done and recorded in one transaction. Also: that someone looked at people's figures.
+//! What PIs decide for a group: its accounts and its allocations. Each change is authorised, made and recorded in one
+//! transaction. Also records that someone viewed people's figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,59 +16,58 @@ use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
 use crate::store::{self, DbConnection, StoreError};
 
-/// More allocations than this are not kept of a group.
+/// At most this many allocations are kept per group.
 const MAX_ALLOCATIONS: usize = 100;
-/// More is no amount of anything.
+/// A larger amount must be a mistake.
 const MAX_AMOUNT: f64 = 1e12;
 const MIN_AMOUNT: f64 = 0.001;
-/// No period is longer than this, in days.
+/// Longest period, in days.
 const MAX_PERIOD_DAYS: i64 = 5 * 366;
 
-/// Who looked, at which group, and at whose figures.
+/// The viewer, the group, and whose figures were viewed.
 pub(super) type UsageViewKey = (PersonId, GroupId, String);
 
-/// A cluster, and the accounts on it that may be a group's.
+/// A cluster, and the accounts on it that a group could have.
 #[derive(Debug, Clone)]
 pub struct GroupAccountOption {
     pub profile: Arc<ClusterProfile>,
-    /// Names of accounts, and whether each is the group's.
+    /// Account names, and whether each belongs to the group.
     pub accounts: Vec<(String, bool)>,
 }
 
-/// What is to be granted.
+/// An allocation as it was entered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationInput {
     pub cluster: ClusterId,
-    /// To which account of the group.
+    /// The group's account.
     pub account: String,
     pub unit: AllocationUnit,
-    /// How much in the whole period.
+    /// The amount for the whole period.
     pub amount: f64,
     pub begins: Day,
     pub ends: Day,
 }
 
-/// Why nothing was set.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageSettingsError {
-    /// The account is not the group's, or not one that the person may use.
+    /// The account does not belong to the group, or the person may not use it.
     #[error("Choose one of the accounts that are listed.")]
     NoSuchAccount,
-    /// The site does not count in this.
+    /// The site does not use this unit.
     #[error("This cluster has no unit of its own. Choose cores or GPUs.")]
     NoSuchUnit,
     #[error("Enter an amount from 0.001 to 1,000,000,000,000.")]
     InvalidAmount,
     #[error("The last day must not be before the first, and the period no longer than five years.")]
     InvalidPeriod,
-    /// Both would be charged with the same use.
+    /// Both would be charged for the same usage.
     #[error(
         "There is an allocation of this account for just these days in this unit. Change its amount instead: one that is added beside it would be charged with the same use."
     )]
     Duplicate,
     #[error("The group has as many allocations as can be kept. Remove old ones first.")]
     TooMany,
-    /// Not allowed, gone, or a fault.
+    /// Not allowed, gone, or an internal error.
     #[error(transparent)]
     Auth(#[from] AuthError),
 }
@@ -80,7 +79,7 @@ impl From<StoreError> for UsageSettingsError {
 }
 
 impl UsageService {
-    /// The accounts that someone may choose for a group: their own, and those that are chosen already.
+    /// The accounts that a person may choose for a group: their own, and those chosen already.
     pub async fn list_account_options(
         &self,
         person: PersonId,
@@ -90,7 +89,7 @@ impl UsageService {
         read_account_options(&mut db, self.0.connections.accounts(), person, group).await
     }
 
-    /// Adds accounts to those of a group, and takes others away. What another leader chose meanwhile stays.
+    /// Adds accounts to a group and removes others. What another PI chose in the meantime stays.
     pub async fn change_accounts(
         &self,
         actor: &Actor,
@@ -143,7 +142,7 @@ impl UsageService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Says what was granted to one of the group's accounts: one more, or in place of what was said before.
+    /// Adds an allocation for one of the group's accounts, or replaces one.
     pub async fn set_allocation(
         &self,
         actor: &Actor,
@@ -197,7 +196,7 @@ impl UsageService {
                 return Ok(());
             }
             allocations::update(&mut tx, before.id, &new, now).await?;
-            // Of the new amount, little may be used: when most of it is, that is news.
+            // Little of the new amount may be used: once most of it is, that deserves a new alert.
             store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id))
                 .await?;
             (
@@ -215,7 +214,7 @@ impl UsageService {
         Ok(())
     }
 
-    /// Takes an allocation of a group away. What was used stays.
+    /// Removes a group's allocation. Its usage stays.
     pub async fn remove_allocation(
         &self,
         actor: &Actor,
@@ -236,7 +235,7 @@ impl UsageService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Records that someone looked at figures that bear names: of all people of a group, or of one. Once a day.
+    /// Records that someone viewed figures with names: of all members of a group, or of one. Once a day.
     pub async fn record_named_view(
         &self,
         actor: &Actor,

@@ -1,51 +1,51 @@
-//! What is added up: hours, jobs, waste. Everything here can be summed over days, people and sorts of jobs.
-//! `docs/FIGURES.md` says what each figure means.
+//! What is added up: hours, jobs, waste. Everything here can be summed over days, people and job types.
+//! `docs/FIGURES.md` defines each figure.
 
 use super::wait_histogram::WaitHistogram;
 use crate::slurm::job::JobState;
 
-/// What some jobs held, used and came to.
+/// The sums over a set of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageTotals {
-    /// Seconds of cores that were held in the time looked at.
+    /// Core seconds allocated within the period.
     pub core_s: u64,
-    /// The site's own units, in thousandths of a unit for a second; 0 where the site has none of its own.
+    /// The site's own unit, in thousandths of a unit per second; 0 where the site has none.
     pub site_ms: u64,
-    /// Seconds of GPUs of any model.
+    /// GPU seconds of any model.
     pub gpu_s: u64,
-    /// The same by model, sorted by name; an empty name where the site tells no model.
+    /// The same by model, sorted by name; the name is empty where the site does not report models.
     pub gpus: Vec<(String, u64)>,
-    /// Jobs that ended in the time looked at. From here on all is about those, and about the whole of them.
+    /// Jobs that ended within the period. Everything below is about these jobs, over their whole run.
     pub jobs: u64,
     pub done: u64,
-    /// Ended with an error, or were interrupted by the cluster.
+    /// Ended with an error, or interrupted by the cluster.
     pub failed: u64,
-    /// Ran out of time.
+    /// Reached the time limit.
     pub timed_out: u64,
     /// Ran out of memory.
     pub memory_out: u64,
     pub cancelled: u64,
-    /// Seconds of cores held by jobs of which the use was measured.
+    /// Core seconds allocated to jobs whose usage was measured.
     pub held_core_s: u64,
-    /// Seconds of processor time that they used.
+    /// CPU seconds that they used.
     pub used_core_s: u64,
-    /// Mebibytes of memory times seconds, held by jobs of which the use was measured.
+    /// Mebibytes of memory times seconds, allocated to jobs whose usage was measured.
     pub held_mb_s: u64,
-    /// The most they used, times how long they ran.
+    /// Their peak memory times their run time.
     pub used_mb_s: u64,
-    /// Seconds of GPUs held by jobs of which the use was measured.
+    /// GPU seconds allocated to jobs whose usage was measured.
     pub held_gpu_s: u64,
-    /// Seconds for which these were busy.
+    /// Seconds for which these GPUs were busy.
     pub used_gpu_s: u64,
-    /// Seconds of cores held by jobs that did not end well.
+    /// Core seconds of jobs that did not succeed.
     pub lost_core_s: u64,
-    /// Seconds of GPUs held by them.
+    /// GPU seconds of these jobs.
     pub lost_gpu_s: u64,
-    /// Seconds of cores that asking for fewer would have saved.
+    /// Over-requested core seconds: what asking for fewer cores would have saved.
     pub spare_core_s: u64,
-    /// Mebibytes times seconds that asking for less memory would have saved.
+    /// Over-requested memory, in mebibytes times seconds.
     pub spare_mb_s: u64,
-    /// How long they had waited.
+    /// Their waiting times.
     pub waits: WaitHistogram,
 }
 
@@ -76,7 +76,7 @@ impl UsageTotals {
         self.waits.add(&other.waits);
     }
 
-    /// Adds seconds of GPUs of a model to the list of models.
+    /// Adds GPU seconds of a model.
     pub fn add_gpus(&mut self, model: &str, seconds: u64) {
         match self.gpus.binary_search_by(|(known, _)| known.as_str().cmp(model)) {
             Ok(place) => self.gpus[place].1 += seconds,
@@ -84,18 +84,18 @@ impl UsageTotals {
         }
     }
 
-    /// Of the jobs that ran to an end of their own, those that ended well: a part from 0 to 1. Cancelled ones do not
-    /// count, since somebody wanted that.
+    /// The successful fraction, from 0 to 1, of jobs that ended on their own. Cancelled jobs do not count, because
+    /// somebody wanted that.
     pub fn success_rate(&self) -> Option<f64> {
         fraction(self.done, self.jobs.saturating_sub(self.cancelled))
     }
 
-    /// What was used of the cores that were held, from 0 to 1.
+    /// Core efficiency: used against allocated, from 0 to 1.
     pub fn core_use(&self) -> Option<f64> {
         fraction(self.used_core_s, self.held_core_s)
     }
 
-    /// What was used of the memory that was held, from 0 to 1.
+    /// Memory efficiency: used against allocated, from 0 to 1.
     pub fn memory_use(&self) -> Option<f64> {
         fraction(self.used_mb_s, self.held_mb_s)
     }
@@ -105,12 +105,12 @@ impl UsageTotals {
         fraction(self.used_gpu_s, self.held_gpu_s)
     }
 
-    /// Core hours that were held and not used, as far as that was measured.
+    /// Core seconds that were allocated and not used, as far as that was measured.
     pub fn idle_core_s(&self) -> u64 {
         self.held_core_s.saturating_sub(self.used_core_s)
     }
 
-    /// Whether there is anything at all.
+    /// Whether there is no usage at all.
     pub const fn is_empty(&self) -> bool {
         self.core_s == 0 && self.gpu_s == 0 && self.jobs == 0
     }
@@ -126,7 +126,7 @@ pub fn hours(seconds: u64) -> f64 {
     seconds as f64 / 3600.0
 }
 
-/// How a job ended, as far as figures are concerned.
+/// How a job ended, as far as the figures care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UsageOutcome {
     Running,
@@ -136,12 +136,12 @@ pub enum UsageOutcome {
     TimedOut,
     OutOfMemory,
     Cancelled,
-    /// The cluster interrupted it: a node failed, or another job came first.
+    /// The cluster interrupted it: a node failed, or another job preempted it.
     Interrupted,
 }
 
 impl UsageOutcome {
-    /// All, in the order of their numbers in the database.
+    /// All outcomes, in the order of their numbers in the database.
     pub const ALL: [Self; 7] = [
         Self::Running,
         Self::Done,
@@ -173,7 +173,6 @@ impl UsageOutcome {
             .unwrap_or(0)
     }
 
-    /// The one behind a number.
     pub fn from_number(number: i64) -> Self {
         usize::try_from(number)
             .ok()
@@ -181,7 +180,7 @@ impl UsageOutcome {
             .unwrap_or(Self::Running)
     }
 
-    /// The word in addresses and tables.
+    /// The code in URLs and tables.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -194,7 +193,6 @@ impl UsageOutcome {
         }
     }
 
-    /// The one behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
@@ -211,7 +209,7 @@ impl UsageOutcome {
         }
     }
 
-    /// Whether what it held came to nothing.
+    /// Whether its hours count as wasted.
     pub const fn is_lost(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut | Self::OutOfMemory | Self::Interrupted)
     }

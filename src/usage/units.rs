@@ -1,10 +1,10 @@
-//! In what use is counted: hours of cores and GPUs everywhere, and the site's own unit where it has one.
+//! The units of usage: core and GPU hours everywhere, and the site's own unit where it has one.
 
 use crate::explain::cost::reference_units;
 use crate::sites::Site;
 use crate::slurm::accounting::account_runs::AccountedRun;
 
-/// Hours in a year, as the centres count them.
+/// Hours in a year, as computing centres count them.
 pub const HOURS_PER_YEAR: f64 = 8760.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,14 +12,13 @@ pub enum UsageMeasure {
     Cores,
     /// GPUs of any model.
     Gpus,
-    /// The site's own unit.
     Site,
 }
 
 impl UsageMeasure {
     pub const ALL: [Self; 3] = [Self::Cores, Self::Gpus, Self::Site];
 
-    /// The word in addresses.
+    /// The code in URLs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cores => "cores",
@@ -28,7 +27,6 @@ impl UsageMeasure {
         }
     }
 
-    /// The one behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
@@ -42,7 +40,7 @@ impl UsageMeasure {
         }
     }
 
-    /// What was used of it, in hours.
+    /// The usage in hours.
     pub fn hours(self, sums: &super::UsageTotals) -> f64 {
         match self {
             Self::Cores => super::hours(sums.core_s),
@@ -52,11 +50,11 @@ impl UsageMeasure {
     }
 }
 
-/// In what an allocation is given.
+/// The unit of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AllocationUnit {
     pub measure: UsageMeasure,
-    /// Whether years are told instead of hours.
+    /// Years instead of hours.
     pub in_years: bool,
 }
 
@@ -70,7 +68,7 @@ impl AllocationUnit {
         Self { measure: UsageMeasure::Site, in_years: true },
     ];
 
-    /// The word in the database and in forms.
+    /// The code in the database and in forms.
     pub const fn as_str(self) -> &'static str {
         match (self.measure, self.in_years) {
             (UsageMeasure::Cores, false) => "core-hours",
@@ -82,7 +80,6 @@ impl AllocationUnit {
         }
     }
 
-    /// The one behind a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
@@ -93,27 +90,27 @@ impl AllocationUnit {
         format!("{} {many}", self.measure.noun(site))
     }
 
-    /// An amount of it, in hours.
+    /// Converts an amount to hours.
     pub fn to_hours(self, amount: f64) -> f64 {
         if self.in_years { amount * HOURS_PER_YEAR } else { amount }
     }
 
-    /// Hours as an amount of it.
+    /// Converts hours to an amount.
     pub fn from_hours(self, hours: f64) -> f64 {
         if self.in_years { hours / HOURS_PER_YEAR } else { hours }
     }
 }
 
-/// The unit that a site has besides cores and GPUs.
+/// A site's own unit, besides cores and GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SiteUnit {
-    /// What Slurm bills, weighed by the site.
+    /// Slurm's billing TRES, weighted by the site.
     Billing,
     ReferenceGpus,
 }
 
 impl SiteUnit {
-    /// That of a site; none where cores or GPUs are what it counts.
+    /// The unit of a site; none if it counts cores or GPUs.
     pub fn from_site(site: &Site) -> Option<Self> {
         let name = site.units.name.as_deref().unwrap_or_default();
         if name.contains("RGU") {
@@ -133,7 +130,7 @@ impl SiteUnit {
         }
     }
 
-    /// Thousandths of a unit for a second of a job.
+    /// Thousandths of a unit per second of a job.
     pub fn rate(self, site: &Site, run: &AccountedRun) -> u64 {
         match self {
             Self::Billing => run.billing.saturating_mul(1000),

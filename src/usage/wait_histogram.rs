@@ -1,17 +1,17 @@
-//! How long jobs waited, counted in steps, so that many days can be added up and still have a middle.
+//! Waiting times in buckets, so that many days can be added up and still have a median.
 
 use std::fmt;
 
 use crate::clock::SECONDS_PER_DAY;
 
-/// The upper ends of the steps, in seconds; the last step has none.
+/// Upper bounds of the buckets, in seconds; the last bucket has none.
 const BUCKET_ENDS: [u64; 15] =
     [10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200, 14_400, 28_800, 57_600, 86_400, 259_200];
 const BUCKETS: usize = BUCKET_ENDS.len() + 1;
-/// The last step is taken to reach to here.
+/// The last bucket is assumed to end here.
 const LAST_BUCKET_END: u64 = 14 * SECONDS_PER_DAY.unsigned_abs();
 
-/// Jobs by how long they waited.
+/// Number of jobs by waiting time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WaitHistogram([u32; BUCKETS]);
 
@@ -27,7 +27,7 @@ impl WaitHistogram {
         }
     }
 
-    /// The wait that half of the jobs did not reach, in seconds: near to the truth, within its step.
+    /// The median wait in seconds, accurate to its bucket.
     pub fn median(&self) -> Option<u64> {
         let all: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
         if all == 0 {
@@ -38,7 +38,7 @@ impl WaitHistogram {
         for (step, count) in self.0.iter().map(|count| u64::from(*count)).enumerate() {
             let until = BUCKET_ENDS.get(step).copied().unwrap_or(LAST_BUCKET_END);
             if 2 * (before + count) >= all && count > 0 {
-                // As if the jobs of a step were spread evenly over it.
+                // Assumes that a bucket's jobs are spread evenly over it.
                 return Some(from + (until - from) * (all - 2 * before) / (2 * count));
             }
             before += count;
@@ -47,7 +47,7 @@ impl WaitHistogram {
         Some(from)
     }
 
-    /// Reads what was written.
+    /// Parses the format of `Display`.
     pub fn parse(text: &str) -> Self {
         let mut waits = Self::default();
         for (mine, count) in waits.0.iter_mut().zip(text.split(',')) {
@@ -57,7 +57,7 @@ impl WaitHistogram {
     }
 }
 
-/// Counts with commas between them, without the zeros at the end.
+/// Counts separated by commas, without trailing zeros.
 impl fmt::Display for WaitHistogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let used = self.0.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);

@@ -1,4 +1,5 @@
-//! Reading in the background: one command at a time on each cluster, the latest day first, gently, until all is known.
+//! Reads in the background: one command at a time per cluster, latest day first, at a gentle pace, until everything
+//! is known.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,19 +18,19 @@ use crate::ssh::RunCommandError;
 use crate::store::usage::{UsageDayRow, UsageSource, jobs};
 use crate::store::{self, StoreError};
 
-/// What someone wanted to see is read on for this long, in seconds, also while they are away.
+/// Reading goes on for this long after the last view, in seconds, even while the person is away.
 const READ_ON_SECONDS: i64 = 2 * SECONDS_PER_DAY;
-/// Someone who looked within this time still looks, in seconds.
+/// A person counts as viewing for this long after the last view, in seconds.
 const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
 
-/// What has to be known before one can ask.
+/// What must be known before reading.
 struct UsageReadContext {
     account: Arc<ClusterAccount>,
     sources: Vec<(UsageSource, Arc<AccountUsage>)>,
 }
 
 impl UsageService {
-    /// Reads until the portal stops.
+    /// Runs until the portal stops.
     pub async fn run(self) {
         let core = &self.0.core;
         if !core.config.usage_pace.is_on {
@@ -49,7 +50,7 @@ impl UsageService {
         }
     }
 
-    /// Gives every cluster on which nothing is being read to the reader who has waited longest.
+    /// On every idle cluster, gives the turn to the reader who has waited longest.
     async fn start_due_reads(&self) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
         let mut db = self.0.core.store.read().await?;
@@ -88,7 +89,7 @@ impl UsageService {
         Ok(())
     }
 
-    /// Reads the next day for someone, and says when to come again.
+    /// Reads the next day for a person and schedules their next turn.
     async fn serve_reader(&self, reader: ClusterAccountId) {
         let pace = &self.0.core.config.usage_pace;
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
@@ -107,14 +108,14 @@ impl UsageService {
             self.check_alerts(reader).await;
         }
         let now = Instant::now();
-        // Whose commands are slow holds others up: they get as much time in between.
+        // Slow commands hold up others, so they get as much time in between.
         let pause = pause.max(now.saturating_duration_since(began));
         let turn =
             super::service::UsageReadTurn { last_read: now, next_read: now + pause, failures };
         lock(&self.0.turns).insert(reader, turn);
     }
 
-    /// Reads one day, if one is due, and gives the calls that the site allows in a minute. Nothing if none is due.
+    /// Reads one day if one is due, and returns how many calls per minute the site allows. None if no day is due.
     async fn read_next_day(&self, reader: ClusterAccountId) -> Result<Option<u16>, UsageReadError> {
         let core = &self.0.core;
         let Ok(line) = self.0.connections.connection(reader.connection_key()) else {
@@ -180,7 +181,7 @@ impl UsageService {
         Ok(Some(UsageReadContext { account, sources: known }))
     }
 
-    /// Everything of a day in one transaction: what was known of it before goes.
+    /// Saves a whole day in one transaction and replaces what was known of it.
     async fn save_day(
         &self,
         books: &[&(UsageSource, Arc<AccountUsage>)],
@@ -229,19 +230,19 @@ impl UsageService {
         store::commit(tx).await
     }
 
-    /// Which day it is on a cluster, as far as is known.
+    /// The current day on a cluster, as far as is known.
     pub(super) fn today(&self, cluster: ClusterId, now: UnixTime) -> Day {
         let east = lock(&self.0.utc_offsets).get(&cluster).copied().unwrap_or(0);
         Day::from_time(now.plus(east))
     }
 
-    /// Learns from when a day begins how far east a cluster's clock is.
+    /// Derives a cluster's offset from UTC from the start of a day.
     fn record_utc_offset(&self, cluster: ClusterId, day: Day, from: UnixTime) {
         lock(&self.0.utc_offsets).insert(cluster, day.start().since(from));
     }
 }
 
-/// Writes one account's day. The book may be gone since: then so is its day.
+/// Saves one account's day. The usage source may be gone by now: then nothing is saved.
 pub async fn save_daily_totals(
     db: &mut store::DbConnection,
     book: &UsageSource,
@@ -286,7 +287,7 @@ pub async fn save_daily_totals(
 
 /// Why nothing was read.
 enum UsageReadError {
-    /// Whoever needs to know was told.
+    /// The problem was already reported.
     Reported,
     Store(StoreError),
 }

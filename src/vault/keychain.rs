@@ -1,4 +1,4 @@
-//! Keychains: how private keys are kept so that neither the database, nor the database and the master key
+//! Keychains: how private keys are stored so that neither the database alone, nor the database and the master key
 //! together, opens them. Pure: no files, no database, no clock.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //!                               └ or the master key alone, where the owner allows unattended use
 //! ```
 //!
-//! Where the master key takes part it is always the outer layer, made by [`Vault::seal`], so that changing
-//! it (`Vault::reseal`) needs nobody's password. Inner layers begin with a version byte.
+//! Where the master key is involved, it is always the outer layer, made by [`Vault::seal`], so that changing it
+//! (`Vault::reseal`) needs nobody's password. Inner layers start with a version byte.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::aead::{Aead, Payload};
@@ -21,18 +21,18 @@ use zeroize::Zeroizing;
 use super::{NONCE_LEN, Vault, VaultError, VaultPurpose};
 use crate::entropy;
 
-/// Bytes of the random salt with which a password is stretched.
+/// Bytes of the random salt for stretching a password.
 pub const SALT_LEN: usize = 16;
 
-/// First byte of every inner layer. Another cipher, or another cost of stretching, gets another number.
+/// First byte of every inner layer. Another cipher or stretching cost gets another number.
 const VERSION: u8 = 1;
 const KEY_LEN: usize = 32;
 
-/// The cost of stretching belongs to [`VERSION`]: were it to follow the defaults of the crate, an update
-/// of the crate would lock everyone out. In KiB of memory, passes and lanes.
+/// The stretching cost belongs to [`VERSION`]: if it followed the crate's defaults, an update of the crate
+/// would lock everyone out. In KiB of memory, passes and lanes.
 const STRETCH_COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 
-/// What an inner layer is for; each has a key of its own, derived from the secret that opens it.
+/// What an inner layer is for; each has its own key, derived from the secret that opens it.
 #[derive(Clone, Copy)]
 enum KeychainLayer {
     Password,
@@ -89,7 +89,7 @@ fn associated_data(place: &str) -> Vec<u8> {
     [&[VERSION][..], place.as_bytes()].concat()
 }
 
-/// 32 secret bytes that go to zero when dropped and never show.
+/// 32 secret bytes, zeroed when dropped and never shown.
 struct SecretKeyBytes(Zeroizing<[u8; KEY_LEN]>);
 
 impl SecretKeyBytes {
@@ -113,7 +113,7 @@ pub struct PasswordDerivedKey(SecretKeyBytes);
 /// The key of one person's keychain: it opens the keys of their private keys.
 pub struct KeychainKey(SecretKeyBytes);
 
-/// The key under which exactly one private key is sealed.
+/// The key that seals exactly one private key.
 struct DataEncryptionKey(SecretKeyBytes);
 
 impl std::fmt::Debug for PasswordDerivedKey {
@@ -128,21 +128,21 @@ impl std::fmt::Debug for KeychainKey {
     }
 }
 
-/// A private key as it is stored.
+/// A private key as stored.
 #[derive(Debug)]
 pub struct SealedPrivateKey {
-    /// The private key under its own key.
+    /// The private key, sealed under its own key.
     pub body: Vec<u8>,
-    /// Its own key under the owner's chain key.
+    /// Its own key, sealed under the owner's keychain key.
     pub own_key: Vec<u8>,
 }
 
-/// A stored private key, borrowed from wherever it was read.
+/// A stored private key, borrowed from wherever it was loaded.
 #[derive(Debug, Clone, Copy)]
 pub struct SealedPrivateKeyRef<'a> {
-    /// See [`SealedKey::body`].
+    /// See [`SealedPrivateKey::body`].
     pub body: &'a [u8],
-    /// See [`SealedKey::own_key`].
+    /// See [`SealedPrivateKey::own_key`].
     pub own_key: &'a [u8],
 }
 
@@ -152,7 +152,7 @@ impl<'a> From<&'a SealedPrivateKey> for SealedPrivateKeyRef<'a> {
     }
 }
 
-/// Stretches a password. It takes as long as checking one does, so it belongs on a thread for such work.
+/// Stretches a password. As slow as checking one, so run it on a blocking thread.
 pub fn derive_password_key(
     password: &SecretString,
     salt: &[u8; SALT_LEN],
@@ -167,7 +167,7 @@ pub fn derive_password_key(
 }
 
 impl KeychainKey {
-    /// A new random chain key, for a person who has none yet.
+    /// A new random keychain key, for a person who has none yet.
     pub fn generate() -> Result<Self, VaultError> {
         SecretKeyBytes::random().map(Self)
     }
@@ -183,7 +183,7 @@ impl KeychainKey {
         Ok(SealedPrivateKey { body, own_key: self.wrap(place, &own)? })
     }
 
-    /// Opens what [`ChainKey::seal_private`] made for the same place.
+    /// Opens what [`KeychainKey::seal_private`] sealed for the same place.
     pub fn open_private(
         &self,
         place: &str,
@@ -209,7 +209,7 @@ impl DataEncryptionKey {
 }
 
 impl Vault {
-    /// Locks a chain key with a stretched password. `person` is its place, for example `person:17`.
+    /// Locks a keychain key with a stretched password. `person` is its place, for example `person:17`.
     pub fn lock_keychain(
         &self,
         person: &str,
@@ -220,7 +220,7 @@ impl Vault {
         self.seal(VaultPurpose::ChainByPassword, person, &inner)
     }
 
-    /// Opens what [`Vault::lock_chain`] made for the same person and password.
+    /// Opens what [`Vault::lock_keychain`] locked for the same person and password.
     pub fn unlock_keychain(
         &self,
         person: &str,
@@ -232,10 +232,10 @@ impl Vault {
         SecretKeyBytes::from_opened(&chain).map(KeychainKey)
     }
 
-    /// Locks a chain key with a session's token, which only the browser keeps: a portal that was restarted
-    /// opens the chain again with the cookie. `place` is for example `person:17/session:9`.
+    /// Locks a keychain key with a session token, which only the browser keeps: after a restart, the portal unlocks
+    /// the keychain again with the cookie. `place` is for example `person:17/session:9`.
     ///
-    /// A token has all its randomness already, so it is not stretched.
+    /// A token is fully random already, so it isn't stretched.
     pub fn lock_keychain_for_session(
         &self,
         place: &str,
@@ -246,7 +246,7 @@ impl Vault {
         self.seal(VaultPurpose::ChainBySession, place, &inner)
     }
 
-    /// Opens what [`Vault::lock_chain_for_session`] made for the same place and token.
+    /// Opens what [`Vault::lock_keychain_for_session`] locked for the same place and token.
     pub fn unlock_keychain_for_session(
         &self,
         place: &str,
@@ -258,7 +258,7 @@ impl Vault {
         SecretKeyBytes::from_opened(&chain).map(KeychainKey)
     }
 
-    /// Lets a private key be used without its owner: its own key, sealed under the master key alone.
+    /// Allows unattended use of a private key: seals its own key under the master key alone.
     pub fn allow_unattended(
         &self,
         chain: &KeychainKey,
@@ -271,7 +271,7 @@ impl Vault {
         self.seal(VaultPurpose::UnattendedKey, place, &*versioned)
     }
 
-    /// Opens a private key with what [`Vault::allow_unattended`] made.
+    /// Opens a private key with what [`Vault::allow_unattended`] returned.
     pub fn open_private_unattended(
         &self,
         place: &str,

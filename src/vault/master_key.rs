@@ -8,7 +8,7 @@ use crate::entropy;
 #[derive(Clone)]
 pub struct MasterKey(Zeroizing<[u8; 32]>);
 
-/// Why a master key was not accepted. The text never contains the key.
+/// Why a master key was rejected. The text never contains the key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MasterKeyError {
     #[error("the master key is empty")]
@@ -18,22 +18,21 @@ pub enum MasterKeyError {
         "the master key must be exactly 64 hexadecimal digits (it has {0} characters, or other signs in it)"
     )]
     Malformed(usize),
-    /// A key that nobody could have drawn at random.
+    /// A key that can't have been generated at random.
     #[error("the master key repeats itself and was not made at random")]
     NotRandom,
 }
 
 impl MasterKey {
-    /// A new random key.
     pub fn generate() -> std::io::Result<Self> {
         Ok(Self(Zeroizing::new(entropy::random_bytes()?)))
     }
 
-    /// Reads 64 hexadecimal digits; white space around them is allowed.
+    /// Parses 64 hexadecimal digits; surrounding white space is allowed.
     pub fn parse(text: &str) -> Result<Self, MasterKeyError> {
         let key = Self::from_text(text)?;
         let distinct: std::collections::BTreeSet<u8> = key.0.iter().copied().collect();
-        // 32 random bytes hold fewer than 8 different values with a chance below 2^-100.
+        // 32 random bytes hold fewer than 8 different values with a probability below 2^-100.
         if distinct.len() < 8 { Err(MasterKeyError::NotRandom) } else { Ok(key) }
     }
 

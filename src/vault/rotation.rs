@@ -1,4 +1,4 @@
-//! Changing the master key: sealed values move to the new vault, and old signatures stay checkable.
+//! Changing the master key: sealed values move to the new vault, and old signatures stay verifiable.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -6,13 +6,12 @@ use zeroize::Zeroizing;
 
 use super::{Vault, VaultError, VaultPurpose};
 
-/// The key of one signing purpose under one master key. What was signed with it and is kept only as a
-/// signature cannot be signed again, so the key itself goes along, sealed for
-/// [`Purpose::FormerSigningKey`].
+/// The key of one signing purpose under one master key. What is stored only as a signature can't be signed again, so
+/// the key itself moves along, sealed for [`VaultPurpose::FormerSigningKey`].
 pub struct SigningKey(Zeroizing<[u8; 64]>);
 
 impl SigningKey {
-    /// Reads what [`SigningKey::as_bytes`] gave.
+    /// Reads what [`SigningKey::as_bytes`] returned.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, VaultError> {
         let mut key = Zeroizing::new([0; 64]);
         if bytes.len() != key.len() {
@@ -22,12 +21,11 @@ impl SigningKey {
         Ok(Self(key))
     }
 
-    /// The secret bytes, to be sealed at once.
+    /// The secret bytes; seal them at once.
     pub fn as_bytes(&self) -> &[u8] {
         &*self.0
     }
 
-    /// The signature over `message` with this key.
     pub fn sign(&self, message: &[u8]) -> [u8; 32] {
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new((&*self.0).into());
         mac.update(message);
@@ -42,8 +40,8 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl Vault {
-    /// Seals again under another master key what [`Vault::seal`] made. Keychain keys and unattended keys
-    /// have such an outer layer too, so neither a password nor a session is needed to move them.
+    /// Seals again under another master key what [`Vault::seal`] made. Keychain keys and unattended keys have such an
+    /// outer layer too, so moving them needs neither a password nor a session.
     pub fn reseal(
         &self,
         to: &Self,
@@ -54,8 +52,8 @@ impl Vault {
         to.seal(purpose, place, &self.open(purpose, place, sealed)?)
     }
 
-    /// The key with which [`Vault::sign`] signs for `purpose`. Only for purposes that sign and never seal:
-    /// the sealing key of a purpose begins with the same bytes.
+    /// The key with which [`Vault::sign`] signs for `purpose`. Only for purposes that sign and never seal: the
+    /// sealing key of a purpose starts with the same bytes.
     pub fn signing_key(&self, purpose: VaultPurpose) -> SigningKey {
         SigningKey(self.key(purpose))
     }

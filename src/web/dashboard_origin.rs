@@ -1,6 +1,6 @@
-//! The dashboards' own origin: what is shown here are programs that are not ours, so nothing of the portal is here, not
-//! even its cookies. A browser enters by a ticket or a link, gets an address and a cookie of its own for one dashboard,
-//! and sees a slim bar around it. Guests see frozen reports here as well, by links of the same kind.
+//! The dashboards' own origin. It serves programs that aren't ours, so nothing of the portal is reachable here, not
+//! even its cookies. A browser enters with a ticket or a guest link, gets its own path and cookie for one dashboard,
+//! and sees a slim bar around it. Guests also view frozen reports here, with the same kind of link.
 
 mod enter;
 mod proxy_request;
@@ -21,10 +21,9 @@ use crate::probe::DASHBOARD_ORIGIN_HEADER;
 use crate::web::http::assets;
 use crate::web::http::cookies::RequestCookies;
 
-/// Largest form of our own pages here: a passphrase.
+/// The largest form on our own pages here holds only a passphrase.
 const MAX_BODY_BYTES: usize = 4 * 1024;
 
-/// All addresses of this origin.
 pub fn routes() -> Router<AppState> {
     let own = Router::new()
         .route("/enter/{ticket}", get(enter::by_ticket))
@@ -44,7 +43,7 @@ pub fn routes() -> Router<AppState> {
         .fallback(not_found)
 }
 
-/// The answer to any address that is not a dashboard. Static: nothing of the request is repeated.
+/// Answers any path that isn't a dashboard. The text is static: it repeats nothing from the request.
 async fn not_found(State(_): State<AppState>) -> Response {
     (
         StatusCode::NOT_FOUND,
@@ -57,22 +56,22 @@ async fn not_found(State(_): State<AppState>) -> Response {
         .into_response()
 }
 
-/// Marks an answer that comes from a dashboard and not from us.
+/// Marks a response that comes from a dashboard rather than from the portal.
 #[derive(Debug, Clone, Copy)]
 pub struct ProxiedResponseMarker;
 
-/// The address of a browser's place.
+/// The path of a browser's viewing session.
 fn dashboard_base_path(word: &str) -> String {
     format!("/b/{word}")
 }
 
-/// Words are letters and digits as we make them; anything else is not looked up.
+/// Our tokens consist of letters and digits; anything else isn't looked up.
 fn is_token(word: &str) -> bool {
     word.len() == 43
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-/// Whether the browser behind these headers may look at the place of this word.
+/// Checks whether the browser that sent these headers may use the viewing session of this token.
 async fn check_access(
     app: &App,
     word: &str,
@@ -90,7 +89,7 @@ async fn check_access(
         .await
 }
 
-/// What is shown to guests here. Each has cookies and addresses of its own, so that none opens the other.
+/// What guests can view here. Each kind has its own cookies and paths, so that neither opens the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GuestPageKind {
     Dashboard,
@@ -105,7 +104,7 @@ impl GuestPageKind {
         }
     }
 
-    /// The address of a browser's place.
+    /// The path of a browser's viewing session.
     fn base_path(self, word: &str) -> String {
         match self {
             Self::Dashboard => dashboard_base_path(word),
@@ -123,7 +122,7 @@ impl GuestPageKind {
     }
 }
 
-/// The cookie of a browser that was let in: for its place only.
+/// The cookie of a browser that was let in, valid only under the path of its viewing session.
 fn access_cookie(app: &App, thing: GuestPageKind, entered: &ViewingSession) -> Cookie<'static> {
     Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
         .path(format!("{}/", thing.base_path(&entered.path_token)))

@@ -1,4 +1,4 @@
-//! What all pages stand on.
+//! What all pages build on.
 
 pub(in crate::web) mod assets;
 pub(in crate::web) mod cookies;

@@ -1,4 +1,4 @@
-//! The listeners of the portal: bound, served and stopped together.
+//! The portal's listeners: bound, served and stopped together.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::web::portal_state::PortalState;
 use crate::web::routes::{dashboard_router, portal_router, private_router};
 
-/// The three listeners, bound but not yet answering.
+/// The three listeners, bound but not yet serving.
 pub struct PortalListeners {
     portal: TcpListener,
     dashboards: TcpListener,
@@ -20,7 +20,7 @@ pub struct PortalListeners {
 }
 
 impl PortalListeners {
-    /// Listeners that were bound elsewhere (tests let the system choose the ports).
+    /// Takes listeners that were bound elsewhere (tests let the system choose the ports).
     pub const fn new(portal: TcpListener, boards: TcpListener, metrics: TcpListener) -> Self {
         Self { portal, dashboards: boards, metrics }
     }
@@ -41,7 +41,7 @@ async fn bind_listener(name: &str, address: SocketAddr) -> anyhow::Result<TcpLis
     })
 }
 
-/// Serves until the app is told to stop, then lets requests and streams finish.
+/// Serves until the app shuts down, then lets open requests and streams finish.
 pub async fn serve_portal(state: PortalState, listeners: PortalListeners) -> anyhow::Result<()> {
     let app = state.app.clone();
     app.start_workers().await?;
@@ -60,14 +60,14 @@ pub async fn serve_portal(state: PortalState, listeners: PortalListeners) -> any
     Ok(())
 }
 
-/// Serves a router until told to stop, then lets its requests finish.
+/// Serves one router until shutdown, then lets its requests finish.
 async fn serve(
     listener: TcpListener,
     router: Router,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Small answers go out at once; a failure only makes them later.
+    // Sends small responses at once. If this fails, they only arrive later.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });

@@ -1,4 +1,4 @@
-//! The pages, grouped as the navigation groups them.
+//! The pages, grouped like the navigation.
 
 pub(in crate::web) mod account;
 pub(in crate::web) mod admin;

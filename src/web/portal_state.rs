@@ -1,4 +1,4 @@
-//! What the portal's handlers share.
+//! The state that the portal's handlers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,25 +10,25 @@ use crate::web::http::stream_limits::EventStreamLimiter;
 use crate::web::pages::groups::usage::UsageSummaryCache;
 use crate::web::pages::home::{HasJobsCache, HomeOverview, HomeVisits};
 
-/// The services, and what pages keep beside them.
+/// The services, plus the state that only pages need.
 #[derive(Clone)]
 pub struct PortalState {
     pub app: AppState,
     pub pages: Arc<PageState>,
 }
 
-/// What only pages need from one request to the next.
+/// What only pages keep from one request to the next.
 pub struct PageState {
-    /// What every home page shows.
+    /// The figures that are the same on everyone's home page.
     pub home_overview: StoreCache<(), HomeOverview>,
-    /// Whether people have had jobs.
+    /// Whether each person has ever had a job.
     pub has_jobs: HasJobsCache,
-    /// When people were last there.
+    /// When each person last visited the home page.
     pub home_visits: HomeVisits,
-    /// What was drawn of groups' use.
+    /// Rendered usage summaries of groups.
     pub usage_summaries: UsageSummaryCache,
     pub event_streams: EventStreamLimiter,
-    /// Names this run of the program in request ids.
+    /// Identifies this run of the program in request ids.
     run_id: u32,
     request_counter: AtomicU64,
 }
@@ -49,7 +49,7 @@ impl PortalState {
 }
 
 impl PageState {
-    /// A name for the next request, by which it is found in the log.
+    /// An id for the next request, by which it can be found in the log.
     pub fn next_request_id(&self) -> String {
         format!("{:08x}-{}", self.run_id, self.request_counter.fetch_add(1, Ordering::Relaxed))
     }

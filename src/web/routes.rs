@@ -1,4 +1,4 @@
-//! Every address of the portal and the handler behind it.
+//! Every route of the portal and its handler.
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -118,7 +118,7 @@ pub fn portal_router(state: PortalState) -> Router {
     .with_state(state)
 }
 
-/// Jobs and what people are told of them.
+/// Jobs and notifications.
 fn job_routes() -> Router<PortalState> {
     Router::new()
         .route("/jobs", get(jobs::list::get))
@@ -143,7 +143,7 @@ fn job_routes() -> Router<PortalState> {
         .route("/notifications/read", post(notifications::mark_read))
 }
 
-/// Composing jobs, and the recipes for that. Scripts and recipes are longer than what other forms hold.
+/// Composing jobs, and recipes. Scripts and recipes need a larger body limit than other forms.
 fn compose_routes() -> Router<PortalState> {
     Router::new()
         .route("/compose", get(compose::choose_recipe::get))
@@ -167,7 +167,7 @@ fn compose_routes() -> Router<PortalState> {
         .layer(DefaultBodyLimit::max(compose::MAX_FORM_BYTES))
 }
 
-/// Dashboards and the links to them. What runs in a dashboard is on its own origin, below.
+/// Dashboards and their guest links. The dashboards themselves are served on their own origin, below.
 fn dashboard_routes() -> Router<PortalState> {
     Router::new()
         .route("/dashboards", get(dashboards::list::get).post(dashboards::new::post))
@@ -187,7 +187,7 @@ fn dashboard_routes() -> Router<PortalState> {
         .route("/dashboards/{id}/guest-links", post(dashboards::guest_links::create))
 }
 
-/// Monthly reports of groups, links to them, and what groups' leaders are told.
+/// Monthly reports of groups, guest links to them, and usage alerts for PIs.
 fn report_routes() -> Router<PortalState> {
     Router::new()
         .route("/groups/{id}/report", get(reports::get))
@@ -202,7 +202,7 @@ fn report_routes() -> Router<PortalState> {
         .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::save))
 }
 
-/// What groups used, and what was granted to them.
+/// Usage and allocations of groups.
 fn usage_routes() -> Router<PortalState> {
     Router::new()
         .route("/groups/{id}/usage", get(usage::page::get))
@@ -231,12 +231,12 @@ fn usage_routes() -> Router<PortalState> {
         )
 }
 
-/// The separate origin on which dashboards are shown.
+/// The separate origin that serves dashboards.
 pub fn dashboard_router(app: AppState) -> Router {
     middleware::wrap_dashboards(dashboard_origin::routes(), &app).with_state(app)
 }
 
-/// The listener for machines that watch the portal: loopback only.
+/// The listener for monitoring: loopback only.
 pub fn private_router(app: AppState) -> Router {
     let router = Router::new()
         .route("/healthz", get(health::private))

@@ -1,4 +1,4 @@
-//! What a cluster is like, from the command line: a preset or a file, and what the administrator says besides.
+//! A cluster's description from the command line: a preset or a file, plus what the administrator adds.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,25 @@ use crate::sites::{self, Site, SiteHost, SiteLookup, SiteName};
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterDescriptionArgs {
-    /// A centre that the portal knows, such as fir or saga, or a file of your own in the folder sites of the data
-    /// folder.
+    /// A preset, such as fir or saga, or the name of your own file in the sites folder of the data folder.
     #[arg(long, conflicts_with = "file")]
     preset: Option<String>,
-    /// A description in a file, as `cluster export` and the cluster's page of settings write it.
+    /// A description file, as written by `cluster export` and the cluster's settings page.
     #[arg(long)]
     file: Option<PathBuf>,
     /// The login host.
     #[arg(long)]
     host: Option<HostName>,
-    /// The port of its SSH server; 22 if nothing says otherwise.
+    /// The port of its SSH server (default: 22).
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// The name people see.
+    /// The name that people see.
     #[arg(long)]
     title: Option<DisplayName>,
 }
 
 impl ClusterDescriptionArgs {
-    /// The description: of the preset, the file or `otherwise`, with what was given besides.
+    /// The description from the preset, the file or `otherwise`, with the given options applied.
     pub(super) fn into_site(
         self,
         app: &AppState,
@@ -71,7 +70,7 @@ fn find_preset(app: &AppState, text: &str) -> anyhow::Result<Site> {
     if let Some(site) = app.site_presets.iter().find(|site| site.name.as_str() == text) {
         return Ok(site.clone());
     }
-    // A file that cannot be read is left out of the list. Whoever asks for it wants to know why.
+    // A file that can't be read is missing from the list. Someone who names it wants to know why.
     let own = app.config.data_dir.join(files::SITES).join(text).with_extension("toml");
     if text.parse::<Slug>().is_ok() && own.exists() {
         return read_site_file(&own);

@@ -1,4 +1,4 @@
-//! Which host keys are pinned: those that the centre publishes, and those that the administrator names.
+//! Which host keys are pinned: those that the centre publishes, and those that the administrator gives.
 
 use std::str::FromStr;
 
@@ -14,22 +14,21 @@ use crate::store::clusters::PinnedHostKey;
 #[derive(Debug, Args)]
 pub(super) struct HostKeyArgs {
     /// A fingerprint that the centre publishes (SHA256:…), or a whole key with its host in front ('login ssh-ed25519
-    /// AAAA…'; also jump and robot) where the host cannot be asked from here. May be given several times. Keys that
-    /// the preset knows as published need not be named.
+    /// AAAA…'; also jump and robot) if the host can't be reached from here. Can be given several times. Keys that
+    /// the preset lists as published can be left out.
     #[arg(long, value_name = "FINGERPRINT")]
     host_key: Vec<HostKeyArg>,
-    /// Pin whatever the hosts show now, without comparing. Only where nobody can stand in between, such as on this
-    /// very machine. Does not help against a host that shows other keys than the published ones.
+    /// Pin whatever keys the hosts present now, without comparing them. Only safe where nobody can intercept the
+    /// connection, such as on this machine. Has no effect on a host whose keys differ from the published ones.
     #[arg(long)]
     trust_shown: bool,
 }
 
-/// A host key as an administrator names it.
+/// A host key as given by an administrator.
 #[derive(Debug, Clone)]
 enum HostKeyArg {
-    /// By its fingerprint.
     Fingerprint(HostKeyFingerprint),
-    /// As it is, and of which host.
+    /// The whole key, and the host that it belongs to.
     WholeKey(&'static str, HostKey),
 }
 
@@ -49,7 +48,7 @@ impl FromStr for HostKeyArg {
     }
 }
 
-/// Where a host stands on the way, for people.
+/// The host's role in the connection, for people.
 pub(super) fn hop_label(hop: &str) -> &'static str {
     match hop {
         hops::JUMP => "jump host",
@@ -59,12 +58,12 @@ pub(super) fn hop_label(hop: &str) -> &'static str {
 }
 
 impl HostKeyArgs {
-    /// Whether anything was said about keys.
+    /// Whether any host key option was given.
     pub(super) const fn is_given(&self) -> bool {
         self.trust_shown || !self.host_key.is_empty()
     }
 
-    /// Asks every host of the site for its keys and gives those to pin, or says what is missing.
+    /// Asks every host of the site for its keys and returns those to pin, or explains what is missing.
     pub(super) async fn choose_pins(&self, site: &Site) -> anyhow::Result<Vec<PinnedHostKey>> {
         let mut pins = Vec::new();
         for host in scan_hosts(site).await {
@@ -82,7 +81,7 @@ impl HostKeyArgs {
         Ok(pins)
     }
 
-    /// The keys of one host that are believed.
+    /// The keys of one host that can be trusted.
     fn trusted_keys(&self, host: &ScannedHost) -> Vec<HostKey> {
         let trusted = self.trust_shown && host.published.is_empty();
         let named = |key: &HostKey| {
@@ -105,7 +104,7 @@ impl HostKeyArgs {
         keys
     }
 
-    /// Why no key of a host is believed. Only the automation host may do without for now.
+    /// Why none of a host's keys is trusted. Only the automation host may go without for now.
     fn explain_no_trusted_key(&self, host: &ScannedHost, site: &Site) -> anyhow::Result<()> {
         let (what, name) = (hop_label(host.hop), host.host.as_str());
         let is_optional = host.hop == hops::AUTOMATION;

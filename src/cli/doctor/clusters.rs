@@ -1,4 +1,4 @@
-//! Each cluster: do its hosts answer, and with the host keys that were pinned? Is it stopped by an alarm?
+//! Checks each cluster: do its hosts respond, do they present the pinned host keys, is an alarm active?
 
 use super::DoctorFinding;
 use crate::app::files;
@@ -41,7 +41,7 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
             "None is known yet. Add one on the portal's pages, or with: portolan cluster add NAME --preset PRESET",
         )];
     }
-    // All at once: a host that does not answer takes its time.
+    // All in parallel, because a host that doesn't respond takes a while.
     let work: Vec<_> = known.into_iter().map(|known| tokio::spawn(check_cluster(known))).collect();
     let mut findings = Vec::new();
     for findings_of_one in work {
@@ -93,7 +93,7 @@ fn check_host(known: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
             let words = format!(
                 "{title}: {error}. Is the name right, and may this machine reach it (firewall, VPN)?"
             );
-            // People can work without it.
+            // People can work without the automation host.
             let is_extra = host.hop == hops::AUTOMATION;
             return if is_extra {
                 DoctorFinding::warning(CLUSTER_SUBJECT, words)

@@ -1,4 +1,4 @@
-//! What connections to clusters need of this machine: OpenSSH's programs and a folder for sockets.
+//! What connections to clusters need on this machine: OpenSSH's programs and a folder for sockets.
 
 use super::DoctorFinding;
 use crate::app;
@@ -6,13 +6,13 @@ use crate::cli::maintenance;
 use crate::config::Config;
 use crate::ssh::ControlMaster;
 
-/// `SSH_ASKPASS_REQUIRE`, by which one-time codes reach the browser, came with this version.
+/// The first version with `SSH_ASKPASS_REQUIRE`, which passes one-time codes to the browser.
 const MIN_SSH_VERSION: (u32, u32) = (8, 4);
 
-/// Where the portal lets ssh and its helpers be found, whatever its own environment says.
+/// Where the portal looks for ssh and its helpers, whatever its own environment says.
 const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The programs besides ssh itself, what they are for, and the package they come with.
+/// The programs besides ssh itself, their purpose, and the package that contains them.
 const REQUIRED_PROGRAMS: &[(&str, &str, &str)] = &[
     ("ssh-keyscan", "asks hosts for their keys", "openssh-client"),
     ("setsid", "lets connections outlive the portal", "util-linux"),
@@ -81,7 +81,7 @@ fn check_required_programs() -> Vec<DoctorFinding> {
     missing
 }
 
-/// That its path is short enough was checked with the settings.
+/// The length of its path is checked when the settings are loaded.
 fn check_run_dir(config: &Config) -> DoctorFinding {
     const WHAT: &str = "Run folder";
     let dir = config.run_dir();

@@ -1,4 +1,4 @@
-//! What can be examined without asking anyone: folder, key, database, clock, disk.
+//! Checks that need no network: folder, key, database, clock, disk.
 
 use std::path::Path;
 
@@ -107,7 +107,7 @@ pub(super) async fn check_database(
     }
 }
 
-/// What the next master key in the data folder means: it is there only while the key is being changed.
+/// A next master key in the data folder: it exists only while the key is being changed.
 fn check_next_key(config: &Config, belongs: bool) -> Option<DoctorFinding> {
     const WHAT: &str = "Next key";
     let path = config.data_dir.join(files::NEXT_MASTER_KEY);
@@ -155,7 +155,7 @@ async fn check_clock(path: &Path) -> DoctorFinding {
 
 pub(super) fn check_disk(config: &Config) -> DoctorFinding {
     const WHAT: &str = "Disk";
-    // The first folder on the way up that exists; a relative path ends in the current one.
+    // The nearest parent that exists; a relative path ends in the current folder.
     let dir = config.data_dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
     match free_space(dir) {
         Err(error) => {

@@ -1,4 +1,4 @@
-//! The running portal, seen as a visitor sees it: through the proxy, over TLS, at its public address.
+//! Checks the running portal from outside: through the proxy, over TLS, at its public address.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::http_client;
 use crate::probe::{self, DASHBOARD_ORIGIN_HEADER};
 use crate::vault::Vault;
 
-/// A portal that takes longer than this is as good as gone.
+/// A portal that takes longer than this counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the portal tells the doctor of the doctor's own request.
+/// What the portal reports about the doctor's own request.
 #[derive(Debug, Deserialize)]
 struct ProbeReply {
     forwarded_proto: Option<String>,
@@ -105,7 +105,7 @@ async fn check_public_address(
     findings
 }
 
-/// Dashboards have an origin of their own, which must lead here too.
+/// Dashboards have their own origin, which must lead here too.
 async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> DoctorFinding {
     const WHAT: &str = "Boards address";
     let url = &config.dashboards.public_url;
@@ -125,7 +125,7 @@ async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> Do
     }
 }
 
-/// The causes are in the chain of sources; the first line alone says little.
+/// The cause is in the error's source chain; its first line alone says little.
 fn explain_unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> String {
     let mut reasons = Vec::new();
     let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);

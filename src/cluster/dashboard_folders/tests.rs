@@ -95,7 +95,7 @@ fn a_start_lies_in_no_other() {
     assert_eq!(search_roots(&DiscoveredFacts::default()), [""; 0]);
 }
 
-/// The words are tried on a real `find`.
+/// Runs the arguments with a real `find`.
 #[test]
 fn the_search_finds_what_it_should() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! One short script that looks around in a person's login environment, and the reader of what it prints.
+//! One short script that explores a person's login environment, and the parser of its output.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use super::{DiscoveredFacts, DiscoveredFolder, FolderKind, MAX_LIST_LEN};
 use crate::slurm::text::is_name;
 use crate::text;
 
-/// The programs that are looked for: Slurm's own, those of centres, and what recipes need.
+/// The programs to look for: Slurm's own, those of centres, and what recipes need.
 macro_rules! tools {
     () => {
         "squeue sbatch sacct sshare sinfo scontrol sacctmgr sprio sreport seff \
@@ -16,11 +16,11 @@ macro_rules! tools {
 }
 
 /// Run as `bash -l -c SCRIPT`, or `sh -c SCRIPT` where there is no bash. One line without single quotes, backslashes
-/// and exclamation marks, so that it survives being quoted for any login shell. It prints `name<TAB>value` lines:
-/// cheap and certain facts first, folders (whose disks may be slow) last, then `end`. The empty line at the start ends
-/// a greeting that the profile printed.
+/// and exclamation marks, so that it survives quoting for any login shell. It prints `name<TAB>value` lines: quick
+/// and certain facts first, folders (whose disks may be slow) last, then `end`. The empty line at the start ends a
+/// greeting that the profile printed.
 ///
-/// Of `~/project` and `~/projects`, the entries are the groups that a person belongs to; only a `~/project` that is
+/// The entries of `~/project` and `~/projects` are the groups that a person belongs to; only a `~/project` that is
 /// itself a link is a group's folder.
 pub const DISCOVERY_SCRIPT: &str = concat!(
     "set +euf; unset IFS; echo; ",
@@ -45,14 +45,13 @@ pub const DISCOVERY_SCRIPT: &str = concat!(
 
 /// Variables that later commands need to find and run what the person can.
 const FORWARDED_VARIABLES: [&str; 4] = ["PATH", "LD_LIBRARY_PATH", "SLURM_CONF", "LANG"];
-/// Lists of folders may be this long; the script cuts there, too.
+/// The limit for search paths; the script cuts there, too.
 const MAX_SEARCH_PATH_LEN: usize = 4000;
 /// Everything else is a word or a path.
 const MAX_VALUE_LEN: usize = 400;
-/// No answer is read beyond this many lines.
 const MAX_LINES: usize = 2000;
 
-/// A folder as the script reports it: what it was looked for as, and its name before and after following links.
+/// A folder as the script reports it: what it was looked for as, and its path before and after following links.
 struct ReportedFolder<'a> {
     source: &'a str,
     writable: bool,
@@ -61,8 +60,8 @@ struct ReportedFolder<'a> {
 }
 
 impl DiscoveredFacts {
-    /// Takes over what the script printed. Lines of others, such as a greeting, are skipped. Returns whether
-    /// anything was there.
+    /// Takes over what the script printed. Skips other lines, such as a greeting. Returns whether there was any
+    /// output of the script.
     pub(super) fn read_discovery_output(&mut self, text: &str) -> bool {
         let mut seen = Vec::new();
         let mut ended = false;
@@ -101,7 +100,7 @@ impl DiscoveredFacts {
                 self.tools.extend(new);
             }
             "PATH" | "LD_LIBRARY_PATH" => self.add_env(name, clean_search_path(value)),
-            // A part of it would mean something else.
+            // A truncated value would mean something else.
             _ if value.chars().count() > MAX_VALUE_LEN => {}
             _ => self.add_env(name, word.unwrap_or_default()),
         }
@@ -128,7 +127,7 @@ impl<'a> ReportedFolder<'a> {
     fn parse(value: &'a str) -> Option<Self> {
         let mut fields = value.splitn(4, '\t');
         let (what, mode, path) = (fields.next()?, fields.next()?, fields.next()?);
-        // Where the way could not be followed, the name has to do.
+        // If the link could not be resolved, the original path has to do.
         let real = fields.next().filter(|real| is_usable_path(real)).unwrap_or(path);
         is_usable_path(path).then_some(Self {
             source: what,
@@ -149,9 +148,9 @@ impl<'a> ReportedFolder<'a> {
     }
 }
 
-/// The folders worth showing, each once. What a variable names is taken as the centre writes it; links in the home
-/// folder are followed, because some centres refuse jobs whose folder begins with `/home`. Folders that really lie in
-/// the home folder are the person's own (`~/projects/thesis`) and no place apart.
+/// The folders worth showing, each once. Paths from variables are kept as the centre writes them; links in the home
+/// folder are resolved, because some centres refuse jobs whose folder begins with `/home`. Folders that really are
+/// inside the home folder belong to the person (`~/projects/thesis`) and are not listed separately.
 fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
     let homes: Vec<&str> =
         seen.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
@@ -162,7 +161,7 @@ fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
         let Some(label) = one.kind() else { continue };
         let own = match one.source {
             "HOME" | "SCRATCH" | "USERWORK" => false,
-            // Where it only holds the links to the groups' folders, those say it all.
+            // If it only contains links to the groups' folders, those are enough.
             "PROJECT" => has_groups && at_home(one.real_path),
             _ => at_home(one.real_path),
         };
@@ -183,7 +182,7 @@ fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
     found.into_iter().map(|(_, folder)| folder).collect()
 }
 
-/// An absolute path that can be shown and used as it is: cutting or mending it would name another folder.
+/// An absolute path that can be shown and used unchanged: truncating or repairing it would name another folder.
 fn is_usable_path(path: &str) -> bool {
     path.starts_with('/')
         && path.chars().count() <= MAX_VALUE_LEN
@@ -195,7 +194,7 @@ fn is_below(path: &str, folder: &str) -> bool {
         .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
-/// The folders of a search path, without a last one that was cut.
+/// The folders of a search path, without a truncated last one.
 fn clean_search_path(value: &str) -> String {
     let value = text::sanitize(value, MAX_SEARCH_PATH_LEN);
     if value.chars().count() < MAX_SEARCH_PATH_LEN {

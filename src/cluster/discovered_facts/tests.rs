@@ -1,4 +1,4 @@
-//! The script is really run, by bash and by dash; the rest reads recorded answers.
+//! Runs the script with bash and with dash; the other tests parse recorded answers.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;

@@ -1,13 +1,13 @@
-//! The person's own folders by the names that forms use: `$SCRATCH/data` instead of `/scratch/alice/data`, so that what
-//! someone fills in holds for others, and on another cluster.
+//! The person's own folders by the variables that forms use: `$SCRATCH/data` instead of `/scratch/alice/data`, so
+//! that a filled-in form works for others, and on another cluster.
 
 use super::join_path;
 use crate::cluster::discovered_facts::{DiscoveredFacts, FolderKind};
 
-/// What stands for one's home folder in every shell.
+/// Stands for the home folder in every shell.
 const TILDE: &str = "~";
 
-/// The variables that stand for someone's folders.
+/// The variables that stand for a person's folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathVariables(Vec<PathVariable>);
 
@@ -16,12 +16,11 @@ struct PathVariable {
     /// `$SCRATCH`.
     variable: &'static str,
     folder: String,
-    /// Whether there is no other folder of its kind. Otherwise it is not certain which one the cluster means.
+    /// Whether it is the only folder of its kind. Otherwise it is uncertain which one the cluster means.
     is_certain: bool,
 }
 
 impl PathVariables {
-    /// Those of someone on a cluster.
     pub fn from_facts(learnt: &DiscoveredFacts) -> Self {
         let mut names = Vec::new();
         for (variable, kind) in [
@@ -41,7 +40,7 @@ impl PathVariables {
         Self(names)
     }
 
-    /// The full path of what someone typed; none if it does not begin with a folder that is known.
+    /// The full path of what someone typed; `None` if it does not begin with a known folder.
     pub fn expand(&self, typed: &str) -> Option<String> {
         let typed = typed.trim();
         if typed.starts_with('/') {
@@ -54,7 +53,7 @@ impl PathVariables {
         Some(if rest.is_empty() { name.folder.clone() } else { join_path(&name.folder, rest) })
     }
 
-    /// A path as forms like it: with the variable of the innermost folder that it lies in.
+    /// A path for forms: with the variable of the innermost folder that contains it.
     pub fn abbreviate(&self, path: &str) -> String {
         let below = |name: &PathVariable| match path.strip_prefix(name.folder.as_str()) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => Some(rest.to_owned()),

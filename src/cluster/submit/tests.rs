@@ -1,4 +1,4 @@
-//! The script is really run, by each shell that is here, with an `sbatch` of the test's own.
+//! Runs the script with every shell on this machine, with the test's own `sbatch`.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ fn command(script: &str, folders: &[String], timeouts: SbatchTimeouts) -> Remote
     sbatch_command(MARK, script, folders, args, timeouts).0
 }
 
-/// A folder with an `sbatch` that keeps what it got.
+/// A folder with an `sbatch` that records what it got.
 fn bench(answer: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sbatch");
@@ -32,7 +32,7 @@ fn bench(answer: &str) -> tempfile::TempDir {
     dir
 }
 
-/// Runs the command as a server would; gives it the first `sent` bytes of the script, and the word if it may go.
+/// Runs the command as a server would; sends the first `sent` bytes of the script, and the go word if there is one.
 fn run(
     shell: &str,
     bench: &Path,
@@ -129,7 +129,7 @@ fn half_a_script_is_never_submitted() {
 fn without_the_word_nothing_is_submitted() {
     let script = "#!/bin/bash\n";
     let bench = bench("echo 20012");
-    // Late, wrong, and lost.
+    // The go word is missing, lacks its nonce, has a wrong one, or is empty.
     for go in ["", "go\n", "other go\n", "\n"] {
         let done = run("/bin/sh", bench.path(), (script, &[]), TIMEOUTS, script.len(), go);
         assert!(matches!(done, SbatchOutcome::RetryLater(_)), "{go}: {done:?}");

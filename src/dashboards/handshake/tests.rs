@@ -1,11 +1,11 @@
-//! The portal's end against ends that a test plays.
+//! The portal's end of the handshake, against servers that the tests play.
 
 use super::*;
 
 const SECRET: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const NONCE: [u8; SECRET_LEN] = [7; SECRET_LEN];
 
-/// What happens with a board that answers with `answer` to whatever it is sent.
+/// Runs the handshake against a server that sends `answer` whatever it receives.
 async fn against(answer: impl Fn(&str) -> Vec<u8>) -> io::Result<()> {
     let (mut portal, mut board) = tokio::net::UnixStream::pair().unwrap();
     let secret = DashboardSecret::from_hex(SECRET).unwrap();
@@ -20,10 +20,10 @@ async fn against(answer: impl Fn(&str) -> Vec<u8>) -> io::Result<()> {
     tokio::join!(authenticate(&mut portal, &secret, NONCE), play).0
 }
 
-/// How a board answers to a nonce.
+/// How a server answers a nonce.
 type Playing<'a> = &'a dyn Fn(&str) -> Vec<u8>;
 
-/// The right line of a board.
+/// The right line of a server.
 fn line(secret: &str, who: &str, nonce: &str) -> Vec<u8> {
     let theirs = "ab".repeat(SECRET_LEN);
     let secret = DashboardSecret::from_hex(secret).unwrap();

@@ -1,4 +1,4 @@
-//! What the job of a board asks for: little, in the shape that the site gives boards.
+//! What a dashboard's job asks for: little, in the form that the site prescribes for dashboards.
 
 use std::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use crate::dashboards::DashboardKind;
 use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest};
 use crate::sites::{JobOptionRule, Site, SiteJobType};
 
-/// The longest that a board is ever asked to run: a week.
+/// The longest time limit of any dashboard: a week.
 const MAX_MINUTES: u32 = 7 * 24 * 60;
 
-/// How many minutes a board may be asked to run at a site.
+/// The time limits, in minutes, that a dashboard may have at a site.
 pub fn allowed_minutes(site: &Site) -> RangeInclusive<u32> {
     let of_type = job_type(site).and_then(|kind| kind.max_minutes);
     let of_site = site.jobs.max_hours.map(|hours| hours.saturating_mul(60));
@@ -19,8 +19,7 @@ pub fn allowed_minutes(site: &Site) -> RangeInclusive<u32> {
     least..=most.min(MAX_MINUTES).max(least)
 }
 
-/// What a run of so many minutes asks for at a site; too many or too few become what is possible there. `begin`: not
-/// before this moment.
+/// The request for a run at a site; the minutes are clamped to what the site allows. `begin` is the earliest start.
 pub fn build_request(
     kind: DashboardKind,
     minutes_wanted: u32,
@@ -62,7 +61,7 @@ fn job_type(site: &Site) -> Option<&SiteJobType> {
     site.jobs.types.iter().find(|kind| kind.name == *name)
 }
 
-/// One GPU, where no job runs without.
+/// One GPU, where no job runs without one.
 fn required_gpu(site: &Site) -> GpuRequest {
     let jobs = &site.jobs;
     let first =

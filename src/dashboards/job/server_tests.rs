@@ -1,4 +1,5 @@
-//! `server.py` itself, run by this machine's Python around a small application: the handshake, HTTP, and the table.
+//! Tests of `server.py` itself, run by this machine's Python around a small application: handshake, HTTP, and the
+//! table of routes.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +12,8 @@ use crate::dashboards::handshake::{DashboardSecret, authenticate};
 
 const SECRET: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
-/// Answers by path: `/echo` what was sent, `/pieces` without a length, `/short` less than it promises, `/large` 20 MB.
+/// Answers by path: `/echo` what was sent, `/pieces` without a length, `/short` less than it promises, `/large` 20
+/// MB.
 const APP: &str = r#"
 import sys, types
 server = types.ModuleType("server")
@@ -74,9 +76,9 @@ impl Board {
         stream
     }
 
-    /// Everything that is answered to these words until the board closes.
+    /// Everything that the server answers to these bytes until it closes.
     async fn said(mut stream: TcpStream, words: &[u8]) -> String {
-        // It may close before all was sent.
+        // The server may close before everything was sent.
         let _ = stream.write_all(words).await;
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all).await;
@@ -105,7 +107,7 @@ async fn only_who_knows_the_secret_gets_a_byte() {
     ] {
         assert_eq!(Board::said(board.stranger().await, words.as_bytes()).await, "", "{words:?}");
     }
-    // One that knows how to begin gets the board's line, and nothing for a wrong answer to it.
+    // A client that knows how to begin gets the server's line, and nothing after a wrong proof.
     let words = format!("PORTOLAN1 {nonce}\n{}\nGET / HTTP/1.1\r\n\r\n", "0".repeat(64));
     assert_eq!(Board::said(board.stranger().await, words.as_bytes()).await.len(), 130);
     let other = DashboardSecret::from_hex(&SECRET.replace("00", "10")).unwrap();
@@ -122,7 +124,7 @@ async fn strangers_who_wait_do_not_keep_the_portal_out() {
     }
     let end = Board::said(board.friend().await, b"GET /a HTTP/1.0\r\n\r\n").await;
     assert!(end.ends_with("/a"), "{end}");
-    // The first of them were sent away.
+    // The first of them were turned away.
     assert_eq!(Board::said(waiting.remove(0), b"").await, "");
 }
 
@@ -174,7 +176,7 @@ async fn unclear_requests_are_refused_and_end_the_connection() {
     assert_eq!(said.split_once("\r\n\r\n").unwrap().1.len(), 320 << 16);
 }
 
-/// Read-only boards and guests are bound by one table, read in one way.
+/// Read-only dashboards and guests follow one table, and both sides read it alike.
 #[test]
 fn the_table_is_read_alike_on_both_sides() {
     const ASK: &str = "
@@ -217,7 +219,7 @@ print(json.dumps([server.is_allowed(rules, method, path) for method, path in ask
     }
 }
 
-/// Slurm signals every process of a job, and the script signals the board besides.
+/// Slurm signals every process of a job, and the script signals the server as well.
 #[test]
 fn however_often_it_is_told_to_stop_it_says_goodbye() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Scripts of boards: what is in them, and that nothing can break out of them.
+//! Scripts of dashboards: what they contain, and that nothing can break out of them.
 
 use std::process::Command;
 
@@ -29,7 +29,7 @@ fn lines(request: &JobRequest, site: &Site) -> Vec<String> {
     request.directives(site.jobs.gpu_option).iter().map(SbatchDirective::to_line).collect()
 }
 
-/// What bash reads of the script's first part, without running the rest.
+/// What bash makes of the script's first part, without running the rest.
 fn read_by_bash(script: &str, ask: &str) -> String {
     let (first, _) = script.split_once("# From here on").unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,8 @@ fn files_are_written_as_they_are() {
     }
 }
 
-/// `MLflow`'s holes are closed from there on, and the versions that are installed are known to have what is needed.
+/// Versions from there on have `MLflow`'s security holes fixed, and the installed versions are known to have what is
+/// needed.
 #[test]
 fn pins_are_exact() {
     for kind in DashboardKind::ALL {
@@ -183,7 +184,7 @@ fn a_follow_up_waits_for_its_moment() {
     assert!(lines(&later, demo).contains(&"#SBATCH --begin=uts1794820320".to_owned()));
 }
 
-/// A link in a shared folder leads to what only the owner may read: the board does not follow it.
+/// A symbolic link in a shared folder may lead to what only the owner may read: the dashboard does not follow it.
 #[test]
 fn links_out_of_the_chosen_folder_lead_nowhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Who may ask for what.
+//! Tests of what guests may request.
 
 use super::*;
 
-/// What the pages of the pinned versions were seen to ask for.
+/// What the pages of the pinned versions were seen to request.
 #[test]
 fn pages_get_what_they_need_to_show() {
     for (kind, method, path) in [

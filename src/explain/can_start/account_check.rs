@@ -1,11 +1,11 @@
-//! Which project pays, and whether it may.
+//! Checks which account a request is charged to, and whether it may be.
 
 use super::ProblemCollector;
 use crate::recipes::context::{ComposeContext, SlurmAccount};
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::SiteFamily;
 
-/// The account that a request names, by the name people use or by Slurm's own.
+/// The account that a request names, by its display name or by Slurm's.
 pub(super) fn find_account<'a>(
     request: &JobRequest,
     place: &'a ComposeContext,
@@ -16,7 +16,6 @@ pub(super) fn find_account<'a>(
     place.accounts.iter().find(fits)
 }
 
-/// Looks at the account.
 pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let wants_gpus = request.gpus.is_some();
@@ -41,7 +40,7 @@ pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
         }
         return;
     };
-    // Nothing is known of anyone's projects there.
+    // The accounts are unknown there.
     if place.accounts.is_empty() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Whether any machine has what a request wants of one.
+//! Whether any node can satisfy a request.
 
 use super::ProblemCollector;
 use crate::explain::job_types::{candidate_partitions, matching_job_types};
@@ -7,7 +7,7 @@ use crate::recipes::context::{ComposeContext, Partition};
 use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily};
 
-/// What it wants of each node, as little as that can be.
+/// The least that it needs on each node.
 struct NodeDemand {
     cores: u64,
     memory_mb: u64,
@@ -16,7 +16,7 @@ struct NodeDemand {
 impl NodeDemand {
     fn from_request(request: &JobRequest) -> Self {
         let cores_of_task = u64::from(request.cores.unwrap_or(1).max(1));
-        // Without a number of nodes, tasks may be spread over as many as it takes.
+        // Without a node count, Slurm may spread tasks over as many nodes as it takes.
         let tasks = match (request.tasks_per_node, request.tasks, request.nodes) {
             (Some(tasks), _, _) => tasks,
             (None, Some(tasks), Some(nodes)) => tasks.div_ceil(nodes.max(1)),
@@ -88,7 +88,7 @@ pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     }
 }
 
-/// The most of something; nothing if it is not known of each.
+/// The maximum over all partitions; none unless it is known for each.
 fn max_of(of: &[&Partition], what: impl Fn(&Partition) -> Option<u64>) -> Option<u64> {
     let with_nodes = of.iter().filter(|one| one.node_count() > 0);
     let all: Option<Vec<u64>> = with_nodes.map(|one| what(one)).collect();
@@ -138,7 +138,7 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut Prob
     }
 }
 
-/// Whether there are such GPUs at all.
+/// Whether the cluster has such GPUs at all.
 fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut ProblemCollector<'_>) {
     let place = found.place;
     let shown: Vec<&str> = place
@@ -157,7 +157,7 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut Problem
         names.truncate(8);
         let sentence =
             format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
-        // Parts of GPUs have short names beside those that the cluster shows.
+        // GPU slices also have short names besides the ones that the cluster lists.
         if place.site.jobs.slices.is_empty() {
             found.add_refused(RequestField::GpuModel, sentence);
         } else {
@@ -175,7 +175,7 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut Problem
     }
 }
 
-/// The most GPUs of a kind that one node of a partition has; of no kind, of all kinds together.
+/// The most GPUs of a model on one node of a partition; without a model, of all models together.
 fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
     let fits = |one: &&crate::slurm::partitions::PartitionGpu| {
         model.is_none_or(|model| one.model.as_deref().is_none_or(|own| own == model))
@@ -183,7 +183,7 @@ fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
     partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
 }
 
-/// Whether one node has so many.
+/// Whether one node has that many.
 fn check_gpus_per_node(
     gpus: &GpuRequest,
     request: &JobRequest,
@@ -227,7 +227,7 @@ fn check_gpus_per_node(
     }
 }
 
-/// Each wish alone can be had; whether one partition has them all.
+/// Each requirement can be met alone; checks whether one partition meets them all.
 fn check_combination(
     request: &JobRequest,
     wanted: &NodeDemand,
@@ -255,7 +255,7 @@ fn fits(
     };
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
         let here = gpus_per_node(partition, gpus.model.as_deref());
-        // A short name of a part of a GPU is not among those shown.
+        // The short name of a GPU slice is not in the cluster's list.
         let shown =
             place.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
         here >= gpus.count || !shown

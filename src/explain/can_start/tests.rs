@@ -287,7 +287,7 @@ proptest! {
         prop_assert!(found.windows(2).all(|two| two[0].severity <= two[1].severity));
     }
 
-    /// What the recorded cluster was seen to take is never refused.
+    /// Requests that the recorded cluster accepted are never refused.
     #[test]
     fn small_requests_are_never_refused(cores in 1_u32..=8, mb in 0_u64..=16_000, minutes in 1_u32..=10_080, nodes in 1_u32..=3) {
         let request = JobRequest {

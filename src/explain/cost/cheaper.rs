@@ -1,5 +1,5 @@
-//! What would be cheaper and do nearly the same. Each is counted anew with the change made, so that none is promised
-//! that is not.
+//! Finds requests that cost less and do nearly the same. Each is priced again with the change applied, so no saving
+//! is promised that is not real.
 
 use super::price::{HourlyPrice, hourly_price};
 use super::{CheaperRequest, CostDriver};
@@ -7,12 +7,11 @@ use crate::format;
 use crate::recipes::context::ComposeContext;
 use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 
-/// Less than this part of the price is not worth a sentence.
+/// The smallest saving worth a sentence, as a fraction of the price.
 const MIN_SAVING: f64 = 0.1;
-/// So many are shown.
 const MAX_OFFERS: usize = 3;
 
-/// What would be cheaper, the cheapest first.
+/// Cheaper requests, cheapest first.
 pub(super) fn find_cheaper(
     request: &JobRequest,
     place: &ComposeContext,
@@ -47,13 +46,13 @@ fn cheaper_if_changed(
     good.then(|| CheaperRequest { sentence: sentence(&paid), changes, per_hour })
 }
 
-/// What the parts other than the driver count at most.
+/// The highest cost among the parts other than the driver.
 fn next_highest(now: &HourlyPrice, driver: CostDriver) -> f64 {
     let others = now.parts.iter().filter(|part| part.what != driver);
     others.map(|part| part.counts).fold(0.0, f64::max)
 }
 
-/// So little memory that something else sets the price.
+/// Reduces memory until something else sets the price.
 fn less_memory(
     request: &JobRequest,
     place: &ComposeContext,
@@ -61,7 +60,7 @@ fn less_memory(
 ) -> Option<CheaperRequest> {
     let part = now.parts.iter().find(|part| part.what == CostDriver::Memory)?;
     let share = next_highest(now, CostDriver::Memory) / part.counts;
-    // A form knows memory of a node and of a core.
+    // The form has memory per node and per core.
     let (asked, sets) = match request.memory? {
         MemoryRequest::PerNode(mb) => (mb, RequestField::Memory),
         MemoryRequest::PerGpu(mb) => {
@@ -87,7 +86,7 @@ fn less_memory(
     })
 }
 
-/// So few cores that the GPUs set the price.
+/// Reduces cores until the GPUs set the price.
 fn fewer_cores(
     request: &JobRequest,
     place: &ComposeContext,
@@ -112,7 +111,7 @@ fn fewer_cores(
     )
 }
 
-/// A part of a GPU instead of a whole one.
+/// Replaces a whole GPU with a slice.
 fn gpu_slices(
     request: &JobRequest,
     place: &ComposeContext,
@@ -144,7 +143,7 @@ fn gpu_slices(
     place.site.jobs.slices.iter().filter_map(one).collect()
 }
 
-/// A part of an amount, a little less rather than more.
+/// A fraction of an amount, rounded down.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -155,7 +154,7 @@ fn scaled(asked: u64, share: f64) -> u64 {
     ((asked as f64 * share.clamp(0.0, 1.0) + 1e-6).floor() as u64).min(asked)
 }
 
-/// Whole gibibytes where there are some.
+/// Rounds down to whole gibibytes, if there is at least one.
 const fn round_down_memory(mb: u64) -> u64 {
     if mb >= 1024 { mb / 1024 * 1024 } else { mb }
 }

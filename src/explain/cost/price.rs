@@ -1,4 +1,4 @@
-//! What each part of a request counts in an hour, in the site's own unit. The largest is what is paid.
+//! What each part of a request costs per hour, in the site's own unit. The largest part is charged.
 
 use super::{CostDriver, CostPart};
 use crate::explain::job_types::{candidate_partitions, factor_names, uses_whole_nodes};
@@ -7,33 +7,32 @@ use crate::recipes::context::ComposeContext;
 use crate::recipes::request::JobRequest;
 use crate::sites::{BillingBasis, Site};
 
-/// What is paid in an hour.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HourlyPrice {
-    /// The unit, for people.
+    /// The unit as shown.
     pub unit: String,
-    /// What each part counts.
+    /// The cost of each part.
     pub parts: Vec<CostPart>,
     /// Whether this is the unit of the group's quota.
     pub is_sites_unit: bool,
-    /// What is not known, a sentence each.
+    /// What is unknown, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl HourlyPrice {
-    /// What is paid: the largest part.
+    /// The charge: the largest part.
     pub fn per_hour(&self) -> f64 {
         self.parts.iter().map(|part| part.counts).fold(0.0, f64::max)
     }
 
-    /// The part that is paid for. Between equals, what comes first in a request.
+    /// The part that is charged. On a tie, the one that comes first in a request.
     pub fn driver(&self) -> Option<&CostPart> {
         let most = self.per_hour();
         self.parts.iter().find(|part| part.counts >= most)
     }
 }
 
-/// Under this name the sites of the Alliance say what memory counts for jobs without GPUs.
+/// The name under which Alliance sites list the memory factor for jobs without GPUs.
 const WITHOUT_GPUS: &str = "cpu";
 
 pub(super) fn hourly_price(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
@@ -44,7 +43,7 @@ pub(super) fn hourly_price(request: &JobRequest, place: &ComposeContext) -> Hour
         (true, true) => price_in_reference_gpus(request, place),
         (true, false) => price_in_units(request, place, &[WITHOUT_GPUS], "core hours"),
         (false, _) => {
-            // Where two are named, such as core hours and GPU hours, the first is that of jobs without GPUs.
+            // If two units are named, such as core hours and GPU hours, the first applies to jobs without GPUs.
             let unit = if name.is_empty() || name.contains("core") { "core hours" } else { name };
             price_in_units(request, place, &factor_names(request, place), unit)
         }
@@ -61,7 +60,7 @@ fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
     names.iter().find_map(one)
 }
 
-/// Cores, memory and GPUs, each times its factor.
+/// Cores, memory and GPUs, each multiplied by its factor.
 fn price_in_units(
     request: &JobRequest,
     place: &ComposeContext,
@@ -81,7 +80,7 @@ fn price_in_units(
                 .to_owned(),
         );
     }
-    // The closest name that has any factors at all: a short test on ordinary nodes is paid like an ordinary job.
+    // The closest name that has any factors: a short test on ordinary nodes is charged like an ordinary job.
     let known = |name: &&&str| site.units.factors.iter().any(|factor| factor.name == ***name);
     let names: Vec<&str> = names.iter().find(known).map(|name| vec![*name]).unwrap_or_default();
     let gpus = u64::from(request.all_gpus());
@@ -97,7 +96,7 @@ fn price_in_units(
                 words: format::count(gpus, "GPU"),
                 counts: to_f64(gpus) * each,
             }),
-            // Where nothing is said of GPUs, they are not counted.
+            // If the site says nothing about GPUs, they are free.
             None if site.units.factors.is_empty() && !name.contains("GPU") => {}
             None => return price_in_gpu_hours(request, place, price.notes),
         }
@@ -134,12 +133,12 @@ fn price_in_units(
     price
 }
 
-/// Where the site says that memory is paid for.
+/// Whether the site charges for memory.
 fn counts_memory(site: &Site) -> bool {
     site.units.explanation.as_deref().is_some_and(|words| words.contains("memory"))
 }
 
-/// GPUs in reference units; cores and memory beyond what goes with a GPU count as more of it.
+/// GPUs in reference units; cores and memory beyond a GPU's bundle count as more GPUs.
 fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
     let site = &*place.site;
     let Some(model) = gpu_model(request, site) else {
@@ -188,8 +187,8 @@ fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> Hour
     price
 }
 
-/// Cores and gibibytes that go with one reference unit. It is one ratio for a cluster; parts of GPUs have that of the
-/// whole one.
+/// Cores and gibibytes that come with one reference unit. The ratio is the same across a cluster; slices use that of
+/// the whole GPU.
 fn cores_and_memory_per_unit(site: &Site, model: &str) -> Option<(f64, f64)> {
     let ratio = |name: &str, cores: Option<u16>, gib: Option<u16>| {
         let each = factor(site, BillingBasis::Gpu, &[name])?;
@@ -208,7 +207,7 @@ fn cores_and_memory_per_unit(site: &Site, model: &str) -> Option<(f64, f64)> {
     ratio(&slice.name, slice.cores, slice.node_memory_gb)
 }
 
-/// The kind of GPU: the one it names, or the only one that there is.
+/// The GPU model: the one it names, or the only one there is.
 fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
     let named = request.gpus.as_ref()?.model.as_deref();
     let only = match site.jobs.gpus.as_slice() {
@@ -218,7 +217,7 @@ fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
     named.or(only)
 }
 
-/// GPUs, one by one, where what they count is not known.
+/// Counts GPUs one by one, where their factors are unknown.
 fn price_in_gpu_hours(
     request: &JobRequest,
     place: &ComposeContext,
@@ -233,7 +232,7 @@ fn price_in_gpu_hours(
     HourlyPrice { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
 }
 
-/// All its GPUs; where nodes are given as a whole, all of theirs.
+/// All GPUs of the request; on whole nodes, all GPUs of the nodes.
 fn all_gpus(request: &JobRequest, place: &ComposeContext) -> u64 {
     let asked = u64::from(request.all_gpus());
     let per_node = gpu_model(request, &place.site)
@@ -260,7 +259,7 @@ fn memory_part(mb: u64, each: f64) -> CostPart {
     }
 }
 
-/// All its memory: what it says, or what it gets if it does not say.
+/// The total memory: as requested, or the site's default.
 fn total_memory_mb(request: &JobRequest, site: &Site) -> Option<u64> {
     let default = site.jobs.memory_default_mb.map(u64::from);
     request
@@ -269,7 +268,7 @@ fn total_memory_mb(request: &JobRequest, site: &Site) -> Option<u64> {
         .or_else(|| default.map(|each| each.saturating_mul(request.all_cores().into())))
 }
 
-/// Nodes that it takes, where they are given as a whole.
+/// How many nodes it takes, where nodes are allocated whole.
 fn node_count(request: &JobRequest, place: &ComposeContext) -> u64 {
     let asked = u64::from(request.nodes_or_one());
     let needed = cores_of_node(request, place)
@@ -285,14 +284,14 @@ fn cores_of_node(request: &JobRequest, place: &ComposeContext) -> Option<u64> {
         .or_else(|| candidate_partitions(request, place).into_iter().filter_map(of).max())
 }
 
-/// Counts are far below where this loses digits that anyone would see.
+/// Counts are far too small for the lost digits to show.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 pub(super) const fn to_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// Reference units of a job that has these GPUs: by them, or by cores or memory where it has more than go with them.
-/// Nothing if it is not known what such a GPU counts.
+/// Reference units of a job with these GPUs: counted by GPUs, or by cores or memory if it has more than come with
+/// them. None if the GPU's factor is unknown.
 pub fn reference_units(
     site: &Site,
     model: &str,

@@ -18,7 +18,7 @@ fn with_gpus(model: Option<&str>, count: u32, cores: u32, gib: u64) -> JobReques
     JobRequest { gpus: Some(gpus), ..job(cores, gib, 60) }
 }
 
-/// Shown with three digits, so compared with as many.
+/// Compares three digits, because that is what pages show.
 fn near(one: f64, other: f64) -> bool {
     (one - other).abs() < 0.005 * other.abs().max(1.0)
 }

@@ -1,11 +1,11 @@
-//! The messages of Slurm and of the centres, and what they mean: data.
+//! Messages from Slurm and from computing centres, with their meanings. Data only.
 
 use crate::recipes::request::RequestField;
 
 pub(super) struct SbatchMessage {
-    /// Any of these is part of it; in lower case, with single blanks.
+    /// Any of these phrases identifies it; in lower case, with single spaces.
     pub says: &'static [&'static str],
-    /// The parts of the request that it is about.
+    /// The fields it is about.
     pub about: &'static [RequestField],
     /// What it means, and what to do.
     pub means: &'static str,
@@ -19,7 +19,7 @@ const fn message(
     SbatchMessage { says, about, means }
 }
 
-/// The first that fits counts: what centres say themselves, then Slurm's names of limits, which stand before a general
+/// The first match wins: first the centres' own messages, then Slurm's limit names, which appear next to a general
 /// line, then Slurm's own sentences.
 pub(super) const MESSAGES: &[SbatchMessage] = &[
     // Centres.
@@ -63,7 +63,7 @@ pub(super) const MESSAGES: &[SbatchMessage] = &[
         &[RequestField::Output],
         "The path of its output holds a variable such as $SCRATCH, which is not filled in there. Write the whole path.",
     ),
-    // Names of limits, on a line of their own.
+    // Limit names, on a line of their own.
     message(
         &[
             "billingminutes",

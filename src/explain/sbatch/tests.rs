@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Recorded on the demo cluster: `=== NAME: COMMAND`, what was said, `(exit CODE)`.
+/// Recorded on the demo cluster: `=== NAME: COMMAND`, the output, `(exit CODE)`.
 const RECORDED: &str = include_str!("../../../tests/fixtures/slurm/sbatch-refused-22.05.txt");
 
-/// What was said under a name.
+/// The output recorded under a name.
 fn recorded(name: &str) -> &'static str {
     let part = RECORDED
         .split("=== ")
@@ -62,7 +62,7 @@ fn refusals_of_the_demo_cluster() {
     }
 }
 
-/// As the centres' pages and other people's tools quote them.
+/// As quoted on the centres' pages and in other tools.
 #[test]
 fn messages_of_centres() {
     let cases: &[(&str, Option<RequestField>, &str)] = &[
@@ -155,7 +155,7 @@ fn projects_to_choose_from() {
                  sbatch: error:          Other accounts: \n\
                  sbatch: error: Use the parameter --account=desired_account when submitting your job\n";
     let general = "sbatch: error: Batch job submission failed: Unspecified error\n";
-    // The general line may come before or after.
+    // The general line may come first or last.
     for said in [format!("{lists}{general}"), format!("{general}{lists}")] {
         let refused = explain_sbatch(&said);
         assert_eq!(refused.accounts, ["def-a", "def-b", "rpp-x"]);

@@ -1,4 +1,4 @@
-//! Jobs that were cancelled, and those that never began because what they asked for could not be.
+//! Cancelled jobs, and jobs that never started because their request could not be met.
 
 use super::{EndedJob, JobVerdict, VerdictTone, timeout};
 use crate::clock::UnixTime;
@@ -7,10 +7,9 @@ use crate::format;
 use crate::logs::findings::FindingKind;
 use crate::text::sanitize;
 
-/// Names of people are cut to this.
 const MAX_NAME_CHARS: usize = 60;
 
-/// A job that someone, or Slurm itself, took away.
+/// A job that a person or Slurm itself cancelled.
 pub fn cancelled(ended: &EndedJob<'_>) -> JobVerdict {
     if ended.finding(FindingKind::TimeLimit).is_some() {
         return timeout(ended);
@@ -56,7 +55,7 @@ pub fn cancelled(ended: &EndedJob<'_>) -> JobVerdict {
     }
 }
 
-/// It never ran because what it asked for could not be: Slurm's reason says so.
+/// It never ran because its request could not be met, according to Slurm's reason.
 pub fn impossible_request(ended: &EndedJob<'_>) -> Option<JobVerdict> {
     let why = waiting::explain_wait(&waiting::WaitingJob {
         partition_max_minutes: ended.partition_max_minutes,

@@ -1,4 +1,4 @@
-//! Jobs that failed: the output's most telling error first, then how the last program ended.
+//! Failed jobs: the most telling error in the output comes first, then how the last program ended.
 
 use super::cancelled::impossible_request;
 use super::{EndedJob, JobVerdict, VerdictTone, out_of_memory, timeout};
@@ -7,7 +7,7 @@ use crate::format;
 use crate::logs::findings::{FindingKind, LogFinding};
 use crate::text::sanitize;
 
-/// No more of a line from the log is quoted.
+/// How much of a log line is quoted.
 const MAX_QUOTE: usize = 300;
 
 /// A job whose last program reported an error, or that could not be started.
@@ -17,7 +17,7 @@ pub fn failed(ended: &EndedJob<'_>) -> JobVerdict {
     {
         return verdict;
     }
-    // Slurm says this of crashes as well: one that ran or left a word of its own was started.
+    // Slurm also reports this for crashes: a job that ran or left output did start.
     let crashed = ended.job.exit.is_some_and(|exit| exit.signal > 0 && exit.signal < 32);
     let ran = crashed || !ended.findings.is_empty() || ended.elapsed_s().is_some_and(|s| s > 5);
     if ended.job.reason == "JobLaunchFailure" && !ran {
@@ -43,14 +43,14 @@ pub fn failed(ended: &EndedJob<'_>) -> JobVerdict {
     }
 }
 
-/// What the output tells; how the program ended comes after it.
+/// Explains the error in the output; the exit status comes second.
 fn verdict_from_finding(ended: &EndedJob<'_>, finding: &LogFinding) -> JobVerdict {
     let tone = match finding.kind {
         FindingKind::NodeFailure | FindingKind::Preempted => VerdictTone::Warning,
         _ => VerdictTone::Danger,
     };
     let title = match finding.kind {
-        // What only calls itself an error may not be why it failed.
+        // A line that merely says "error" may not be the cause.
         FindingKind::Slurm | FindingKind::Error => "It ended with an error",
         _ => finding.title,
     };
@@ -59,7 +59,7 @@ fn verdict_from_finding(ended: &EndedJob<'_>, finding: &LogFinding) -> JobVerdic
     verdict.with_advice(finding.advice.as_str())
 }
 
-/// Puts the line of the log first.
+/// Puts the log line first.
 fn with_quote(mut verdict: JobVerdict, finding: &LogFinding) -> JobVerdict {
     let line = sanitize(&finding.last, MAX_QUOTE);
     let line = line.trim_end_matches('.');
@@ -67,7 +67,7 @@ fn with_quote(mut verdict: JobVerdict, finding: &LogFinding) -> JobVerdict {
     verdict
 }
 
-/// Only the end is known.
+/// Only the exit status is known.
 fn verdict_from_exit(ended: &EndedJob<'_>) -> JobVerdict {
     let words = ended.job.exit.and_then(exit::explain_exit);
     if words.as_ref().is_some_and(|words| words.signal == Some(9)) {

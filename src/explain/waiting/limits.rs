@@ -1,37 +1,35 @@
-//! Slurm's names for limits: who is limited, in what, and how it is counted. They are put together from few words:
+//! Slurm's limit names: who is limited, in what, and how it is counted. They are composed of a few words:
 //! `AssocGrpCPURunMinutesLimit`, `QOSMaxGRESPerUser`, `MaxJobsPerAccount`, `QOSMinMemory`.
 
 use super::reasons::new_explanation;
 use super::{WaitExplanation, WaitKind, WaitingJob};
 use crate::format;
 
-/// Whose limit it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitOwner {
     Person,
-    /// Of a project, the account that pays.
+    /// An account.
     Project,
-    /// Of all jobs of a kind of service.
+    /// All jobs of a QOS.
     Service,
     Job,
-    /// Of one job, on each machine.
+    /// One job, on each node.
     Machine,
 }
 
-/// How it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitCounting {
-    /// What is held at a time.
+    /// Resources held at the same time.
     Now,
-    /// What running jobs may still use until their time limits.
+    /// What running jobs may still use up to their time limits.
     Reserved,
-    /// What was used: a budget.
+    /// Past usage: a budget.
     Spent,
-    /// Too little is asked for.
+    /// A minimum: the job requests too little.
     Least,
 }
 
-/// A limit that Slurm names as the reason.
+/// A limit that Slurm gives as the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlurmLimit {
     whose: LimitOwner,
@@ -39,7 +37,7 @@ pub struct SlurmLimit {
     what: &'static str,
 }
 
-/// Slurm's words for what is counted, and ours. Longer ones stand before those they begin with.
+/// Slurm's resource names and ours. Longer names come before their own prefixes.
 const LIMITED_RESOURCES: &[(&str, &str)] = &[
     ("WallDuration", "time"),
     ("Wall", "time"),
@@ -60,7 +58,7 @@ const LIMITED_RESOURCES: &[(&str, &str)] = &[
     ("Unknown", "what it asks for"),
 ];
 
-/// Reads a name; nothing if it is not one of a limit.
+/// Parses a reason; none if it does not name a limit.
 pub fn parse_limit(reason: &str) -> Option<SlurmLimit> {
     let name = reason.split([',', ' ']).next()?;
     let (service, rest) = match (name.strip_prefix("Assoc"), name.strip_prefix("QOS")) {
@@ -171,7 +169,7 @@ impl SlurmLimit {
         }
     }
 
-    /// More than one job may have.
+    /// More than a single job may have.
     fn too_much(self, counted: LimitCounting, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let asked = waiting.job.time_limit.minutes();
         if self.what == "time" {

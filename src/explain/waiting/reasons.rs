@@ -1,15 +1,15 @@
-//! Slurm's reasons for waiting that stand for themselves, each with its words. Limits have a grammar of their own and
-//! stand in `limits.rs`.
+//! Slurm's pending reasons that stand alone, with their explanations. Limits are composed from parts: see
+//! `limits.rs`.
 
 mod blocking;
 mod passing;
 
 use super::{WaitExplanation, WaitKind};
 
-/// Slurm's word; how serious; for the list; what happens; what to do, a line each.
+/// Slurm's reason; how serious; headline; what happens; what to do, one line each.
 pub type ReasonEntry = (&'static str, WaitKind, &'static str, &'static str, &'static str);
 
-/// Words for a reason of the table.
+/// Explains a reason from the tables.
 pub fn explain_known(reason: &str) -> Option<WaitExplanation> {
     let maintenance = reason.to_ascii_lowercase().contains("maintenance");
     if maintenance && first_word(reason) == "ReqNodeNotAvail" {
@@ -35,7 +35,7 @@ pub fn explain_known(reason: &str) -> Option<WaitExplanation> {
     })
 }
 
-/// What can be said of a word that is not known here.
+/// Explains a reason that is not in the tables.
 pub fn explain_unknown(reason: &str) -> WaitExplanation {
     let sentence = format!(
         "Slurm gives a reason that this page does not know: {reason}. It may be ordinary waiting or need something from \
@@ -49,12 +49,12 @@ pub fn explain_unknown(reason: &str) -> WaitExplanation {
     )
 }
 
-/// The name at the start of a reason: `ReqNodeNotAvail` of `ReqNodeNotAvail, Reserved for maintenance`.
+/// The first word of a reason: `ReqNodeNotAvail` of `ReqNodeNotAvail, Reserved for maintenance`.
 pub fn first_word(reason: &str) -> &str {
     reason.split([',', ' ', ':']).next().unwrap_or_default()
 }
 
-/// Puts words together; the advice has a line for each sentence.
+/// Builds an explanation; `advice` has one sentence per line.
 pub fn new_explanation(
     kind: WaitKind,
     headline: &str,

@@ -18,7 +18,7 @@ fn of(reason: &str) -> WaitExplanation {
     explain_wait(&WaitingJob::new(&job(reason), NOW))
 }
 
-/// Every word of Slurm's list, as far as it is a reason for waiting.
+/// Every reason in Slurm's list that applies to pending jobs.
 const ALL: &str = "None Prolog Priority Dependency Resources PartitionNodeLimit PartitionTimeLimit PartitionDown \
     PartitionInactive JobHeldAdmin JobHeldUser BeginTime Licenses AssociationJobLimit AssociationResourceLimit \
     AssociationTimeLimit Reservation ReqNodeNotAvail FrontEndDown SchedDefer NodeDown BadConstraints SystemFailure \
@@ -174,7 +174,7 @@ fn a_start_within_the_hour_is_soon() {
     let mut job = job("Resources");
     job.start = Some(NOW.plus(600));
     assert_eq!(explain_wait(&WaitingJob::new(&job, NOW)).kind, WaitKind::Soon);
-    // An estimate that has passed says nothing.
+    // An estimate in the past says nothing.
     job.start = Some(NOW.plus(-600));
     let told = explain_wait(&WaitingJob::new(&job, NOW));
     assert_eq!((told.kind, told.start), (WaitKind::Normal, None));

@@ -1,4 +1,4 @@
-//! What is known of a job's output at a moment.
+//! A job's output at one moment.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use crate::cluster::ClusterAccountId;
 use crate::logs::findings::LogFindings;
 use crate::logs::terminal::RenderedLog;
 
-/// Which file, over whose connection.
+/// One file, read over one person's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OutputKey {
     pub queue: ClusterAccountId,
     pub path: String,
 }
 
-/// What kind of thing was found.
+/// What the path turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputKind {
     #[default]
     Unread,
     Text,
-    /// Something that is no text.
+    /// A file that is not text.
     Binary,
     Missing,
-    /// Not even its folder.
+    /// The folder does not exist either.
     NoFolder,
-    /// It may not be read.
+    /// The person may not read it.
     Denied,
-    /// A device, a folder, a pipe.
+    /// A device, a folder or a pipe.
     NotAFile,
 }
 
@@ -35,35 +35,31 @@ pub enum OutputKind {
 #[derive(Debug, Clone, Default)]
 pub struct OutputSnapshot {
     pub kind: OutputKind,
-    /// How many bytes come before what is shown.
+    /// Bytes before the part that is shown.
     pub base: u64,
-    /// How long the file is.
+    /// The file's size.
     pub size: u64,
     /// How far it has been read.
     pub end: u64,
-    /// When it was last written.
+    /// When the file was last written.
     pub modified: Option<UnixTime>,
-    /// When it was last looked at.
     pub read_at: Option<UnixTime>,
-    /// Changes when the lines are counted anew.
+    /// Changes when line numbering starts over.
     pub generation: u64,
-    /// What a terminal would show.
+    /// The lines as a terminal would show them.
     pub rendered: Arc<RenderedLog>,
-    /// The errors in it.
     pub findings: Arc<LogFindings>,
-    /// Whether nothing more will come.
+    /// Whether no more output will come.
     pub is_final: bool,
-    /// Why the last look gave nothing, in words.
+    /// Why the last read failed, in words.
     pub trouble: Option<String>,
 }
 
-/// How much of the job's life is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobPhase {
     /// It may still write.
     Ongoing,
-    /// It ended a moment ago: the last words may be on their way.
+    /// It ended a moment ago, and its last output may still be on the way.
     JustEnded,
-    /// It ended long ago.
     Ended,
 }

@@ -65,7 +65,7 @@ fn what_was_there_before_the_first_look_is_no_news() {
     let told = vec![job(1, JobState::Running), job(2, JobState::Failed)];
     let first = diff_queue(&JobRecords::new(), told.clone(), None, NOW);
     assert!(first.changes.iter().all(|change| change.transition.is_none() && change.is_new));
-    // Both began and ended while the portal was away.
+    // Both started and ended while the portal was down.
     let later = diff_queue(&JobRecords::new(), told, Some(UnixTime(9_400)), NOW);
     let news: Vec<_> = later.changes.iter().map(|change| change.transition).collect();
     assert_eq!(news, [Some(JobTransition::Started), Some(JobTransition::Ended)]);
@@ -106,7 +106,7 @@ fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
     let all = SlurmJob { tasks: ArrayTaskSet::parse("1-9"), ..cancelled };
     let merged = diff_queue(&before, vec![all], Some(NOW), NOW);
     assert_eq!((merged.changes.len(), merged.gone.len()), (6, 1), "nothing waits any more");
-    // Some versions forget such tasks at once.
+    // Some Slurm versions forget such tasks at once.
     let fewer = SlurmJob { tasks: ArrayTaskSet::parse("6-9"), ..job(7, JobState::Pending) };
     let begun = SlurmJob { id: JobId { number: 7, task: Some(4) }, ..job(7, JobState::Running) };
     let merged = diff_queue(&before, vec![fewer.clone(), begun.clone()], Some(NOW), NOW);

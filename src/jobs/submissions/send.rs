@@ -1,4 +1,4 @@
-//! Carrying a submission out: sending it, and finding out whether it arrived.
+//! Sends a submission, and finds out whether it arrived.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,23 +16,24 @@ use crate::slurm::submit::{SbatchAnswer, TokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
 
-/// It is sent at most so many times by itself.
+/// How often a submission is sent automatically.
 const MAX_SENDS: i64 = 3;
 
-/// While nobody of that name is here.
+/// Shown while the owner is signed out.
 const OWNER_AWAY_MESSAGE: &str =
     "You are not signed in, and your key may not be used while you are away.";
-/// After looks that found nothing.
+/// Shown after searches that found nothing.
 const NOT_ARRIVED_MESSAGE: &str = "It did not reach Slurm.";
 
-/// What is needed to do anything.
+/// What every step needs.
 struct SubmissionContext {
     account: Arc<ClusterAccount>,
     connection: Arc<ClusterConnection>,
 }
 
 impl SubmissionWorker {
-    /// Sends one. Gives how long to wait if that was not possible now; nothing if the next one can follow.
+    /// Sends one submission. Returns how long to wait if that is not possible now, or nothing if the next one can
+    /// follow.
     pub(super) async fn send(
         &self,
         key: ClusterAccountId,
@@ -51,7 +52,7 @@ impl SubmissionWorker {
             Ok(ground) => ground,
             Err(problem) => return self.postpone(one, &problem).await.map(Some),
         };
-        // Whatever was sent before is looked for once more, however certain it was that it did not arrive.
+        // Search once more for anything that was sent before, even if it seemed certain that it did not arrive.
         if one.sent_at().is_some() && memory.known_absent != Some(one.id) {
             match self.search_cluster(&ground, one.created_at).await {
                 Ok(look) => match look.find(&one.token) {
@@ -91,7 +92,7 @@ impl SubmissionWorker {
         self.apply_outcome(one, outcome).await
     }
 
-    /// Writes down what came of sending it.
+    /// Saves the outcome of sending.
     async fn apply_outcome(
         &self,
         one: &Submission,
@@ -143,7 +144,7 @@ impl SubmissionWorker {
         }
     }
 
-    /// Looks for all that may have arrived and whose time it is, with one command. Gives how long to rest.
+    /// Searches for all due submissions that may have arrived, with one command. Returns how long to wait.
     pub(super) async fn find_unconfirmed(
         &self,
         key: ClusterAccountId,
@@ -190,7 +191,7 @@ impl SubmissionWorker {
         .await
     }
 
-    /// What a look means for one of them.
+    /// Applies a search result to one submission.
     async fn apply_search(
         &self,
         one: &Submission,
@@ -227,7 +228,7 @@ impl SubmissionWorker {
         }
     }
 
-    /// It is certain that there is no job: sent again, or no more.
+    /// There is certainly no job: sends it again, or gives up.
     async fn mark_not_arrived(&self, one: &Submission) -> Result<(), StoreError> {
         tracing::info!(submission = one.id.0, tries = one.tries, "A submission did not arrive");
         self.save_step(one, async |db, now| {
@@ -259,7 +260,7 @@ impl SubmissionWorker {
         Ok(())
     }
 
-    /// It waits, and its page says why.
+    /// Keeps it waiting; its page shows why.
     async fn postpone(&self, one: &Submission, problem: &str) -> Result<Duration, StoreError> {
         self.save_problem(one, problem).await?;
         Ok(self.0.core.config.submit_pace.retry_pause)
@@ -276,7 +277,7 @@ impl SubmissionWorker {
         .await
     }
 
-    /// Writes a step down and tells whoever looks.
+    /// Saves a step and notifies open pages.
     async fn save_step(
         &self,
         one: &Submission,
@@ -290,7 +291,7 @@ impl SubmissionWorker {
         Ok(())
     }
 
-    /// Waits until the site wants the next one.
+    /// Waits as long as the site asks for between submissions.
     async fn wait_for_spacing(
         &self,
         account: &ClusterAccount,
@@ -313,7 +314,7 @@ impl SubmissionWorker {
         Ok(())
     }
 
-    /// The connection and the person's name there; or why nothing can be done now.
+    /// The connection and the remote user, or why nothing can be done now.
     async fn load_context(
         &self,
         key: ClusterAccountId,

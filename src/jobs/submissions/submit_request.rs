@@ -1,49 +1,47 @@
-//! What of a request cannot be submitted anywhere.
+//! Rejects requests that no cluster could accept.
 
 use crate::cluster::ClusterAccountId;
 use crate::store::submissions::SubmitRequest;
 
-/// A longer script is no script.
+/// Nobody writes longer scripts.
 pub const MAX_SCRIPT_BYTES: usize = 512 * 1024;
 const MAX_NAME_LEN: usize = 200;
 const MAX_FORM_TOKEN_LEN: usize = 100;
 const MAX_FOLDERS: usize = 20;
 const MAX_FOLDER_LEN: usize = 1000;
 
-/// Why an order cannot be carried out anywhere.
+/// Why no cluster could accept a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitRequestError {
-    /// It has no mark of its form.
+    /// The form token is missing.
     #[error("The form did not arrive as expected. Load the page again and try once more.")]
     Form,
-    /// It does not begin as scripts do.
+    /// The script does not start with `#!`.
     #[error("The script must begin with a line such as #!/bin/bash.")]
     NoShebang,
-    /// It is longer than anything that a person writes.
     #[error("The script is longer than 512 kB. Put what it needs into a file on the cluster.")]
     TooLong,
     #[error(
         "The script has line ends as Windows writes them, which Slurm refuses. Save it with Unix line ends."
     )]
     WindowsLineEnds,
-    /// No text has it.
+    /// The script contains a zero byte, so it is not text.
     #[error("The script holds a zero byte, which no text has. Copy it again as plain text.")]
     ZeroByte,
-    /// Slurm or the shell would read something else.
+    /// Slurm or the shell would misread the job name.
     #[error("The job's name must be one line of at most 200 characters.")]
     Name,
-    /// They are made one by one.
+    /// A folder is not a plain absolute path.
     #[error("Folders must be whole paths that begin with a slash, in one line each.")]
     Folder,
 }
 
 impl SubmitRequest {
-    /// Which queue it goes to.
+    /// The queue it goes to.
     pub const fn account_id(&self) -> ClusterAccountId {
         ClusterAccountId { person: self.person, cluster: self.cluster }
     }
 
-    /// Whether it can be carried out.
     pub fn validate(&self) -> Result<(), SubmitRequestError> {
         let is_line = |text: &str, most: usize| {
             !text.trim().is_empty() && text.len() <= most && !text.chars().any(char::is_control)

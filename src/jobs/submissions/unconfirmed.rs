@@ -1,23 +1,23 @@
-//! What is known of a submission that may have arrived, and when it is certain that it did not.
+//! What is known about a submission that may have arrived, and when it certainly did not.
 
 use std::time::{Duration, Instant};
 
 use crate::config::SubmitPace;
 
-/// A submission that may have arrived, since this process knows of it.
+/// A submission that may have arrived, as tracked by this process.
 #[derive(Debug, Clone)]
 pub struct UnconfirmedSubmission {
-    /// From then on, whatever was told to go has ended.
+    /// From this time on, any `sbatch` that was started has ended.
     expired_at: Instant,
-    /// The first look after that which found nothing.
+    /// The first search after that time which found nothing.
     first_absent_at: Option<Instant>,
     looks: u32,
-    /// When to look next.
+    /// When to search next.
     pub due_at: Instant,
 }
 
 impl UnconfirmedSubmission {
-    /// Begins now. Nothing that was told to go before can still run after the longest time it has.
+    /// Starts now. After the longest time that a command may take, nothing sent earlier can still be running.
     pub fn new(pace: &SubmitPace, now: Instant) -> Self {
         Self {
             expired_at: now + pace.surely_ended_after(),
@@ -27,14 +27,14 @@ impl UnconfirmedSubmission {
         }
     }
 
-    /// A look gave no answer.
+    /// A search got no answer.
     pub fn note_unanswered(&mut self, pace: &SubmitPace, now: Instant) {
         self.due_at = now + pace.lookup_pause(self.looks);
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// A look that began at `asked` found nothing. Whether it is now certain that it did not arrive: two such looks, far
-    /// enough apart, and both after nothing could be on its way any more.
+    /// A search that began at `asked` found nothing. Returns whether the submission certainly did not arrive: that
+    /// takes two such searches, far enough apart, both after anything could still be on its way.
     pub fn note_absent(&mut self, pace: &SubmitPace, asked: Instant, now: Instant) -> bool {
         self.note_unanswered(pace, now);
         if asked < self.expired_at {

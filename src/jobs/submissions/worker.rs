@@ -1,4 +1,4 @@
-//! The worker of one person and cluster: finds what is to be done, does it one after the other, rests in between.
+//! The worker of one cluster account: finds what is due, does it one by one, and waits in between.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::cluster::ClusterAccountId;
 use crate::domain::{ConnectionRole, SubmissionId};
 use crate::store::{StoreError, submissions};
 
-/// What a worker remembers between its rounds.
+/// What a worker remembers between rounds.
 #[derive(Default)]
 pub(super) struct SubmissionWorkerState {
-    /// What may have arrived.
+    /// Submissions that may have arrived.
     pub(super) unconfirmed: HashMap<SubmissionId, UnconfirmedSubmission>,
     /// When something was last sent.
     pub(super) last_sent_at: Option<Instant>,
-    /// What was found missing by a look just now and may be sent without another one.
+    /// A submission that a search has just shown to be absent, so it can be sent without another search.
     pub(super) known_absent: Option<SubmissionId>,
 }
 
 impl SubmissionWorker {
-    /// Goes on with what the run before has left, and hurries when a connection comes back.
+    /// Resumes what the previous run left open, and hurries when a connection comes back.
     pub async fn run(self) {
         let stop = self.0.core.stop.clone();
         let mut lines = self.0.connections.subscribe();
@@ -58,7 +58,7 @@ impl SubmissionWorker {
         Ok(open.into_iter().map(|(person, cluster)| ClusterAccountId { person, cluster }).collect())
     }
 
-    /// There is something to do: starts the worker, or tells it.
+    /// There is work: starts the worker, or notifies it.
     pub(super) fn wake(&self, key: ClusterAccountId) {
         let mut workers = self.workers();
         if let Some(worker) = workers.get(&key) {
@@ -76,7 +76,7 @@ impl SubmissionWorker {
         let stop = self.0.core.stop.clone();
         let mut memory = SubmissionWorkerState::default();
         loop {
-            // What is under way when the portal stops is in doubt, and looked for by the next run.
+            // A submission in progress when the portal stops is unconfirmed, and the next run searches for it.
             let round = tokio::select! {
                 () = stop.cancelled() => return,
                 round = self.run_round(key, &mut memory) => round,
@@ -84,7 +84,8 @@ impl SubmissionWorker {
             let rest = match round {
                 Ok(Some(rest)) => rest,
                 Ok(None) => {
-                    // An order that came in the meantime has rung the bell; nobody can ring while the list is locked.
+                    // A request that arrived meanwhile has already notified this worker; nobody can notify while the
+                    // list is locked.
                     let mut workers = self.workers();
                     let rung = std::pin::pin!(bell.notified()).enable();
                     if rung {
@@ -106,7 +107,7 @@ impl SubmissionWorker {
         }
     }
 
-    /// Does what is due. Gives how long to rest; nothing if all is settled.
+    /// Does what is due. Returns how long to wait, or nothing if everything is settled.
     async fn run_round(
         &self,
         key: ClusterAccountId,
@@ -122,12 +123,12 @@ impl SubmissionWorker {
         let mut rest: Option<Duration> = None;
         for one in open.iter().filter(|one| one.state == SubmissionState::Ready) {
             if let Some(wait) = self.send(key, one, memory).await? {
-                // What keeps this one from being sent keeps the others as well, and they come after it.
+                // Whatever blocks this submission blocks the later ones, too.
                 rest = Some(wait);
                 break;
             }
         }
-        // Those that were just sent among them.
+        // Includes those that were just sent.
         let in_doubt: Vec<Submission> =
             self.list_open(key).await?.into_iter().filter(is_unconfirmed).collect();
         if !in_doubt.is_empty() {
@@ -144,7 +145,7 @@ impl SubmissionWorker {
 }
 
 impl SubmissionWorkerState {
-    /// Something has changed: whatever waits for its time is looked at again. What counts stays as it is.
+    /// Something changed: checks everything that waits right away. Counters stay as they are.
     fn check_all_now(&mut self) {
         let now = Instant::now();
         for doubt in self.unconfirmed.values_mut() {
@@ -153,8 +154,8 @@ impl SubmissionWorkerState {
     }
 }
 
-/// One that was sent and of which nothing was heard is in doubt: the worker does one thing at a time, so nobody is
-/// waiting for its answer.
+/// A submission that was sent without an answer is unconfirmed: the worker does one thing at a time, so nothing is
+/// waiting for that answer.
 fn is_unconfirmed(one: &Submission) -> bool {
     matches!(one.state, SubmissionState::Sent | SubmissionState::Checking)
 }

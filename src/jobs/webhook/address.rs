@@ -1,41 +1,38 @@
-//! Addresses that people want their notices sent to. The portal stands inside a centre's network, so an address must
-//! not lead it to machines that its owner could not reach themselves: names are looked up here, every address behind
-//! them is checked, and the connection goes to the very addresses that were checked.
+//! Webhook addresses. The portal runs inside a centre's network, so an address must not lead it to machines that its
+//! owner could not reach. The portal resolves each name itself, checks every IP address behind it, and connects to
+//! exactly those addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use reqwest::Url;
 
-/// Longer addresses are not taken.
 const MAX_ADDRESS_LEN: usize = 2000;
-/// A name must be found within this time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An address that can be sent to. Its path is often a secret: it is shown to nobody.
+/// An address that can be sent to. Its path is often a secret, so it is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookAddress(Url);
 
-/// Why an address is not taken.
+/// Why an address is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookAddressError {
-    /// It cannot be read.
+    /// It is not a URL.
     #[error(
         "This is not a web address. It begins with https:// and is copied from the service that is to receive the messages."
     )]
     NotAnAddress,
-    /// It is not encrypted.
     #[error(
         "The address must begin with https://, so that nobody can read the messages on their way."
     )]
     NotEncrypted,
-    /// It holds a user name or password.
+    /// It contains a user name or password.
     #[error("The address must hold no user name or password before the host name.")]
     HasPassword,
-    /// Another service than the web.
+    /// A port that is not a web port.
     #[error("This port is not one that web services use.")]
     Port,
-    /// Its name is not known.
+    /// The name does not resolve.
     #[error("The host name of this address is not known. Is it spelt right?")]
     NoSuchHost,
     #[error(
@@ -45,7 +42,7 @@ pub enum WebhookAddressError {
 }
 
 impl WebhookAddress {
-    /// Reads an address, without looking it up.
+    /// Parses an address without resolving it.
     pub fn parse(text: &str, allow_private: bool) -> Result<Self, WebhookAddressError> {
         let text = text.trim();
         if text.len() > MAX_ADDRESS_LEN {
@@ -54,7 +51,7 @@ impl WebhookAddress {
         let mut url = Url::parse(text).map_err(|_| WebhookAddressError::NotAnAddress)?;
         match url.scheme() {
             "https" => {}
-            // Only inside a network that the administrator has opened, and there only to private addresses.
+            // Plain HTTP is only allowed if the administrator opened private networks, and only to private addresses.
             "http" if allow_private => {}
             "http" => return Err(WebhookAddressError::NotEncrypted),
             _ => return Err(WebhookAddressError::NotAnAddress),
@@ -73,22 +70,21 @@ impl WebhookAddress {
         Ok(Self(url))
     }
 
-    /// The host, for people.
+    /// The host, for display.
     pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
     }
 
-    /// All of it: for sealing and for the request alone.
+    /// The full address, only for sealing and for the request.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The request's own form of it.
     pub(super) fn url(&self) -> Url {
         self.0.clone()
     }
 
-    /// The machines behind it, every one of them checked.
+    /// The IP addresses behind it, every one checked.
     pub async fn resolve(
         &self,
         allow_private: bool,
@@ -107,7 +103,7 @@ impl WebhookAddress {
         if found.is_empty() {
             return Err(WebhookAddressError::NoSuchHost);
         }
-        // One that leads inside is one too many: which of them is used would be the name's owner's choice.
+        // A single private address is enough to reject: the name's owner could choose which one is used.
         if !allow_private && !found.iter().all(|one| is_public(one.ip())) {
             return Err(WebhookAddressError::Private);
         }
@@ -124,7 +120,7 @@ impl std::fmt::Debug for WebhookAddress {
     }
 }
 
-/// Whether an address belongs to the public internet. What is not known to is not.
+/// Whether an address is on the public internet; unknown ranges are not.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -142,7 +138,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_documentation()
         || a == 0
         || a >= 240
-        // Carriers' own networks, protocol assignments, old relays, benchmarks.
+        // Carrier-grade NAT, protocol assignments, old relays, benchmarks.
         || (a == 100 && (64..128).contains(&b))
         || (a == 192 && b == 0 && c == 0)
         || (a == 192 && b == 88 && c == 99)
@@ -156,7 +152,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match parts {
-        // An IPv4 address in other clothes: mapped, or translated.
+        // An embedded IPv4 address: mapped or translated.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             embedded(high, low)
         }
@@ -164,7 +160,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         // Tunnels, documentation and other special uses of 2001::/23, and 3fff::/20.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
         [0x3fff, second, ..] if second < 0x1000 => false,
-        // All that is given out today.
+        // Everything allocated today.
         [first, ..] => (0x2000..0x4000).contains(&first),
     }
 }

@@ -1,5 +1,5 @@
-//! Sending: what is new for a person goes out in one message, is tried again with growing pauses if it does not
-//! arrive, and is given up after three days. What is still to be sent is in the database, so a restart loses nothing.
+//! Delivers webhooks: everything new for a person goes out in one message, is retried with growing pauses, and is
+//! given up after three days. Pending messages are in the database, so a restart loses nothing.
 
 use std::time::Duration;
 
@@ -16,37 +16,34 @@ use crate::jobs::notification_digest::NotificationKind;
 use crate::store::webhooks::Webhook;
 use crate::store::{self, StoreError};
 
-/// The receiver must have answered within this time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often it is checked what is due, besides whenever the bell rings.
+/// How often to check for due messages, besides after each notification.
 const CHECK_EVERY: Duration = Duration::from_secs(10);
-/// A person's address gets at most one message in this many seconds.
+/// The shortest pause between two messages to one address, in seconds.
 const BETWEEN_MESSAGES: i64 = 30;
 /// The first pause after a failure, in seconds; each further one is twice as long.
 const FIRST_PAUSE: i64 = 60;
 const MAX_PAUSE: i64 = 6 * 3600;
-/// Nothing has arrived for this long: it is given up.
+/// Give up after failing for this long.
 const GIVE_UP_AFTER: i64 = 3 * SECONDS_PER_DAY;
-/// Notices in one message; more follow with the next.
+/// The most notifications in one message; the rest follow in the next.
 const MAX_NOTIFICATIONS: i64 = 500;
-/// Addresses that are sent to at the same time.
+/// How many addresses are sent to in parallel.
 const MAX_PARALLEL: i64 = 16;
 
-/// Why a message did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookDeliveryError {
-    /// Where it leads is not allowed, or not known.
+    /// The address is not allowed or does not resolve.
     #[error("{0}")]
     Address(WebhookAddressError),
     #[error("{0} cannot be reached.")]
     Unreachable(String),
-    /// No answer in time.
     #[error("{0} did not answer within 10 seconds.")]
     Timeout(String),
-    /// It answered something else than "fine".
+    /// It answered with an error status.
     #[error("{0} answered with an error (status {1}). Is the address still valid?")]
     Refused(String, u16),
-    /// It wants us to go elsewhere.
+    /// It answered with a redirect.
     #[error(
         "{0} sent the portal on to another address, which the portal does not follow. Enter the final address."
     )]
@@ -58,7 +55,7 @@ pub enum WebhookDeliveryError {
 }
 
 impl WebhookWorker {
-    /// Sends until the portal stops.
+    /// Delivers until the portal stops.
     pub async fn run(self) {
         let stop = &self.0.core.stop;
         let mut bell = self.0.notifications.subscribe();
@@ -79,7 +76,7 @@ impl WebhookWorker {
         }
     }
 
-    /// Sends everything that is due now.
+    /// Delivers everything that is due.
     pub async fn send_due(&self) -> Result<(), StoreError> {
         let _round = self.0.send_lock.lock().await;
         loop {
@@ -106,7 +103,7 @@ impl WebhookWorker {
 }
 
 impl WebhookWorkerInner {
-    /// Sends what waits for one person, in one message.
+    /// Sends one person's pending notifications in one message.
     async fn send_pending(&self, webhook: Webhook) -> Result<(), StoreError> {
         let person = webhook.person_id;
         let mut db = self.core.store.read().await?;
@@ -118,7 +115,7 @@ impl WebhookWorkerInner {
         notices.retain(|notice| {
             NotificationKind::parse(&notice.kind).is_some_and(|kind| kinds.contains(&kind))
         });
-        // The newest first, as everywhere.
+        // Newest first, as everywhere.
         notices.reverse();
         let outcome =
             if notices.is_empty() { None } else { Some(self.try_send(&webhook, &notices).await) };
@@ -166,7 +163,7 @@ impl WebhookWorkerInner {
         self.deliver(&address, message).await
     }
 
-    /// Sends one message. Nothing of the address but its host is told or logged.
+    /// Sends one message. Only the host of the address is ever shown or logged.
     pub(super) async fn deliver(
         &self,
         address: &WebhookAddress,
@@ -177,7 +174,7 @@ impl WebhookWorkerInner {
             .await
             .map_err(WebhookDeliveryError::Address)?;
         let host = address.host().to_owned();
-        // The connection goes to what was checked: a name that answers otherwise a moment later changes nothing.
+        // Connect to the checked addresses, so that a name that resolves differently a moment later changes nothing.
         let client =
             http_client::client_builder(ANSWER_TIMEOUT).resolve_to_addrs(&host, &found).build();
         let client = client.map_err(|_| WebhookDeliveryError::Unreachable(host.clone()))?;
@@ -188,7 +185,7 @@ impl WebhookWorkerInner {
             .header("x-portolan-timestamp", message.timestamp)
             .header("x-portolan-signature", message.signature)
             .body(message.body);
-        // The answer's body is not read.
+        // The response body is not read.
         let status = match request.send().await {
             Ok(answer) => answer.status(),
             Err(error) if error.is_timeout() => return Err(WebhookDeliveryError::Timeout(host)),
@@ -206,7 +203,7 @@ fn has_failed_too_long(webhook: &Webhook, now: UnixTime) -> bool {
     webhook.failing_since().is_some_and(|since| now.since(since) >= GIVE_UP_AFTER)
 }
 
-/// The pause after a failure, by how many there were before it.
+/// The pause after a failure, given how many came before it.
 fn retry_pause(failures: i64) -> i64 {
     let doubled = u32::try_from(failures.clamp(0, 20)).unwrap_or(20);
     FIRST_PAUSE.saturating_mul(2_i64.saturating_pow(doubled)).min(MAX_PAUSE)

@@ -1,4 +1,4 @@
-//! What is sent: a text that chat services show, the same as fields for programs, and a signature.
+//! The webhook message: text for chat services, the same as fields for programs, and a signature.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
@@ -8,14 +8,11 @@ use crate::clock::UnixTime;
 use crate::jobs::notification_digest;
 use crate::store::notifications::Notification;
 
-/// Lines of the text.
 const MAX_LINES: usize = 20;
-/// Jobs that are named with all their fields.
+/// The most jobs listed with all their fields.
 const MAX_JOBS: usize = 50;
-/// Names are cut to this many characters.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A message, ready to be sent.
 pub struct WebhookMessage {
     pub body: Vec<u8>,
     pub timestamp: String,
@@ -24,7 +21,7 @@ pub struct WebhookMessage {
 }
 
 impl WebhookMessage {
-    /// The message of these notices; `portal` is the portal's own address.
+    /// Builds the message for these notifications; `portal` is the portal's own address.
     pub fn from_notifications(
         notices: &[Notification],
         portal: &str,
@@ -79,7 +76,7 @@ impl WebhookMessage {
         Self::sign(body.to_string().into_bytes(), secret, now)
     }
 
-    /// A message that says only that messages arrive.
+    /// A message that only confirms that messages arrive.
     pub fn test(portal: &str, secret: &[u8], now: UnixTime) -> Self {
         let text = format!(
             "This is a test message from {portal}. Notices about your jobs will arrive here."
@@ -95,7 +92,7 @@ impl WebhookMessage {
     }
 }
 
-/// `sha256=` and the HMAC-SHA-256 of time, dot and body, in hexadecimal digits.
+/// `sha256=` and the hexadecimal HMAC-SHA-256 of timestamp, dot and body.
 fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     use std::fmt::Write as _;
     // HMAC takes keys of any length.
@@ -127,7 +124,7 @@ fn job_json(notice: &Notification, portal: &str) -> serde_json::Value {
     })
 }
 
-/// Chat services read `<!channel>` as a call to everyone, and these three signs as the way to write it.
+/// Chat services read `<!channel>` as a mention of everyone; escaping these three characters prevents that.
 fn escape_chat(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

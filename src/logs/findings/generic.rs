@@ -1,6 +1,6 @@
-//! Whether a line calls itself an error, told apart from measures and counts that hold the same word.
+//! Whether a line calls itself an error, as opposed to metrics and counters that contain the word.
 
-/// `small` is the same line in small letters.
+/// `small` is the line in lower case.
 pub fn is_error(line: &str, small: &str) -> bool {
     let start = small.trim_start();
     if start.starts_with("fatal:") || start.starts_with("fatal error") || line.contains("FATAL") {

@@ -1,10 +1,9 @@
-//! What lines of well-known programs tell of, what that means, and what to do.
+//! Recognises messages of well-known programs, what they mean, and what to do.
 
 use super::FindingKind;
 use super::generic;
 
-/// Words, in small letters, by which a line is known; all words of one entry must be there. The first entry that fits
-/// decides.
+/// Lower-case phrases that identify a line; all phrases of an entry must occur. The first match wins.
 const PATTERNS: &[(FindingKind, &[&str])] = &[
     (FindingKind::GpuMemory, &["cuda out of memory"]),
     (FindingKind::GpuMemory, &["cuda error: out of memory"]),
@@ -61,7 +60,7 @@ const PATTERNS: &[(FindingKind, &[&str])] = &[
     (FindingKind::Slurm, &["srun: error:"]),
 ];
 
-/// What a line tells of, if it is an error.
+/// The kind of error that a line reports, if any.
 pub fn classify_line(line: &str) -> Option<FindingKind> {
     let small = line.to_ascii_lowercase();
     let known = PATTERNS.iter().find(|(_, words)| words.iter().all(|word| small.contains(word)));
@@ -73,7 +72,7 @@ pub fn classify_line(line: &str) -> Option<FindingKind> {
     }
 }
 
-/// What a kind means, and what to do; `line` is the line that says most.
+/// What a kind means, and what to do; `line` is the most telling line.
 pub fn describe(kind: FindingKind, line: &str) -> (&'static str, String) {
     let (title, advice) = match kind {
         FindingKind::GpuMemory => (

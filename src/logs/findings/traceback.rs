@@ -1,14 +1,14 @@
-//! The blocks that Python writes when a program ends with an error.
+//! Python tracebacks.
 
 use super::bounded_line;
 
 const TRACEBACK_MARK: &str = "Traceback (most recent call last)";
-/// How many lines of a block are read, and how many of them kept: the end tells most.
+/// How many lines of a block are read, and how many are kept: the end says most.
 const MAX_READ_LINES: usize = 2_000;
 const MAX_KEPT_LINES: usize = 30;
-/// How many lines in it may be something else's.
+/// How many unrelated lines a block may contain.
 const MAX_FOREIGN_LINES: usize = 4;
-/// Errors of programs that only pass on that another one ended.
+/// Errors of launchers that only report that another program failed.
 const WRAPPER_ERRORS: [&str; 5] =
     ["ChildFailedError", "BrokenPipeError", "DistBackendError", "CalledProcessError", "SystemExit"];
 
@@ -17,20 +17,20 @@ pub struct PythonTraceback {
     pub start: usize,
     /// The line after it.
     pub end: usize,
-    /// The block, without what some launchers put before each line.
+    /// The block, without the prefix that some launchers add to each line.
     pub text: String,
     /// The line that names the error.
     pub last: String,
-    /// Whether it is one of several programs that work together.
+    /// Whether it comes from one of several cooperating processes.
     is_ranked: bool,
 }
 
-/// Reads the block that begins at this line, with those that Python joins to it.
+/// Reads the traceback that begins at this line, with those that Python chains to it.
 pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback> {
     let line = |at: usize| lines.get(at).map(|line| bounded_line(line.as_ref()));
     let at_mark = line(start)?.find(TRACEBACK_MARK)?;
     let before = &line(start)?[..at_mark];
-    // `[rank0]: ` and `0: ` stand before every line of the block, a progress bar only before the first.
+    // `[rank0]: ` and `0: ` precede every line of the block, a progress bar only the first.
     let prefix = before.trim_end_matches("Original ");
     let prefix = line(start + 1).filter(|next| next.starts_with(prefix)).map_or("", |_| prefix);
     let inner = |at: usize| line(at).map(|line| line.strip_prefix(prefix).unwrap_or(line));
@@ -47,7 +47,7 @@ pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback
             continue;
         }
         if !names_error(text) {
-            // Something else was written in between, or the error is named in an unusual way.
+            // Unrelated output in between, or an error with an unusual name.
             strangers += 1;
             if strangers > MAX_FOREIGN_LINES {
                 break;
@@ -77,7 +77,7 @@ pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback
     })
 }
 
-/// Where the block goes on, if Python joins another error to it.
+/// Where the block continues, if Python chains another error to it.
 fn next_chained<'a>(inner: &impl Fn(usize) -> Option<&'a str>, at: usize) -> Option<usize> {
     let next = (at..at + 3).find(|at| inner(*at).is_some_and(|line| !line.trim().is_empty()))?;
     let line = inner(next)?;
@@ -98,8 +98,8 @@ fn names_error(line: &str) -> bool {
         && (follows.is_empty() || follows.starts_with(':'))
 }
 
-/// The block that tells why: the last one, as earlier ones may have been survived; but where several programs work
-/// together the first, as the others fail because of it.
+/// The block that explains the failure: the last one, because the program may have survived earlier ones; but among
+/// cooperating processes the first, because the others fail as a result.
 pub fn most_telling(mut blocks: Vec<PythonTraceback>) -> Option<PythonTraceback> {
     let echo = |block: &PythonTraceback| {
         let name = block.last.split(':').next().unwrap_or_default();

@@ -1,11 +1,10 @@
-//! The lines of a log while they are written: a cursor that may go back, and what stands where.
+//! The lines of a log while they are written: a cursor that can move back, and the characters in place.
 
 use std::collections::VecDeque;
 
 use super::style::TextStyle;
 use super::{CUT_MARK, LogLine, LogSpan, MAX_LINE_CHARS, MAX_LINES, MAX_SPANS};
 
-/// No line has more pieces than this.
 const MAX_SPANS_PER_LINE: usize = 500;
 
 #[derive(Default)]
@@ -14,20 +13,20 @@ struct ScreenRow {
     is_cut: bool,
 }
 
-/// All lines and the place where the next character goes.
+/// All lines, and the cursor.
 pub struct TerminalScreen {
     rows: VecDeque<ScreenRow>,
     row: usize,
-    /// Where in its line the next character goes.
+    /// The cursor's column.
     pub column: usize,
     pub style: TextStyle,
-    /// Blanks that may still be filled in: moves to the right must not make much out of little.
+    /// How many more spaces may be filled in: cursor moves must not turn a little input into a lot of output.
     blanks: usize,
     has_dropped: bool,
 }
 
 impl TerminalScreen {
-    /// An empty one for a text of so many bytes.
+    /// An empty screen for this many bytes of input.
     pub fn new(bytes: usize) -> Self {
         Self {
             rows: VecDeque::from([ScreenRow::default()]),
@@ -39,7 +38,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Writes a character over what stands there, and goes on by one.
+    /// Overwrites the character at the cursor, and moves on by one.
     pub fn put(&mut self, c: char) {
         let Some(row) = self.rows.get_mut(self.row) else { return };
         if self.column >= MAX_LINE_CHARS {
@@ -60,7 +59,7 @@ impl TerminalScreen {
         self.column += 1;
     }
 
-    /// To the start of the next line. Beyond the last one the first is forgotten, if there are too many.
+    /// Moves to the start of the next line. Drops the first line if there are too many.
     pub fn newline(&mut self) {
         // Tabs at the end of a line are part of it.
         self.pad_to_cursor();
@@ -69,7 +68,7 @@ impl TerminalScreen {
         if self.row < self.rows.len() {
             return;
         }
-        // Lines of one log are alike in length.
+        // Lines in a log tend to have similar lengths.
         let like = self.rows.back().map_or(0, |row| row.cells.len()).min(128);
         self.rows.push_back(ScreenRow { cells: Vec::with_capacity(like), is_cut: false });
         if self.rows.len() > MAX_LINES + 1 {
@@ -79,17 +78,17 @@ impl TerminalScreen {
         }
     }
 
-    /// Up so many lines, the first at most.
+    /// Moves up, at most to the first line.
     pub fn move_up(&mut self, lines: usize) {
         self.row = self.row.saturating_sub(lines);
     }
 
-    /// Down so many lines, the last at most.
+    /// Moves down, at most to the last line.
     pub fn move_down(&mut self, lines: usize) {
         self.row = self.row.saturating_add(lines).min(self.rows.len() - 1);
     }
 
-    /// Clears what stands right of the cursor (0), left of it (1) or in the whole line.
+    /// Clears to the right of the cursor (0), to its left (1) or the whole line.
     pub fn erase_in_line(&mut self, which: u16) {
         let (column, Some(row)) = (self.column, self.rows.get_mut(self.row)) else { return };
         match which {
@@ -102,13 +101,13 @@ impl TerminalScreen {
         row.is_cut &= which == 1;
     }
 
-    /// Clears what stands right of the cursor and below it.
+    /// Clears to the right of the cursor and below it.
     pub fn erase_below(&mut self) {
         self.erase_in_line(0);
         self.rows.truncate(self.row + 1);
     }
 
-    /// The lines, and whether some at the start were forgotten.
+    /// The lines, and whether earlier ones were dropped.
     pub fn into_lines(mut self) -> (Vec<LogLine>, bool) {
         self.pad_to_cursor();
         if self.rows.back().is_some_and(|row| row.cells.is_empty()) {
@@ -123,7 +122,7 @@ impl TerminalScreen {
         (lines, self.has_dropped)
     }
 
-    /// Blanks up to the cursor, if it stands right of everything.
+    /// Fills with spaces up to the cursor, if it is beyond the end of the line.
     fn pad_to_cursor(&mut self) {
         let column = self.column.min(MAX_LINE_CHARS);
         let Some(row) = self.rows.get_mut(self.row) else { return };
@@ -133,7 +132,7 @@ impl TerminalScreen {
     }
 }
 
-/// A line's spans; without styles where they are too many.
+/// Builds a line's spans, without styles if there are too many.
 fn to_log_line(row: &ScreenRow, left: &mut usize) -> LogLine {
     let mut spans: Vec<LogSpan> = Vec::new();
     let most = MAX_SPANS_PER_LINE.min(*left);

@@ -1,4 +1,4 @@
-//! Colours and weights of text, from the numbers of a terminal to words of our style sheet.
+//! Text colours and weights, from terminal codes to CSS classes.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ const ITALIC: u8 = 4;
 const UNDERLINE: u8 = 8;
 const REVERSE: u8 = 16;
 
-/// All combinations, made once: 17 colours in front, 17 behind, 32 sets of flags.
+/// All combinations, built once: 17 foreground colours, 17 background colours, 32 sets of flags.
 static CLASSES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut classes = Vec::with_capacity(17 * 17 * 32);
     for front in 0..17 {
@@ -30,14 +30,14 @@ static CLASSES: LazyLock<Vec<String>> = LazyLock::new(|| {
     classes
 });
 
-/// `fg-red`, `bg-bright-blue`; nothing for 0, the usual colour.
+/// `fg-red`, `bg-bright-blue`; none for 0, the default colour.
 fn colour_class(side: &str, number: usize) -> Option<String> {
     let number = number.checked_sub(1)?;
     let bright = if number >= 8 { "bright-" } else { "" };
     COLOUR_NAMES.get(number % 8).map(|name| format!("{side}-{bright}{name}"))
 }
 
-/// How a character looks. Colours count from 1; 0 is the usual one.
+/// The style of a character. Colours count from 1; 0 is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextStyle {
     foreground: u8,
@@ -46,7 +46,7 @@ pub struct TextStyle {
 }
 
 impl TextStyle {
-    /// The words for the style sheet. Text is never of the colour behind it.
+    /// The CSS classes. Text never has the colour of its background.
     pub fn class(self) -> &'static str {
         if self == Self::default() {
             return "";
@@ -57,7 +57,7 @@ impl TextStyle {
         CLASSES.get(at).map_or("", String::as_str)
     }
 
-    /// Changes it as `ESC [ … m` says.
+    /// Applies `ESC [ … m`.
     pub fn apply(&mut self, params: &EscapeParams) {
         let mut groups = params.groups();
         while let Some(group) = groups.next() {
@@ -93,12 +93,12 @@ impl TextStyle {
     }
 }
 
-/// What follows 38 or 48: `5;n` or `2;r;g;b`, in the same group with colons or in groups of their own.
+/// What follows 38 or 48: `5;n` or `2;r;g;b`, in one group with colons or in groups of their own.
 fn extended_colour<'a>(sub: &[u16], groups: &mut impl Iterator<Item = &'a [u16]>) -> Option<u8> {
     if let Some((kind, rest)) = sub.split_first() {
         return match (kind, rest) {
             (5, [number, ..]) => Some(from_256(*number)),
-            // With four numbers, the first one names a colour space.
+            // With four numbers, the first one is a colour space.
             (2, [_, red, green, blue, ..] | [red, green, blue]) => {
                 Some(nearest_colour(*red, *green, *blue))
             }
@@ -113,7 +113,7 @@ fn extended_colour<'a>(sub: &[u16], groups: &mut impl Iterator<Item = &'a [u16]>
     }
 }
 
-/// One of the 256 colours.
+/// Maps one of the 256 colours.
 fn from_256(number: u16) -> u8 {
     match number {
         0..=15 => low_byte(number) + 1,
@@ -129,7 +129,7 @@ fn from_256(number: u16) -> u8 {
     }
 }
 
-/// The one of the 16 colours with the same hue, or the grey with about the same brightness.
+/// The one of the 16 colours with the same hue, or the grey of about the same brightness.
 fn nearest_colour(red: u16, green: u16, blue: u16) -> u8 {
     let [red, green, blue] = [red, green, blue].map(|part| part.min(255));
     let most = red.max(green).max(blue);
@@ -148,22 +148,22 @@ fn nearest_colour(red: u16, green: u16, blue: u16) -> u8 {
     bit(red, 1) + bit(green, 2) + bit(blue, 4) + bright + 1
 }
 
-/// The low byte; larger numbers do not come here.
+/// The low byte; no larger numbers get here.
 fn low_byte(number: u16) -> u8 {
     u8::try_from(number).unwrap_or(0)
 }
 
-/// No sequence has more numbers than this.
+/// The most numbers in a sequence.
 const MAX_NUMBERS: usize = 32;
 
-/// The numbers of a sequence: groups between semicolons, in them parts between colons.
+/// The numbers of a sequence: groups separated by semicolons, their parts by colons.
 #[derive(Debug, Default)]
 pub struct EscapeParams {
     numbers: [u16; MAX_NUMBERS],
-    /// Where a number is a further part of its group.
+    /// Whether each number continues its group.
     is_subparam: [bool; MAX_NUMBERS],
     last: usize,
-    /// Whether the sequence is one of the terminal's own.
+    /// Whether it is a private sequence of the terminal.
     pub is_private: bool,
 }
 
@@ -192,12 +192,12 @@ impl EscapeParams {
         }
     }
 
-    /// The first number, 0 if there is none.
+    /// The first number; 0 if there is none.
     pub fn first(&self) -> u16 {
         self.numbers[0]
     }
 
-    /// The groups; none is empty.
+    /// The groups; none of them is empty.
     fn groups(&self) -> impl Iterator<Item = &[u16]> {
         let end = (self.last + 1).min(MAX_NUMBERS);
         let mut from = 0;

@@ -16,7 +16,7 @@ fn progress_bars_end_as_their_last_state() {
     let bar =
         "Epoch 1:   0%|     | 0/2\rEpoch 1:  50%|##   | 1/2\rEpoch 1: 100%|#####| 2/2\ndone\n";
     assert_eq!(shown(bar.as_bytes()), ["Epoch 1: 100%|#####| 2/2", "done"]);
-    // Two bars of tqdm, each with a line of its own.
+    // Two tqdm bars, each on its own line.
     let two = "a 0%\n\rb 0%\u{1b}[A\ra 50%\n\rb 40%\u{1b}[A\ra 100%\n\rb 100%\u{1b}[A\n\nend\n";
     assert_eq!(shown(two.as_bytes()), ["a 100%", "b 100%", "end"]);
     // Lightning and pip clear the line first.
@@ -83,7 +83,7 @@ fn the_end_of_a_longer_log() {
     assert_eq!((cut.texts(), cut.is_cut), (vec!["whole".to_owned()], true));
     assert_eq!(render(b"31mx 10%\rx 20%", true).texts(), ["x 20%"]);
     assert_eq!(render(b"\xa5abc", true).texts(), ["abc"]);
-    // A letter that is still being written.
+    // A character that is still being written.
     assert_eq!(shown(b"abc\xe2\x96"), ["abc"]);
     assert_eq!(shown(b"abc\x1b["), ["abc"]);
 }

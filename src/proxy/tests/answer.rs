@@ -1,4 +1,4 @@
-//! What a browser gets to see of an answer.
+//! What a browser sees of a response.
 
 use http::StatusCode;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Connections that are kept, closed meanwhile, or too many.
+//! Connections that are kept alive, closed meanwhile, or too many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,7 +47,7 @@ async fn kept_connections_are_closed_after_a_while_and_with_the_upstream() {
     }
 }
 
-/// An upstream whose first connection answers once and ends when it is asked again; others answer always.
+/// An upstream whose first connection answers once and closes on the next request; others always answer.
 fn fickle(heads: &Arc<AtomicUsize>) -> HostileUpstream {
     let heads = Arc::clone(heads);
     hostile_upstream(patient(), move |mut peer, number| {
@@ -97,7 +97,7 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
     for _ in 0..10 {
         let request = Request::post("/").body(Full::from("x")).unwrap();
         let answer = forward_request(&evil.upstream, passage("/"), request).await;
-        // Whether the end is noticed before the next request begins is a matter of luck; that it is not sent twice is not.
+        // Whether the close is noticed before the next request starts is luck; that it is never sent twice is not.
         match answer {
             Ok(answer) => assert_eq!(text(answer).await, "ok"),
             Err(failure) => assert_eq!(failure, ProxyError::Unreachable),

@@ -1,4 +1,4 @@
-//! Bodies that are cut: for lack of movement, or because nobody may read on.
+//! Bodies that are cut: because nothing moves, or because access ended.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::world::{HostileUpstream, hostile_upstream, impatient, passage, patient, request};
 use crate::proxy::{BodyCutError, ProxyContext, ProxyError, ProxyLimits, forward_request};
 
-/// An upstream that begins an answer and then is silent, and a word when its connection has ended.
+/// An upstream that starts a response and then goes silent; notifies when its connection has closed.
 fn beginning(limits: ProxyLimits, begin: &'static str) -> (HostileUpstream, Arc<Notify>) {
     let ended = Arc::new(Notify::new());
     let there = Arc::clone(&ended);
@@ -52,7 +52,7 @@ async fn a_reader_who_stops_reading_does_not_hold_the_upstream() {
     let mut body = evil.get("/").await.unwrap().into_body();
     ended.notified().await;
     assert_eq!(why(&mut body).await, BodyCutError::Idle);
-    // Its place is free again.
+    // Its slot is free again.
     evil.get("/").await.unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Answers as they stream, and readers that are slow or go away.
+//! Streaming responses, and readers that are slow or go away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +12,16 @@ use super::world::{HostileUpstream, hostile_upstream, patient};
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// What may be on its way at most: two sockets' buffers and what hyper reads ahead, with room to spare.
+/// The most that may be in flight: two sockets' buffers and what hyper reads ahead, with room to spare.
 const UNDER_WAY: u64 = 2 * MEGABYTE;
 
 /// An upstream that sends as fast as it can.
 struct Hose {
     evil: HostileUpstream,
     sent: Arc<AtomicU64>,
-    /// Told each time that it has to wait for the reader.
+    /// Notified each time it has to wait for the reader.
     blocked: Arc<Notify>,
-    /// Cancelled when its connection has ended before all was sent.
+    /// Cancelled when its connection closes before everything was sent.
     broken: CancellationToken,
 }
 
@@ -132,7 +132,7 @@ async fn an_answer_without_end_streams_on() {
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
         for _ in 0..3 {
             peer.send("4\r\ntick\r\n").await;
-            // Goes on only when the browser has it.
+            // Continues only once the browser has it.
             peer.read(0).await;
         }
         peer.rest().await;

@@ -1,4 +1,4 @@
-//! Upstreams that are dead, slow, broken or mean.
+//! Upstreams that are dead, slow, broken or malicious.
 
 use std::sync::Arc;
 
@@ -117,11 +117,11 @@ async fn one_with_endless_headers() {
     assert_eq!(one.get("/").await.unwrap_err(), ProxyError::BadResponse);
 }
 
-/// How the body ends for whoever reads it.
+/// Checks that the body ends with an error for its reader.
 async fn ends_badly(answer: &'static str) {
     let body = response_shown_for(answer).await.unwrap().into_body();
     assert!(body.collect().await.is_err(), "{answer:?} ended as if it were whole");
-    // And for a browser: its connection ends before the length it was told.
+    // For a browser, the connection closes before the announced length.
     let evil = hostile_upstream(patient(), move |mut peer, _| async move {
         peer.head().await.unwrap();
         peer.send(answer).await;

@@ -1,4 +1,4 @@
-//! Where answers may lead.
+//! Where responses may redirect.
 
 use http::HeaderValue;
 use proptest::prelude::*;

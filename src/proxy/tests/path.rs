@@ -84,7 +84,7 @@ fn what_could_leave_its_place_does_not_pass() {
     assert_eq!(clean_path(&format!("/?{}", "a".repeat(40_000))), None);
 }
 
-/// Where a path leads in a folder tree for a server that decodes it so often and knows both slashes.
+/// Whether a path leaves its folder on a server that decodes it this many times and accepts both slashes.
 fn climbs(path: &str, decodings: usize) -> bool {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..decodings {

@@ -1,4 +1,4 @@
-//! What an upstream gets to see of a request.
+//! What an upstream sees of a request.
 
 use http::{Method, Request, Version};
 use http_body_util::Empty;
@@ -96,7 +96,7 @@ async fn headers_of_one_hop_end_here() {
     assert!(head.contains("x-stays: 3"));
 }
 
-/// How a request fares that must not reach the upstream at all.
+/// Sends a request that must not reach the upstream at all.
 async fn refused(passage: ProxyContext, request: Request<Empty<bytes::Bytes>>) {
     let evil = hostile_upstream(patient(), |_, _| async { panic!("it reached the upstream") });
     let failure = forward_request(&evil.upstream, passage, request).await.unwrap_err();
@@ -168,7 +168,7 @@ async fn an_ipv6_client_is_named_too() {
 }
 
 proptest! {
-    /// Whatever the headers: no panic, and what goes out has one length, one host, and nothing of ours.
+    /// Whatever the headers: no panic, and the request sent has one length, one host, and nothing private.
     #[test]
     fn no_header_makes_it_panic(
         headers in prop::collection::vec(

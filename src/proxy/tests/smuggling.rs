@@ -1,10 +1,10 @@
-//! Requests by the byte, through a real server in front: what reaches the upstream is one request each.
+//! Raw requests through a real server in front: the upstream sees exactly one request for each.
 
 use std::sync::{Arc, Mutex};
 
 use super::world::{HostileUpstream, hostile_upstream, patient};
 
-/// An upstream that writes down every head it gets, and reads bodies as their head says.
+/// An upstream that records every head it gets, and reads bodies as their head says.
 fn noting() -> (HostileUpstream, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&heads);
@@ -29,7 +29,7 @@ fn noting() -> (HostileUpstream, Arc<Mutex<Vec<String>>>) {
     (evil, heads)
 }
 
-/// Sends these bytes on one connection, gives the number of answers with status 200.
+/// Sends these bytes on one connection; returns the number of responses with status 200.
 async fn send(evil: &HostileUpstream, bytes: &str) -> usize {
     let mut front = evil.front();
     front.send(bytes).await;
@@ -40,7 +40,7 @@ async fn send(evil: &HostileUpstream, bytes: &str) -> usize {
 #[tokio::test]
 async fn a_hidden_second_request_never_arrives() {
     for bytes in [
-        // Length and chunks: whoever believes the length sees a second request.
+        // Length and chunks: a server that trusts the length sees a second request.
         "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n\
          0\r\n\r\nGET /hidden HTTP/1.1\r\nX: ",
         "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",

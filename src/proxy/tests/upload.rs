@@ -1,4 +1,4 @@
-//! Requests with bodies as they stream.
+//! Requests with streaming bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::proxy::{BoxError, ProxyError, forward_request};
 const MEGABYTE: u64 = 1 << 20;
 const PIECE: u64 = 64 * 1024;
 
-/// A request whose body is made piece by piece as it is read, and how much of it was made.
+/// A request whose body is produced piece by piece as it is read, and a count of what was produced.
 fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::ProxyBody>, Arc<AtomicU64>) {
     let made = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&made);
@@ -33,7 +33,6 @@ fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::ProxyBody>, Arc<Atom
     (request.body(pieces).unwrap(), made)
 }
 
-/// A stream as a body.
 trait ThenFrame {
     fn then_frame(self, make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::ProxyBody;
 }
@@ -159,7 +158,7 @@ async fn a_body_that_breaks_off_is_not_completed() {
     for (length, frames) in [
         (None, vec![piece(), Err("lost")]),
         (Some("10"), vec![piece(), Err("lost")]),
-        // Ends well, but is shorter than its head says.
+        // Ends cleanly, but is shorter than its head says.
         (Some("10"), vec![piece()]),
     ] {
         let mut request = Request::builder().method(Method::POST).uri("/");
@@ -186,7 +185,7 @@ async fn an_upstream_may_even_close_before_it_has_read_all() {
             Ok(answer) => {
                 assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
             }
-            // Writing failed before its answer was read.
+            // Writing failed before the response was read.
             Err(failure) => assert_eq!(failure, ProxyError::Unreachable),
         }
     }

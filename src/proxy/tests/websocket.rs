@@ -17,11 +17,11 @@ const YES: &str = "HTTP/1.1 101 Sure\r\nUpgrade: websocket\r\nConnection: Upgrad
     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: chat\r\n\
     Set-Cookie: a=b\r\n\r\n";
 
-/// An upstream that agrees, greets in the same breath and gives every byte back; and a word when it has ended.
+/// An upstream that accepts, greets right away and echoes every byte; notifies when it has ended.
 fn echo() -> (HostileUpstream, Arc<Notify>) {
     let ended = Arc::new(Notify::new());
     let there = Arc::clone(&ended);
-    // The limits for bodies do not hold here.
+    // The limits for bodies don't apply here.
     let evil = hostile_upstream(impatient(), move |mut peer, _| {
         let there = Arc::clone(&there);
         async move {
@@ -61,7 +61,7 @@ async fn bytes_go_both_ways() {
     assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
     assert!(!head.contains("set-cookie"));
     assert_eq!(front.read(10).await, b"helloearly");
-    // It may be silent for longer than bodies may.
+    // It may stay silent for longer than a body may.
     let body = evil.get("/silent").await.unwrap().into_body();
     assert!(body.collect().await.is_err());
     let long = vec![7; 300_000];

@@ -1,4 +1,4 @@
-//! An upstream on a Unix socket that does whatever a test tells it to, and a browser's side that speaks bytes.
+//! An upstream on a Unix socket that does whatever a test wants, and a browser's side that sends raw bytes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,7 +17,6 @@ use crate::proxy::{
     DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, Upstream, forward_request,
 };
 
-/// An upstream and its socket.
 pub struct HostileUpstream {
     pub upstream: Upstream,
     /// How often it was dialled.
@@ -25,7 +24,7 @@ pub struct HostileUpstream {
     _folder: tempfile::TempDir,
 }
 
-/// Starts an upstream that treats each connection like this.
+/// Starts an upstream that handles each connection like this.
 pub fn hostile_upstream<F, T>(limits: ProxyLimits, treat: F) -> HostileUpstream
 where
     F: Fn(RawPeer, usize) -> T + Send + 'static,
@@ -54,17 +53,17 @@ pub fn patient() -> ProxyLimits {
     ProxyLimits::default()
 }
 
-/// Limits for those that wait to be given up.
+/// Limits for tests that wait for a timeout.
 pub fn impatient() -> ProxyLimits {
     let short = Duration::from_millis(80);
     ProxyLimits { connect: short, head: short, body_idle: short, ..ProxyLimits::default() }
 }
 
-/// One end of a connection, by words.
+/// One end of a connection, for raw reads and writes.
 pub struct RawPeer(pub BufReader<UnixStream>);
 
 impl RawPeer {
-    /// The next head, up to and with its empty line; nothing at the connection's end.
+    /// The next head, including its empty line; `None` at the end of the connection.
     pub async fn head(&mut self) -> Option<String> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -81,7 +80,7 @@ impl RawPeer {
         buffer
     }
 
-    /// All there is up to the end of the connection, however it ends.
+    /// Everything until the connection ends, however it ends.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let _ = self.0.read_to_end(&mut rest).await;
@@ -93,7 +92,7 @@ impl RawPeer {
     }
 }
 
-/// Treats every request on a connection to the same answer.
+/// Gives every request on a connection the same response.
 pub async fn always(mut peer: RawPeer, answer: &str) {
     while peer.head().await.is_some() {
         peer.send(answer).await;
@@ -129,7 +128,7 @@ impl HostileUpstream {
         self.dialled.load(Ordering::SeqCst)
     }
 
-    /// A browser's connection to a server that passes everything on, path by path.
+    /// A browser's connection to a server that forwards everything, path by path.
     pub fn front(&self) -> RawPeer {
         self.front_until(&CancellationToken::new())
     }
@@ -168,13 +167,13 @@ fn shown(failure: ProxyError) -> Response<ProxyBody> {
     answer
 }
 
-/// The whole of an answer as text.
+/// The whole response body as text.
 pub async fn text(answer: Response<ProxyBody>) -> String {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The head that an upstream saw of this request.
+/// The head that an upstream sees for this request.
 pub async fn request_seen_upstream(path: &str, request: Request<Empty<Bytes>>) -> String {
     let evil = hostile_upstream(patient(), |mut peer, _| async move {
         let head = peer.head().await.unwrap();
@@ -184,7 +183,7 @@ pub async fn request_seen_upstream(path: &str, request: Request<Empty<Bytes>>) -
     text(forward_request(&evil.upstream, passage(path), request).await.unwrap()).await
 }
 
-/// The answer that comes through for what an upstream says.
+/// The response that comes through for these upstream bytes.
 pub async fn response_shown_for(answer: &'static str) -> Result<Response<ProxyBody>, ProxyError> {
     let evil = hostile_upstream(patient(), move |mut peer, _| async move {
         peer.head().await.unwrap();

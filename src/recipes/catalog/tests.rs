@@ -46,7 +46,7 @@ fn a_wrong_file_is_told_and_the_others_stay() {
     assert_eq!((book.recipes.len(), book.rejected.len()), (count + 1, 0));
 }
 
-/// Conditions that depend on each other in many ways take no longer than others.
+/// Conditions that depend on each other in many ways must not take exponential time.
 #[test]
 fn dense_conditions_are_looked_at_once() {
     let mut text = String::from("name = 'x'\ntitle = 'X'\nsummary = 'S.'\nscript = 'true'\n");

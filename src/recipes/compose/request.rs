@@ -1,4 +1,4 @@
-//! The request of a job from the answers that set parts of it.
+//! Builds the job request from the answers.
 
 use super::{AnswersByKey, ComposedJob, template_values};
 use crate::recipes::context::ComposeContext;
@@ -10,7 +10,6 @@ use crate::recipes::script_import;
 use crate::recipes::value::AnswerValue;
 use crate::sites::JobOptionRule;
 
-/// Puts the request together.
 pub fn fill_request(
     job: &mut ComposedJob,
     form: &RecipeForm,
@@ -44,7 +43,7 @@ pub fn fill_request(
     if form.task_per_gpu {
         request.tasks_per_node = request.gpus.as_ref().map(|gpus| gpus.count);
     }
-    // Slurm would warn a short job at once.
+    // Otherwise Slurm would signal a short job as soon as it starts.
     if let (Some(warn_s), Some(minutes)) = (request.warn_s, request.minutes) {
         request.warn_s = Some(warn_s.min(minutes.saturating_mul(60) / 2));
     }
@@ -84,7 +83,7 @@ impl<'a> RequestAnswers<'a> {
         }
     }
 
-    /// A number; 0 says nothing.
+    /// A number; 0 means not set.
     fn number(&self, sets: RequestField) -> Option<u32> {
         match self.value(sets)? {
             AnswerValue::Number(number) => u32::try_from(*number).ok().filter(|number| *number > 0),
@@ -103,7 +102,7 @@ impl<'a> RequestAnswers<'a> {
     }
 }
 
-/// Partition and quality of service: as chosen, or where the GPUs are.
+/// Partition and QOS: as chosen, or the partition that has the requested GPUs.
 fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place: &ComposeContext) {
     let jobs = &place.site.jobs;
     request.qos = asked.text(RequestField::Qos);
@@ -125,7 +124,7 @@ fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place
     }
 }
 
-/// The tasks of an array: points of a sweep, or pieces of a long run one after the other.
+/// The array tasks: points of a sweep, or the consecutive pieces of a long run.
 fn set_array(
     request: &mut JobRequest,
     asked: &RequestAnswers<'_>,
@@ -153,7 +152,7 @@ fn set_array(
     }
 }
 
-/// The folder that a job starts in and writes its output to. Slurm fills in no variables there, and makes no folders.
+/// The job's working folder, where its output goes too. Slurm expands no variables there and creates no folders.
 fn set_folder(
     request: &mut JobRequest,
     asked: &RequestAnswers<'_>,
@@ -187,7 +186,7 @@ fn set_folder(
     job.folders.push(path);
 }
 
-/// Options that no question stands for: from a question that asks for them, or from a script that was brought along.
+/// Options without a question of their own: typed into the options field, or taken from an imported script.
 fn set_other_options(
     request: &mut JobRequest,
     form: &RecipeForm,

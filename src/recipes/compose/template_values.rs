@@ -1,4 +1,4 @@
-//! What stands in a script for each key.
+//! The value that each key has in a script template.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::recipes::template::TemplateValue;
 use crate::recipes::value::AnswerValue;
 use crate::sites::InternetAccess;
 
-/// Stands where an answer is still missing, so that the script can be shown.
+/// Shown in place of a missing answer, so that the script can still be previewed.
 const MISSING_PLACEHOLDER: &str = "'…'";
 
-/// The slots of all questions and of what the site is like.
+/// The values of all questions, and facts about the site.
 pub fn collect_template_values<'a>(
     form: &'a RecipeForm,
     values: &AnswersByKey<'a>,
@@ -28,7 +28,7 @@ pub fn collect_template_values<'a>(
             Some(value) => template_value(value, question.kind),
             None if is_wrong => TemplateValue::Shell(MISSING_PLACEHOLDER.to_owned()),
             None if question.kind == QuestionKind::Switch => TemplateValue::Bool(false),
-            // No words are words as well: a script may name them without a condition.
+            // An empty list still counts as a list: a script may use it without a condition.
             None if is_list(question.kind) => TemplateValue::Words(Vec::new()),
             None => TemplateValue::Empty,
         };
@@ -92,7 +92,7 @@ fn template_value(value: &AnswerValue, kind: QuestionKind) -> TemplateValue {
     }
 }
 
-/// A value as one word of bash, for the list of a sweep.
+/// A value quoted as one bash word, for a sweep's list of values.
 pub fn to_shell_word(value: &AnswerValue) -> String {
     match template_value(value, QuestionKind::Path) {
         TemplateValue::Text(text) => quoted(&text),
@@ -103,7 +103,7 @@ pub fn to_shell_word(value: &AnswerValue) -> String {
     }
 }
 
-/// The whole script that someone brought along, where the recipe is about that.
+/// The imported script, if the recipe is about submitting one.
 pub fn pasted_script(form: &RecipeForm, values: &AnswersByKey<'_>) -> Option<String> {
     let question = form.questions().find(|question| question.kind == QuestionKind::Script)?;
     match values.get(question.key.as_str()) {

@@ -6,7 +6,7 @@ use crate::recipes::context::{AvailableGpu, SlurmAccount};
 use crate::recipes::form::SWEEP_AT_ONCE;
 use crate::sites;
 
-/// The demo cluster as alice finds it.
+/// The demo cluster as alice sees it.
 pub fn demo() -> ComposeContext {
     let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone();
     ComposeContext {
@@ -169,7 +169,7 @@ fn one_task_for_each_gpu() {
     );
 }
 
-/// A script of one's own is sent as it is, and says itself what it wants.
+/// A person's own script is sent unchanged and states its own requests.
 #[test]
 fn a_script_that_stands_alone() {
     let (form, place) = (form("own-script"), demo());
@@ -190,7 +190,7 @@ fn a_script_that_stands_alone() {
     assert!(script.contains("--time=01:00:00") && !script.contains("--time=5"), "{script}");
 }
 
-/// A job of ten minutes would be warned at once, were it warned ten minutes before its end.
+/// With ten minutes' warning, a ten-minute job would be signalled as soon as it starts.
 #[test]
 fn a_warning_never_comes_in_the_first_half() {
     let job = composed(&[("keep", "true"), ("warn", "10"), ("time", "10m")]);

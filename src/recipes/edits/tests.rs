@@ -31,7 +31,7 @@ fn what_a_person_wrote_stays_and_the_rest_follows_the_form() {
     assert_eq!(keys, [&["memory".to_owned()][..], &[]]);
     assert_eq!(edited.changes[0].generated, ["#SBATCH --mem=4G"]);
     assert_eq!((edited.changes[0].first_line, edited.changes[1].first_line), (3, 5));
-    // Taking the first change back leaves the second.
+    // Reverting the first change leaves the second.
     let back = merge_edits(&text(&now), &edited.script(), &now, &[0]);
     assert!(back.script().contains("--mem=4G") && back.script().ends_with("echo done\n"));
     assert_eq!(back.changes.len(), 1);
@@ -66,14 +66,14 @@ fn no_change_is_none() {
 }
 
 proptest! {
-    /// While the form stays as it was, the script is exactly what the person wrote.
+    /// As long as the form doesn't change, the script is exactly what the person wrote.
     #[test]
     fn nothing_is_overwritten(base in "([ab]\n){0,8}", own in "([abc]\n){0,8}") {
         let now: Vec<ScriptLine> = base.lines().map(ScriptLine::plain).collect();
         prop_assert_eq!(merge_edits(&base, &own, &now, &[]).script(), own);
     }
 
-    /// Without changes of their own, the script is exactly what the form makes.
+    /// Without edits, the script is exactly what the form generates.
     #[test]
     fn nothing_is_kept_that_nobody_wrote(base in "([ab]\n){0,8}", now in "([abc]\n){0,8}") {
         let lines: Vec<ScriptLine> = now.lines().map(ScriptLine::plain).collect();

@@ -1,8 +1,8 @@
-//! Arguments for a program as people type them on one line. Quotes group words, a few variables count, nothing runs.
+//! Command-line arguments as people type them. Quotes group words, a few variables are expanded, nothing is executed.
 
 use super::{ShellWord, is_allowed_char, parse_variable};
 
-/// More arguments than this were pasted by mistake.
+/// More arguments than this must have been pasted by mistake.
 const MAX_ARGUMENTS: usize = 1000;
 
 enum ArgumentQuoting {
@@ -11,7 +11,7 @@ enum ArgumentQuoting {
     Double,
 }
 
-/// Splits a line into words. Line breaks count as spaces. `known`: names of a sweep that may stand in them, too.
+/// Splits a line into words. Line breaks count as spaces. `known`: sweep variables that may appear.
 pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, String> {
     let mut all: Vec<ShellWord> = Vec::new();
     let mut word: Option<ShellWord> = None;
@@ -65,7 +65,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
             _ if is_space && c != ' ' && c != '\t' => {
                 return Err("A quote is open at the end of a line: close it.".to_owned());
             }
-            // As bash does it: at the start of a word it is one's own home folder.
+            // As in bash: at the start of a word it means the home folder.
             (ArgumentQuoting::Nothing, '~')
                 if word.is_none() && (rest.is_empty() || rest.starts_with(['/', ' '])) =>
             {

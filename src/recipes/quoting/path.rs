@@ -1,20 +1,20 @@
-//! Paths as people type them: a few variables count, everything else is literal.
+//! Paths as people type them: a few variables are expanded, everything else is literal.
 
 use super::{ShellWord, parse_variable, reject_invisible_chars};
 
-/// Longer paths do not exist.
+/// Linux allows no longer paths.
 const MAX_PATH_LEN: usize = 4096;
 
-/// How a path may begin.
+/// How a path may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathShape {
-    /// At the top: `/…`, `~/…`, `$SCRATCH/…`.
+    /// Absolute: `/…`, `~/…`, `$SCRATCH/…`.
     Absolute,
-    /// Or below the folder that the job works in.
+    /// Absolute, or relative to the job's working folder.
     Relative,
 }
 
-/// Reads a path. `known`: names of a sweep that may stand in it, too.
+/// Parses a path. `known`: sweep variables that may appear in it.
 pub fn parse_path(text: &str, shape: PathShape, known: &[String]) -> Result<ShellWord, String> {
     reject_invisible_chars(text)?;
     if text.len() > MAX_PATH_LEN {
@@ -31,7 +31,7 @@ pub fn parse_path(text: &str, shape: PathShape, known: &[String]) -> Result<Shel
     } else if text.starts_with('~') {
         return Err("Write the path in full: ~ stands for your own home folder only.".to_owned());
     } else if text.starts_with('-') {
-        // Programs would take it for an option.
+        // Programs would take a leading dash for an option.
         words = words.followed_by("./");
     }
     while let Some(c) = rest.chars().next() {
@@ -50,7 +50,7 @@ pub fn parse_path(text: &str, shape: PathShape, known: &[String]) -> Result<Shel
                 }
                 None => words.push(c),
             },
-            // The way to write a dollar sign that means itself.
+            // An escaped, literal dollar sign.
             '\\' if rest.starts_with('$') => {
                 words.push('$');
                 rest = &rest[1..];

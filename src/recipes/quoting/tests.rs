@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What bash hands to a program for these words of a script.
+/// The arguments that bash passes to a program for these words.
 fn received(words: &str) -> Vec<String> {
     let script = format!("printf '%s\\0' {words}\n");
-    // A file, as Slurm starts scripts: an argument could not be as long.
+    // A file, because that's how Slurm runs scripts, and an argument could not be this long.
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(script.as_bytes()).unwrap();
     let output = Command::new("bash")
@@ -117,7 +117,7 @@ proptest! {
         }
     }
 
-    /// What is quoted the way a shell takes it comes back as it was.
+    /// Arguments quoted for a shell parse back to the original text.
     #[test]
     fn quoted_arguments_come_back(texts in proptest::collection::vec("[^\0\\p{Cc}\u{2028}\u{2029}]{0,20}", 1..5)) {
         prop_assume!(texts.iter().all(|text| text.chars().all(is_allowed_char)));

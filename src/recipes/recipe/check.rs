@@ -1,5 +1,5 @@
-//! Whether a recipe can be used: every key is asked for once, conditions lead somewhere, values stand where they are
-//! safe.
+//! Checks that a recipe is usable: keys are unique, conditions refer to existing questions, and values appear only
+//! where quoting is safe.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::recipes::{template, value};
 
 const MAX_QUESTIONS: usize = 200;
 
-/// Something that is wrong, and a piece of text near it.
+/// A problem, and a piece of text near it.
 pub struct RecipeCheckError {
     near: String,
     problem: String,
@@ -21,7 +21,7 @@ impl RecipeCheckError {
         Self { near: near.into(), problem: problem.into() }
     }
 
-    /// With the line of the file.
+    /// Adds the line number in the file.
     pub fn with_line(self, text: &str) -> RecipeError {
         let near = self.near.trim();
         let found = text.lines().position(|line| !near.is_empty() && line.contains(near));
@@ -29,7 +29,7 @@ impl RecipeCheckError {
     }
 }
 
-/// Names as they stand in addresses and scripts.
+/// Keys appear in URLs and scripts.
 fn is_valid_key(text: &str) -> bool {
     text.len() <= 40
         && text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -96,7 +96,7 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
             return wrong(format!("“{}” cannot be the {what} of “{}”.", given.0, question.key));
         }
     }
-    // Paths and the like may name variables that only some sites have, so only what can be judged here is.
+    // Paths and the like may use variables that only some sites have, so check only what can be checked here.
     let judged = matches!(
         question.kind,
         QuestionKind::Number
@@ -118,7 +118,7 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
     Ok(())
 }
 
-/// What is said of questions must be said of ones that exist.
+/// Defaults, limits and help must refer to existing questions.
 fn check_mentioned_keys(
     recipe: &Recipe,
     keys: &BTreeMap<&str, &RecipeQuestion>,
@@ -138,7 +138,7 @@ fn check_mentioned_keys(
     Ok(())
 }
 
-/// Conditions name questions, and never in a circle.
+/// Conditions refer to existing questions, and never in a cycle.
 fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
     let (mut way, mut done) = (BTreeSet::new(), BTreeSet::new());
     for question in keys.values() {
@@ -168,8 +168,8 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
     Ok(())
 }
 
-/// Follows what a question depends on. `way`: where we are; `done`: questions that lead into no circle, which need not be
-/// followed again.
+/// Follows what a question depends on. `way` is the path so far; `done` holds questions known to be free of cycles,
+/// which need not be followed again.
 fn has_cycle<'a>(
     question: &'a RecipeQuestion,
     keys: &BTreeMap<&str, &'a RecipeQuestion>,

@@ -1,9 +1,9 @@
-//! Words of `#SBATCH` lines, as Slurm splits them, and the options in them.
+//! Splits `#SBATCH` lines into words, as Slurm does, and finds the options in them.
 
 use super::SbatchOption;
 use crate::recipes::sbatch_options::{SBATCH_OPTIONS, find_option};
 
-/// Splits at spaces; quotes and backslashes keep them. What follows a `#` of its own is a comment.
+/// Splits at spaces, except inside quotes or after a backslash. A separate `#` starts a comment.
 pub fn split_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -30,7 +30,7 @@ pub fn split_words(line: &str) -> Vec<String> {
     words
 }
 
-/// The options among words, with their long names. Words that belong to none are dropped.
+/// The options among words, with their long names. Drops words that belong to none.
 pub fn parse_options(words: &[String]) -> Vec<SbatchOption> {
     let mut found = Vec::new();
     let mut words = words.iter().peekable();

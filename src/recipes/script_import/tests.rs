@@ -68,7 +68,7 @@ proptest! {
         let _ = parse_option(&text);
     }
 
-    /// What we write, we read.
+    /// Whatever we write, we can read back.
     #[test]
     fn every_request_that_is_written_reads_back_equal(request in any_request()) {
         for option in [GpuOption::GpusPerNode, GpuOption::Gpus, GpuOption::Gres] {

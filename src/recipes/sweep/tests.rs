@@ -50,7 +50,7 @@ fn names_are_small_and_known_once() {
     }
 }
 
-/// What each task of a script finds.
+/// The values that a task of the script sees.
 fn found(sweep: &Sweep, task: usize) -> String {
     let lines: Vec<String> = sweep.script_lines().into_iter().map(|line| line.text).collect();
     let names: Vec<String> = sweep.axes.iter().map(|axis| format!("\"${}\"", axis.name)).collect();
@@ -68,7 +68,7 @@ fn found(sweep: &Sweep, task: usize) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
-    /// The script finds the same point as the table that people see.
+    /// The script finds the same point as the table on the page.
     #[test]
     fn bash_and_the_table_agree(
         a in proptest::collection::vec("[^\\p{Cc}\u{2028}\u{2029}]{0,12}", 1..5),

@@ -1,9 +1,9 @@
-//! Values of a sweep as people type them: `0.1, 0.01`, `1..10`, `0..1 step 0.25`, `1e-4..1e-1 log 4`.
+//! Sweep values as people type them: `0.1, 0.01`, `1..10`, `0..1 step 0.25`, `1e-4..1e-1 log 4`.
 
 use super::MAX_POINTS;
 use crate::recipes::quoting::reject_invisible_chars;
 
-/// Reads a list or a range.
+/// Parses a list or a range.
 pub fn parse_values(text: &str) -> Result<Vec<String>, String> {
     let text = text.trim();
     if let Some(range) = parse_range(text) {
@@ -27,7 +27,7 @@ fn too_many() -> String {
     format!("These are more than {MAX_POINTS} values.")
 }
 
-/// Between commas; quotes keep a comma together.
+/// Splits at commas outside quotes.
 fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
     let mut value = String::new();
     let mut quote: Option<char> = None;
@@ -48,7 +48,7 @@ fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
                 (quote, was_quoted) = (Some(c), true);
             }
             (None, ',') => finish(&mut value, &mut was_quoted),
-            // Nothing but space may follow a closing quote.
+            // Only spaces may follow a closing quote.
             (None, ' ') if was_quoted => {}
             _ => value.push(c),
         }
@@ -60,7 +60,7 @@ fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// None: it is no range.
+/// `None` if it isn't a range.
 fn parse_range(text: &str) -> Option<Result<Vec<String>, String>> {
     let (from, rest) = text.split_once("..")?;
     let from: f64 = parse_number(from)?;
@@ -85,7 +85,7 @@ fn linear_range(from: f64, to: f64, step: f64) -> Result<Vec<String>, String> {
     if step == 0.0 || (to - from) * step < 0.0 {
         return Err("With this step the range never arrives at its end.".to_owned());
     }
-    // A little more than the end, for steps that no number hits exactly.
+    // A small tolerance past the end, for steps that floating point can't hit exactly.
     let steps = ((to - from) / step + 1e-9).floor();
     let count = to_count(steps + 1.0)?;
     Ok((0..count).map(|place| format_number(from + step * as_f64(place))).collect())
@@ -118,12 +118,12 @@ const fn as_f64(place: usize) -> f64 {
     place as f64
 }
 
-/// As people write numbers: `0.3`, not `0.30000000000000004`; very small and large ones with an exponent.
+/// A readable number: `0.3`, not `0.30000000000000004`; very small and very large ones get an exponent.
 fn format_number(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }
-    // Most ranges are of whole numbers, which need no rounding.
+    // Most ranges contain whole numbers, which need no rounding.
     if number.fract() == 0.0 && number.abs() < 1e9 {
         return format!("{number}");
     }

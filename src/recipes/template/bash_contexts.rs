@@ -1,8 +1,8 @@
-//! Where in a piece of bash a value may stand: only where bash reads plain words.
+//! Where in a piece of bash a value may appear: only where bash reads plain words.
 
 use super::TemplateError;
 
-/// What bash is inside of.
+/// What the current position is nested in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BashContext {
     Double,
@@ -25,7 +25,7 @@ impl BashContext {
     }
 }
 
-/// Refuses a template in which a value or a condition stands where quoting would not hold.
+/// Rejects a template in which a value or a condition appears where quoting would not protect it.
 pub fn check(source: &str) -> Result<(), TemplateError> {
     if let Some(at) = source.find("{#") {
         let line = source[..at].matches('\n').count() + 1;
@@ -92,7 +92,7 @@ impl TemplateScanner<'_> {
             (Some(BashContext::Double), _) => self.advance(),
             (Some(BashContext::Brace), b'}') => self.leave(1),
             (Some(BashContext::Arithmetic), b')') if self.rest.starts_with("))") => self.leave(2),
-            // Bash may read it as commands after all, and then these would mean something else.
+            // Bash may still parse this as commands, and then these characters would mean something else.
             (Some(BashContext::Arithmetic), b'"' | b'\'' | b';' | b'\n' | b'#') => {
                 self.refuse("Only numbers and variables may stand inside (( )).")
             }
@@ -141,7 +141,7 @@ impl TemplateScanner<'_> {
         Ok(())
     }
 
-    /// A value or a condition.
+    /// Scans a value or a condition.
     fn scan_tag(&mut self) -> Result<(), TemplateError> {
         if let Some(inside) = self.inside.iter().find(|inside| **inside != BashContext::Paren) {
             return self.refuse(&format!(
@@ -151,14 +151,14 @@ impl TemplateScanner<'_> {
         }
         let is_condition = self.rest.starts_with("{%");
         let close = if is_condition { "%}" } else { "}}" };
-        // Not within the first two signs: `{%}` is none.
+        // Not within the first two characters: `{%}` is not a tag.
         match self.rest[2..].find(close).map(|at| at + 2) {
             Some(at) if !is_known_tag(&self.rest[2..at], is_condition) => {
                 self.refuse("Only values, {% if … %} and {% for … %} are known here.")
             }
             Some(at) => {
                 self.consume(at + 2);
-                // What follows is glued to a quoted word.
+                // Whatever follows is attached to a quoted word.
                 self.before = '}';
                 Ok(())
             }
@@ -166,7 +166,7 @@ impl TemplateScanner<'_> {
         }
     }
 
-    /// To the end of the quotes; a value in them is refused.
+    /// Skips to the closing quote; rejects a value inside.
     fn scan_single_quotes(&mut self) -> Result<(), TemplateError> {
         let end = self.rest[1..].find('\'');
         let Some(end) = end else { return self.refuse("A single quote is open to the end.") };
@@ -190,8 +190,8 @@ impl TemplateScanner<'_> {
     }
 }
 
-/// Whether a tag is one of the few that mean the same to us as to the engine: no tag that changes how the rest is read, and
-/// no text in it that could look like the end of one.
+/// Whether a tag is one of the few that we and the engine read the same way: none that changes how the rest is
+/// parsed, and no text in it that could look like the end of a tag.
 fn is_known_tag(inside: &str, is_condition: bool) -> bool {
     let mut quote: Option<char> = None;
     for c in inside.chars() {

@@ -1,37 +1,36 @@
-//! Which questions made which line. Marks are put into a template before it is rendered and taken out afterwards; they
-//! are characters that no answer may hold.
+//! Which questions wrote which line. Marks are inserted into a template before rendering and removed afterwards; they
+//! are characters that no answer may contain.
 
 use std::collections::BTreeSet;
 
-/// Before the name of a key whose value follows.
+/// Precedes the key of the value that follows.
 const VALUE_MARK: char = '\u{f0000}';
-/// Before the names of keys on which the line depends.
+/// Precedes the keys on which the line depends.
 const CONDITION_MARK: char = '\u{f0001}';
 const END_OF_KEYS_MARK: char = '\u{f0002}';
-/// Behind the value: code has several lines.
+/// Follows the value, because code can span several lines.
 const END_OF_VALUE_MARK: char = '\u{f0003}';
 
-/// A line of a script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScriptLine {
     pub text: String,
-    /// The keys of the questions that made it.
+    /// The keys of the questions that wrote it.
     pub keys: Vec<String>,
 }
 
 impl ScriptLine {
-    /// A line that no question made.
+    /// A line that no question wrote.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), keys: Vec::new() }
     }
 
-    /// A line that a question made.
+    /// A line that a question wrote.
     pub fn from_question(text: impl Into<String>, key: &str) -> Self {
         Self { text: text.into(), keys: vec![key.to_owned()] }
     }
 }
 
-/// The script that lines make.
+/// Joins lines into a script.
 pub fn join_lines<'a>(lines: impl IntoIterator<Item = &'a ScriptLine>) -> String {
     let mut text = String::new();
     for line in lines {
@@ -41,7 +40,7 @@ pub fn join_lines<'a>(lines: impl IntoIterator<Item = &'a ScriptLine>) -> String
     text
 }
 
-/// The template with marks in it.
+/// The template with marks inserted.
 pub fn insert_marks(source: &str) -> String {
     let mut marked = String::with_capacity(source.len() * 2);
     let mut conditions: Vec<String> = Vec::new();
@@ -72,11 +71,11 @@ pub fn insert_marks(source: &str) -> String {
     marked
 }
 
-/// Keeps account of the conditions that are open behind a line.
+/// Tracks the conditions that are still open after a line.
 fn track_conditions(line: &str, conditions: &mut Vec<String>) {
     let mut rest = line;
     while let Some(at) = rest.find("{%") {
-        // A sign in front says what becomes of the space around the tag.
+        // A leading sign controls whitespace around the tag.
         let inside = tag_content(&rest[at..]).trim_start_matches(['-', '+']);
         match inside.split_whitespace().next() {
             Some("if" | "for") => {
@@ -90,13 +89,13 @@ fn track_conditions(line: &str, conditions: &mut Vec<String>) {
     }
 }
 
-/// What stands between the braces of the tag at the start.
+/// The text between the braces of the tag at the start.
 fn tag_content(text: &str) -> &str {
     let end = text.find("}}").into_iter().chain(text.find("%}")).min().unwrap_or(text.len());
     &text[2.min(end)..end]
 }
 
-/// The names in an expression that stand for answers.
+/// The names in an expression that refer to answers.
 fn answer_names(expression: &str) -> Vec<String> {
     const WORDS: &[&str] = &[
         "if", "elif", "else", "endif", "for", "in", "endfor", "and", "or", "not", "is", "true",
@@ -121,23 +120,22 @@ fn answer_names(expression: &str) -> Vec<String> {
         }
         rest = &rest[end..];
     }
-    // `for x in list`: what is looped over comes first, the loop's own name is no key.
+    // `for x in list`: the list comes first; the loop variable is not a key.
     if expression.trim_start().starts_with("for ") && found.len() > 1 {
         found.remove(0);
     }
     found
 }
 
-/// What a template mentions.
+/// The keys that a template uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TemplateMentions {
-    /// Keys, with the line in which each is named first.
+    /// Keys, each with the line of its first use.
     pub keys: Vec<(String, usize)>,
-    /// Those that decide what the script looks like; they cannot differ between the points of a sweep.
+    /// Keys that decide which lines the script has; they can't differ between points of a sweep.
     pub deciding: BTreeSet<String>,
 }
 
-/// The keys that a template mentions.
 pub fn find_mentions(source: &str) -> TemplateMentions {
     let mut all = TemplateMentions::default();
     let mut own: BTreeSet<String> = BTreeSet::new();
@@ -165,13 +163,13 @@ pub fn find_mentions(source: &str) -> TemplateMentions {
     all
 }
 
-/// The rendered text as lines, with the marks taken out again.
+/// Splits the rendered text into lines and removes the marks.
 pub fn extract_lines(text: &str) -> Vec<ScriptLine> {
     let mut open: Vec<String> = Vec::new();
     text.trim_end_matches('\n').split('\n').map(|line| extract_line(line, &mut open)).collect()
 }
 
-/// `open`: keys whose value goes on from the line before.
+/// `open`: keys whose value continues from the previous line.
 fn extract_line(marked: &str, open: &mut Vec<String>) -> ScriptLine {
     let mut line = ScriptLine { text: String::new(), keys: open.clone() };
     let mut conditions = Vec::new();

@@ -54,7 +54,7 @@ fn conditions_and_loops() {
     assert!(found.deciding.contains("how"));
 }
 
-/// Signs in tags keep the space before them and the end of the line behind them.
+/// Signs in tags keep the space before them and the line break after them.
 #[test]
 fn conditions_inside_a_line() {
     let source =
@@ -133,7 +133,7 @@ fn mistakes_are_told_with_their_line() {
     let list = [("x", TemplateValue::Words(vec!["a".into(); 1000]))];
     let endless = "{% for a in x %}{% for b in x %}{{ b }}{% endfor %}{% endfor %}";
     assert!(render(endless, &slots(&list)).unwrap_err().problem.contains("without an end"));
-    // What could paste text is not there.
+    // Features that could insert raw text are disabled.
     for source in ["{{ x|safe }}", "{{ x|e }}", "{% include 'x' %}", "{% import 'x' as y %}"] {
         assert!(
             check(source).is_err()
@@ -141,14 +141,14 @@ fn mistakes_are_told_with_their_line() {
             "{source}"
         );
     }
-    // Marks cannot be brought in.
+    // Answers can't smuggle marks in.
     assert!(render("{{ x }}", &slots(&[("x", TemplateValue::Text("\u{f0000}a".into()))])).is_err());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is typed, the program of a rendered script receives just that.
+    /// Whatever is typed, the program run by the rendered script receives exactly that.
     #[test]
     fn a_program_receives_what_was_typed(a in "[^\\p{Cc}\u{2028}\u{2029}]{1,40}", b in "[^\\p{Cc}\u{2028}\u{2029}]{0,30}") {
         prop_assume!([&a, &b].iter().all(|text| text.chars().all(crate::recipes::quoting::is_allowed_char)));

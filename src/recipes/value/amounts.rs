@@ -1,10 +1,10 @@
-//! Times and amounts of memory as people type them.
+//! Durations and amounts of memory as people type them.
 
 use crate::recipes::question::RecipeQuestion;
 
-/// No job runs for longer than a year.
+/// A year: no job runs longer.
 const MAX_MINUTES: u64 = 366 * 24 * 60;
-/// No machine has more: a pebibyte.
+/// A pebibyte: no machine has more.
 const MAX_MEMORY_MB: u64 = 1 << 30;
 
 /// Minutes from `3h`, `90m`, `1h30`, `2d 12h`, `3 hours`, `1-12:00`, `03:00:00`, `3:00` (hours and minutes).
@@ -18,8 +18,8 @@ pub fn parse_duration(text: &str) -> Result<u32, String> {
     }
 }
 
-/// `D-HH:MM:SS` and its shorter forms. Two numbers are hours and minutes here: that is what people mean, and the script
-/// shows all three.
+/// `D-HH:MM:SS` and its shorter forms. Two numbers are hours and minutes here, because that is what people mean; the
+/// script shows all three.
 fn parse_clock(text: &str) -> Option<u64> {
     let (days, rest) = match text.split_once('-') {
         Some((days, rest)) => (parse_digits(days)?, rest),
@@ -36,7 +36,7 @@ fn parse_clock(text: &str) -> Option<u64> {
     Some(days * 1440 + hours * 60 + minutes + seconds.div_ceil(60))
 }
 
-/// `2 days 12 h`; a number alone is minutes, as Slurm has it, if it is a plain one.
+/// `2 days 12 h`; a bare whole number is minutes, as in Slurm.
 fn parse_units(text: &str) -> Option<u64> {
     let lower = text.to_lowercase().replace(',', " ").replace("and", " ");
     let mut rest = lower.trim();
@@ -52,7 +52,7 @@ fn parse_units(text: &str) -> Option<u64> {
         let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let unit = match (&rest[..end], last_unit) {
             ("s" | "sec" | "second" | "seconds", _) => 1.0 / 60.0,
-            // What follows hours without a unit is minutes: 1h30.
+            // A number without a unit after hours is minutes: 1h30.
             ("m" | "min" | "mins" | "minute" | "minutes", _) | ("", None | Some(60)) => 1.0,
             ("h" | "hr" | "hrs" | "hour" | "hours", _) => 60.0,
             ("d" | "day" | "days", _) => 1440.0,
@@ -66,7 +66,7 @@ fn parse_units(text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// Mebibytes from `16G`, `16 gb`, `16384M`, `1.5 TB`, `64 GiB`; a number alone is gigabytes only if it says so.
+/// Mebibytes from `16G`, `16 gb`, `16384M`, `1.5 TB`, `64 GiB`; a bare number needs a unit.
 pub fn parse_memory(text: &str) -> Result<u64, String> {
     let sentence = "Give an amount with its unit, such as 16 GB or 500 MB.";
     let lower = text.trim().to_lowercase();
@@ -86,7 +86,7 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number that is whole and not absurd.
+/// A number that is whole and within reason.
 fn to_whole(number: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -101,7 +101,7 @@ fn parse_digits(text: &str) -> Option<u64> {
     if good { text.parse().ok() } else { None }
 }
 
-/// Whether an amount is within the limits of its question.
+/// Whether an amount is within its question's limits.
 pub(super) fn check_limits<T: PartialOrd>(
     amount: &T,
     question: &RecipeQuestion,

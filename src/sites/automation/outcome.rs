@@ -1,20 +1,17 @@
-//! What a try of the way in for programs showed, and what to do about it.
+//! The result of testing an automation host, and what to do about it.
 
-/// What a try of the way in for programs showed.
+/// The result of testing an automation host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AutomationTestOutcome {
     Works,
-    /// The key was taken, and then a second proof was wanted after all, without a question.
+    /// The key was accepted, but then the server wanted a second factor after all, without asking a question.
     NotEnrolled,
-    /// The key was not taken.
     KeyNotAccepted,
-    /// The server hung up.
+    /// The server closed the connection.
     Closed,
-    /// The server asked a question.
     AsksForSecondFactor,
-    /// The command was refused.
     CommandRefused(String),
-    /// Slurm is not there.
+    /// Slurm was not found.
     NoSlurm,
 }
 

@@ -1,4 +1,4 @@
-//! Lines for the key page, the letter to support, and what tries show.
+//! Lines for the key page, the letter to support, and test results.
 
 use super::*;
 use crate::sites::presets;

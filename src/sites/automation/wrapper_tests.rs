@@ -1,4 +1,4 @@
-//! Our own wrapper, driven by bash with stand-ins for Slurm's programs.
+//! Our own wrapper, run by bash with stand-ins for Slurm's programs.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -118,7 +118,7 @@ seff
 seff -h
 seff 1 x"#;
 
-/// A folder with stand-ins for every program, each printing its name and arguments, one a line, and then its input.
+/// A folder with stand-ins for every program, each printing its name and arguments, one per line, and then its input.
 struct Bench(tempfile::TempDir);
 
 impl Bench {
@@ -201,7 +201,7 @@ fn the_wrapper_gives_file_transfer() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // The greeting of SFTP: five bytes follow, kind 1, version 3. A server answers with kind 2.
+        // SFTP's init message: five bytes follow, type 1, version 3. A server answers with type 2.
         child.stdin.as_mut().unwrap().write_all(&[0, 0, 0, 5, 1, 0, 0, 0, 3]).unwrap();
         let mut answer = [0; 5];
         child.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();

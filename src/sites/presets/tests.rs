@@ -1,4 +1,4 @@
-//! Whether the files hold what is known: hosts, fingerprints, names of GPUs, limits.
+//! Whether the files contain the known facts: hosts, fingerprints, GPU names, limits.
 
 use std::collections::BTreeSet;
 
@@ -171,8 +171,8 @@ fn every_centre_is_complete_enough_to_use() {
     }
 }
 
-/// What the portal can look at on connecting, or what a job says in its first line; a doubt of another field needs
-/// thought first.
+/// Fields that the portal can check on connecting, or that a job shows in its first line; think first before adding
+/// another uncertain field.
 const DOUBTED: &[&str] = &[
     "login.host",
     "login.accepts",

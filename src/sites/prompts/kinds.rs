@@ -1,32 +1,31 @@
-//! Tells the kinds of questions apart by their words.
+//! Recognises the kind of a question by its words.
 //!
-//! Codes come before passwords: some servers call a code a "one-time password", and whoever looks for "password" first
-//! sends the wrong secret.
+//! Codes come before passwords: some servers call a code a "one-time password", and looking for "password" first
+//! would send the wrong secret.
 
-/// What a server asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptKind {
     /// A code from an app or a token.
     OneTimeCode,
-    /// Duo's list: choose one, or type a passcode.
+    /// Duo's menu: choose an entry, or type a passcode.
     DuoMenu {
-        /// The choices, in the server's order.
+        /// In the server's order.
         choices: Vec<PromptChoice>,
     },
     /// The password of the account.
     Password,
-    /// The password so far, because it must be changed.
+    /// The current password, because it must be changed.
     CurrentPassword,
     NewPassword,
     /// The new password again.
     RetypePassword,
-    /// What protects a key.
+    /// The passphrase of a key.
     Passphrase,
     YesNo,
     Other,
 }
 
-/// One line of a list to choose from.
+/// One entry of a menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptChoice {
     /// What to send: `1`.
@@ -37,7 +36,7 @@ pub struct PromptChoice {
     pub is_push: bool,
 }
 
-/// Longest list that is offered as buttons.
+/// The longest menu that is offered as buttons.
 const MAX_CHOICES: usize = 20;
 
 const CODE_WORDS: &[&str] = &[
@@ -65,13 +64,13 @@ const CODE_WORDS: &[&str] = &[
 const PASSWORD_WORDS: &[&str] = &["password", "passord", "mot de passe", "first factor"];
 const NEW_WORDS: &[&str] = &["new", "nouveau", "nytt"];
 const RETYPE_WORDS: &[&str] = &["retype", "re type", "re enter", "reenter", "again", "repeat"];
-/// These mean "again" only beside "new".
+/// These mean "again" only next to "new".
 const CONFIRM_WORDS: &[&str] = &["confirm", "verify"];
 const CURRENT_WORDS: &[&str] = &["current", "old", "actuel"];
 /// Lines that only mark where to type.
 const INPUT_MARKER_WORDS: &[&str] = &["response", "answer", "reply", "input"];
 
-/// Finds out what a cleaned question asks for.
+/// Determines what a cleaned question asks for.
 pub(super) fn classify(text: &str) -> PromptKind {
     if find_ssh_password_user(text).is_some() {
         return PromptKind::Password;
@@ -94,7 +93,7 @@ pub(super) fn classify(text: &str) -> PromptKind {
         .replace(" onetime password ", " onetime ");
     let password = PASSWORD_WORDS.iter().any(|phrase| spoken.contains(&format!(" {phrase} ")));
     match (has(CODE_WORDS), password) {
-        // Both in one answer: only the server's own words can tell how.
+        // Both in one answer: only the server's own words can say how.
         (true, true) | (false, false) => PromptKind::Other,
         (true, false) => PromptKind::OneTimeCode,
         (false, true) if has(RETYPE_WORDS) || (has(NEW_WORDS) && has(CONFIRM_WORDS)) => {
@@ -106,7 +105,7 @@ pub(super) fn classify(text: &str) -> PromptKind {
     }
 }
 
-/// `user@host` of `user@host's password:`, which is how `ssh` itself asks.
+/// `user@host` from `user@host's password:`, which is how `ssh` itself asks.
 pub(super) fn find_ssh_password_user(text: &str) -> Option<&str> {
     let who = text.trim_end_matches([':', ' ']).strip_suffix("'s password")?;
     (who.contains('@') && !who.contains(char::is_whitespace)).then_some(who)
@@ -118,7 +117,7 @@ pub(super) fn mentions_security_key(text: &str) -> bool {
     ["yubikey", "token", "passcode"].iter().any(|word| words.contains(&format!(" {word} ")))
 }
 
-/// The line that asks: the last one, or the one before it where the last only marks the place to type.
+/// The line that asks: the last one, or the one before it if the last only marks where to type.
 fn question_line(text: &str) -> &str {
     let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
     let last = lines.next().unwrap_or_default();
@@ -129,11 +128,11 @@ fn question_line(text: &str) -> &str {
     last
 }
 
-/// The words with single blanks around each, without names of people and hosts.
+/// The words with single spaces around each, without names of people and hosts.
 fn normalize_words(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
-    // A name stands between a backquote and a quote: `alice'.
+    // A name is enclosed by a backquote and a quote: `alice'.
     while let Some((before, after)) = rest.split_once('`') {
         plain.push_str(before);
         plain.push(' ');

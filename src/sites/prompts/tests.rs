@@ -1,4 +1,4 @@
-//! The exact texts of real servers, and texts that nobody should be fooled by.
+//! The exact texts of real servers, and texts that should fool nobody.
 
 use proptest::prelude::*;
 

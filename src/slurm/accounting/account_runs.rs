@@ -1,4 +1,5 @@
-//! What the jobs of whole accounts held and used, for a group's figures: each run of each job with the sum of its steps.
+//! What the jobs of whole accounts held and used, for a group's figures: each run of each job with the sum of its
+//! steps.
 
 use super::for_each_record;
 use super::steps::{STEP_FIELD_COUNT, StepTotals, parse_cpu_seconds};
@@ -14,47 +15,45 @@ use crate::slurm::text::is_name;
 const FIELDS: &str = "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax,JobIDRaw,User,Account,\
                       Partition,Eligible,Start,End,Suspended,NNodes,AllocTRES,JobName";
 const FIELD_COUNT: usize = STEP_FIELD_COUNT + 11;
-/// No more rows, jobs and steps together, are read of one answer; whoever has more asks for less time at once.
+/// The most rows, jobs and steps together, read from one output; callers with more must request shorter periods.
 pub const MAX_ROWS: usize = 400_000;
-/// No more accounts than this are asked about at once.
+/// The most accounts in one request.
 const MAX_ACCOUNTS: usize = 200;
 const MAX_NAME_LEN: usize = 200;
 
-/// One run of a job. A job that was put back into the queue has several.
+/// One run of a job. A requeued job has several.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountedRun {
     pub number: u64,
-    /// Which task of an array.
+    /// The array task index.
     pub task: Option<u32>,
-    /// Slurm's own number of this very job.
+    /// Slurm's raw job ID.
     pub raw_id: u64,
     pub user: String,
-    /// Who pays, as Slurm names it.
+    /// The account, as Slurm names it.
     pub account: String,
     pub name: String,
-    /// What it does, or how it ended.
     pub state: JobState,
-    /// Where in the cluster.
     pub partition: String,
-    /// From when it might have run.
+    /// When it became eligible to run.
     pub eligible: Option<UnixTime>,
-    /// When it began; none if it never did.
+    /// When it started; none if it never did.
     pub start: Option<UnixTime>,
     pub end: Option<UnixTime>,
-    /// How long it stood still, in seconds.
+    /// How long it was suspended, in seconds.
     pub suspended_s: u64,
     pub cores: u32,
     pub nodes: u32,
     /// Memory on all its nodes together.
     pub memory_mb: u64,
     pub gpus: Vec<GpuCount>,
-    /// What Slurm bills for a second of it.
+    /// What Slurm bills per second.
     pub billing: u64,
     pub usage: JobUsage,
 }
 
-/// The arguments for all runs of some accounts' jobs that were there at some time of a day of the cluster's own
-/// calendar, or of one of several equal parts of it. Nothing if a name is none.
+/// The arguments for all runs of some accounts' jobs that existed at any time of a day in the cluster's calendar, or
+/// of one of several equal parts of that day. None if a name is invalid.
 pub fn account_runs_args(
     nonce: &str,
     accounts: &[String],
@@ -65,24 +64,23 @@ pub fn account_runs_args(
     (asked && accounts.iter().all(|account| is_account_name(account))).then_some(())?;
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let accounts = accounts.join(",");
-    // -D: runs before a job was put back count, too. -a: of everybody, as far as the asker may see.
+    // -D: include runs before a job was requeued. -a: include everybody, as far as the caller may see.
     let words = [
         "-n", "-p", "-D", "-a", &delimiter, "-A", &accounts, "-S", from, "-E", until, "-o", FIELDS,
     ];
     Some(words.map(str::to_owned).to_vec())
 }
 
-/// Whether this can be the name of an account.
 pub fn is_account_name(account: &str) -> bool {
     is_name(account) && !account.contains(':')
 }
 
-/// A moment of a day as `sacct` and `date` read it, in the cluster's own time.
+/// A time of day as `sacct` and `date` read it, in the cluster's time zone.
 pub fn clock_time(day: Day, hour: u32) -> String {
     format!("{day}T{hour:02}:00:00")
 }
 
-/// Reads the answer, and says whether there was more than is read.
+/// Parses the output, and returns whether there was more than is read.
 pub fn parse_account_runs(answer: &[u8], nonce: &str) -> (Vec<AccountedRun>, bool) {
     let mut found: Vec<(AccountedRun, StepTotals)> = Vec::new();
     let mut left = MAX_ROWS;
@@ -108,7 +106,7 @@ fn add_record(
         let Some(run) = parse_run(job, of_step[1], own) else { return };
         found.push((run, StepTotals::new(job)));
     }
-    // Steps follow their job; those of one that was left out belong to nobody.
+    // Steps follow their job; steps of a skipped job are dropped.
     if let Some((_, totals)) = found.last_mut().filter(|(_, totals)| totals.is_for_job(job)) {
         totals.add(step, of_step);
     }
@@ -155,7 +153,7 @@ mod tests {
     use super::*;
 
     const NONCE: &str = "k3j9x0ab";
-    /// Recorded from Slurm 22.05; only the mark was added.
+    /// Recorded from Slurm 22.05; only the delimiter was added.
     const RECORDED: &str = include_str!("../../../tests/fixtures/slurm/sacct-spent-22.05.txt");
 
     fn recorded() -> Vec<AccountedRun> {

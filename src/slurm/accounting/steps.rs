@@ -1,4 +1,4 @@
-//! What the steps of jobs used: of one job, or of several past runs together with what they had asked for.
+//! What job steps used: of one job, or of several past runs together with what they requested.
 
 use super::for_each_record;
 use crate::clock::SECONDS_PER_DAY;
@@ -11,41 +11,41 @@ use crate::slurm::units::{TimeLimit, parse_memory_mb};
 const STEP_FIELDS: &str =
     "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax";
 pub(super) const STEP_FIELD_COUNT: usize = 8;
-/// What only the row of a job has, behind those of steps.
+/// Fields that only a job's row has, after those of steps.
 const REQUEST_FIELDS: &str = "Timelimit,NCPUS,NNodes,ReqTRES";
 const PAST_FIELD_COUNT: usize = STEP_FIELD_COUNT + 4;
 
-/// No more steps than this are looked at.
+/// The most steps read.
 const MAX_STEPS: usize = 20_000;
-/// No more past runs than this are kept; each task of an array is one.
+/// The most past runs kept; each array task is one.
 const MAX_RUNS: usize = 200;
 
-/// A run that is over, or was: what it had asked for and what it used.
+/// A run with what it requested and what it used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PastRun {
-    /// Its number; for a task, that of the array.
+    /// The job ID; for a task, that of the array.
     pub number: u64,
     pub state: JobState,
-    /// The time it had asked for.
+    /// The requested time limit.
     pub minutes: Option<u32>,
-    /// The memory it had asked for, on all its nodes together.
+    /// The requested memory, on all its nodes together.
     pub memory_mb: Option<u64>,
     /// Its cores, on all its nodes together.
     pub cores: u32,
     pub nodes: u32,
-    /// The GPUs it had asked for.
+    /// The requested GPUs.
     pub gpus: Vec<GpuCount>,
     pub usage: JobUsage,
 }
 
-/// The arguments for the steps of one job or task; for the number of an array, only its first task is read.
+/// The arguments for the steps of one job or task; for an array's ID, only its first task is read.
 pub fn steps_args(nonce: &str, id: JobId) -> Option<Vec<String>> {
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let id = id.to_string();
     Some(["-n", "-p", &delimiter, "-j", &id, "-o", STEP_FIELDS].map(str::to_owned).to_vec())
 }
 
-/// Reads the answer: what the job used, as far as that was measured. Nothing if there is no such job.
+/// Parses what the job used, as far as it was measured. None if there is no such job.
 pub fn parse_steps(answer: &[u8], nonce: &str) -> Option<JobUsage> {
     let mut found: Option<StepTotals> = None;
     let mut left = MAX_STEPS;
@@ -63,13 +63,13 @@ pub fn parse_steps(answer: &[u8], nonce: &str) -> Option<JobUsage> {
     found.map(StepTotals::into_usage)
 }
 
-/// What the steps of one job add up to.
+/// The sum of one job's steps.
 #[derive(Default)]
 pub(super) struct StepTotals {
     job: String,
     usage: JobUsage,
     cpu_of_steps: Option<u64>,
-    /// Memory and tasks of the step that only watches over the job: it counts if there is no other.
+    /// Memory and tasks of the `extern` step, which only watches over the job: it counts if there is no other.
     extern_step_rss_mb: Option<u64>,
     most_tasks: u32,
 }
@@ -126,7 +126,7 @@ fn find_tres_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
     list.split(',').find_map(|piece| piece.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Mebibytes from `95980K` or from bytes without a unit.
+/// Mebibytes from `95980K`, or from bytes without a unit.
 fn parse_bytes_mb(text: &str) -> Option<u64> {
     let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if bare { Some(parse_number(text).div_ceil(1 << 20)) } else { parse_memory_mb(text) }
@@ -147,7 +147,7 @@ pub(super) fn parse_cpu_seconds(text: &str) -> Option<u64> {
     digits(days)?.checked_mul(SECONDS_PER_DAY.unsigned_abs())?.checked_add(sum)
 }
 
-/// The arguments for past runs: their rows and those of their steps.
+/// The arguments for past runs and their steps.
 pub fn past_runs_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
@@ -159,7 +159,7 @@ pub fn past_runs_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
     })
 }
 
-/// Reads the answer: a run for each job and each task of an array, in the order of the answer.
+/// Parses one run for each job and each array task, in the order of the output.
 pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastRun> {
     let mut found: Vec<(PastRun, StepTotals)> = Vec::new();
     let mut left = MAX_STEPS;

@@ -1,4 +1,4 @@
-//! The accounting of a real cluster.
+//! Accounting output of a real cluster.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The queue as a real cluster printed it, and as people might wish it to be misread.
+//! Queue output of a real cluster, and names that try to break the parser.
 
 use proptest::prelude::*;
 

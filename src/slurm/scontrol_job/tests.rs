@@ -1,4 +1,4 @@
-//! Details as real clusters printed them, and as people might wish them to be misread.
+//! Job details as real clusters printed them, and values that try to break the parser.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn a_name_and_a_note_with_keys_in_them() {
 
 #[test]
 fn a_newer_version() {
-    // Recorded with another format of times: none of them is understood, and none is made up.
+    // Recorded with another time format: none of the times is understood, and none is made up.
     let found = parse_jobs(TRILLIUM);
     assert_eq!(found.len(), 1);
     let details = &found[0];

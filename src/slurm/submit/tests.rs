@@ -23,7 +23,7 @@ fn numbers_are_found_among_what_sites_print() {
     ] {
         assert_eq!(parse_sbatch_answer(0, said, ""), SbatchAnswer::Accepted(20012), "{said}");
     }
-    // `--wait` in a script: the number comes first, and then it takes too long.
+    // `--wait` in a script: the ID is printed first, and then the command times out.
     assert_eq!(parse_sbatch_answer(137, "20012\n", ""), SbatchAnswer::Accepted(20012));
     for none in ["", "0\n", "-3\n", "20012 jobs\n", "2;a b\n", "99999999999999999999999\n"] {
         assert_eq!(
@@ -76,7 +76,7 @@ fn banners_lose_their_colours_and_keep_their_lines() {
     assert_eq!(combine_output("out\n", said), "GPU type required\ne.g. --gpus=h100:1\nout");
 }
 
-/// As `squeue` and `sacct` print it, an array and a name with a line break included.
+/// As `squeue` and `sacct` print it, including an array and a name with a line break.
 #[test]
 fn tokens_are_found_wherever_they_are() {
     let m = format!("_{NONCE}");

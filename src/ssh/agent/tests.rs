@@ -71,7 +71,7 @@ fn everything_else_is_refused() {
         vec![REQUEST_IDENTITIES, 0],
     ];
     refused.extend((0..good.len()).map(|end| good[..end].to_vec()));
-    // Adding and removing keys, locking, extensions: whatever an agent may be asked besides.
+    // Adding and removing keys, locking, extensions: everything else that an agent can be asked for.
     refused.extend((0..=u8::MAX).filter(|kind| *kind != REQUEST_IDENTITIES).map(|kind| vec![kind]));
     for request in refused {
         assert_eq!(
@@ -87,7 +87,7 @@ fn our_own() -> impl Fn(i32) -> bool + Send + Sync + 'static {
     move |pid| is_self_or_descendant(pid, me)
 }
 
-/// A folder as the portal makes it for an agent, and a path in it.
+/// A folder as the portal creates it for an agent, and a path in it.
 fn socket() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -128,7 +128,7 @@ async fn ssh_add_lists_the_keys() {
     assert!(!removal.status.success(), "keys cannot be taken out");
 }
 
-/// OpenSSH checks what every kind of key signed through the agent.
+/// OpenSSH verifies signatures of every key type made through the agent.
 #[tokio::test]
 async fn openssh_accepts_the_signatures() {
     let (folder, path) = socket();
@@ -176,7 +176,7 @@ async fn a_stranger_gets_no_answer() {
 
     let mut stream = UnixStream::connect(&path).await.unwrap();
     let mut reply = Vec::new();
-    // Hung up with or without a look at what was sent.
+    // The agent hangs up, whether or not it read what was sent.
     let _ = stream.write_all(&[0, 0, 0, 1, REQUEST_IDENTITIES]).await;
     let _ = stream.read_to_end(&mut reply).await;
     assert!(reply.is_empty());

@@ -24,9 +24,9 @@ const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7
 const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
-/// Most passes of PBKDF2 that are calculated, about a second; OpenSSL takes 2048.
+/// The most PBKDF2 passes we compute, about a second; OpenSSL uses 2048.
 const MAX_PBKDF2_PASSES: u32 = 1_000_000;
-/// Most work that scrypt is asked for (N times r times p), some 64 MB and half a second; OpenSSL takes 2^17.
+/// The most scrypt work we accept (N times r times p), some 64 MB and half a second; OpenSSL uses 2^17.
 const MAX_SCRYPT_WORK: u64 = 1 << 19;
 
 pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
@@ -43,7 +43,7 @@ pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
     Ok(PrivateKey::from_pair(pair, "")?)
 }
 
-/// `curve` is what stands around the key, where something does.
+/// `curve` is the one named by the enclosing structure, if any.
 pub(super) fn sec1(
     der: &[u8],
     curve: Option<ObjectIdentifier>,
@@ -84,7 +84,7 @@ pub(super) fn encrypted_pkcs8(
     passphrase: Option<&SecretString>,
 ) -> Result<PrivateKey, KeyImportError> {
     let Ok(file) = EncryptedPrivateKeyInfo::try_from(der) else {
-        // Whole, but with an algorithm that the parser does not know?
+        // Complete, but with an algorithm that the parser does not know?
         let whole = AnyRef::from_der(der).is_ok_and(|any| any.tag() == Tag::Sequence);
         return Err(if whole { KeyImportError::OtherEncryption } else { KeyImportError::Damaged });
     };
@@ -115,8 +115,7 @@ pub(super) fn encrypted_pkcs8(
                 _ => KeyImportError::OtherEncryption,
             }
         })?;
-    // Nothing authenticates this format: now and then a wrong passphrase gives something that ends as it
-    // should, but never a key.
+    // Nothing authenticates this format: occasionally a wrong passphrase yields valid padding, but never a key.
     if PrivateKeyInfo::try_from(opened).is_err() {
         return Err(KeyImportError::WrongPassphrase);
     }

@@ -1,7 +1,7 @@
-//! OpenSSH's own format for private keys (its file `PROTOCOL.key`).
+//! OpenSSH's own private key format (described in its file `PROTOCOL.key`).
 //!
-//! Read here and not by `ssh-key`, which refuses ECDSA keys whose scalar begins with zero bytes: on P-521
-//! one key in four.
+//! Parsed here and not by `ssh-key`, which refuses ECDSA keys whose scalar begins with zero bytes: on P-521 one key
+//! in four.
 
 use secrecy::{ExposeSecret, SecretString};
 use ssh_key::{Cipher, EcdsaCurve, Kdf};
@@ -14,8 +14,8 @@ use crate::ssh::wire::WireReader;
 
 const MAGIC: &[u8] = b"openssh-key-v1\0";
 
-/// Most rounds of bcrypt that are calculated: `ssh-keygen` takes 16 or 24, careful people 100 or 200, and
-/// each takes about 10 ms.
+/// The most bcrypt rounds we compute: `ssh-keygen` uses 16 or 24, careful people 100 or 200,
+/// and each takes about 10 ms.
 const MAX_BCRYPT_ROUNDS: u32 = 256;
 
 pub(super) fn read(
@@ -45,7 +45,7 @@ pub(super) fn read(
     }
 }
 
-/// The file as it is before decryption.
+/// The file before decryption.
 struct OpensshKeyFile<'a> {
     cipher: &'a str,
     kdf: &'a str,
@@ -80,7 +80,7 @@ impl<'a> OpensshKeyFile<'a> {
         }
     }
 
-    /// The public half is never encrypted: what cannot be used is refused before anybody types a passphrase.
+    /// The public half is never encrypted: unusable keys are refused before anybody types a passphrase.
     fn check_kind(&self) -> Result<(), KeyImportError> {
         let mut public = WireReader::new(self.public);
         match public.text().ok_or(KeyImportError::Damaged)? {
@@ -138,7 +138,6 @@ impl<'a> OpensshKeyFile<'a> {
     }
 }
 
-/// The passphrase, if one was typed.
 pub(super) fn require_passphrase(
     passphrase: Option<&SecretString>,
 ) -> Result<&SecretString, KeyImportError> {

@@ -1,5 +1,5 @@
-//! The text around a key: `-----BEGIN …-----`, base64, `-----END …-----`. Forgiving about white space, since
-//! keys come through clipboards and web forms.
+//! The text around a key: `-----BEGIN …-----`, base64, `-----END …-----`. Tolerates extra white space, because keys
+//! come through clipboards and web forms.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,13 +10,13 @@ use super::KeyImportError;
 const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
 
-/// One block, and what stands between its two lines.
+/// One block, with the text between its two marker lines.
 pub(super) struct PemBlock<'a> {
     pub(super) label: &'a str,
     body: &'a str,
 }
 
-/// All blocks of a text, in order. Anything between them is passed over, as in other programs.
+/// All blocks of a text, in order. Skips anything between them, as other programs do.
 pub(super) fn parse_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, KeyImportError> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -31,12 +31,11 @@ pub(super) fn parse_blocks(text: &str) -> Result<Vec<PemBlock<'_>>, KeyImportErr
 }
 
 impl PemBlock<'_> {
-    /// Whether it is encrypted as PEM files were before PKCS#8: with headers that say so.
+    /// Whether it uses the PEM encryption from before PKCS#8, which its headers announce.
     pub(super) fn has_legacy_encryption(&self) -> bool {
         self.body.contains("Proc-Type:") || self.body.contains("DEK-Info:")
     }
 
-    /// The bytes it holds.
     pub(super) fn decode(&self) -> Result<Zeroizing<Vec<u8>>, KeyImportError> {
         let mut base64 = Zeroizing::new(String::with_capacity(self.body.len()));
         base64.extend(self.body.chars().filter(|c| !c.is_whitespace()));

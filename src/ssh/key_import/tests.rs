@@ -17,7 +17,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(folder(name)).unwrap()
 }
 
-/// Names of the keys in a folder, without those of public halves.
+/// Names of the keys in a folder, without public halves.
 fn names(name: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder(name)).unwrap();
     let mut names: Vec<String> = entries
@@ -176,7 +176,7 @@ fn nonsense_is_not_a_key() {
     );
 }
 
-/// Each of these would keep a processor busy for minutes, or for ever.
+/// Each of these would keep a processor busy for minutes, or forever.
 #[test]
 fn absurd_costs_are_refused_before_they_are_paid() {
     for rounds in [[0, 0, 1, 1], [0x7f, 0xff, 0xff, 0xff], [0xff; 4]] {
@@ -242,7 +242,7 @@ fn a_lopsided_rsa_key_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever happens to a file on its way, the answer is a key or a sentence, and the key is the right one.
+    /// Whatever happens to a file on its way, the result is a key or a message, and the key is the right one.
     #[test]
     fn damaged_files_never_panic(
         name in prop::sample::select(vec![

@@ -1,5 +1,5 @@
-//! Key pairs from the numbers in somebody's file. Each is checked: a key whose halves do not belong together
-//! could not sign, and one made with bad intent could keep the signer busy for ever.
+//! Builds key pairs from the numbers in a key file. Each is checked: a key whose halves do not match could not sign,
+//! and a malicious one could keep the signer busy forever.
 
 use rsa::BigUint;
 use ssh_key::private::{
@@ -11,25 +11,21 @@ use zeroize::Zeroizing;
 
 use super::public::bit_length;
 
-/// Shortest RSA key that is accepted, in bits.
 pub(crate) const RSA_MIN_BITS: usize = 3072;
-/// Longest RSA key that is accepted, in bits; one signature with it takes a good part of a second.
+/// One signature with a key of this length takes a good part of a second.
 pub(crate) const RSA_MAX_BITS: usize = 8192;
-/// How much longer one prime may be than the other, in bits. Signing takes steps of the shorter one.
+/// How much longer one prime may be than the other, in bits. The shorter one determines how many steps signing takes.
 const RSA_MAX_PRIME_BIT_DIFF: usize = 4;
 
-/// Why numbers make no key.
+/// Why the numbers do not form a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyBuildError {
-    /// They do not belong together.
     Mismatch,
-    /// An RSA key of too few bits.
     RsaTooShort(usize),
-    /// An RSA key of too many bits.
     RsaTooLong(usize),
 }
 
-/// An Ed25519 key from its seed. `public` is what the file says about the other half.
+/// An Ed25519 key from its seed. `public` is the public half in the file, if any.
 pub(crate) fn ed25519(seed: &[u8], public: Option<&[u8]>) -> Result<KeypairData, KeyBuildError> {
     let seed: &[u8; 32] = seed.try_into().map_err(|_| KeyBuildError::Mismatch)?;
     let pair = Ed25519Keypair::from_seed(seed);
@@ -82,7 +78,7 @@ pub(crate) struct RsaNumbers<'a> {
     pub(crate) primes: [&'a [u8]; 2],
 }
 
-/// Whether an RSA key of this modulus may be used.
+/// Whether an RSA key with this modulus may be used.
 pub(crate) fn check_rsa_length(modulus: &[u8]) -> Result<(), KeyBuildError> {
     match bit_length(modulus) {
         few if few < RSA_MIN_BITS => Err(KeyBuildError::RsaTooShort(few)),
@@ -91,7 +87,7 @@ pub(crate) fn check_rsa_length(modulus: &[u8]) -> Result<(), KeyBuildError> {
     }
 }
 
-/// An RSA key of two primes.
+/// An RSA key with two primes.
 pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, KeyBuildError> {
     check_rsa_length(numbers.modulus)?;
     let [p, q] = numbers.primes;
@@ -107,7 +103,7 @@ pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, KeyBuildError>
         vec![BigUint::from_bytes_be(p), BigUint::from_bytes_be(q)],
     )
     .map_err(|_| KeyBuildError::Mismatch)?;
-    // Without it the primes share a factor, and are none.
+    // Without it the two numbers share a factor, so they are not primes.
     let coefficient = Zeroizing::new(key.crt_coefficient().ok_or(KeyBuildError::Mismatch)?);
     let coefficient = Zeroizing::new(coefficient.to_bytes_be());
 

@@ -1,4 +1,4 @@
-//! Public keys: the line that goes into `authorized_keys`, the fingerprint, and words for the kind.
+//! Public keys: the line for `authorized_keys`, the fingerprint, and a readable key type.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,23 +8,21 @@ use ssh_key::public::KeyData;
 use crate::ssh::wire::fingerprint;
 use crate::text::is_disruptive;
 
-/// Longest line that is looked at; the longest key has a third of it.
+/// The longest key takes a third of it.
 const MAX_LINE_BYTES: usize = 16 * 1024;
-/// Most characters that are kept of a comment.
 const MAX_COMMENT_CHARS: usize = 200;
 
-/// Why a line is no public key that can be used.
+/// Why a line is not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PublicKeyError {
     /// Not one line of the form `ssh-ed25519 AAAA… comment`.
     #[error("This is not a public SSH key. It is one line that begins with ssh- or ecdsa-.")]
     NotAKey,
-    /// A key, but of another kind.
+    /// A key, but of an unsupported type.
     #[error("Only Ed25519, RSA and ECDSA keys can be used.")]
     OtherKind,
 }
 
-/// A public SSH key and its comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey {
     data: KeyData,
@@ -33,7 +31,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a line as in a `.pub` file: kind, body and an optional comment.
+    /// Parses a line as in a `.pub` file: type, body and an optional comment.
     pub fn parse(line: &str) -> Result<Self, PublicKeyError> {
         let line = line.trim();
         if line.len() > MAX_LINE_BYTES || line.contains(['\n', '\r']) {
@@ -59,7 +57,7 @@ impl PublicKey {
         Ok(Self { data: key.key_data().clone(), blob, comment: clean_comment(comment) })
     }
 
-    /// As put into `authorized_keys`: kind, body, and the comment if there is one.
+    /// The line for `authorized_keys`: type, body, and the comment if there is one.
     pub fn to_line(&self) -> String {
         let (name, body) = (self.data.algorithm(), STANDARD.encode(&self.blob));
         format!("{name} {body} {}", self.comment).trim_end().to_owned()
@@ -70,7 +68,7 @@ impl PublicKey {
         fingerprint(&self.blob)
     }
 
-    /// The kind, for people: `Ed25519`, `RSA 4096 bits`, `ECDSA P-256`.
+    /// The key type for display: `Ed25519`, `RSA 4096 bits`, `ECDSA P-256`.
     pub fn kind(&self) -> String {
         match &self.data {
             KeyData::Rsa(key) => {
@@ -88,24 +86,24 @@ impl PublicKey {
         }
     }
 
-    /// As SSH sends it over the wire.
+    /// The key in SSH's wire format.
     pub fn blob(&self) -> &[u8] {
         &self.blob
     }
 
-    /// What its owner wrote next to it; one line without control characters.
+    /// The owner's comment; one line without control characters.
     pub fn comment(&self) -> &str {
         &self.comment
     }
 }
 
-/// Bits of a whole number that is written without leading zero bytes.
+/// Bits of an integer written without leading zero bytes.
 pub(super) fn bit_length(number: &[u8]) -> usize {
     number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize)
 }
 
-/// A comment comes from a file that anyone may have made, and goes into a line of `authorized_keys`: a line
-/// break in it would be a second key. Marks that turn the direction of writing would make it lie.
+/// A comment comes from a file that anyone may have made, and goes into a line of `authorized_keys`: a line break in
+/// it would add a second key, and marks that change the writing direction would disguise it.
 pub(super) fn clean_comment(comment: &str) -> String {
     let plain: String = comment
         .chars()

@@ -1,5 +1,5 @@
-//! RSA signatures. Made with the `rsa` crate, and blinded: that crate does not calculate in constant time,
-//! and blinding keeps what can be measured from telling about the key.
+//! RSA signatures, made with the `rsa` crate and blinded: that crate does not run in constant time, and blinding
+//! keeps timing from revealing the key.
 
 use rsa::rand_core::{CryptoRng, Error, RngCore};
 use rsa::sha2::{Digest as _, Sha256, Sha512};
@@ -41,8 +41,8 @@ fn private_key(pair: &RsaKeypair) -> Result<rsa::RsaPrivateKey, SshSignError> {
     .map_err(|_| SshSignError::Damaged)
 }
 
-/// Random numbers for blinding: hashes of a secret seed and a counter. The trait has no room for a failure,
-/// so the operating system is asked once, before.
+/// Random numbers for blinding: hashes of a secret seed and a counter. The trait cannot report a failure, so the seed
+/// is read from the operating system once, beforehand.
 struct BlindingRng {
     seed: Zeroizing<[u8; 32]>,
     counter: u64,

@@ -4,7 +4,7 @@ use ssh_key::{Algorithm, HashAlg};
 
 use super::*;
 
-/// Whether a signature as SSH writes it is right, by code that had no part in making it.
+/// Verifies a signature in SSH's format, with code that had no part in making it.
 pub(in crate::ssh) fn verifies(public: &PublicKey, data: &[u8], signature: &[u8]) -> bool {
     let signature = Signature::try_from(signature).unwrap();
     let key = ssh_key::PublicKey::from_bytes(public.blob()).unwrap();

@@ -1,5 +1,5 @@
-//! One file session for each connection: opened when it is first needed, kept for a moment because people click through
-//! folders, and given up at once when its place is wanted, when it hangs, or when the connection ends.
+//! One SFTP session per connection: opened when first needed, kept for a while because people click through folders,
+//! and closed as soon as its slot is wanted, it hangs, or the connection ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,22 +16,20 @@ use crate::ssh::connection::{ClusterConnection, RunCommandError};
 use crate::ssh::exec::{self, RemoteChild};
 use crate::ssh::slots::CallUrgency;
 
-/// How long someone waits for a place on the connection.
+/// How long a caller waits for a session slot.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long opening may take after that.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// A session that nobody uses for so long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often it is tried to give up one that is wanted but still in use.
+/// How often we retry closing a session that is still in use although its slot is wanted.
 const EVICT_RETRY: Duration = Duration::from_millis(50);
-/// Of how much one answer of the server may consist.
+/// The limit for one reply of the server.
 const MAX_PACKET_BYTES: u32 = 256 * 1024;
 
-/// Where a connection keeps its file session.
+/// Holds a connection's SFTP session.
 #[derive(Default)]
 pub struct SftpSessionCache(tokio::sync::Mutex<Option<Arc<SftpSession>>>);
 
-/// A session that is open.
 pub(super) struct SftpSession {
     pub(super) raw: RawSftpSession,
     used_at: Mutex<Instant>,
@@ -39,7 +37,7 @@ pub(super) struct SftpSession {
 }
 
 impl SftpSession {
-    /// It is not to be used again.
+    /// Marks the session as unusable.
     pub(super) fn invalidate(&self) {
         self.closed.cancel();
     }
@@ -53,7 +51,7 @@ impl SftpSession {
     }
 }
 
-/// The session that is open, or a new one. Those who come while it is being opened wait for the same one.
+/// The open session, or a new one. Callers who arrive while it is being opened wait for the same one.
 pub(super) async fn get_session(
     line: &Arc<ClusterConnection>,
 ) -> Result<Arc<SftpSession>, SftpError> {
@@ -73,7 +71,7 @@ pub(super) async fn get_session(
 
 type SftpSessionSender = oneshot::Sender<Result<Arc<SftpSession>, SftpError>>;
 
-/// From a free place on the connection until that place is free again.
+/// Runs from taking a session slot until that slot is free again.
 async fn open_and_hold(line: &ClusterConnection, tell: SftpSessionSender) {
     let wait = tokio::time::timeout(SLOT_TIMEOUT, line.slots.acquire(CallUrgency::Interactive));
     let Ok(Some(place)) = wait.await else {
@@ -86,7 +84,7 @@ async fn open_and_hold(line: &ClusterConnection, tell: SftpSessionSender) {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     };
-    // Over a silent network not even a session opens, and ssh takes a minute to notice.
+    // On a silent network not even a session opens, and ssh takes a minute to notice.
     let opened = tokio::time::timeout_at(until, exec::open_session(line, place, command)).await;
     let (mut child, _place) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
         Ok(opened) => opened,
@@ -121,7 +119,7 @@ async fn open_and_hold(line: &ClusterConnection, tell: SftpSessionSender) {
     exec::wait_for_session_end(line, ended).await;
 }
 
-/// Says hello to the file service.
+/// Negotiates the protocol version with the SFTP service.
 async fn init_protocol(
     child: &mut RemoteChild,
     until: Instant,
@@ -142,7 +140,7 @@ async fn init_protocol(
     }
 }
 
-/// Comes when the session is to be closed: spoilt, or not in use and either idle for long or in someone's way.
+/// Resolves when the session should be closed: broken, or unused and either idle for long or blocking others.
 async fn wait_until_closable(line: &ClusterConnection, session: &Arc<SftpSession>) {
     let mut is_wanted = false;
     loop {
@@ -159,7 +157,7 @@ async fn wait_until_closable(line: &ClusterConnection, session: &Arc<SftpSession
     }
 }
 
-/// Takes the session off the shelf, unless someone uses it.
+/// Removes the session from the cache, unless it is in use.
 async fn evict_if_unused(line: &ClusterConnection, session: &Arc<SftpSession>) -> bool {
     const OWN_AND_CACHED: usize = 2;
     let mut shelf = tokio::select! {

@@ -1,22 +1,22 @@
-//! Table `dashboard_accesses`: browsers that may look at one dashboard. Only a hash of the cookie is kept.
+//! Table `dashboard_accesses`: browsers that may view one dashboard. Only a hash of the cookie is kept.
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId, SessionId};
 use crate::store::{DbConnection, Result};
 
-/// By what right a browser looks.
+/// What gives a browser access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DashboardAccessGrant {
-    /// Its person is signed in to the portal.
+    /// The person is signed in to the portal.
     Session(SessionId),
-    /// It came by a link.
+    /// It followed a guest link.
     GuestLink(DashboardLinkId),
 }
 
-/// A browser that may look at a dashboard.
+/// A browser that may view a dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct DashboardAccess {
-    /// The word in its address.
+    /// The key in its URL.
     pub access_key: String,
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
@@ -26,18 +26,18 @@ pub struct DashboardAccess {
     person_id: Option<PersonId>,
     session_seen_at: Option<UnixTime>,
     session_expires_at: Option<UnixTime>,
-    /// Whether the passphrase is still to come.
+    /// Whether the passphrase is still missing.
     pub is_locked: bool,
     pub expires_at: UnixTime,
 }
 
 impl DashboardAccess {
-    /// Who looks, if they are signed in.
+    /// The viewer, if they are signed in.
     pub fn person(&self) -> Option<PersonId> {
         self.person_id
     }
 
-    /// When the session behind it was last used, and when it ends in any case.
+    /// When the session behind it was last used, and when it expires at the latest.
     pub fn session_times(&self) -> Option<(UnixTime, UnixTime)> {
         self.session_seen_at.zip(self.session_expires_at)
     }
@@ -48,23 +48,23 @@ impl DashboardAccess {
     }
 }
 
-/// One to be kept.
+/// An access to add.
 #[derive(Debug)]
 pub struct NewDashboardAccess<'a> {
-    /// The word in its address.
+    /// The key in its URL.
     pub access_key: &'a str,
     /// SHA-256 of its cookie.
     pub cookie_hash: [u8; 32],
     pub dashboard: DashboardId,
     pub grant: DashboardAccessGrant,
-    /// Whether the passphrase is still to come.
+    /// Whether the passphrase is still missing.
     pub is_locked: bool,
     pub expires_at: UnixTime,
 }
 
-/// So many browsers at a time by one right; the oldest make room.
+/// Browsers at a time per session or link; the oldest make room.
 const MAX_PER_GRANT: i64 = 1000;
-/// So many of them may still owe the passphrase. They make room among themselves only.
+/// How many of them may still lack the passphrase. These only displace each other.
 const MAX_LOCKED: i64 = 100;
 
 pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixTime) -> Result<()> {
@@ -100,7 +100,7 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
     Ok(())
 }
 
-/// The one with this key in its address.
+/// The access with this key in its URL.
 pub async fn find(db: &mut DbConnection, access_key: &str) -> Result<Option<DashboardAccess>> {
     Ok(sqlx::query_as(
         "SELECT a.access_key, a.cookie_hash, a.dashboard_id, a.session_id, a.link_id, s.person_id,
@@ -112,7 +112,7 @@ pub async fn find(db: &mut DbConnection, access_key: &str) -> Result<Option<Dash
     .await?)
 }
 
-/// The passphrase was right.
+/// Unlocks an access after the right passphrase.
 pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
     sqlx::query("UPDATE dashboard_accesses SET is_locked = 0 WHERE access_key = $1")
         .bind(access_key)
@@ -121,7 +121,7 @@ pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes those that have ended.
+/// Deletes expired accesses.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM dashboard_accesses WHERE expires_at <= $1")
         .bind(now)

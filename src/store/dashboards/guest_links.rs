@@ -1,4 +1,4 @@
-//! Table `dashboard_guest_links`: links by which guests see one dashboard. Only a hash of the secret part is kept.
+//! Table `dashboard_guest_links`: links that show guests one dashboard. Only a hash of the secret part is kept.
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId};
@@ -9,40 +9,38 @@ use crate::store::{DbConnection, Result};
 pub struct DashboardGuestLink {
     pub id: DashboardLinkId,
     pub dashboard_id: DashboardId,
-    /// What that is called.
     pub dashboard_title: String,
-    /// Whose dashboard it is.
+    /// The dashboard's owner.
     pub person_id: PersonId,
-    /// The same, as others read it.
+    /// The owner's display name.
     pub owner_name: String,
-    /// Whom it is for, and for how long.
+    /// Label, passphrase, expiry and usage.
     #[sqlx(flatten)]
     pub terms: GuestLinkRow,
 }
 
 impl DashboardGuestLink {
-    /// Who made it, where that needs to be said: nobody but a dashboard's owner makes links to it.
+    /// Who made it, where that needs saying: only a dashboard's owner makes links to it.
     pub const fn maker(&self) -> &'static str {
         ""
     }
 
-    /// Whether it ended with what its maker may do: a dashboard's owner may always share it.
+    /// Whether its maker has lost the right to share: a dashboard's owner never does.
     pub const fn is_orphan(&self) -> bool {
         false
     }
 }
 
-/// A link to be kept.
+/// A guest link to add.
 #[derive(Debug)]
 pub struct NewDashboardGuestLink<'a> {
     pub dashboard: DashboardId,
     /// SHA-256 of the secret part.
     pub token_hash: [u8; 32],
-    /// Whom it is for.
+    /// Who it is for.
     pub label: &'a str,
-    /// The hash of the passphrase; empty: none.
+    /// The hash of the passphrase; empty if there is none.
     pub passphrase: &'a str,
-    /// When it stops working.
     pub expires_at: UnixTime,
 }
 
@@ -76,7 +74,7 @@ pub async fn add(
     .await?)
 }
 
-/// The one with this secret, whether or not it still works.
+/// The link with this secret, whether or not it still works.
 pub async fn find(
     db: &mut DbConnection,
     token_hash: &[u8; 32],
@@ -91,8 +89,7 @@ pub async fn get(db: &mut DbConnection, id: DashboardLinkId) -> Result<Option<Da
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// The links of a dashboard, those that work before those that no longer do: however many ended, none that works is
-/// left out. The newest first.
+/// The links of a dashboard, newest first. Working links come before ended ones, so that none of them is cut off.
 pub async fn list_for_dashboard(
     db: &mut DbConnection,
     dashboard: DashboardId,
@@ -107,7 +104,7 @@ pub async fn list_for_dashboard(
     .await?)
 }
 
-/// Those that work, of dashboards whose owners belong to a group that `pi` leads; of everyone for an administrator.
+/// Working links to dashboards whose owners belong to a group of this PI; for an administrator, to all dashboards.
 pub async fn list_overseen(
     db: &mut DbConnection,
     pi: PersonId,
@@ -127,7 +124,7 @@ pub async fn list_overseen(
     .await?)
 }
 
-/// How many links of a dashboard work.
+/// Counts the working links of a dashboard.
 pub async fn count_open(
     db: &mut DbConnection,
     dashboard: DashboardId,
@@ -142,7 +139,7 @@ pub async fn count_open(
     .await?)
 }
 
-/// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
+/// Revokes a link; browsers that came by it lose access at once. False if it was revoked before.
 pub async fn revoke(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -> Result<bool> {
     sqlx::query("DELETE FROM dashboard_accesses WHERE link_id = $1")
         .bind(id)
@@ -158,7 +155,7 @@ pub async fn revoke(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -
     Ok(done.rows_affected() == 1)
 }
 
-/// Counts that it was opened.
+/// Counts an opening of the link.
 pub async fn count_opening(
     db: &mut DbConnection,
     id: DashboardLinkId,

@@ -1,19 +1,18 @@
-//! Table `dashboard_runs`: the jobs that show a dashboard.
+//! Table `dashboard_runs`: the jobs that serve a dashboard.
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardRunId, PersonId, SubmissionId};
 use crate::store::{DbConnection, Result, StoreError};
 
-/// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DashboardRunState {
-    /// Handed over; not a job yet.
+    /// Submitted; not a job yet.
     Asked,
-    /// A job that waits in the queue.
+    /// Its job is pending.
     Waiting,
     /// The job runs; the dashboard is being prepared or started.
     Starting,
-    /// The dashboard answers, or did when it was last reached.
+    /// The dashboard answers, or did when last reached.
     Ready,
     Over,
 }
@@ -48,25 +47,24 @@ pub struct DashboardRun {
     pub name: String,
     pub folder: String,
     submission_id: Option<SubmissionId>,
-    /// The job's number, once there is one.
+    /// The job ID, once there is one.
     pub job: Option<i64>,
     woken_by: Option<PersonId>,
     /// Who started it, if not its owner.
     pub woken_by_name: Option<String>,
-    /// How far it has come.
     #[sqlx(try_from = "String")]
     pub state: DashboardRunState,
-    /// How far its job is, as it told: a code of `dashboards::job_report::DashboardStage`.
+    /// The stage that its job last reported: a code of `dashboards::job_report::DashboardStage`.
     pub stage: String,
-    /// Why it is to end; empty if it is not.
+    /// Why it should stop; empty if it should not.
     pub stop: String,
     pub end: String,
-    /// What it said last, in words.
+    /// Its last message, in words.
     pub message: String,
-    /// How long it was asked for.
+    /// The time limit.
     pub minutes: i64,
     begin_at: Option<UnixTime>,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked_at: UnixTime,
     started_at: Option<UnixTime>,
     ready_at: Option<UnixTime>,
@@ -75,7 +73,6 @@ pub struct DashboardRun {
 }
 
 impl DashboardRun {
-    /// What was handed over for it.
     pub fn submission(&self) -> Option<SubmissionId> {
         self.submission_id
     }
@@ -85,12 +82,12 @@ impl DashboardRun {
         self.woken_by
     }
 
-    /// A follow-up starts no earlier.
+    /// A follow-up run starts no earlier than this.
     pub fn begin_at(&self) -> Option<UnixTime> {
         self.begin_at
     }
 
-    /// When its job began.
+    /// When its job started.
     pub fn started_at(&self) -> Option<UnixTime> {
         self.started_at
     }
@@ -100,7 +97,7 @@ impl DashboardRun {
         self.ready_at
     }
 
-    /// When someone last looked at it.
+    /// When someone last viewed it.
     pub fn used_at(&self) -> Option<UnixTime> {
         self.used_at
     }
@@ -109,23 +106,22 @@ impl DashboardRun {
         self.over_at
     }
 
-    /// When its time is up, once it has begun.
+    /// When its time limit ends, once it has started.
     pub fn ends_at(&self) -> Option<UnixTime> {
         self.started_at().map(|at| at.plus(self.minutes * 60))
     }
 }
 
-/// A run to be kept.
+/// A run to add.
 #[derive(Debug)]
 pub struct NewDashboardRun<'a> {
     pub dashboard: DashboardId,
-    /// The name of its folder.
     pub name: &'a str,
     pub folder: &'a str,
     /// Who starts it, if not its owner.
     pub woken_by: Option<PersonId>,
     pub minutes: i64,
-    /// It starts no earlier.
+    /// The earliest start.
     pub begin_at: Option<UnixTime>,
 }
 
@@ -163,12 +159,12 @@ pub async fn add(
     .await?)
 }
 
-/// Those that are not over, of all dashboards.
+/// All runs that are not over, of all dashboards.
 pub async fn list_open(db: &mut DbConnection) -> Result<Vec<DashboardRun>> {
     Ok(sqlx::query_as(select!("WHERE r.over_at IS NULL ORDER BY r.id")).fetch_all(db).await?)
 }
 
-/// The last runs of a dashboard, the newest first.
+/// The last runs of a dashboard, newest first.
 pub async fn list_for_dashboard(
     db: &mut DbConnection,
     dashboard: DashboardId,
@@ -185,7 +181,7 @@ pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<Das
     Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// How often others than its owner started a dashboard since then.
+/// How often someone other than the owner started a dashboard since then.
 pub async fn count_wakes(
     db: &mut DbConnection,
     dashboard: DashboardId,
@@ -200,7 +196,6 @@ pub async fn count_wakes(
     .await?)
 }
 
-/// Notes what was handed over for it.
 pub async fn set_submission(
     db: &mut DbConnection,
     id: DashboardRunId,
@@ -214,7 +209,6 @@ pub async fn set_submission(
     Ok(())
 }
 
-/// Notes how far it has come.
 pub async fn set_state(
     db: &mut DbConnection,
     id: DashboardRunId,
@@ -233,7 +227,7 @@ pub async fn set_state(
     Ok(())
 }
 
-/// Notes when its job began.
+/// Records when its job started.
 pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
     sqlx::query("UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
         .bind(id)
@@ -243,7 +237,7 @@ pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime
     Ok(())
 }
 
-/// Notes that it answers; someone is about to look at it.
+/// Records that it answers. Counts as used: someone is about to view it.
 pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime) -> Result<()> {
     sqlx::query(
         "UPDATE dashboard_runs SET state = 'ready', message = '', ready_at = coalesce(ready_at, $2),
@@ -257,7 +251,7 @@ pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime
     Ok(())
 }
 
-/// Notes that someone looked at it.
+/// Records that someone viewed it.
 pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
     sqlx::query("UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
         .bind(id)
@@ -267,7 +261,7 @@ pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) 
     Ok(())
 }
 
-/// Notes that it is to end, and why. False if it is over, or was told before.
+/// Requests that a run stops, and why. False if it is over, or a stop was requested before.
 pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
     let done = sqlx::query(
         "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
@@ -279,7 +273,6 @@ pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) 
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that it has ended.
 pub async fn mark_over(
     db: &mut DbConnection,
     id: DashboardRunId,

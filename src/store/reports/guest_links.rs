@@ -1,5 +1,5 @@
-//! Tables `report_guest_links` and `report_accesses`: links by which guests see one report, and the browsers that came by
-//! them. Only hashes of secrets are kept.
+//! Tables `report_guest_links` and `report_accesses`: links that show guests one report, and the browsers that
+//! followed them. Only hashes of secrets are kept.
 
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
@@ -13,41 +13,38 @@ const KEEP_ENDED_SECONDS: i64 = 90 * SECONDS_PER_DAY;
 pub struct ReportGuestLink {
     pub id: ReportLinkId,
     pub report_id: ReportId,
-    /// What that is called.
     pub report_title: String,
-    /// Of which group that is.
     pub group_id: GroupId,
-    /// What the group is called.
     pub group_name: String,
-    /// Who made the link, as others read it; empty if they are gone.
+    /// The display name of the person who made the link; empty if they are gone.
     pub owner_name: String,
-    /// The same person's number.
+    /// The person who made the link.
     pub person_id: Option<PersonId>,
-    /// Whether their account is switched off or gone, or they no longer lead the group.
+    /// Whether their account is disabled or gone, or they are no longer a PI of the group.
     pub is_owner_off: bool,
-    /// Whom it is for, and for how long.
+    /// Label, passphrase, expiry and usage.
     #[sqlx(flatten)]
     pub terms: GuestLinkRow,
 }
 
 impl ReportGuestLink {
-    /// Whether it still lets anyone in.
+    /// Whether it lets anyone in now.
     pub fn is_usable(&self, now: UnixTime) -> bool {
         self.terms.is_open(now) && !self.is_owner_off
     }
 
-    /// Who made it: others who lead the group see it, too.
+    /// Who made it: the group's other PIs see the link, too.
     pub fn maker(&self) -> &str {
         &self.owner_name
     }
 
-    /// Whether it rests: it lets nobody in while its maker does not lead the group.
+    /// Whether it is paused: it lets nobody in while its maker is not a PI of the group.
     pub const fn is_orphan(&self) -> bool {
         self.is_owner_off
     }
 }
 
-/// Whether whoever made the link `l` to the report `r` may still show it.
+/// Whether the person who made the link `l` to the report `r` may still share it.
 macro_rules! is_led {
     () => {
         "EXISTS (SELECT 1 FROM memberships m JOIN people maker ON maker.id = m.person_id
@@ -71,18 +68,17 @@ macro_rules! select {
     };
 }
 
-/// A link to be kept.
+/// A guest link to add.
 #[derive(Debug)]
 pub struct NewReportGuestLink<'a> {
     pub report: ReportId,
     pub maker: PersonId,
     /// SHA-256 of the secret part.
     pub token_hash: [u8; 32],
-    /// Whom it is for.
+    /// Who it is for.
     pub label: &'a str,
-    /// The hash of the passphrase; empty: none.
+    /// The hash of the passphrase; empty if there is none.
     pub passphrase: &'a str,
-    /// When it stops working.
     pub expires_at: UnixTime,
 }
 
@@ -106,7 +102,7 @@ pub async fn add(
     .await?)
 }
 
-/// The one with this secret, whether or not it still works; none if its report was deleted.
+/// The link with this secret, whether or not it still works; none if its report was deleted.
 pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<ReportGuestLink>> {
     Ok(sqlx::query_as(select!("WHERE l.token_hash = $1"))
         .bind(&token_hash[..])
@@ -118,8 +114,7 @@ pub async fn get(db: &mut DbConnection, id: ReportLinkId) -> Result<Option<Repor
     Ok(sqlx::query_as(select!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
 }
 
-/// The links of a report, those that are open before those that have ended: however many ended, none that works is
-/// left out. The newest first.
+/// The links of a report, newest first. Open links come before ended ones, so that none of them is cut off.
 pub async fn list_for_report(
     db: &mut DbConnection,
     report: ReportId,
@@ -134,7 +129,7 @@ pub async fn list_for_report(
     .await?)
 }
 
-/// How many links of a report are open. One whose maker does not lead the group now counts: it may work again.
+/// Counts the open links of a report. A paused link counts, because it may work again.
 pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM report_guest_links WHERE report_id = $1 AND revoked_at IS NULL AND expires_at > $2",
@@ -145,7 +140,7 @@ pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) 
     .await?)
 }
 
-/// Takes one back; the browsers that came by it are shut out at once. False if it was taken back before.
+/// Revokes a link; browsers that came by it lose access at once. False if it was revoked before.
 pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<bool> {
     sqlx::query("DELETE FROM report_accesses WHERE link_id = $1")
         .bind(id)
@@ -161,7 +156,7 @@ pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> R
     Ok(done.rows_affected() == 1)
 }
 
-/// Counts that it was opened.
+/// Counts an opening of the link.
 pub async fn count_opening(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE report_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
         .bind(id)
@@ -171,24 +166,24 @@ pub async fn count_opening(db: &mut DbConnection, id: ReportLinkId, now: UnixTim
     Ok(())
 }
 
-/// A browser that may look at a report.
+/// A browser that may view a report.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ReportAccess {
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
-    /// By which link it came.
+    /// The link it followed.
     pub link_id: ReportLinkId,
-    /// Whether the passphrase is still to come.
+    /// Whether the passphrase is still missing.
     pub is_locked: bool,
     pub expires_at: UnixTime,
 }
 
-/// So many browsers at a time by one link; the oldest make room.
+/// Browsers at a time per link; the oldest make room.
 const MAX_PER_LINK: i64 = 1000;
-/// So many of them may still owe the passphrase. They make room among themselves only.
+/// How many of them may still lack the passphrase. These only displace each other.
 const MAX_LOCKED: i64 = 100;
 
-/// Lets a browser in.
+/// Gives a browser access.
 pub async fn add_access(
     db: &mut DbConnection,
     access_key: &str,
@@ -220,7 +215,7 @@ pub async fn add_access(
     Ok(())
 }
 
-/// The one with this key in its address.
+/// The access with this key in its URL.
 pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Option<ReportAccess>> {
     Ok(sqlx::query_as(
         "SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE access_key = $1",
@@ -230,7 +225,7 @@ pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Opti
     .await?)
 }
 
-/// The passphrase was right.
+/// Unlocks an access after the right passphrase.
 pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
     sqlx::query("UPDATE report_accesses SET is_locked = 0 WHERE access_key = $1")
         .bind(access_key)
@@ -239,7 +234,7 @@ pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes accesses that have ended.
+/// Deletes expired accesses.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
     let done = sqlx::query("DELETE FROM report_accesses WHERE expires_at <= $1")
         .bind(now)

@@ -1,11 +1,11 @@
-//! Each step that a submission can take. A step is written only from a state that allows it, so that two who act at once
+//! Every transition of a submission. Each is written only from a state that allows it, so that two concurrent actions
 //! do not undo each other.
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{PersonId, SubmissionId};
 
-/// Notes that it is about to be sent. False if it is no longer to be.
+/// Marks it as about to be sent. False if it should no longer be sent.
 pub async fn mark_sent(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -> Result<bool> {
     let done = sqlx::query(
         "UPDATE submissions SET state = 'sent', sent_at = $2, tries = tries + 1, problem = '', refusal = ''
@@ -18,7 +18,7 @@ pub async fn mark_sent(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that nothing was sent after all: it is still to be sent.
+/// Records that nothing was sent after all: it is ready again.
 pub async fn mark_unsent(db: &mut DbConnection, id: SubmissionId, problem: &str) -> Result<()> {
     sqlx::query(
         "UPDATE submissions SET state = 'ready', tries = max(tries - 1, 0), problem = $2,
@@ -32,7 +32,7 @@ pub async fn mark_unsent(db: &mut DbConnection, id: SubmissionId, problem: &str)
     Ok(())
 }
 
-/// Notes why it waits; whether that is new.
+/// Records why it waits. True if the reason is new.
 pub async fn set_problem(db: &mut DbConnection, id: SubmissionId, problem: &str) -> Result<bool> {
     let done = sqlx::query(
         "UPDATE submissions SET problem = $2 WHERE id = $1 AND settled_at IS NULL AND problem <> $2",
@@ -44,7 +44,7 @@ pub async fn set_problem(db: &mut DbConnection, id: SubmissionId, problem: &str)
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that it may have arrived. `refusal` is what was said, if it would explain why it did not.
+/// Records that it may have arrived. `refusal` is what Slurm said, if that would explain why it did not.
 pub async fn mark_checking(
     db: &mut DbConnection,
     id: SubmissionId,
@@ -62,7 +62,7 @@ pub async fn mark_checking(
     Ok(())
 }
 
-/// Notes that the cluster has answered whether it is there.
+/// Records that the cluster answered whether the job exists.
 pub async fn mark_checked(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE submissions SET checked_at = $2 WHERE id = $1")
         .bind(id)
@@ -72,7 +72,7 @@ pub async fn mark_checked(db: &mut DbConnection, id: SubmissionId, now: UnixTime
     Ok(())
 }
 
-/// Notes that it is a job. Nothing else can happen to it afterwards.
+/// Records that it is a job. This is final.
 pub async fn mark_accepted(
     db: &mut DbConnection,
     id: SubmissionId,
@@ -91,7 +91,7 @@ pub async fn mark_accepted(
     Ok(())
 }
 
-/// Notes that Slurm said no. Nothing is said where it was said before.
+/// Records that Slurm refused it. Does nothing unless it was sent and the outcome is still open.
 pub async fn mark_refused(
     db: &mut DbConnection,
     id: SubmissionId,
@@ -110,7 +110,7 @@ pub async fn mark_refused(
     Ok(())
 }
 
-/// Notes that it did not arrive and is to be sent again.
+/// Records that it did not arrive and should be sent again.
 pub async fn mark_for_resend(
     db: &mut DbConnection,
     id: SubmissionId,
@@ -129,7 +129,7 @@ pub async fn mark_for_resend(
     Ok(())
 }
 
-/// Notes that it could not be sent and is not tried any more.
+/// Records that it could not be sent and will not be tried again.
 pub async fn mark_not_sent(
     db: &mut DbConnection,
     id: SubmissionId,
@@ -148,7 +148,7 @@ pub async fn mark_not_sent(
     Ok(())
 }
 
-/// Its owner wants one that could not be sent to be tried again. False if there is no such.
+/// Tries a submission again that could not be sent, because its owner asks for it. False if there is none.
 pub async fn retry(
     db: &mut DbConnection,
     id: SubmissionId,
@@ -167,7 +167,7 @@ pub async fn retry(
     Ok(done.rows_affected() == 1)
 }
 
-/// Its owner wants it no more. False if it may be a job already.
+/// Cancels it, because its owner asks for it. False if it may be a job already.
 pub async fn give_up(
     db: &mut DbConnection,
     id: SubmissionId,

@@ -1,19 +1,19 @@
-//! Table `usage_daily`: sums of a day by person and sort of job.
+//! Table `usage_daily`: sums of a day by person and job type.
 
 use crate::clock::Day;
 use crate::domain::UsageSourceId;
 use crate::store::{DbConnection, Result};
 
-/// A row: numbers only; the room of usage gives them their meaning.
+/// A row of plain numbers, which the `usage` module interprets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct UsageDailyRow {
     pub day: i64,
-    /// Whose: a number of `usage_names`.
+    /// The user: an id of `usage_names`.
     pub user_id: i64,
-    /// Of what sort, likewise.
+    /// The job type: an id of `usage_names`.
     pub kind_id: i64,
     pub core_s: i64,
-    /// Units of the site.
+    /// The site's own unit.
     pub site_ms: i64,
     pub gpu_s: i64,
     pub gpus: String,
@@ -23,20 +23,20 @@ pub struct UsageDailyRow {
     pub timed_out: i64,
     pub memory_out: i64,
     pub cancelled: i64,
-    /// Cores held where use was measured.
+    /// Core seconds allocated to jobs whose usage was measured.
     pub held_core_s: i64,
     pub used_core_s: i64,
-    /// Memory held where use was measured.
+    /// Memory allocated to jobs whose usage was measured.
     pub held_mb_s: i64,
     pub used_mb_s: i64,
-    /// GPUs held where use was measured.
+    /// GPU seconds allocated to jobs whose usage was measured.
     pub held_gpu_s: i64,
     pub used_gpu_s: i64,
     pub lost_core_s: i64,
     pub lost_gpu_s: i64,
-    /// Cores that need not have been asked for.
+    /// Over-requested cores.
     pub spare_core_s: i64,
-    /// Memory that need not have been asked for.
+    /// Over-requested memory.
     pub spare_mb_s: i64,
     pub waits: String,
 }
@@ -79,7 +79,7 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageDailyR
     Ok(())
 }
 
-/// The rows of a source from one day to another, both included, in the order of days.
+/// The rows of a source between two days, both included, in order.
 pub async fn list_between(
     db: &mut DbConnection,
     source: UsageSourceId,

@@ -1,54 +1,53 @@
-//! Table `usage_jobs`: the jobs behind the sums, a row for each day on which a job ran.
+//! Table `usage_jobs`: the jobs behind the sums, one row for each day on which a job ran.
 
 use crate::clock::Day;
 use crate::domain::UsageSourceId;
 use crate::store::{DbConnection, Result};
 
-/// A row: numbers only; the room of usage gives them their meaning.
+/// A row of plain numbers, which the `usage` module interprets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct UsageJobRow {
-    /// Which day; the last one where several are told together.
+    /// The day; the last one where several days are combined.
     pub day: i64,
     pub raw: i64,
-    /// When this run began.
+    /// When this run started.
     pub start_at: i64,
     pub number: i64,
-    /// Which task; -1 for none.
+    /// The array task's index; -1 for none.
     pub task: i64,
-    /// Whose: a number of `usage_names`.
+    /// The user: an id of `usage_names`.
     pub user_id: i64,
-    /// Of what sort, likewise.
+    /// The job type: an id of `usage_names`.
     pub kind_id: i64,
     pub state: i64,
-    /// Seconds on this day, or on all days that are told together.
+    /// Seconds on this day, or on all combined days.
     pub seconds: i64,
-    /// Seconds in all, so far.
+    /// Elapsed seconds in total, so far.
     pub elapsed_s: i64,
-    /// Seconds it had waited.
+    /// Seconds in the queue.
     pub wait_s: i64,
     pub cores: i64,
     pub memory_mb: i64,
     pub gpus: String,
-    /// Processor time used; -1: not measured.
+    /// CPU time; -1 if not measured.
     pub cpu_s: i64,
-    /// The most memory held; -1: not measured.
+    /// Peak memory; -1 if not measured.
     pub rss_mb: i64,
 }
 
-/// Which jobs are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageJobFilter {
-    /// From this day …
+    /// First day.
     pub from: Day,
-    /// … to this one.
+    /// Last day, included.
     pub until: Day,
     pub user: Option<String>,
     pub kind: Option<String>,
-    /// With these ends, as numbers; empty: all.
+    /// Outcomes, as numbers; empty for all.
     pub states: Vec<i64>,
-    /// Only those that held a GPU.
+    /// Only jobs that had a GPU.
     pub with_gpus: bool,
-    /// No more than this.
+    /// At most this many.
     pub limit: i64,
 }
 
@@ -80,21 +79,21 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow
     Ok(())
 }
 
-/// Jobs with the same GPUs, together.
+/// Sums over jobs with the same GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageJobTotal {
     pub gpus: String,
     pub jobs: i64,
-    /// Seconds in the whole time.
+    /// Seconds within the days of the filter.
     pub seconds: i64,
-    /// Seconds of cores in the whole time.
+    /// Core seconds within the days of the filter.
     pub core_s: i64,
-    /// Seconds of cores since they began, also on other days.
+    /// Core seconds since the jobs started, also on other days.
     pub run_core_s: i64,
 }
 
-// The jobs of a source, each once with its seconds in the whole time. The last day's row knows how it ended: with
-// max(day), SQLite takes the other columns from that row.
+// The jobs of a source, each once, with its seconds on all days of the filter. The last day's row knows how it ended:
+// with max(day), SQLite takes the other columns from that row.
 macro_rules! from_fitting {
     ($select:literal, $rest:literal) => {
         concat!(
@@ -113,7 +112,7 @@ macro_rules! from_fitting {
     };
 }
 
-/// Those that held most, first.
+/// The matching jobs, those with the most core seconds first.
 pub async fn find(
     db: &mut DbConnection,
     source: UsageSourceId,
@@ -132,7 +131,7 @@ pub async fn find(
         .await?)
 }
 
-/// What all of them come to, however many.
+/// The sums over all matching jobs, however many there are.
 pub async fn sum_by_gpus(
     db: &mut DbConnection,
     source: UsageSourceId,

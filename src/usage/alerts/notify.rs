@@ -1,4 +1,4 @@
-//! Telling leaders what they want to know of their groups, after something was read for them.
+//! Notifies PIs about their groups, after something was read for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
 use crate::usage::service::{UsageService, lock};
 
-/// It is looked at most this often for each reader.
+/// Each reader's alerts are checked at most this often.
 const CHECK_EVERY: Duration = Duration::from_mins(2);
-/// What was told of places longer ago than this, in seconds, is not believed.
+/// Storage figures older than this, in seconds, are not trusted.
 const STORAGE_MAX_AGE: i64 = 2 * SECONDS_PER_DAY;
 
 impl UsageService {
-    /// What someone wants to be told about a group.
+    /// The alerts that a person wants for a group.
     pub async fn alerts(
         &self,
         person: PersonId,
@@ -34,7 +34,7 @@ impl UsageService {
         Ok(words.iter().filter_map(|word| UsageAlert::parse(word)).collect())
     }
 
-    /// Sets what someone wants to be told about a group that they lead.
+    /// Sets the alerts that a PI wants for their group.
     pub async fn set_alerts(
         &self,
         actor: &Actor,
@@ -53,12 +53,12 @@ impl UsageService {
         let about = ActivityDetails { person: Some(person), subject: &named.name, detail: &detail };
         record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, now).await?;
         store::commit(tx).await?;
-        // What is so already is told soon.
+        // Alerts that already apply are sent soon.
         lock(&self.0.alerts_checked_at).retain(|reader, _| reader.person != person);
         Ok(())
     }
 
-    /// After something was read for someone: whether they are to be told something, looked at now and then.
+    /// Checks now and then, after something was read for a person, whether they should be notified.
     pub(in crate::usage) async fn check_alerts(&self, reader: ClusterAccountId) {
         let is_early = lock(&self.0.alerts_checked_at)
             .get(&reader)
@@ -72,7 +72,7 @@ impl UsageService {
         }
     }
 
-    /// Tells someone what they want to know of their groups on one cluster, each thing once.
+    /// Notifies a person about their groups on one cluster, once per alert.
     pub async fn notify_leader(&self, reader: ClusterAccountId) -> Result<(), StoreError> {
         let core = &self.0.core;
         let ClusterAccountId { person, cluster } = reader;
@@ -86,7 +86,7 @@ impl UsageService {
             groups.entry(*group).or_default().extend(UsageAlert::parse(word));
         }
         for (group, alerts) in groups {
-            // Whoever no longer leads the group is told nothing of it.
+            // Former PIs are not notified.
             if viewer.may(Permission::ManageUsage(group)).is_err() {
                 continue;
             }

@@ -6,7 +6,7 @@ use crate::slurm::gres::GpuCount;
 use crate::slurm::job::JobState;
 
 const DAY: DayWindow = DayWindow { from: UnixTime(1_794_268_800), until: UnixTime(1_794_355_200) };
-/// Recorded in one go from Slurm 22.05: what `sacct` and `sreport` say of the same day.
+/// Recorded together from Slurm 22.05: what `sacct` and `sreport` say about the same day.
 const SACCT: &str = include_str!("../../../tests/fixtures/slurm/sacct-spent-22.05.txt");
 const SREPORT: &str = include_str!("../../../tests/fixtures/slurm/sreport-day-22.05.txt");
 
@@ -41,7 +41,7 @@ fn all(runs: &[AccountedRun], window: DayWindow) -> UsageTotals {
     sums
 }
 
-/// What `sreport` says: of an account (or a person in it), of a resource, in seconds.
+/// What `sreport` says about an account (or a person in it) and a resource, in seconds.
 fn reported(account: &str, user: &str, resource: &str) -> u64 {
     let fits = |line: &&str| {
         let cells: Vec<&str> = line.split('|').collect();
@@ -118,7 +118,7 @@ fn running_waiting_and_still_jobs() {
     let mut waiting = run(0, 0);
     (waiting.start, waiting.end, waiting.state) = (None, None, JobState::Pending);
     assert!(all(&[waiting.clone()], DAY).is_empty());
-    // Cancelled before it began.
+    // Cancelled before it started.
     (waiting.end, waiting.state) = (Some(DAY.from.plus(5)), JobState::Cancelled);
     let sums = all(&[waiting], DAY);
     assert_eq!((sums.jobs, sums.cancelled, sums.core_s, sums.waits.median()), (1, 1, 0, None));
@@ -191,7 +191,7 @@ fn sorts_of_jobs() {
 }
 
 proptest! {
-    /// However a stretch is cut into windows, the seconds add up and each end is counted once.
+    /// However a span of time is cut into windows, the seconds add up and each end is counted once.
     #[test]
     fn windows_add_up(start in 0_i64..5000, length in 0_i64..9000, cuts in proptest::collection::vec(0_i64..12_000, 0..6)) {
         let from = DAY.from;

@@ -1,5 +1,5 @@
-//! Figures that were added up, for as long as all that they were made of stays the same. A year of a busy group is tens of
-//! thousands of sums, and a page is looked at far more often than anything is read.
+//! Caches computed figures until any of their inputs change. A year of a busy group is tens of thousands of sums, and
+//! pages are viewed far more often than anything is read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -11,13 +11,12 @@ use crate::usage::account_usage::AccountUsage;
 use crate::usage::group_usage::{GroupAccountUsage, GroupPerson, GroupUsage};
 use crate::usage::service::{UsageService, lock};
 
-/// So many are kept at most.
+/// At most this many entries are kept.
 const MAX_ENTRIES: usize = 64;
 
-/// Who looked at what, of which group.
+/// The viewer, the group and the query.
 type FiguresCacheKey = (PersonId, GroupId, FiguresQuery);
 
-/// What was added up.
 #[derive(Default)]
 pub struct FiguresCache(Mutex<HashMap<FiguresCacheKey, CachedFigures>>);
 
@@ -26,7 +25,7 @@ struct CachedFigures {
     figures: Arc<UsageFigures>,
 }
 
-/// All that figures are made of, besides what was chosen.
+/// All inputs of the figures, except the query.
 struct FiguresInputs {
     is_leader: bool,
     people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
@@ -40,8 +39,8 @@ struct AccountFiguresInputs {
     account: String,
     own_user: Option<String>,
     today: Day,
-    /// Not held: what is no longer looked at may leave the memory. What was read is never changed, only replaced, so the
-    /// same place is the same content, and a place is not given to others while this points to it.
+    /// Weak, so that usage nobody views can leave the memory. Usage is never changed, only replaced, so the same
+    /// address means the same content; an address is not reused while this points to it.
     usage: Vec<Weak<AccountUsage>>,
 }
 
@@ -125,7 +124,7 @@ impl FiguresCache {
 }
 
 impl UsageService {
-    /// The figures of a choice.
+    /// The figures for a query.
     pub fn figures(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
         self.0.figures.get_or_compute(view, choice)
     }

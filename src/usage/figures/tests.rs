@@ -11,7 +11,7 @@ use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
 
 const TODAY: Day = Day(20_773);
 
-/// Days back, and who held how many hours in what sort of job.
+/// Days ago, and who used how many hours in which job type.
 type OneDay<'a> = (i64, &'a [(&'a str, &'a str, u64)]);
 
 fn sums(hours: u64, jobs: u64) -> UsageTotals {
@@ -125,7 +125,7 @@ fn by_person_sort_and_day() {
 
 #[test]
 fn members_see_themselves_and_one_sum() {
-    // Even where names were kept, since they once led the group.
+    // Even where names were kept, because the viewer was once a PI.
     let days: &[OneDay] = &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
     let week = compute_figures(&view(false, ledger(days)), &choice(6, ChartStep::Day));
     let names: Vec<_> = week.members.iter().map(|one| one.name.as_str()).collect();

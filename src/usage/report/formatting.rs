@@ -1,4 +1,4 @@
-//! Words and numbers of a report.
+//! Formats the text and numbers of a report.
 
 use crate::clock::{Day, Month};
 use crate::format;
@@ -10,7 +10,7 @@ use crate::usage::group_usage::GroupUsage;
 /// Names are cut to this many characters.
 const MAX_NAME_LEN: usize = 60;
 
-/// A name of others that is fit for a report.
+/// Cleans a name from elsewhere for a report.
 pub fn clean_name(name: &str) -> String {
     let mut short = strip_hidden(name, MAX_NAME_LEN + 1);
     let more = if short.chars().count() > MAX_NAME_LEN { "…" } else { "" };
@@ -18,7 +18,7 @@ pub fn clean_name(name: &str) -> String {
     format!("{}{more}", short.trim())
 }
 
-/// Where an allocation is heading.
+/// Says where an allocation is heading.
 pub fn forecast_sentence(
     forecast: &AllocationForecast,
     unread: usize,

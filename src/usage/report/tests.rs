@@ -24,7 +24,7 @@ fn sums(hours: u64) -> UsageTotals {
     }
 }
 
-/// A view with people `u0`, `u1` …, each of whom used so many hours on each of the last days.
+/// A view with the people `u0`, `u1` …, each with so many hours on each of the last days.
 fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
     let mut ledger = AccountUsage::default();
     for back in 0..days {

@@ -182,7 +182,7 @@ fn everything_moves_to_another_master_key_without_a_password() {
     assert_eq!(&**new.open_private_unattended(KEY, &key.body, &unattended).unwrap(), b"private");
 }
 
-/// Values sealed when version 1 was written. They must open for ever.
+/// Values sealed when version 1 was written. They must open forever.
 #[test]
 fn version_1_still_opens() {
     let hex = |text: &str| -> Vec<u8> {
@@ -203,7 +203,7 @@ fn version_1_still_opens() {
     assert_eq!(&**vault.open_private_unattended(KEY, &body, &unattended).unwrap(), b"private");
 }
 
-/// By password, by session, body, own key, unattended.
+/// Password, session, body, own key, unattended.
 const GOLDEN: [&str; 5] = [
     "0e125bf877b62f3ea06b200f22fea56c4a9e58e2d577a723ef9bec89b2ba95c498a4c0b56030af42\
      e49b9f08653fe22bc8bc68407da8f7ca7c6375f0c607591ee76b06a0d8b44c5e7eb99f4395230782\

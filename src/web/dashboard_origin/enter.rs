@@ -1,4 +1,4 @@
-//! Coming in: a ticket or a link becomes a cookie, and leaves the address bar at once.
+//! Entering: a ticket or a guest link becomes a cookie, and leaves the address bar at once.
 
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -17,7 +17,7 @@ use crate::web::http::errors::{format_wait, set_retry_after};
 use crate::web::http::extractors::{FormBody, PathParams};
 use crate::web::http::visitor::visitor_from_request;
 
-/// Someone of the portal comes with a ticket, which works once and for a minute.
+/// Lets a portal user in with a ticket, which works once and for a minute.
 pub async fn by_ticket(
     State(app): State<AppState>,
     PathParams(ticket): PathParams<String>,
@@ -33,18 +33,18 @@ pub async fn by_ticket(
     }
 }
 
-/// A guest comes by a link.
+/// Lets a guest in with a guest link.
 pub async fn by_link(
     State(app): State<AppState>,
     PathParams(token): PathParams<String>,
     parts: Parts,
 ) -> Response {
-    // Of another length it is none of ours, and costs a try like any other guess.
+    // A token of another length isn't ours, and counts as a try like any other guess.
     let opened = app.dashboards.open_guest_link(&token, &visitor_from_parts(&app, &parts)).await;
     respond_to_link(&app, GuestPageKind::Dashboard, opened)
 }
 
-/// The answer to whoever opens a link, to whatever it leads.
+/// The response to an opened guest link, to a dashboard or a report.
 pub fn respond_to_link(
     app: &App,
     thing: GuestPageKind,
@@ -63,13 +63,12 @@ pub fn respond_to_link(
     }
 }
 
-/// What a guest fills in.
 #[derive(Deserialize)]
 pub struct UnlockForm {
     pub passphrase: SecretString,
 }
 
-/// A guest tells the passphrase.
+/// Checks a guest's passphrase.
 pub async fn unlock(
     State(app): State<AppState>,
     PathParams(word): PathParams<String>,
@@ -87,7 +86,7 @@ pub async fn unlock(
     respond_to_unlock(&app, &to, tried, |problem| viewer::show_dashboard_passphrase(&pass, problem))
 }
 
-/// The answer to whoever tells a passphrase: to its place, or the same question with what was wrong.
+/// The response to a passphrase: on to the page, or the form again with the error.
 pub fn respond_to_unlock(
     app: &App,
     to: &str,

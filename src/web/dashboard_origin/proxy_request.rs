@@ -1,4 +1,4 @@
-//! Requests that go through to a dashboard: the same guard for plain ones and for upgrades, then `proxy`.
+//! Requests that are passed to a dashboard: one guard for plain requests and upgrades, then `proxy`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::web::dashboard_origin::{ProxiedResponseMarker, check_access, dashboar
 use crate::web::http::middleware::is_same_origin;
 use crate::web::http::visitor::visitor_from_request;
 
-/// Largest request of someone who only reads: a search.
+/// The largest request of someone who may only read: a search.
 const MAX_READER_BODY_BYTES: usize = 1024 * 1024;
-/// What comes back from a dashboard and is passed on; everything else is left out.
+/// Response headers of a dashboard that are passed on; all others are dropped.
 const ALLOWED_RESPONSE_HEADERS: &[&str] = &[
     "accept-ranges",
     "cache-control",
@@ -45,10 +45,10 @@ const ALLOWED_RESPONSE_HEADERS: &[&str] = &[
     "vary",
 ];
 
-/// What a dashboard is asked as: it believes to be on its own machine.
+/// The host that a dashboard is addressed as: it believes that it serves its own machine.
 const UPSTREAM_HOST: &str = "localhost";
 
-/// Passes a request on, if this browser may ask it.
+/// Passes a request on, if this browser may send it.
 pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let raw = request.uri().path_and_query().map_or("", |path| path.as_str());
     let Some((word, rest)) = split_path(raw) else { return refuse(StatusCode::NOT_FOUND, CLOSED) };
@@ -65,7 +65,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let is_upgrade = request.headers().contains_key(header::UPGRADE);
     let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
     let here = &app.config.dashboards.public_url;
-    // Reading is safe from anywhere the cookie comes along; everything else must come from a page of this origin.
+    // Reads are safe wherever the cookie is sent along; everything else must come from a page of this origin.
     let is_ours = if is_upgrade {
         has_allowed_origin(request.headers(), |origin| here.is_origin(origin))
     } else {
@@ -93,7 +93,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     };
     app.dashboards.record_use(live.run);
     let guard = app.dashboards.open_stream(&pass);
-    // Readers leave places free for its owner, and each of them for the others.
+    // Readers leave slots free for the owner and for each other.
     let places = if is_reader { live.acquire_reader_slots(&guard).await } else { Some(Vec::new()) };
     let Some(places) = places else { return show_proxy_failure(ProxyError::Busy) };
     let (parts, mut body) = request.into_parts();
@@ -121,7 +121,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     }
 }
 
-/// `/b/WORD/app/REST` → the word and `/REST`, as they came.
+/// Splits `/b/WORD/app/REST` into the token and `/REST`, undecoded.
 fn split_path(raw: &str) -> Option<(&str, &str)> {
     let (word, rest) = raw.strip_prefix("/b/")?.split_once('/')?;
     Some((word, rest.strip_prefix("app")?)).filter(|(_, rest)| rest.starts_with('/'))
@@ -133,7 +133,7 @@ fn has_allowed_origin(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> bo
     origins.next().is_none() && first.is_some_and(is_ours)
 }
 
-/// Only what is known to be harmless; and nobody in between may keep what was for one browser.
+/// Keeps only headers that are known to be harmless, and forbids shared caches to store the response.
 fn sanitize_response(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     let unknown: Vec<HeaderName> = headers
@@ -199,7 +199,7 @@ fn show_proxy_failure(failure: ProxyError) -> Response {
     refuse(status, text)
 }
 
-/// Static words: nothing of the request is repeated.
+/// The text is static: it repeats nothing from the request.
 fn refuse(status: StatusCode, text: &'static str) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }

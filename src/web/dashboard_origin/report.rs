@@ -1,4 +1,4 @@
-//! Guests who look at one frozen report: by a link, for reading, and nothing else.
+//! Guests who view one frozen report by a guest link: read-only, and nothing else.
 
 use askama::Template;
 use axum::extract::State;
@@ -41,13 +41,13 @@ struct GuestReportPage {
     chart: StackedBarChart,
 }
 
-/// A guest comes by a link.
+/// Lets a guest in with a guest link.
 pub async fn by_link(
     State(app): State<AppState>,
     PathParams(token): PathParams<String>,
     parts: Parts,
 ) -> Response {
-    // Of another length it is none of ours, and costs a try like any other guess.
+    // A token of another length isn't ours, and counts as a try like any other guess.
     let opened = app.usage.open_report_link(&token, &visitor_from_parts(&app, &parts)).await;
     respond_to_link(&app, GuestPageKind::Report, opened)
 }
@@ -92,7 +92,7 @@ pub async fn get(
     viewer::render_page(StatusCode::OK, &page)
 }
 
-/// A guest tells the passphrase.
+/// Checks a guest's passphrase.
 pub async fn unlock(
     State(app): State<AppState>,
     PathParams(word): PathParams<String>,

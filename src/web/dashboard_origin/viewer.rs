@@ -1,5 +1,5 @@
-//! Our own pages on this origin: the bar around a dashboard, the passphrase, and what there is to say when there is
-//! nothing to see.
+//! Our own pages on this origin: the bar around a dashboard, the passphrase form, and the messages shown when there
+//! is no dashboard to show.
 
 use askama::Template;
 use axum::Json;
@@ -18,13 +18,13 @@ use crate::web::dashboard_origin::{GuestPageKind, check_access, dashboard_base_p
 use crate::web::http::assets;
 use crate::web::http::extractors::PathParams;
 
-/// A sentence and what to do.
+/// What happened and what to do.
 pub struct GuestMessage {
     pub title: &'static str,
     pub text: &'static str,
 }
 
-/// What is said when the portal itself has trouble.
+/// Shown when the portal itself has a problem.
 pub const BUSY: GuestMessage = GuestMessage {
     title: "The portal cannot show this now",
     text: "It is busy or has a problem of its own. Try again in a minute.",
@@ -57,13 +57,13 @@ struct PassphrasePage<'a> {
 struct DashboardFramePage {
     assets: DashboardOriginAssets,
     base: String,
-    /// Where inside the dashboard one begins.
+    /// The URL fragment that the dashboard opens at.
     initial_hash: &'static str,
     bar: DashboardBar,
     unavailable: Option<UnavailableDashboard>,
 }
 
-/// Addresses of style and script.
+/// URLs of styles and scripts.
 pub struct DashboardOriginAssets {
     pub css: &'static str,
     pub dashboard_css: &'static str,
@@ -72,7 +72,6 @@ pub struct DashboardOriginAssets {
 }
 
 impl DashboardOriginAssets {
-    /// As they are now.
     pub fn new() -> Self {
         Self {
             css: assets::asset_url("app.css"),
@@ -83,16 +82,15 @@ impl DashboardOriginAssets {
     }
 }
 
-/// What the bar says.
 struct DashboardBar {
     kind: &'static str,
     title: String,
     places: Vec<String>,
     /// Who shared it; empty for its owner.
     shared_by: String,
-    /// Until when a guest may look.
+    /// When a guest's access ends.
     until: Option<UnixTime>,
-    /// When the run ends, unless a follow-up takes over.
+    /// When the run ends, unless a follow-up run takes over.
     ends: Option<UnixTime>,
     is_followed: bool,
     /// Where its owner manages it; empty for guests.
@@ -101,7 +99,7 @@ struct DashboardBar {
     key: String,
 }
 
-/// Why there is nothing to see now.
+/// Why there is nothing to show now.
 struct UnavailableDashboard {
     title: &'static str,
     text: String,
@@ -139,7 +137,7 @@ pub async fn get(
     )
 }
 
-/// Of the two kinds, one greets with its pages for language models; people here have trained something and look for
+/// MLflow opens on its pages for language models, but people here have trained something and want to see
 /// their runs.
 fn initial_hash(pass: &DashboardPass) -> &'static str {
     match pass.dashboard.kind.parse() {
@@ -148,7 +146,7 @@ fn initial_hash(pass: &DashboardPass) -> &'static str {
     }
 }
 
-/// What the bar asks now and then: whether anything has changed.
+/// What the bar polls for: whether anything has changed.
 #[derive(Serialize)]
 struct DashboardBarUpdate {
     key: String,
@@ -156,7 +154,6 @@ struct DashboardBarUpdate {
     followed: bool,
 }
 
-/// News for the bar.
 pub async fn poll_bar(
     State(app): State<AppState>,
     PathParams(word): PathParams<String>,
@@ -196,7 +193,7 @@ fn build_bar(app: &App, pass: &DashboardPass, standing: &DashboardStatus) -> Das
     DashboardBar {
         kind,
         title: board.title.clone(),
-        // A guest was shown curves, not how someone's folders are called.
+        // A guest was shown curves, not the names of someone's folders.
         places: if is_guest { Vec::new() } else { board.places() },
         shared_by: if is_owner { String::new() } else { board.owner_name.clone() },
         until: is_guest.then_some(pass.until),
@@ -236,7 +233,7 @@ fn describe_unavailable(standing: &DashboardStatus) -> UnavailableDashboard {
     }
 }
 
-/// Why a browser does not get in.
+/// Tells a browser why it has no access.
 pub fn show_no_access(app: &App, error: &DashboardAccessError) -> Response {
     match error {
         DashboardAccessError::Closed | DashboardAccessError::Locked(_) => {
@@ -249,15 +246,15 @@ pub fn show_no_access(app: &App, error: &DashboardAccessError) -> Response {
     }
 }
 
-/// Who shared what, for whoever still owes the passphrase.
+/// Who shared what, for a guest who has yet to enter the passphrase.
 pub struct LockedGuestPage<'a> {
     pub kind: GuestPageKind,
-    /// The word in the browser's address.
+    /// The token in the browser's path.
     pub word: &'a str,
     pub owner: &'a str,
 }
 
-/// A page that asks for the passphrase. It does not say what lies behind: the link may have come into other hands.
+/// Asks for the passphrase. The page doesn't say what is behind it: the link may have reached someone else.
 pub fn show_passphrase_form(behind: &LockedGuestPage<'_>, problem: &str) -> Response {
     let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
     let LockedGuestPage { kind: thing, word, owner } = *behind;
@@ -265,7 +262,7 @@ pub fn show_passphrase_form(behind: &LockedGuestPage<'_>, problem: &str) -> Resp
     render_page(status, &PassphrasePage { assets: look, noun, base, owner, problem })
 }
 
-/// The same for a dashboard.
+/// Like `show_passphrase_form`, for a dashboard.
 pub fn show_dashboard_passphrase(pass: &DashboardPass, problem: &str) -> Response {
     let owner = &pass.dashboard.owner_name;
     show_passphrase_form(
@@ -274,7 +271,6 @@ pub fn show_dashboard_passphrase(pass: &DashboardPass, problem: &str) -> Respons
     )
 }
 
-/// A link whose time is up.
 pub fn show_expired_link(_: &App, thing: GuestPageKind, at: UnixTime) -> Response {
     let text = format!(
         "It worked until {}. Ask whoever shared the {} for a new link.",
@@ -291,7 +287,6 @@ pub fn show_expired_link(_: &App, thing: GuestPageKind, at: UnixTime) -> Respons
     )
 }
 
-/// A page with a sentence.
 pub fn show_message(_: &App, status: StatusCode, words: &GuestMessage) -> Response {
     render_page(
         status,
@@ -303,7 +298,6 @@ pub fn show_message(_: &App, status: StatusCode, words: &GuestMessage) -> Respon
     )
 }
 
-/// A template as an answer.
 pub fn render_page(status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(text) => (status, Html(text)).into_response(),

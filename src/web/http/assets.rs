@@ -1,4 +1,4 @@
-//! Style, script and pictures: part of the program, named by their content, kept by browsers for good.
+//! Styles, scripts and images: embedded in the program, named by their content, cached by browsers for good.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -53,12 +53,12 @@ fn content_type(extension: &str) -> &'static str {
     }
 }
 
-/// The address of a file, for use in pages.
+/// The URL of an asset, for templates.
 pub fn asset_url(name: &str) -> &'static str {
     ASSETS.addresses.get(name).map_or("/assets/missing", String::as_str)
 }
 
-/// Answers with a file. Its name changes with its content, so browsers may keep it for good.
+/// Serves an asset. Its name changes with its content, so browsers may cache it for good.
 pub async fn get(PathParams(name): PathParams<String>) -> HandlerResult {
     let (file, kind) = ASSETS.files.get(&name).ok_or(AppError::NotFound)?;
     let headers = [

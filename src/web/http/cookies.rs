@@ -1,28 +1,26 @@
-//! The portal's cookies: their names, how they are read, set and taken back.
+//! The portal's cookies: their names, and how they are read, set and cleared.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum_extra::extract::cookie::{Cookie, CookieJar, SameSite};
 
 use crate::app::App;
 
-/// What a cookie is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CookieKind {
     Session,
     /// A sign-in that waits for its one-time code.
     PendingSignIn,
-    /// This browser has signed in before.
+    /// Marks a browser that has signed in before.
     KnownBrowser,
     /// Light, dark or automatic.
     Theme,
-    /// A message for the next page.
     FlashMessage,
-    /// A new link for the next page, sealed.
+    /// A new link to show on the next page, sealed.
     RevealOnce,
 }
 
 impl CookieKind {
-    /// The name in the browser. Over TLS the prefix makes browsers refuse it from anywhere else.
+    /// The cookie's name. Over TLS, the prefix makes browsers reject it from any other origin.
     fn name(self, app: &App) -> &'static str {
         let (plain, prefixed) = match self {
             Self::Session => ("portolan_session", "__Host-portolan_session"),
@@ -36,37 +34,36 @@ impl CookieKind {
     }
 }
 
-/// The cookies a browser sent, as they came.
+/// The cookies that a browser sent, unparsed.
 #[derive(Debug, Clone, Default)]
 pub struct RequestCookies(Vec<HeaderValue>);
 
 impl RequestCookies {
-    /// Those of a request.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         Self(headers.get_all(header::COOKIE).iter().cloned().collect())
     }
 
-    /// The value of a cookie, if the browser sent it. Ours are plain words: nothing to decode.
+    /// The value of a cookie, if the browser sent it. Our values are plain words, so there is nothing to decode.
     pub fn get(&self, app: &App, kind: CookieKind) -> Option<&str> {
         self.get_by_name(kind.name(app))
     }
 
-    /// The same by the cookie's name.
+    /// Like `get`, by the cookie's name.
     pub fn get_by_name(&self, name: &str) -> Option<&str> {
         let pairs = self.0.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
-        // A neighbour's cookie may hold anything; only ours must be text.
+        // Cookies of other sites on the same host may hold anything; only ours must be text.
         pairs
             .filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='))
             .find_map(|(found, value)| (found == name).then_some(value))
     }
 }
 
-/// Sets a cookie for so many seconds.
+/// Sets a cookie that lasts this many seconds.
 pub fn set(jar: CookieJar, app: &App, kind: CookieKind, value: &str, seconds: i64) -> CookieJar {
     jar.add(build_cookie(app, kind, value.to_owned(), seconds))
 }
 
-/// Takes a cookie back.
+/// Removes a cookie.
 pub fn clear(jar: CookieJar, app: &App, kind: CookieKind) -> CookieJar {
     jar.add(build_cookie(app, kind, String::new(), 0))
 }

@@ -1,21 +1,20 @@
-//! Tables for other programs: cells that no spreadsheet takes for a formula, and the answer that is a file.
+//! CSV files: cells that no spreadsheet takes for a formula, and the download response.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 
-/// A cell that no spreadsheet takes for a formula.
+/// A quoted cell that no spreadsheet takes for a formula.
 pub fn quote_cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
 
-/// A line of cells.
 pub fn format_row(cells: &[impl AsRef<str>]) -> String {
     let cells: Vec<String> = cells.iter().map(|text| quote_cell(text.as_ref())).collect();
     format!("{}\r\n", cells.join(","))
 }
 
-/// The table as a file. The name is one of ours: letters, digits, dots and dashes.
+/// The table as a download. `name` is one of ours: letters, digits, dots and dashes.
 pub fn download_response(name: &str, text: String) -> Response {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
     let name: String = name.chars().filter(|c| plain(*c)).collect();

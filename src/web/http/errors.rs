@@ -1,4 +1,4 @@
-//! How an error looks: a full page, a note for htmx, or JSON for scripts. Decided here and nowhere else.
+//! How errors are shown: a full page, a fragment for htmx, or JSON for scripts. Only this module decides.
 
 use askama::Template;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -13,21 +13,21 @@ use crate::web::http::page_frame::{NavSection, NotificationBadge, PageFrame};
 use crate::web::pages::account::theme::Theme;
 use crate::web::pages::sign_in;
 
-/// The header that names a request in the log and on error pages.
+/// The header that carries the request id, as it appears in the log and on error pages.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What people read: what happened, and what to do.
+/// What people read: what happened and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ErrorMessage {
     title: &'static str,
     text: String,
 }
 
-/// Rides along with a response until [`render`] gives it a body.
+/// Attached to a response until [`render_error`] gives it a body.
 #[derive(Debug, Clone)]
 struct UnrenderedError {
     message: ErrorMessage,
-    /// A fault of ours, for the log only.
+    /// An internal error, for the log only.
     internal_error: Option<String>,
 }
 
@@ -166,26 +166,26 @@ pub fn set_retry_after(response: &mut Response, seconds: i64) {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }
 
-/// How long to wait until the next try.
+/// How long to wait before the next try.
 pub fn format_wait(seconds: i64) -> String {
     crate::format::duration(seconds.max(1).unsigned_abs())
 }
 
-/// Who asks, as far as the look of an answer depends on it.
+/// The facts about a request that decide how its response looks.
 pub struct ResponseContext {
-    /// The number of the request in the log and on error pages.
+    /// The request id in the log and on error pages.
     pub request_id: HeaderValue,
-    /// A message left by the page before.
+    /// A message left by the previous page.
     pub flash: Option<FlashMessage>,
     cookies: cookies::RequestCookies,
     theme: Theme,
-    /// Whether htmx asks for a part of a page that is open.
+    /// Whether htmx asks for a fragment of an open page.
     pub is_htmx: bool,
     accepts_json: bool,
 }
 
 impl ResponseContext {
-    /// Reads it from a request. A request's number is ours: what a client sends is not put into logs and pages.
+    /// Reads the context from a request. We choose the request id; one sent by the client never enters logs or pages.
     pub fn new(app: &App, request_id: String, headers: &HeaderMap) -> Self {
         let sent = cookies::RequestCookies::from_headers(headers);
         let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
@@ -223,7 +223,7 @@ pub async fn render_error(app: &App, asker: &ResponseContext, answer: Response) 
         let request_id =
             if status.is_server_error() { request_id.to_owned() } else { String::new() };
         let mut page = PageFrame::for_anyone(asker.theme, asker.flash, title);
-        // Whoever is signed in keeps the way around the portal; a database that fails must not fail this page too.
+        // Signed-in people keep the navigation. If the database fails, this page must not fail with it.
         let cookie = asker.cookies.get(app, CookieKind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
             page = page.with_person(&me, NavSection::NoSection);
@@ -242,27 +242,27 @@ pub async fn render_error(app: &App, asker: &ResponseContext, answer: Response) 
     dressed
 }
 
-/// The address exists, but not for this kind of request.
+/// The path exists, but not for this method.
 pub async fn method_not_allowed() -> AppError {
     AppError::MethodNotAllowed
 }
 
-/// The same words for forms that show the problem next to a field.
+/// The same text for forms that show the problem next to a field.
 pub fn too_many_tries_message(seconds: i64) -> String {
     format!("Too many tries. The next one is possible in {}.", format_wait(seconds))
 }
 
-/// A panic in a handler becomes an ordinary 500.
+/// Turns a panic in a handler into an ordinary 500.
 pub fn panic_response(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
     AppError::Internal("a handler panicked".into()).into_response()
 }
 
-/// A request that a page of another site sent.
+/// Refuses a request sent by a page of another site.
 pub fn cross_origin_response() -> Response {
     AppError::CrossOrigin.into_response()
 }
 
-/// The answer to a name this portal does not go by. Static: nothing of the request is repeated.
+/// Answers requests for a host name that isn't the portal's. The text is static: it repeats nothing from the request.
 pub fn wrong_host_response(right: &str, setting: &str) -> Response {
     (
         StatusCode::MISDIRECTED_REQUEST,

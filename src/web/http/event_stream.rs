@@ -1,6 +1,6 @@
-//! One stream of events per open page (server-sent events): tells it at once when its session has ended, and when
-//! one of the person's connections, jobs or submissions has changed, a dashboard that they see, what was read for them
-//! of their groups' use, or there is a notice.
+//! One stream of server-sent events per open page. It tells the page at once when the session has ended, when one of
+//! the person's connections, jobs or submissions or a dashboard they can see has changed, when usage of their groups
+//! was read, and when there is a notification.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -26,16 +26,16 @@ use crate::web::http::cookies::CookieKind;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::stream_limits::EventStreamPermit;
 
-/// How often a stream asks whether its session still holds: time limits and the command line end sessions
-/// without anyone telling.
+/// How often a stream checks that its session is still valid: time limits and the command line end sessions
+/// without sending an event.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// The stream of a signed-in page. It ends with the session and with the portal, and keeps neither alive.
+/// The stream of a signed-in page. It ends with the session or the portal, and keeps neither alive.
 pub async fn get(context: RequestContext) -> HandlerResult {
     let app = &context.app;
     let cookie = context.cookie(CookieKind::Session).unwrap_or_default().to_owned();
     let Some(me) = app.auth.peek_session(&cookie).await?.map(CurrentPerson) else {
-        // A redirect would lead the browser to read a page as a stream.
+        // A redirect would make the browser read a page as a stream.
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
     me.may(Permission::UseOwnAccount)?;
@@ -47,12 +47,11 @@ pub async fn get(context: RequestContext) -> HandlerResult {
         .into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    // Proxies in front must pass events on as they come.
+    // Proxies in front must pass events on without buffering.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// What a stream listens to.
 struct EventSubscriptions {
     sessions_ended: Receiver<SessionsEnded>,
     connections: Receiver<ConnectionKey>,
@@ -63,13 +62,10 @@ struct EventSubscriptions {
     notifications: Receiver<PersonId>,
 }
 
-/// What a stream heard.
 enum StreamSignal {
-    /// Something for the page.
     PageEvent(String),
-    /// The session may be over.
+    /// The session may have ended.
     RecheckSession,
-    /// The session is over.
     SessionEnded,
     /// Nothing that concerns this person.
     Ignored,
@@ -93,7 +89,7 @@ impl EventSubscriptions {
         let person = me.person.id;
         tokio::select! {
             changed = self.connections.recv() => to_signal(changed, |key| {
-                // One event for the page of that cluster; lists listen to the same stream by its prefix.
+                // One event for the page of that cluster; lists match the same event by its prefix.
                 (key.person == person).then(|| format!("connection-{}", key.cluster))
             }),
             changed = self.queues.recv() => to_signal(changed, |key| {
@@ -114,7 +110,7 @@ impl EventSubscriptions {
             told = self.sessions_ended.recv() => match told {
                 Ok(ended) if ended.applies_to(person, me.session) => StreamSignal::SessionEnded,
                 Ok(_) => StreamSignal::Ignored,
-                // Too many at once to remember each: ask.
+                // Too many events were missed to know what they said, so check.
                 Err(RecvError::Lagged(_)) => StreamSignal::RecheckSession,
                 Err(RecvError::Closed) => StreamSignal::ShuttingDown,
             },
@@ -123,15 +119,15 @@ impl EventSubscriptions {
     }
 }
 
-/// Whether a dashboard is theirs or one of their groups', also one that was just deleted. What cannot be read now is
-/// told at the next change.
+/// Whether a dashboard is theirs or one of their groups', including one that was just deleted. If that can't be read
+/// now, the page learns of it at the next change.
 async fn can_see_dashboard(app: &AppState, me: &SignedInPerson, id: DashboardId) -> bool {
     let Ok(mut db) = app.store.read().await else { return false };
     let board = store::dashboards::get(&mut db, id).await.ok().flatten();
     board.is_some_and(|board| me.viewer.may(Permission::SeeDashboard(owner_of(&board))).is_ok())
 }
 
-/// Those of others, or too many to remember, are passed over: pages also look by themselves.
+/// Skips other people's events, and gaps where events were missed: pages also refresh on their own.
 fn to_signal<T>(
     told: Result<T, RecvError>,
     event: impl FnOnce(T) -> Option<String>,
@@ -171,7 +167,7 @@ fn build_stream(
     })
 }
 
-/// A database that does not answer is no reason to send people away.
+/// If the database doesn't answer, nobody is signed out.
 async fn is_session_valid(app: &AppState, cookie: &str) -> bool {
     !matches!(app.auth.peek_session(cookie).await, Ok(None))
 }

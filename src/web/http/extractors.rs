@@ -1,4 +1,4 @@
-//! What handlers take from a request: who is signed in, the form, the path, and the context of the page.
+//! What handlers extract from a request: the signed-in person, the form, the path, and the page's context.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,51 +20,50 @@ use crate::web::http::visitor::visitor_from_request;
 use crate::web::pages::account::theme::Theme;
 use crate::web::portal_state::{PageState, PortalState};
 
-/// Someone is signed in; otherwise the request ends at the sign-in page.
+/// Requires a signed-in person; otherwise the request is redirected to the sign-in page.
 pub struct CurrentPerson(pub Arc<SignedInPerson>);
 
-/// Someone may be signed in.
+/// The signed-in person, if there is one.
 pub struct MaybeCurrentPerson(pub Option<Arc<SignedInPerson>>);
 
-/// A form's fields, with our own words when it cannot be read.
+/// A form's fields, with our own error text if it can't be parsed.
 #[derive(FromRequest)]
 #[from_request(via(axum::extract::Form), rejection(AppError))]
 pub struct FormBody<T>(pub T);
 
-/// The variable parts of the address; one that cannot be read is a page that does not exist.
+/// The path's parameters. If they can't be parsed, the page doesn't exist.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(AppError))]
 pub struct PathParams<T>(pub T);
 
-/// The part of the address after `?`.
+/// The query string's parameters.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(AppError))]
 pub struct QueryParams<T>(pub T);
 
-/// What every page needs to know of the request it answers.
+/// What every page needs to know about its request.
 pub struct RequestContext {
     pub app: AppState,
     pub pages: Arc<PageState>,
     /// The cookies that the browser sent.
     pub cookies: RequestCookies,
-    /// The cookies that the answer will set.
+    /// The cookies that the response will set.
     pub jar: CookieJar,
     pub visitor: Visitor,
-    /// Light, dark or automatic.
     pub theme: Theme,
-    /// A message left by the page before.
+    /// A message left by the previous page.
     pub flash: Option<FlashMessage>,
-    /// Whether htmx asks for a part of a page that is open.
+    /// Whether htmx asks for a fragment of an open page.
     pub is_fragment: bool,
 }
 
 impl CurrentPerson {
-    /// The decision whether they may; the first line of every handler.
+    /// Checks a permission. Every handler calls this first.
     pub fn may(&self, action: Permission) -> Result<(), AppError> {
         Ok(self.0.viewer.may(action)?)
     }
 
-    /// They as the one who does something.
+    /// This person as the actor of a change, for the activity log.
     pub fn actor(&self, context: &RequestContext) -> Actor {
         Actor::from_person(&self.0.person, &context.visitor)
     }
@@ -75,7 +74,7 @@ impl FromRequestParts<PortalState> for MaybeCurrentPerson {
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let app = &state.app;
-        // Parts of pages renew themselves: an open page is not a person and keeps no session alive.
+        // Fragments refresh on their own. An open page alone doesn't keep a session alive.
         let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
         let me = match RequestCookies::from_headers(&parts.headers).get(app, CookieKind::Session) {
             Some(cookie) if is_person => app.auth.find_session(cookie).await?,
@@ -83,7 +82,7 @@ impl FromRequestParts<PortalState> for MaybeCurrentPerson {
             None => None,
         };
         if let Some(me) = &me {
-            // Every page shows how much is new, and takes it from memory. One that cannot be read is no reason to fail.
+            // Every page shows the unread count from memory. Failing to read it must not fail the page.
             let _ = app.notifications.unread(&app.store, me.person.id).await;
         }
         Ok(Self(me))
@@ -96,7 +95,7 @@ impl FromRequestParts<PortalState> for CurrentPerson {
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let MaybeCurrentPerson(me) = MaybeCurrentPerson::from_request_parts(parts, state).await?;
         me.map(Self).ok_or_else(|| {
-            // After signing in, people go on where they wanted to; only pages can be gone to.
+            // After signing in, people continue to the page they wanted; only GET requests can be resumed.
             let wanted = parts.uri.path_and_query().filter(|_| parts.method == Method::GET);
             AppError::NotSignedIn(wanted.map_or_else(|| "/".into(), ToString::to_string))
         })

@@ -1,4 +1,4 @@
-//! Short messages for the next page. The cookie holds only a word from this list, so nobody can put text there.
+//! Short messages for the next page. The cookie holds only a code from this list, so nobody can inject text.
 
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -15,12 +15,12 @@ macro_rules! flashes {
         impl FlashMessage {
             const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The word in the cookie.
+            /// The code in the cookie.
             const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// How it is drawn: ok, info, warning or danger.
+            /// The style of the message: ok, info, warning or danger.
             pub const fn kind(self) -> &'static str {
                 match self { $(Self::$variant => $kind,)* }
             }
@@ -111,17 +111,17 @@ flashes! {
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 
-/// Seconds the message waits for its page.
+/// How long a message waits for its page.
 const FLASH_LIFETIME_SECS: i64 = 60;
 
 impl FlashMessage {
-    /// The message behind a word.
+    /// The message for a code.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|flash| flash.as_str() == word)
     }
 }
 
-/// Goes to another page, with a message for it.
+/// Redirects to another page and shows a message there.
 pub fn redirect(context: RequestContext, to: &str, flash: FlashMessage) -> Response {
     let jar = cookies::set(
         context.jar,
@@ -133,14 +133,14 @@ pub fn redirect(context: RequestContext, to: &str, flash: FlashMessage) -> Respo
     (jar, see_other(to)).into_response()
 }
 
-/// Goes to another page of the portal.
+/// Redirects to another page of the portal.
 pub fn see_other(to: &str) -> Response {
-    // Header values take no control characters; an address that has some is none of ours.
+    // Header values can't hold control characters; an address that has some isn't ours.
     let to = if HeaderValue::from_str(to).is_ok() { to } else { "/" };
     Redirect::to(to).into_response()
 }
 
-/// Only paths of this portal: never another site, however it is written.
+/// Allows only paths of this portal: never another site, however it is written.
 pub fn safe_local_path(text: &str) -> &str {
     let local = text.starts_with('/')
         && !text.starts_with("//")

@@ -1,26 +1,25 @@
-//! What was wrong with a form, field by field, in words.
+//! What is wrong with a form, field by field.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// The problems of a form; none means that it is right.
+/// The problems of a form; empty if it is valid.
 #[derive(Debug, Default)]
 pub struct FormErrors(Vec<(&'static str, String)>);
 
 impl FormErrors {
-    /// Notes a problem with a field.
+    /// Records a problem with a field.
     pub fn add(&mut self, field: &'static str, problem: impl Display) {
         self.0.push((field, problem.to_string()));
     }
 
-    /// One problem with one field.
     pub fn single(field: &'static str, problem: impl Display) -> Self {
         let mut problems = Self::default();
         problems.add(field, problem);
         problems
     }
 
-    /// Reads a field, or notes why it cannot be.
+    /// Parses a field, or records why it can't be parsed.
     pub fn parse<T: FromStr<Err: Display>>(
         &mut self,
         field: &'static str,
@@ -35,7 +34,7 @@ impl FormErrors {
         }
     }
 
-    /// The first problem of a field, or nothing.
+    /// The first problem of a field, or an empty string.
     pub fn of(&self, field: &str) -> &str {
         self.0.iter().find(|(name, _)| *name == field).map_or("", |(_, problem)| problem)
     }
@@ -45,13 +44,12 @@ impl FormErrors {
         &self.0
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Cuts what someone typed to a length that is worth showing again.
+/// Cuts input to a length that is worth showing again.
 pub fn echo_input(text: &str) -> String {
     text.chars().filter(|c| !crate::text::is_disruptive(*c)).take(200).collect()
 }

@@ -1,4 +1,4 @@
-//! `/healthz` and `/metrics`. The public one says only whether; what is wrong is told on loopback.
+//! `/healthz` and `/metrics`. The public check only says whether the portal is healthy; details are on loopback.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use crate::health;
 use crate::probe;
 use crate::web::http::extractors::RequestContext;
 
-/// For the proxy in front: is it well? With the doctor's mark it also tells what it sees of the request.
+/// For the proxy in front: is the portal healthy? If `doctor` asks, it also reports what it sees of the request.
 pub async fn public(context: RequestContext, headers: HeaderMap) -> Response {
     let app = &context.app;
     let status = status(&health::find_problems(app).await);

@@ -1,4 +1,4 @@
-//! What happens around every request, in one place: names, headers, origin checks, sizes, figures.
+//! What happens around every request, in one place: host names, headers, origin checks, size limits, metrics.
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::errors::{self, ResponseContext};
 use crate::web::portal_state::PortalState;
 
-/// Largest form, in bytes. Nothing that people type comes near it.
+/// The largest form, in bytes. Nothing that people type comes near it.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// A form must have arrived after this long.
+/// A form must have arrived within this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Everything comes from the portal itself; no script or style inside a page; no frame around it.
+/// Everything comes from the portal itself; no inline scripts or styles, no framing.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'";
@@ -34,18 +34,18 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 const DASHBOARD_PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What a dashboard may do: run its own scripts and talk to itself. It reaches nobody else, so that what it shows stays
-/// here.
+/// What a dashboard may do: run its own scripts and talk to itself. It reaches no other host, so that what it shows
+/// stays here.
 const PROXIED_CONTENT_POLICY: &str = "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; \
     style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; \
     form-action 'self'; base-uri 'self'; frame-ancestors 'self'; webrtc 'block'";
 
-/// Sent with every answer.
+/// Sent with every response.
 const SECURITY_HEADERS: &[(&str, &str)] = &[
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
-    // Links with secrets in them must not travel to other sites.
+    // Links that contain secrets must not leak to other sites.
     ("referrer-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
@@ -53,8 +53,8 @@ const SECURITY_HEADERS: &[(&str, &str)] = &[
     ("vary", "Cookie, HX-Request, Accept-Encoding"),
 ];
 
-/// Dresses the portal's router. One stack and one function: every further layer would cost each request a copy of
-/// all that are inside it.
+/// Wraps the portal's router. One stack and one function: each further layer would cost every request a copy of
+/// all layers inside it.
 pub fn wrap_portal(router: Router<PortalState>, state: &PortalState) -> Router<PortalState> {
     router.layer(
         ServiceBuilder::new()
@@ -66,7 +66,7 @@ pub fn wrap_portal(router: Router<PortalState>, state: &PortalState) -> Router<P
     )
 }
 
-/// Dresses the dashboards' router: other host, no cookies of ours.
+/// Wraps the dashboards' router: another host, none of our cookies.
 pub fn wrap_dashboards(router: Router<AppState>, app: &AppState) -> Router<AppState> {
     router.layer(
         ServiceBuilder::new()
@@ -75,12 +75,12 @@ pub fn wrap_dashboards(router: Router<AppState>, app: &AppState) -> Router<AppSt
     )
 }
 
-/// Dresses the private listener's router.
+/// Wraps the private listener's router.
 pub fn wrap_private(router: Router<AppState>) -> Router<AppState> {
     router.layer(middleware::from_fn(require_loopback_host))
 }
 
-/// The way of a request: is it for us, does it come from us; then the handler; then words for errors, headers, figures.
+/// Handles a request: checks the host and the origin, runs the handler, then adds error pages, headers and metrics.
 async fn handle_portal_request(
     State(PortalState { app, pages }): State<PortalState>,
     request: Request,
@@ -118,7 +118,7 @@ async fn handle_dashboard_request(
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let url = &app.config.dashboards.public_url;
-    // Forms of our own pages only; what goes through to a dashboard has a guard of its own.
+    // Only forms of our own pages; requests passed to a dashboard have their own guard.
     let is_own = route.as_ref().is_none_or(|route| !route.as_str().starts_with("/b/{word}/app/"));
     let mut answer = if !is_addressed_to(url, &request) {
         errors::wrong_host_response(&url.to_string(), "dashboards.public_url")
@@ -137,7 +137,7 @@ async fn handle_dashboard_request(
     let headers = answer.headers_mut();
     add_headers(headers, url);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    // Each policy can only forbid more.
+    // Each further policy can only forbid more.
     for policy in theirs {
         headers.append(header::CONTENT_SECURITY_POLICY, policy);
     }
@@ -149,8 +149,8 @@ async fn handle_dashboard_request(
     answer
 }
 
-/// Rebinding a foreign name to our address gives nothing: a request must name us as people do, once, and the same
-/// everywhere that it names us.
+/// Guards against DNS rebinding: a request must name our public host exactly once, and the same one everywhere that
+/// it names a host.
 fn is_addressed_to(url: &PublicUrl, request: &Request) -> bool {
     let is_ours = |host: &str| host.eq_ignore_ascii_case(url.authority());
     requested_host(request).is_some_and(is_ours)
@@ -158,7 +158,7 @@ fn is_addressed_to(url: &PublicUrl, request: &Request) -> bool {
         && request.uri().authority().is_none_or(|named| is_ours(named.as_str()))
 }
 
-/// The private listener goes by the names of this machine only, for the same reason.
+/// The private listener accepts only this machine's own names, for the same reason.
 async fn require_loopback_host(request: Request, next: Next) -> Response {
     let named = requested_host(&request).unwrap_or_default();
     let without_port = named.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
@@ -170,14 +170,13 @@ async fn require_loopback_host(request: Request, next: Next) -> Response {
     }
 }
 
-/// The host that a request names.
 fn requested_host(request: &Request) -> Option<&str> {
     let header = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     header.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))
 }
 
 /// A request that changes something must come from a page of exactly this portal, and browsers say where it comes
-/// from. One that does not say is refused: no browser of these years sends neither header.
+/// from. A request that doesn't say is refused: every current browser sends at least one of the headers.
 pub fn is_same_origin(here: &PublicUrl, headers: &HeaderMap) -> bool {
     let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if headers.get_all(header::ORIGIN).iter().count() > 1 {
@@ -204,18 +203,18 @@ fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
             HeaderValue::from_static("max-age=31536000"),
         );
     }
-    // Personal unless it says otherwise (only assets do).
+    // Private unless the response says otherwise (only assets do).
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
 }
 
-/// htmx follows a redirect by itself and would put the whole next page into a part of the open one.
-/// It is told to lead the page there instead.
+/// htmx follows redirects on its own and would put the whole next page into a fragment of the open one.
+/// This makes it navigate to the next page instead.
 fn redirect_htmx(answer: &mut Response) {
     if !answer.status().is_redirection() {
         return;
     }
     let Some(to) = answer.headers_mut().remove(header::LOCATION) else { return };
-    // The sign-in page leads back to the page that is open, not to its part: that page asks for itself.
+    // After signing in, people return to the open page rather than to its fragment: refreshing it asks for sign-in.
     let (name, value) = if to.as_bytes().starts_with(b"/sign-in") {
         ("hx-refresh", HeaderValue::from_static("true"))
     } else {
@@ -225,7 +224,7 @@ fn redirect_htmx(answer: &mut Response) {
     *answer.status_mut() = StatusCode::NO_CONTENT;
 }
 
-/// A message is shown once: the page that showed it takes the cookie back. Parts of pages do not show it.
+/// A message is shown once: the page that showed it clears the cookie. Fragments don't show it.
 fn clear_flash(app: &AppState, asker: &ResponseContext, answer: Response) -> Response {
     let is_page = answer
         .headers()
@@ -238,7 +237,7 @@ fn clear_flash(app: &AppState, asker: &ResponseContext, answer: Response) -> Res
     answer
 }
 
-/// Counts and times requests by route; addresses themselves are not logged, since some hold secrets.
+/// Counts and times requests by route. Paths themselves aren't logged, since some contain secrets.
 fn record_metrics(
     method: &Method,
     route: Option<&MatchedPath>,
@@ -262,7 +261,7 @@ fn record_metrics(
     metrics::counter!("portolan_http_requests_total", &labels).increment(1);
 }
 
-/// Anyone may invent methods; figures know only the usual ones.
+/// Clients may invent methods; metrics know only the usual ones.
 fn method_label(method: &Method) -> &str {
     match *method {
         Method::GET

@@ -1,5 +1,5 @@
-//! Addresses of version 0.1.0 and what they are called now, so that bookmarks, links in messages and pages that were
-//! open during an upgrade go on working.
+//! Paths of version 0.1.0 and their current names, so that bookmarks, links in messages and pages left open during an
+//! upgrade keep working.
 
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
@@ -7,8 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::error::AppError;
 
-/// Answers a request that no route takes: leads on from an old address, or says that there is no such page.
-/// The redirect keeps method and body, so that a form of an old page still arrives.
+/// Answers requests that match no route: redirects an old path, or reports that there is no such page.
+/// The redirect keeps method and body, so that a form on an old page still arrives.
 pub async fn redirect_or_not_found(request: Request) -> Result<Response, AppError> {
     let uri = request.uri();
     let path = new_path(uri.path()).ok_or(AppError::NotFound)?;
@@ -19,7 +19,7 @@ pub async fn redirect_or_not_found(request: Request) -> Result<Response, AppErro
     Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response())
 }
 
-/// The present path of an old one. Nothing if the path is not an old one.
+/// The current path for an old one; `None` if the path isn't an old one.
 fn new_path(path: &str) -> Option<String> {
     let old: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     let mut new = old.clone();
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// A path of two slashes would be read as another host.
+    /// A path that starts with two slashes would be read as another host.
     #[test]
     fn redirects_stay_on_this_host() {
         for path in ["//boards/7", "/boards//evil.example", "/boards/../x"] {

@@ -1,4 +1,4 @@
-//! The frame of every page: title, navigation, person, message; and how templates become answers.
+//! The frame of every page (title, navigation, person, message), and how templates become responses.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -16,53 +16,50 @@ use crate::web::pages::account::theme::Theme;
 
 /// What `base.html` shows around every page.
 pub struct PageFrame {
-    /// The page's name in the browser's tab.
+    /// The title in the browser's tab.
     pub title: String,
     /// light, dark or auto.
     pub theme: &'static str,
-    /// Address of the style sheet.
+    /// URL of the style sheet.
     pub css: &'static str,
-    /// Address of our script.
+    /// URL of our script.
     pub js: &'static str,
     pub htmx: &'static str,
-    /// Address of htmx's event-stream extension.
+    /// URL of htmx's event-stream extension.
     pub sse: &'static str,
-    /// Address of the icon.
+    /// URL of the icon.
     pub icon: &'static str,
     /// Who is signed in.
     pub person: Option<PagePerson>,
-    /// How much they have not seen.
+    /// Their unread notifications.
     pub bell: NotificationBadge,
-    /// Where one can go.
     pub nav: Vec<NavigationItem>,
-    /// A message left by the page before.
+    /// A message left by the previous page.
     pub flash: Option<PageMessage>,
     pub version: &'static str,
 }
 
-/// Who is signed in, as the frame shows them.
+/// The signed-in person, as the frame shows them.
 pub struct PagePerson {
     pub display_name: String,
     /// One or two letters.
     pub initials: String,
-    /// Whether they administer the portal.
     pub is_admin: bool,
 }
 
-/// The bell in the frame.
+/// The notification button in the frame.
 #[derive(Default)]
 pub struct NotificationBadge {
-    /// Notices that were not seen, in words: `3`, `99+`; empty if there are none.
+    /// The unread count as text: `3`, `99+`; empty if there are none.
     pub count: String,
-    /// The last notice that this page knows of.
+    /// The last notification that this page knows of.
     pub last: i64,
 }
 
 impl NotificationBadge {
-    /// More are not counted out.
+    /// Larger counts are shown as `99+`.
     const MOST: i64 = 99;
 
-    /// The bell of someone.
     pub fn from_unread(unread: UnreadCount) -> Self {
         let count = match unread.count {
             ..=0 => String::new(),
@@ -73,42 +70,38 @@ impl NotificationBadge {
     }
 }
 
-/// One place to go.
 pub struct NavigationItem {
-    /// What it is called.
     pub label: &'static str,
     pub href: &'static str,
     pub icon: &'static str,
-    /// Whether this page belongs to it.
+    /// Whether the current page belongs to it.
     pub current: bool,
 }
 
-/// A message at the top of a page.
 pub struct PageMessage {
     /// ok, info, warning or danger.
     pub kind: &'static str,
     pub text: &'static str,
 }
 
-/// The part of the portal a page belongs to.
+/// The navigation section that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NavSection {
     Home,
     Jobs,
     Dashboards,
-    /// Clusters and one's connections to them.
+    /// Clusters and your connections to them.
     Clusters,
     Groups,
     People,
     Activity,
-    /// One's own account: reached by the person's menu.
+    /// Your own account, reached from the user menu.
     Account,
-    /// A page that belongs to none of them.
     NoSection,
 }
 
 impl PageFrame {
-    /// The frame of a page for someone who is signed in.
+    /// The frame of a page for a signed-in person.
     pub fn for_person(
         context: &RequestContext,
         me: &SignedInPerson,
@@ -124,7 +117,7 @@ impl PageFrame {
         }
     }
 
-    /// The frame of someone who is signed in around a page.
+    /// Adds the signed-in person and the navigation to a frame.
     #[must_use]
     pub fn with_person(self, me: &SignedInPerson, section: NavSection) -> Self {
         Self {
@@ -138,12 +131,12 @@ impl PageFrame {
         }
     }
 
-    /// The frame of a page for someone who is not signed in.
+    /// The frame of a page for someone who isn't signed in.
     pub fn for_visitor(context: &RequestContext, title: &str) -> Self {
         Self::for_anyone(context.theme, context.flash, title)
     }
 
-    /// The same where only the look is known.
+    /// Like `for_visitor`, where only the theme is known.
     pub fn for_anyone(theme: Theme, flash: Option<FlashMessage>, title: &str) -> Self {
         Self {
             title: title.to_owned(),
@@ -195,19 +188,18 @@ fn initials(name: &str) -> String {
     first.into_iter().chain(last).flat_map(char::to_uppercase).collect()
 }
 
-/// A page as an answer.
+/// Renders a page as a response.
 pub fn respond(template: &impl Template) -> HandlerResult {
     respond_with(StatusCode::OK, template)
 }
 
-/// A page as an answer with another status (a form with problems: 422).
+/// Renders a page with another status (a form with errors: 422).
 pub fn respond_with(status: StatusCode, template: &impl Template) -> HandlerResult {
     Ok((status, Html(render(template)?)).into_response())
 }
 
-/// What a template makes.
 pub fn render(template: &impl Template) -> Result<String, AppError> {
-    // Larger than most pages, so that none is copied while it grows.
+    // Larger than most pages, so that the buffer rarely grows.
     let mut text = String::with_capacity(INITIAL_PAGE_CAPACITY);
     template
         .render_into(&mut text)
@@ -215,10 +207,9 @@ pub fn render(template: &impl Template) -> Result<String, AppError> {
     Ok(text)
 }
 
-/// Bytes set aside for a page.
 const INITIAL_PAGE_CAPACITY: usize = 24 * 1024;
 
-/// A form that was filled in wrongly is shown again with this status.
+/// A form with errors is shown again with this status.
 pub const FORM_ERROR_STATUS: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What is shown once: a new link travels to the next page in a sealed cookie, so that reloading that page neither
-//! shows it again nor makes another.
+//! Secrets that are revealed once: a new link travels to the next page in a sealed cookie, so that reloading the page
+//! neither shows it again nor creates another.
 
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
@@ -12,18 +12,18 @@ use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::flash::see_other;
 
-/// Seconds it waits for its page.
+/// How long the secret waits for its page.
 const LIFETIME_SECS: i64 = 60;
 
-/// A link, and whom it is for.
+/// A link and whom it is for.
 #[derive(Debug, Default)]
 pub struct RevealedSecret {
     pub link: String,
-    /// In the words of the one who made it.
+    /// The note that its creator gave it.
     pub label: String,
 }
 
-/// Goes to a page that shows the link to this person, once.
+/// Redirects to a page that shows the link to this person, once.
 pub fn redirect(
     context: RequestContext,
     me: &CurrentPerson,
@@ -42,7 +42,7 @@ pub fn redirect(
     Ok((jar, see_other(to)).into_response())
 }
 
-/// The link that waits for this page, if one does.
+/// The link that waits for this page, if there is one.
 pub fn take_pending(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -55,13 +55,13 @@ pub fn take_pending(
     Some(RevealedSecret { link: link.to_owned(), label: label.to_owned() })
 }
 
-/// The page that showed it takes it back.
+/// Clears the cookie on the page that showed the secret.
 pub fn clear_cookie(context: &RequestContext, page: Response) -> Response {
     (cookies::clear(context.jar.clone(), &context.app, CookieKind::RevealOnce), page)
         .into_response()
 }
 
-/// Only this person, only on this page.
+/// Binds the sealed cookie to this person and this page.
 fn seal_context(me: &CurrentPerson, page: &str) -> String {
     format!("person:{} {page}", me.0.person.id)
 }

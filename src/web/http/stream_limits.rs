@@ -1,4 +1,4 @@
-//! How many event streams are open: one page has one, so someone with hundreds is up to no good.
+//! Limits open event streams. Each page opens one, so hundreds by one person are abuse.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ const MAX_PER_PERSON: usize = 32;
 #[derive(Debug, Clone, Default)]
 pub struct EventStreamLimiter(Arc<Mutex<HashMap<PersonId, usize>>>);
 
-/// One open stream; dropping it makes room for another.
+/// One open stream. Dropping it frees the slot.
 #[derive(Debug)]
 pub struct EventStreamPermit {
     limiter: EventStreamLimiter,
@@ -20,7 +20,7 @@ pub struct EventStreamPermit {
 }
 
 impl EventStreamLimiter {
-    /// Takes a place for a stream, if the person has one left.
+    /// Takes a slot for a stream, if the person has one left.
     pub fn acquire(&self, person: PersonId) -> Option<EventStreamPermit> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(person).or_default();
@@ -31,7 +31,7 @@ impl EventStreamLimiter {
         Some(EventStreamPermit { limiter: self.clone(), person })
     }
 
-    /// How many someone holds.
+    /// How many streams someone holds.
     pub fn count(&self, person: PersonId) -> usize {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.get(&person).copied().unwrap_or(0)

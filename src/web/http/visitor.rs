@@ -1,4 +1,4 @@
-//! Who knocks: the client's address as far as trusted proxies tell, and what the browser calls itself.
+//! Who sent a request: the client's address, as far as trusted proxies report it, and the browser's user agent.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,10 +9,9 @@ use ipnet::IpNet;
 
 use crate::auth::Visitor;
 
-/// Characters kept of what a browser calls itself.
+/// How much of a user agent is kept.
 const MAX_USER_AGENT_CHARS: usize = 200;
 
-/// The visitor behind a request.
 pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> Visitor {
     let peer = parts
         .extensions
@@ -26,7 +25,7 @@ pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> Visitor {
     }
 }
 
-/// Walks `X-Forwarded-For` from the right for as long as the one who wrote an entry is a trusted proxy.
+/// Walks `X-Forwarded-For` from the right for as long as a trusted proxy wrote the entry.
 fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut hops: Vec<&str> = headers
@@ -40,7 +39,7 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
     while is_trusted(&address) {
         match hops.pop().map(parse_hop) {
             Some(Some(hop)) => address = hop,
-            // An entry that is no address is not believed, nor anything before it.
+            // An entry that isn't an address isn't trusted, nor is anything before it.
             Some(None) | None => break,
         }
     }

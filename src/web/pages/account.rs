@@ -1,4 +1,4 @@
-//! One's own account: name and password.
+//! A person's own account: display name and password.
 
 pub(in crate::web) mod devices;
 pub(in crate::web) mod notification_settings;
@@ -23,13 +23,12 @@ use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, res
 use crate::web::pages::sign_in;
 use crate::web::pages::sign_in::setup::form_errors_from;
 
-/// How the name reads.
 #[derive(Deserialize)]
 pub struct DisplayNameForm {
     display_name: String,
 }
 
-/// The current password and the new one, twice.
+/// The current password, and the new one twice.
 #[derive(Deserialize)]
 pub struct ChangePasswordForm {
     current: SecretString,
@@ -78,7 +77,6 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     render_account_page(&context, &me, AccountPageState::default())
 }
 
-/// Changes how the name reads.
 pub async fn change_display_name(
     context: RequestContext,
     me: CurrentPerson,
@@ -102,7 +100,7 @@ pub async fn change_display_name(
     Ok(flash::redirect(context, "/account", FlashMessage::NameChanged))
 }
 
-/// Changes the password; other devices are signed out.
+/// Changes the password and signs out other devices.
 pub async fn change_password(
     mut context: RequestContext,
     me: CurrentPerson,
@@ -132,7 +130,7 @@ pub async fn change_password(
     )
 }
 
-/// What is wrong with a form that asks for the current password in the given field.
+/// The messages for a form that asks for the current password in the given field.
 pub fn password_confirmation_errors(
     error: AuthError,
     field: &'static str,

@@ -1,4 +1,4 @@
-//! Clusters as people see them: the list with one's connections, the way in, connecting, and what was learnt.
+//! Cluster pages: the list with the viewer's connections, connecting, and what was discovered.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ mod panel;
 pub mod retirement;
 mod settings_form;
 
-/// The cluster with this short name.
+/// Finds a cluster by its short name.
 pub(in crate::web) async fn find_cluster(
     app: &AppState,
     slug: &str,
@@ -30,7 +30,6 @@ pub(in crate::web) async fn find_cluster(
     Ok(app.cluster_accounts.profile(&mut db, row).await?)
 }
 
-/// A person's line to a cluster.
 pub(in crate::web) const fn connection_key(
     person: PersonId,
     known: &ClusterProfile,
@@ -39,7 +38,6 @@ pub(in crate::web) const fn connection_key(
     ConnectionKey { person, cluster: known.row.id, role }
 }
 
-/// The address of a cluster's page.
 fn cluster_path(slug: &str) -> String {
     format!("/clusters/{slug}")
 }

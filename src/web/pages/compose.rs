@@ -1,4 +1,4 @@
-//! Composing jobs: recipes to choose from, the form with its script beside it, what the job means, and submitting it.
+//! Composing jobs: choosing a recipe, the form with its script beside it, cost and start, and submitting.
 
 pub mod choose_recipe;
 pub mod compose_target;
@@ -14,5 +14,5 @@ pub mod script_panel;
 pub mod start_estimate;
 pub mod submit;
 
-/// A form with a script by hand in it, and the one it was made from.
+/// Room for a form with a hand-edited script and the script it was edited from.
 pub const MAX_FORM_BYTES: usize = 2 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! Dashboards as people see them: the list, a new one, one's own page with its state and links, links to oversee.
-//! What happens to them is decided in `crate::boards`.
+//! Dashboards as people see them: the list, the form for a new one, a dashboard's page with its guest links, and the
+//! overview of guest links. `crate::dashboards` decides what happens to them.
 
 pub mod actions;
 mod choose_cluster;
@@ -21,14 +21,14 @@ use crate::store::dashboards::Dashboard;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 
-/// How long one can ask for, in minutes.
+/// The run times to choose from, in minutes.
 const TIME_CHOICES_MINUTES: [u32; 6] = [30, 60, 120, 240, 480, 720];
 
 pub fn dashboard_path(id: DashboardId) -> String {
     format!("/dashboards/{id}")
 }
 
-/// A dashboard that someone may see. Those of others are not there, like those that never were.
+/// A dashboard that someone may see. Other people's are treated as missing.
 async fn find_dashboard(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -37,7 +37,7 @@ async fn find_dashboard(
     context.app.dashboards.get(&me.0.viewer, id).await?.ok_or(AppError::NotFound)
 }
 
-/// One that they may manage.
+/// A dashboard that they may manage.
 async fn find_managed(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -48,12 +48,11 @@ async fn find_managed(
     Ok(standing)
 }
 
-/// What kind of dashboard it is, as people call it.
 fn kind_title(board: &Dashboard) -> &'static str {
     board.kind.parse().map_or("Dashboard", DashboardKind::title)
 }
 
-/// The choices of a time, each with whether it is chosen.
+/// The run times to choose from, each with whether it is selected.
 fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bool)> {
     let mut all: Vec<u32> =
         TIME_CHOICES_MINUTES.into_iter().filter(|one| (least..=most).contains(one)).collect();
@@ -68,7 +67,7 @@ fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bo
     all.into_iter().map(|one| (one.to_string(), format::minutes(one), one == chosen)).collect()
 }
 
-/// Why nothing came of a wish, as a message on the page one came from; anything else is an error page.
+/// Shows why a change failed on the page the person came from; anything else becomes an error page.
 fn redirect_with_error(
     context: RequestContext,
     to: &str,
@@ -86,7 +85,7 @@ fn redirect_with_error(
     Ok(flash::redirect(context, to, flash))
 }
 
-/// What is nobody's mistake on a form.
+/// For errors that no form field is to blame for.
 fn to_app_error(error: DashboardError) -> AppError {
     match error {
         DashboardError::Auth(error) => error.into(),
@@ -98,7 +97,7 @@ fn to_app_error(error: DashboardError) -> AppError {
     }
 }
 
-/// The same for someone who must not learn whether there is such a thing.
+/// Like `to_app_error`, for someone who must not learn whether the dashboard exists.
 fn to_hidden_error(error: DashboardError) -> AppError {
     match error {
         DashboardError::Auth(AuthError::Denied) => AppError::NotFound,

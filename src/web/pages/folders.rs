@@ -1,5 +1,5 @@
-//! Choosing a file or a folder of a cluster, and making a folder: the inside of a dialog, or a plain page. What is shown
-//! comes over the person's own connection, after the dialog has opened; no page waits for it.
+//! Choosing a file or folder on a cluster, and creating a folder: the inside of a dialog, or a plain page. The
+//! listing comes over the person's own connection, after the dialog has opened; no page waits for it.
 
 mod folder_view;
 
@@ -24,21 +24,19 @@ use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::pages::clusters::find_cluster;
 
-/// What the dialog wants to see.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct FolderQuery {
-    /// Which folder; it may begin with a variable such as `$SCRATCH`.
+    /// The folder; it may begin with a variable such as `$SCRATCH`.
     path: String,
     /// What can be chosen: file, folder or any.
     pick: String,
     /// The field that the choice is for.
     field: String,
-    /// Whether the path is what a field holds: a file there stands for its folder, nonsense for the usual start.
+    /// Whether the path is the value of a field: a file then means its folder, a bad path the default start.
     near: bool,
 }
 
-/// A folder to be made.
 #[derive(Deserialize)]
 pub struct NewFolderForm {
     path: String,
@@ -75,7 +73,7 @@ pub async fn get(
     render(&context, &me, StatusCode::OK, view)
 }
 
-/// Makes a folder and shows it.
+/// Creates a folder and shows it.
 pub async fn create(
     context: RequestContext,
     me: CurrentPerson,
@@ -118,7 +116,7 @@ fn render(
     respond_with(status, &FolderPage { page, view })
 }
 
-/// Someone on a cluster.
+/// Browses folders as one person on one cluster.
 struct FolderBrowser {
     profile: Arc<ClusterProfile>,
     discovered: Arc<DiscoveredFacts>,
@@ -144,13 +142,13 @@ impl FolderBrowser {
         })
     }
 
-    /// Where one begins who has not said where.
+    /// Where browsing starts if no folder is given.
     fn start_path(&self) -> String {
         let first = self.discovered.folders.first().map(|folder| folder.path.clone());
         first.or_else(|| self.discovered.home.clone()).unwrap_or_else(|| "/".to_owned())
     }
 
-    /// What is in a folder, and which one that is.
+    /// Lists a folder, and says which one it is.
     async fn open_folder(&self, typed: &str, near: bool) -> OpenedFolder {
         let is_vague = near || typed.trim().is_empty();
         let wanted = match self.folder_names.expand(typed) {

@@ -1,4 +1,4 @@
-//! Groups: who belongs to them, roles, and the administrators' tools for them.
+//! Groups: members, roles, and the administrators' tools for them.
 
 pub(in crate::web) mod fair_share;
 pub(in crate::web) mod invitations;
@@ -33,7 +33,7 @@ pub struct RenameGroupForm {
 #[derive(Deserialize)]
 pub struct NewGroupForm {
     name: String,
-    /// Whether the one who makes it leads it.
+    /// Whether the creator becomes a PI.
     #[serde(default)]
     lead: bool,
 }
@@ -71,26 +71,26 @@ struct GroupRights {
     invite: bool,
     invite_pi: bool,
     manage: bool,
-    /// Seeing what the group used.
+    /// Seeing the group's usage.
     see_usage: bool,
     manage_usage: bool,
 }
 
-/// What a form on a group's page left behind.
+/// What a submitted form leaves to show on a group's page.
 pub struct GroupPageState {
-    /// A link that was just made.
+    /// A link that was just created.
     pub shown: RevealedSecret,
-    /// The invitation's fields as typed, if something was wrong with them.
+    /// The invitation's note as typed, if the form had problems.
     pub typed_label: String,
-    /// The role that was chosen.
+    /// The chosen role.
     pub role: String,
-    /// The days that were typed.
+    /// The days as typed.
     pub days: String,
     /// What was wrong with the invitation.
     pub invite_problems: FormErrors,
     /// What was wrong with the group's new name.
     pub name_problems: FormErrors,
-    /// The name as typed.
+    /// The group's new name as typed.
     pub name: Option<String>,
 }
 
@@ -148,7 +148,7 @@ impl InvitationRow {
     }
 }
 
-/// My groups; all groups for administrators. Someone with one group goes straight there.
+/// The viewer's groups; all groups for administrators. Someone with one group goes straight to it.
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let may_manage = me.may(Permission::ManageGroups).is_ok();
@@ -211,7 +211,7 @@ pub async fn get(
     Ok(reveal_once::clear_cookie(&context, page))
 }
 
-/// A group's page, with what a form left behind.
+/// A group's page, with what a form left to show.
 pub async fn render_group(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -248,7 +248,6 @@ pub async fn render_group(
     respond_with(status, &page)
 }
 
-/// Gives a group another name.
 pub async fn rename(
     context: RequestContext,
     me: CurrentPerson,
@@ -277,7 +276,6 @@ pub async fn rename(
     render_group(&context, &me, group, state).await
 }
 
-/// Changes what a member is.
 pub async fn set_role(
     context: RequestContext,
     me: CurrentPerson,
@@ -291,7 +289,6 @@ pub async fn set_role(
     Ok(flash::redirect(context, &group_path(group), FlashMessage::RoleChanged))
 }
 
-/// Takes someone out of a group.
 pub async fn remove_member(
     context: RequestContext,
     me: CurrentPerson,

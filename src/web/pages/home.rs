@@ -1,5 +1,5 @@
-//! The home page: one's jobs now, what ended since the last visit, fair-share and storage, one's connections and
-//! groups, and what newcomers do first. Nothing here asks a cluster: what is shown is in memory, or was read since the
+//! The home page: current jobs, what ended since the last visit, fair share and storage, connections and groups, and
+//! the first steps for newcomers. Doesn't contact any cluster: everything shown is in memory, or was read since the
 //! last write.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use job_summary::HomeJobSummary;
 use resource_bars::HomeResources;
 pub use visits::HomeVisits;
 
-/// So many clusters are shown; the rest is on the page of all clusters.
+/// How many clusters are shown; the rest are on the page of all clusters.
 const MAX_CLUSTERS: usize = 6;
 
 #[derive(Template)]
@@ -43,26 +43,26 @@ struct HomePage {
     standings: Vec<HomeResources>,
     memberships: Vec<Membership>,
     connections: Vec<HomeConnection>,
-    /// How many clusters are not shown.
+    /// How many clusters aren't shown.
     more: usize,
     is_admin: bool,
 }
 
-/// A cluster and one's connection to it.
+/// A cluster and the person's connection to it.
 struct HomeConnection {
     cluster: ClusterId,
     slug: String,
     title: String,
     kind: &'static str,
     label: &'static str,
-    /// As whom; empty if nobody has said.
+    /// The user name there; empty if it isn't known.
     user: String,
     since: Option<UnixTime>,
-    /// Whether one click may bring it back.
+    /// Whether one click may be enough to reconnect.
     can_reconnect: bool,
 }
 
-/// What every home page shows, whoever looks.
+/// The figures that are the same for everyone.
 pub struct HomeOverview {
     clusters: Vec<Cluster>,
     has_group: bool,
@@ -74,7 +74,7 @@ pub struct HomeOverview {
 /// Whether people have had jobs on any of their clusters.
 pub type HasJobsCache = store::StoreCache<PersonId, bool>;
 
-/// What every home page shows, from memory where nothing was written since.
+/// The figures that are the same for everyone, from memory if nothing was written since.
 pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeOverview>, StoreError> {
     let app = &context.app;
     context
@@ -133,7 +133,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         let has_group = !me.0.memberships.is_empty();
         member_steps(has_group, &facts, was_connected, has_run, me.0.person.has_totp)
     };
-    // A page that renews itself is no visit.
+    // A page that refreshes itself doesn't count as a visit.
     let since = if places.is_empty() {
         None
     } else {
@@ -156,7 +156,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     })
 }
 
-/// One's connections, those that one uses first.
+/// The person's connections, those in use first.
 fn list_connections(
     app: &AppState,
     facts: &HomeOverview,

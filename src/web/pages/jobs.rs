@@ -1,4 +1,4 @@
-//! Jobs: the list, single jobs, and what one can do to them.
+//! Jobs: the list, the page of a job, and job actions.
 
 pub(in crate::web) mod submissions;
 

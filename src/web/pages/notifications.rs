@@ -1,4 +1,4 @@
-//! What people are told about their jobs: the bell on every page, toasts for what is new, and the list.
+//! Notifications about jobs: the button on every page, toasts for new ones, and the list.
 
 use askama::Template;
 use serde::Deserialize;
@@ -13,13 +13,13 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, Request
 use crate::web::http::flash::see_other;
 use crate::web::http::page_frame::{NavSection, NotificationBadge, PageFrame, respond};
 
-/// Notices that are read for the list.
+/// Notifications read for the list.
 const MAX_NOTIFICATIONS: i64 = 2000;
-/// Lines that it has.
+/// Rows in the list, after digesting.
 const MAX_LIST_ROWS: usize = 100;
-/// New notices that a page is told of at once; they become one toast for each kind.
+/// New notifications that a page gets at once; they become one toast per kind.
 const MAX_NEW: i64 = 2000;
-/// What a person wants to see as toasts: the name of that choice.
+/// The preference that holds which kinds a person wants as toasts.
 pub const TOASTS_PREFERENCE: &str = "notifications.toasts";
 
 #[derive(Template)]
@@ -27,7 +27,7 @@ pub const TOASTS_PREFERENCE: &str = "notifications.toasts";
 struct NotificationListPage {
     page: PageFrame,
     lines: Vec<NotificationDigest>,
-    /// How many were not seen, in words; empty for none.
+    /// The unread count as text; empty for none.
     unread: String,
 }
 
@@ -38,7 +38,7 @@ struct NotificationBellFragment {
     toasts: Vec<NotificationDigest>,
 }
 
-/// As much of a page as the bell needs.
+/// As much of the page frame as the notification button needs.
 struct BellFrame {
     bell: NotificationBadge,
 }
@@ -60,13 +60,13 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     })
 }
 
-/// Up to which notice everything was seen.
+/// The last notification that was seen; all before it count as read.
 #[derive(Deserialize)]
 pub struct MarkReadForm {
     up_to: NotificationId,
 }
 
-/// Notes what was seen. The list sends this by itself once it is shown.
+/// Marks notifications as read. The list sends this on its own once it is shown.
 pub async fn mark_read(
     context: RequestContext,
     me: CurrentPerson,
@@ -76,7 +76,7 @@ pub async fn mark_read(
     let app = &context.app;
     app.notifications.mark_read(&app.store, me.0.person.id, form.up_to, app.clock.now()).await?;
     if context.is_fragment {
-        // The bell of the page that showed them: its stream of events may not be open yet.
+        // Refreshes the button of the page that showed them: its event stream may not be open yet.
         let unread = app.notifications.unread(&app.store, me.0.person.id).await?;
         return respond(&NotificationBellFragment {
             page: BellFrame { bell: NotificationBadge::from_unread(unread) },
@@ -86,14 +86,14 @@ pub async fn mark_read(
     Ok(see_other("/notifications"))
 }
 
-/// What a page has shown already.
+/// The last notification that a page has shown.
 #[derive(Deserialize)]
 pub struct NewSinceQuery {
     #[serde(default)]
     after: Option<NotificationId>,
 }
 
-/// The bell anew, and what came since as toasts.
+/// Renders the button again, with everything new as toasts.
 pub async fn show_bell(
     context: RequestContext,
     me: CurrentPerson,
@@ -108,7 +108,7 @@ pub async fn show_bell(
         let mut db = app.store.read().await?;
         new = store::notifications::list_after(&mut db, person, after, MAX_NEW).await?;
         let wanted = load_toast_kinds(&mut db, person).await?;
-        // What is read already is quiet, or was seen in another window.
+        // Notifications that are already read are quiet, or were seen in another window.
         new.retain(|notice| {
             let kind = NotificationKind::parse(&notice.kind);
             !notice.is_read
@@ -121,7 +121,7 @@ pub async fn show_bell(
     })
 }
 
-/// What someone wants to see as toasts; everything if they have not said.
+/// The kinds that someone wants as toasts; all of them if they haven't chosen.
 pub async fn load_toast_kinds(
     db: &mut store::DbConnection,
     person: PersonId,

@@ -1,4 +1,4 @@
-//! Recipes that people keep: the list of them, one's own page, saving a form as one, changing it, files in and out.
+//! Saved recipes: the list, a recipe's page, saving a form as a recipe, editing it, and import and export.
 
 pub mod edit;
 mod editor;
@@ -18,7 +18,7 @@ pub fn recipe_path(id: RecipeId) -> String {
     format!("/recipes/{id}")
 }
 
-/// A recipe that someone can see, with its newest version.
+/// A recipe that someone can see, in its newest version.
 async fn find_saved(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -28,7 +28,7 @@ async fn find_saved(
     found.ok_or(AppError::NotFound)
 }
 
-/// What is wrong with a file, with its line.
+/// What is wrong with a file, and on which line.
 fn describe_error(error: &RecipeError) -> String {
     match error.line {
         0 => error.problem.clone(),
@@ -36,7 +36,7 @@ fn describe_error(error: &RecipeError) -> String {
     }
 }
 
-/// Why something was not saved, for the one who wrote it; anything else is an error page.
+/// Why a recipe wasn't saved, for its author; anything else becomes an error page.
 fn save_error_text(error: SaveRecipeError) -> Result<String, AppError> {
     match error {
         SaveRecipeError::Unreadable(error) => Ok(describe_error(&error)),

@@ -25,10 +25,10 @@ use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
 use crate::web::pages::home;
 
-/// Days a browser is remembered as one that has signed in before.
+/// How long a browser is remembered as one that has signed in before.
 const KNOWN_BROWSER_SECS: i64 = 365 * SECONDS_PER_DAY;
 
-/// Where to go after signing in.
+/// The page to open after signing in.
 #[derive(Default, Deserialize)]
 pub struct NextPageQuery {
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct SignInForm {
     next: String,
 }
 
-/// A one-time or recovery code.
+/// A one-time code or a recovery code.
 #[derive(Deserialize)]
 pub struct SignInCodeForm {
     code: String,
@@ -133,7 +133,6 @@ fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next:
     }
 }
 
-/// The form for the one-time code.
 pub async fn get_code(
     context: RequestContext,
     QueryParams(wanted): QueryParams<NextPageQuery>,
@@ -170,10 +169,10 @@ pub async fn post_code(
     problem.respond(&SignInCodePage { page, next: next.into(), problems })
 }
 
-/// Why a step of the sign-in was refused.
+/// Why a sign-in step was refused.
 struct SignInRefusal {
     message: String,
-    /// Seconds to wait before the next try.
+    /// Seconds to wait before the next attempt.
     retry_after_secs: Option<i64>,
 }
 
@@ -215,7 +214,6 @@ impl SignInRefusal {
     }
 }
 
-/// Signs this browser out.
 pub async fn sign_out(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
@@ -224,13 +222,13 @@ pub async fn sign_out(
     Ok(redirect_signed_out(context, FlashMessage::SignedOut))
 }
 
-/// To the sign-in page, with the session's cookie taken back.
+/// Redirects to the sign-in page and clears the session cookie.
 pub fn redirect_signed_out(mut context: RequestContext, flash: FlashMessage) -> Response {
     context.jar = cookies::clear(context.jar, &context.app, CookieKind::Session);
     flash::redirect(context, "/sign-in", flash)
 }
 
-/// A sign-in never continues an older session of the same browser, and never leaves one behind.
+/// Ends the browser's old session: a sign-in never continues one and never leaves one behind.
 pub async fn end_previous_session(
     context: &RequestContext,
     me: Option<&SignedInPerson>,
@@ -241,7 +239,7 @@ pub async fn end_previous_session(
     Ok(())
 }
 
-/// Home, for someone who has just made their account.
+/// Redirects someone who has just created their account to the home page.
 pub async fn redirect_home_welcome(
     mut context: RequestContext,
     before: Option<&SignedInPerson>,
@@ -252,7 +250,7 @@ pub async fn redirect_home_welcome(
     Ok(flash::redirect(context, "/", FlashMessage::Welcome))
 }
 
-/// Keeps a browser known in which its owner has just changed the password or the second factor.
+/// Keeps the browser known after its owner changed the password or the second factor.
 pub async fn renew_known_browser(
     context: &mut RequestContext,
     me: &SignedInPerson,
@@ -268,7 +266,7 @@ pub async fn renew_known_browser(
     Ok(())
 }
 
-/// The cookies of a browser that has just signed in.
+/// The cookies for a browser that has just signed in.
 fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJar {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * SECONDS_PER_DAY;
@@ -284,7 +282,7 @@ fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJ
     cookies::clear(jar, app, CookieKind::PendingSignIn)
 }
 
-/// To the sign-in page, to come back afterwards.
+/// Redirects to the sign-in page, which returns to the wanted page afterwards.
 pub fn redirect_to_sign_in(wanted: &str) -> Response {
     see_other(&with_next("/sign-in", safe_local_path(wanted)))
 }

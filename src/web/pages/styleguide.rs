@@ -1,4 +1,4 @@
-//! Every building block of the pages in one place. Development builds only.
+//! All interface components on one page. Development builds only.
 
 use askama::Template;
 
@@ -14,7 +14,7 @@ struct StyleguidePage {
     picker_js: &'static str,
 }
 
-/// The page; it shows nothing of anyone, so it needs no sign-in.
+/// The page shows no personal data, so it needs no sign-in.
 pub async fn get(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,

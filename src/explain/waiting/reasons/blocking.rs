@@ -1,11 +1,11 @@
-//! Reasons that need someone: requests that cannot be met, limits, and what is wrong at the cluster.
+//! Reasons that need action: requests that cannot be met, limits, and problems at the cluster.
 
 use super::{ReasonEntry, WaitKind};
 
 const RESUBMIT_ADVICE: &str = "Change it, or cancel it and submit it anew.";
 const ASK_SUPPORT_ADVICE: &str = "If it stays like this for hours, ask the centre's support.";
 
-/// See [`Entry`].
+/// See [`ReasonEntry`].
 pub const BLOCKING_REASONS: &[ReasonEntry] = &[
     (
         "DependencyNeverSatisfied",

@@ -1,8 +1,8 @@
-//! Reasons that pass by themselves or with one press: turns, holds, other jobs, set times.
+//! Reasons that pass on their own or with one click: turns, holds, other jobs, set times.
 
 use super::{ReasonEntry, WaitKind};
 
-/// See [`Entry`].
+/// See [`ReasonEntry`].
 pub const PASSING_REASONS: &[ReasonEntry] = &[
     (
         "None",

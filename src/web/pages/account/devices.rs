@@ -1,4 +1,4 @@
-//! The browsers one is signed in with, and ending them.
+//! The devices someone is signed in on, and signing them out.
 
 use askama::Template;
 
@@ -49,7 +49,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     })
 }
 
-/// Signs one device out.
+/// Signs out one device.
 pub async fn sign_out(
     context: RequestContext,
     me: CurrentPerson,
@@ -63,7 +63,7 @@ pub async fn sign_out(
     Ok(flash::redirect(context, "/account/devices", FlashMessage::DeviceEnded))
 }
 
-/// Signs every device out, this one included.
+/// Signs out every device, including this one.
 pub async fn sign_out_everywhere(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     context.app.auth.sign_out_everywhere(&me.0, &context.visitor).await?;
@@ -74,7 +74,7 @@ fn is_phone(user_agent: &str) -> bool {
     ["Mobile", "iPhone", "Android"].iter().any(|word| user_agent.contains(word))
 }
 
-/// "Firefox on Linux", as far as the browser tells.
+/// For example "Firefox on Linux", as far as the user agent says.
 fn describe_browser(user_agent: &str) -> String {
     let first = |table: &[(&str, &'static str)]| {
         table.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)

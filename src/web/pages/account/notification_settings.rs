@@ -1,4 +1,4 @@
-//! What one is told, and where: on the pages, in this browser, and at an address of one's own.
+//! Notification settings: which notifications someone gets on the pages, in this browser and through a webhook.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -31,7 +31,6 @@ struct NotificationSettingsPage {
     problems: FormErrors,
 }
 
-/// What came of a test message.
 struct WebhookTestResult {
     kind: &'static str,
     title: &'static str,
@@ -39,19 +38,19 @@ struct WebhookTestResult {
 }
 
 impl NotificationSettingsPage {
-    /// Two forms on the page have the same choices.
+    /// Keeps element IDs unique: two forms on the page have the same options.
     fn send_scope(word: &str) -> String {
         format!("send-{word}-")
     }
 }
 
-/// What a form or a test left behind.
+/// What a submitted form or a test leaves to show.
 #[derive(Default)]
 struct NotificationFormState {
     secret: String,
     tested: Option<WebhookTestResult>,
     problems: FormErrors,
-    /// What was chosen in a form that has problems.
+    /// What was ticked in a form that has problems.
     sends: Option<Vec<NotificationKind>>,
 }
 
@@ -109,7 +108,7 @@ fn parse_kinds(fields: &[(String, String)]) -> Vec<NotificationKind> {
     NotificationKind::parse_list(&words.collect::<Vec<_>>().join(","))
 }
 
-/// Remembers what is to be shown as toasts.
+/// Saves which notifications appear as toasts.
 pub async fn save_toast_kinds(
     context: RequestContext,
     me: CurrentPerson,
@@ -123,7 +122,7 @@ pub async fn save_toast_kinds(
     Ok(flash::redirect(context, PAGE_PATH, FlashMessage::NotificationsSaved))
 }
 
-/// Sets the address, or changes what is sent there.
+/// Sets the webhook's address, or changes what is sent to it.
 pub async fn set_webhook(
     context: RequestContext,
     me: CurrentPerson,
@@ -152,7 +151,7 @@ pub async fn set_webhook(
     }
 }
 
-/// Sends a test message and says what came of it.
+/// Sends a test message and shows the result.
 pub async fn test_webhook(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let tested = match context.app.webhooks.test(me.0.person.id).await {
@@ -176,7 +175,7 @@ pub async fn test_webhook(context: RequestContext, me: CurrentPerson) -> Handler
     .await
 }
 
-/// Makes a new secret and shows it once.
+/// Creates a new secret and shows it once.
 pub async fn renew_secret(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let renewed = context.app.webhooks.renew_secret(&me.actor(&context), me.0.person.id).await;
@@ -192,7 +191,7 @@ pub async fn remove_webhook(context: RequestContext, me: CurrentPerson) -> Handl
     Ok(flash::redirect(context, PAGE_PATH, FlashMessage::WebhookRemoved))
 }
 
-/// One that is not there is not found; the rest is a fault of ours.
+/// A missing webhook is a 404; everything else is an internal error.
 fn to_app_error(error: WebhookError) -> AppError {
     match error {
         WebhookError::Missing => AppError::NotFound,

@@ -1,4 +1,4 @@
-//! The second factor: set it up, get recovery codes, turn it off.
+//! The second factor: setting it up, renewing recovery codes, turning it off.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ use crate::web::http::page_frame::{
 use crate::web::pages::account::password_confirmation_errors;
 use crate::web::pages::sign_in;
 
-/// The first code of the app, and the password.
+/// The app's first code, and the password.
 #[derive(Deserialize)]
 pub struct EnableSecondFactorForm {
     sealed: String,
@@ -31,7 +31,7 @@ pub struct EnableSecondFactorForm {
     password: SecretString,
 }
 
-/// The password, before something weighty.
+/// The password, to confirm a sensitive change.
 #[derive(Deserialize)]
 pub struct ConfirmPasswordForm {
     password: SecretString,
@@ -65,14 +65,14 @@ struct RecoveryCodesPage {
     is_first: bool,
 }
 
-/// A QR code as one path of squares.
+/// A QR code as a single path of squares.
 struct QrCodeImage {
     width: usize,
     path: String,
 }
 
 impl QrCodeImage {
-    /// Modules of white that scanners need around the code.
+    /// White modules that scanners need around the code.
     const QUIET: usize = 4;
 
     fn new(text: &str) -> Result<Self, AppError> {
@@ -94,7 +94,7 @@ impl QrCodeImage {
     }
 }
 
-/// The page: how to set it up, or what is set up.
+/// How to set it up, or what is set up.
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     if me.0.person.has_totp {
@@ -141,7 +141,7 @@ async fn render_on_page(
     respond_with(if wrong { FORM_ERROR_STATUS } else { StatusCode::OK }, &page)
 }
 
-/// Turns it on and shows the recovery codes, once.
+/// Turns the second factor on and shows the recovery codes once.
 pub async fn enable(
     mut context: RequestContext,
     me: CurrentPerson,
@@ -199,7 +199,7 @@ pub async fn disable(
     }
 }
 
-/// Makes new recovery codes and shows them, once.
+/// Creates new recovery codes and shows them once.
 pub async fn renew_codes(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,5 +1,5 @@
-//! One's SSH keys: made here or imported, replaced, deleted, and whether the portal may use them unattended.
-//! The private half is never shown, by no page.
+//! A person's SSH keys: create, import, replace, delete, and allow unattended use.
+//! No page ever shows a private key.
 
 use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -24,7 +24,7 @@ use crate::web::http::page_frame::{
     FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
 };
 
-/// What to make, and where to go afterwards.
+/// Which key to create, and where to go afterwards.
 #[derive(Deserialize)]
 pub struct CreateKeyForm {
     #[serde(default)]
@@ -33,7 +33,6 @@ pub struct CreateKeyForm {
     back: String,
 }
 
-/// A key to import.
 #[derive(Deserialize)]
 pub struct ImportKeyForm {
     key: SecretString,
@@ -43,7 +42,7 @@ pub struct ImportKeyForm {
     back: String,
 }
 
-/// Where someone came from.
+/// The page to return to.
 #[derive(Deserialize)]
 pub struct ReturnToQuery {
     #[serde(default)]
@@ -56,7 +55,6 @@ pub struct KeyRoleForm {
     role: String,
 }
 
-/// Whether a key may be used unattended.
 #[derive(Deserialize)]
 pub struct UnattendedKeyForm {
     allow: bool,
@@ -64,7 +62,6 @@ pub struct UnattendedKeyForm {
     password: SecretString,
 }
 
-/// A key as the page shows it.
 struct SshKeyCard {
     key: SshKey,
     uses: Vec<SshKeyUse>,
@@ -79,15 +76,15 @@ struct SshKeyPage {
     next: Option<SshKeyCard>,
     robot: Option<SshKeyCard>,
     robot_next: Option<SshKeyCard>,
-    /// Where to go after an import; empty for here.
+    /// Where to go after an import; empty for this page.
     back: String,
     problems: FormErrors,
-    /// Which key's form has the problem: `login`, `robot`, or nothing if it is another form's.
+    /// Which key's form has the problem: `login` or `robot`; empty if it is another form.
     scope: &'static str,
 }
 
 impl SshKeyPage {
-    /// What is wrong in the form of this key.
+    /// The password problem, if it belongs to this key's form.
     fn password_problem(&self, shown: &SshKeyCard) -> &str {
         if shown.key.role().as_str() == self.scope { self.problems.of("password") } else { "" }
     }
@@ -111,7 +108,7 @@ pub async fn create(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let role = parse_role(&form.role);
-    // The day tells an old key from a new one on a centre's key page.
+    // The date tells an old key from a new one on a centre's key page.
     let purpose = if role == ConnectionRole::Automation { "-robot" } else { "" };
     let day = context.app.clock.now().utc_date();
     let comment = format!("{}@portolan{purpose}-{day}", me.0.person.name);
@@ -134,7 +131,7 @@ pub async fn import(
     FormBody(form): FormBody<ImportKeyForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    // Opening a key with a passphrase is slow on purpose.
+    // Decrypting a key with a passphrase is slow on purpose.
     let ImportKeyForm { key, passphrase, back } = form;
     let open = move || {
         let passphrase = Some(&passphrase).filter(|words| !words.expose_secret().is_empty());
@@ -163,7 +160,7 @@ pub async fn import(
     respond_with(FORM_ERROR_STATUS, &page)
 }
 
-/// Puts the new key into the old one's place.
+/// Replaces the old key with the new one.
 pub async fn replace(
     context: RequestContext,
     me: CurrentPerson,
@@ -183,7 +180,7 @@ pub async fn replace(
     Ok(flash::redirect(context, "/account/key", flash))
 }
 
-/// Deletes a key. Connections that stand go on; no new one can be opened with it.
+/// Deletes a key. Open connections stay open, but it can't open new ones.
 pub async fn delete(
     context: RequestContext,
     me: CurrentPerson,
@@ -194,7 +191,6 @@ pub async fn delete(
     Ok(flash::redirect(context, "/account/key", FlashMessage::KeyDeleted))
 }
 
-/// Allows or forbids unattended use.
 pub async fn set_unattended(
     context: RequestContext,
     me: CurrentPerson,
@@ -226,7 +222,7 @@ fn internal_error(error: SshKeyError) -> AppError {
     AppError::Internal(error.to_string())
 }
 
-/// Where someone came from, if they said; this page otherwise.
+/// The page to return to if one was given, otherwise this page.
 fn return_path(back: &str) -> &str {
     if back.is_empty() { "/account/key" } else { safe_local_path(back) }
 }

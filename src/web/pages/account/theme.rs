@@ -1,4 +1,4 @@
-//! Light, dark, or as the device has it: kept in a cookie so that the first paint is right.
+//! Light, dark, or the device's setting: stored in a cookie so that the first paint is right.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse as _;
@@ -10,13 +10,11 @@ use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::extractors::{FormBody, RequestContext};
 use crate::web::http::flash::{safe_local_path, see_other};
 
-/// A year, in seconds.
 const THEME_COOKIE_SECS: i64 = 365 * SECONDS_PER_DAY;
 
-/// How pages are coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Theme {
-    /// As the device has it.
+    /// Follow the device.
     #[default]
     Auto,
     Light,
@@ -24,7 +22,7 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// Anything unknown means automatic.
+    /// Unknown values mean automatic.
     pub fn parse(text: &str) -> Self {
         match text {
             "light" => Self::Light,
@@ -33,7 +31,7 @@ impl Theme {
         }
     }
 
-    /// As in the page and in the cookie.
+    /// The value in the page and in the cookie.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -48,7 +46,7 @@ pub struct ThemeForm {
     theme: String,
 }
 
-/// Keeps the choice and goes back to where it was made.
+/// Saves the choice and returns to the page where it was made.
 pub async fn post(
     context: RequestContext,
     headers: HeaderMap,

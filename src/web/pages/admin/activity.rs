@@ -1,4 +1,4 @@
-//! The activity log: everyone sees their own, administrators see all and may export it.
+//! The activity log: people see their own, administrators see everything and can export it.
 
 use askama::Template;
 use serde::Deserialize;
@@ -13,9 +13,7 @@ use crate::web::http::csv;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 
-/// Entries on a page.
 const PER_PAGE: i64 = 50;
-/// Entries in an export.
 const MAX_EXPORT_ROWS: i64 = 100_000;
 
 #[derive(Default, Deserialize)]
@@ -102,7 +100,7 @@ struct AllActivityPage {
     newest: String,
 }
 
-/// One page of entries, and where the next begins.
+/// One page of entries, and where the next one starts.
 async fn load_rows(
     context: &RequestContext,
     filter: ActivityFilter,
@@ -117,7 +115,7 @@ async fn load_rows(
     Ok((entries.into_iter().map(ActivityTableRow::from).collect(), last))
 }
 
-/// What I did, and what was done to my account.
+/// What the viewer did, and what was done to their account.
 pub async fn show_own(
     context: RequestContext,
     me: CurrentPerson,
@@ -162,7 +160,7 @@ pub async fn show_all(
     })
 }
 
-/// The chosen entries as a table for other programs.
+/// Exports the filtered entries as CSV.
 pub async fn export_csv(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,4 +1,4 @@
-//! People, for administrators: who is here, switching accounts off and on, rights, reset links.
+//! People, for administrators: the list, disabling and enabling accounts, roles, reset links.
 
 use askama::Template;
 use serde::Deserialize;
@@ -73,7 +73,7 @@ async fn render_person(
     respond(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
 }
 
-/// Switches an account off; every session of it ends at once.
+/// Disables an account and ends all its sessions at once.
 pub async fn disable(
     context: RequestContext,
     me: CurrentPerson,
@@ -88,7 +88,6 @@ pub async fn disable(
     Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonDisabled))
 }
 
-/// Switches an account on again.
 pub async fn enable(
     context: RequestContext,
     me: CurrentPerson,
@@ -99,7 +98,7 @@ pub async fn enable(
     Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonEnabled))
 }
 
-/// Makes someone an administrator, or no longer one.
+/// Grants or removes the administrator role.
 pub async fn set_admin(
     context: RequestContext,
     me: CurrentPerson,
@@ -108,12 +107,11 @@ pub async fn set_admin(
 ) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     context.app.auth.set_admin(&me.actor(&context), id, form.admin).await?;
-    // Whoever gave their own rights away may not see that page any more.
+    // Administrators who removed their own role can't open that page any more.
     let to = if id == me.0.person.id { "/".to_owned() } else { person_path(id) };
     Ok(flash::redirect(context, &to, FlashMessage::AdminChanged))
 }
 
-/// Turns someone's second factor off.
 pub async fn remove_second_factor(
     context: RequestContext,
     me: CurrentPerson,
@@ -124,7 +122,7 @@ pub async fn remove_second_factor(
     Ok(flash::redirect(context, &person_path(id), FlashMessage::SecondFactorRemoved))
 }
 
-/// Makes a reset link and shows it, once.
+/// Creates a reset link and shows it once.
 pub async fn create_reset_link(
     context: RequestContext,
     me: CurrentPerson,

@@ -24,13 +24,13 @@ use crate::web::http::page_frame::{
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
 use crate::web::pages::clusters::{cluster_path, find_cluster, host_keys};
 
-/// Which preset to begin with.
+/// The preset to start from.
 #[derive(Deserialize)]
 pub struct NewClusterQuery {
     preset: Option<String>,
 }
 
-/// A description in a file.
+/// A site description as a file.
 #[derive(Deserialize)]
 pub struct ClusterFileForm {
     file: String,
@@ -46,13 +46,12 @@ struct NewClusterPage {
     problems: FormErrors,
 }
 
-/// The presets of one centre.
 struct PresetCentre {
     title: &'static str,
     sites: Vec<Site>,
 }
 
-/// A cluster that is gone, with those to use instead.
+/// A preset for a retired cluster, with its replacements.
 struct RetiredPresetEntry {
     cluster: &'static RetiredSite,
     instead: Vec<&'static Site>,
@@ -62,17 +61,17 @@ struct RetiredPresetEntry {
 #[template(path = "clusters/settings.html")]
 pub(super) struct ClusterSettingsPage {
     pub page: PageFrame,
-    /// The cluster, if it is there already.
+    /// `None` for a new cluster.
     pub profile: Option<Arc<ClusterProfile>>,
     pub form: ClusterSettingsForm,
-    /// What is not certain in the preset.
+    /// The preset's uncertain fields.
     pub uncertain: Vec<sites::UncertainField>,
-    /// The description as a file.
+    /// The site description as a file.
     pub file: String,
     pub problems: FormErrors,
 }
 
-/// The list of presets, or the form of the chosen one.
+/// The list of presets, or the form for the chosen one.
 pub async fn new(
     context: RequestContext,
     me: CurrentPerson,
@@ -87,7 +86,7 @@ pub async fn new(
         SiteLookup::Site(site) => Some(site.clone()),
         _ => None,
     });
-    // A cluster that is gone has its sentence on the list.
+    // The list says what became of a retired cluster.
     let Some(site) = site else { return Ok(flash::see_other("/clusters/new")) };
     respond(&build_settings_page(
         &context,
@@ -98,7 +97,7 @@ pub async fn new(
     ))
 }
 
-/// Takes the filled-in form of a new cluster and asks its hosts for their keys.
+/// Takes the form of a new cluster and scans its hosts for their keys.
 pub async fn check_new(
     context: RequestContext,
     me: CurrentPerson,
@@ -114,7 +113,7 @@ pub async fn check_new(
     }
 }
 
-/// The form again, for someone who has seen that the hosts do not answer.
+/// The form again, for when the hosts did not answer.
 pub async fn edit_new(
     context: RequestContext,
     me: CurrentPerson,
@@ -133,7 +132,7 @@ pub async fn edit_new(
     }
 }
 
-/// Takes a description from a file and asks its hosts for their keys.
+/// Takes a site description from a file and scans its hosts for their keys.
 pub async fn import(
     context: RequestContext,
     me: CurrentPerson,
@@ -150,7 +149,6 @@ pub async fn import(
     }
 }
 
-/// The settings of a cluster.
 pub async fn show_settings(
     context: RequestContext,
     me: CurrentPerson,
@@ -162,7 +160,7 @@ pub async fn show_settings(
     respond(&build_settings_page(&context, &me, Some(known), form, FormErrors::default()))
 }
 
-/// Saves them. If a host is another one, its keys are asked for first.
+/// Saves the settings. If a host has changed, its keys are scanned first.
 pub async fn update_settings(
     context: RequestContext,
     me: CurrentPerson,
@@ -171,7 +169,7 @@ pub async fn update_settings(
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
-    // The short name is part of every address and stays.
+    // The short name is part of every URL and cannot change.
     form.name.clone_from(&known.row.slug);
     form.base = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     match form.to_site() {
@@ -183,7 +181,7 @@ pub async fn update_settings(
     }
 }
 
-/// Saves a cluster's description as it is written in a file.
+/// Saves a cluster's site description from a file.
 pub async fn update_from_file(
     context: RequestContext,
     me: CurrentPerson,
@@ -245,7 +243,7 @@ async fn save_settings(
     }
 }
 
-/// The description as a file.
+/// The site description as a file.
 pub async fn export(
     context: RequestContext,
     me: CurrentPerson,
@@ -265,7 +263,7 @@ pub async fn export(
         .into_response())
 }
 
-/// What was wrong, next to its field; anything else is an error page.
+/// Turns validation errors into field messages; any other error becomes an error page.
 pub(super) fn form_problems(error: ClusterChangeError) -> Result<FormErrors, AppError> {
     Ok(match error {
         ClusterChangeError::SlugTaken => FormErrors::single("name", error),
@@ -292,7 +290,7 @@ fn build_new_page(
     problems: FormErrors,
 ) -> NewClusterPage {
     let mut presets = context.app.site_presets.clone();
-    // The demo comes after what a real portal needs.
+    // List the demo last, after what a real portal needs.
     let place = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);
     presets.sort_by(|a, b| (place(a), &a.title).cmp(&(place(b), &b.title)));
     let mut centres: Vec<PresetCentre> = Vec::new();
@@ -322,7 +320,7 @@ fn build_new_page(
     }
 }
 
-/// Whose clusters a family is, as a heading.
+/// The heading for a family of sites.
 const fn centre_title(family: SiteFamily) -> &'static str {
     match family {
         SiteFamily::Alliance => "Digital Research Alliance of Canada",

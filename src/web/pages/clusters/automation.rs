@@ -1,4 +1,4 @@
-//! Unattended work through a centre's automation host: what to ask for, the restricted key line, and a test.
+//! Unattended work through a centre's automation host: what to request, the restricted key line, and a test.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::clusters::{connect, connection_key, find_cluster};
 
-/// Where our wrapper lies unless the person says otherwise, from their home folder.
+/// The wrapper's default path, relative to the home folder.
 const WRAPPER_NAME: &str = "portolan-commands";
 
-/// What the key line is made of.
+/// What the key line is built from.
 #[derive(Deserialize)]
 pub struct AutomationQuery {
     address: Option<String>,
@@ -43,7 +43,7 @@ struct AutomationPage {
     key: Option<SshKey>,
     address: String,
     command: String,
-    /// The line for the key page, or why there is none yet.
+    /// The line for the centre's key page, or why there is none yet.
     key_line: Result<String, String>,
     request: String,
     has_host_key: bool,
@@ -51,13 +51,13 @@ struct AutomationPage {
     is_admin: bool,
 }
 
-/// How the last test went.
+/// The result of the last test.
 enum AutomationTest {
     None,
     Running,
-    /// It works; what was found there, and what does not work, one sentence each.
+    /// It works: what was discovered, and what does not work, one sentence each.
     Works(Arc<DiscoveredFacts>, Vec<String>),
-    /// It does not, one sentence each.
+    /// It failed, one sentence each.
     Fails(Vec<String>),
 }
 
@@ -70,14 +70,14 @@ impl AutomationPage {
         matches!(self.test, AutomationTest::None)
     }
 
-    /// done, next or later. Nobody but the centre knows whether the line is registered and access was given, so
-    /// those two count as done once a test has worked.
+    /// How a step is drawn: done, next or later. Only the centre knows whether the line is registered and access was
+    /// granted, so those two steps count as done once a test has worked.
     const fn state_of(&self, step: u8) -> &'static str {
         let now = match () {
             () if self.works() => 6,
             () if self.user.is_empty() => 1,
             () if self.key.is_none() => 2,
-            // Whoever has tested is past the preparations.
+            // Anyone who has run a test is past the preparations.
             () if !self.is_untested() => 5,
             () => 3,
         };
@@ -165,13 +165,13 @@ pub async fn get(
     })
 }
 
-/// The same advice may belong to several commands: it is given once, after all of them.
+/// Several commands may give the same advice: show it once, after all of them.
 fn dedup_keep_last(sentences: &[String]) -> Vec<String> {
     let is_last = |index: usize| !sentences[index + 1..].contains(&sentences[index]);
     (0..sentences.len()).filter(|&index| is_last(index)).map(|at| sentences[at].clone()).collect()
 }
 
-/// Puts our forced command into the person's home folder, over their ordinary connection.
+/// Installs the forced command in the person's home folder, over their own connection.
 pub async fn install_wrapper(
     context: RequestContext,
     me: CurrentPerson,
@@ -193,7 +193,7 @@ pub async fn install_wrapper(
     Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), flash))
 }
 
-/// Tries it. Nobody is asked anything: a question means that it does not work.
+/// Starts a test. It never prompts: if the server asks a question, the test fails.
 pub async fn start_test(
     context: RequestContext,
     me: CurrentPerson,
@@ -231,7 +231,7 @@ pub async fn disconnect(
     ))
 }
 
-/// Our forced command, to be read and installed.
+/// The forced command, for people who read or install it themselves.
 pub async fn download_wrapper(me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let headers = [

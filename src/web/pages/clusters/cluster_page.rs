@@ -1,4 +1,4 @@
-//! One cluster: the guided way in, and once connected what was learnt of the place.
+//! A cluster's page: guided steps to connect and, once connected, what was discovered.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectS
 use crate::web::pages::clusters::find_cluster;
 use crate::web::pages::clusters::panel::{ConnectPanel, PanelContent};
 
-/// So many of a long list are shown at first.
+/// How many items of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;
 
 #[derive(Template)]
@@ -33,20 +33,19 @@ struct ClusterPage {
     user: String,
     user_problem: String,
     key: Option<SshKey>,
-    /// A new key that waits to be proven.
+    /// A new key that has not replaced the current one yet.
     next_key: Option<SshKey>,
     /// Where the new key has opened a connection.
     next_uses: Vec<SshKeyUse>,
     /// Whether a test of the new key has just ended here.
     is_tested: bool,
-    /// Whether it was connected before.
     was_connected: bool,
     discovered: Option<(Arc<DiscoveredFacts>, UnixTime)>,
     is_admin: bool,
 }
 
 impl ClusterPage {
-    /// Whether the new key has opened this cluster.
+    /// Whether the new key has opened a connection to this cluster.
     fn is_next_proven_here(&self) -> bool {
         self.next_uses.iter().any(|place| place.cluster == self.profile.row.title)
     }
@@ -63,8 +62,8 @@ pub async fn get(
     respond(&build_page(&context, &me, known, way).await?)
 }
 
-/// What has changed of a page that is open and has seen this mark: nothing, the panel, or everything below the
-/// title where the page is to be arranged anew.
+/// Renders what has changed since the open page saw this mark: nothing, the panel, or everything below the title
+/// if the layout changes.
 pub(super) async fn render_changes(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -74,11 +73,11 @@ pub(super) async fn render_changes(
     use axum::response::IntoResponse as _;
     let way = ClusterSetupState::load(context, me, known).await?;
     let panel = ConnectPanel::new(known, &way);
-    // A test leaves no trace in the panel; what it showed is said beside the key.
+    // A test leaves no trace in the panel; its result is shown beside the key.
     let is_tested = way.test.is_none() && seen.is_some_and(|mark| mark.contains(".test-"));
     match seen {
         Some(mark) if is_tested || !panel.is_layout_current(mark) => {
-            // Whoever has just connected wants to see the beginning of what is there now.
+            // After connecting, scroll up to the start of the new content.
             let was_connecting = mark.starts_with("connect.connect-");
             let swap = match panel.next {
                 NextConnectStep::Connected | NextConnectStep::Closed if was_connecting => {
@@ -95,7 +94,7 @@ pub(super) async fn render_changes(
     }
 }
 
-/// The page again, with what is wrong about the user name.
+/// Renders the page again with what is wrong with the user name.
 pub(super) async fn show_with_problem(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -141,7 +140,6 @@ async fn build_page(
     })
 }
 
-/// How long a job may run, in words.
 fn format_time_limit(minutes: Option<u32>) -> String {
     match minutes {
         None => "no limit known".into(),

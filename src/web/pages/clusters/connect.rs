@@ -1,4 +1,4 @@
-//! Connecting: the user name, the try, its questions and answers, the end.
+//! Connecting: the user name, the attempt, its login prompts and answers, and disconnecting.
 
 use std::sync::Arc;
 
@@ -20,13 +20,12 @@ use crate::web::http::extractors::{
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::pages::clusters::{cluster_page, cluster_path, connection_key, find_cluster};
 
-/// The user name on the cluster.
 #[derive(Deserialize)]
 pub struct ClusterUserForm {
     user: String,
 }
 
-/// An answer to the server's question.
+/// An answer to a login prompt.
 #[derive(Deserialize)]
 pub struct PromptAnswerForm {
     number: u32,
@@ -36,7 +35,7 @@ pub struct PromptAnswerForm {
     seen: Option<String>,
 }
 
-/// Which try is meant.
+/// Which attempt the request is about.
 #[derive(Deserialize)]
 pub struct ConnectPurposeForm {
     #[serde(default)]
@@ -44,13 +43,13 @@ pub struct ConnectPurposeForm {
     seen: Option<String>,
 }
 
-/// What the page shows already.
+/// What the open page already shows.
 #[derive(Deserialize)]
 pub struct PanelSeenQuery {
     seen: Option<String>,
 }
 
-/// The panel alone, for a page that is open.
+/// The panel alone, for an open page.
 pub async fn show_panel(
     context: RequestContext,
     me: CurrentPerson,
@@ -62,7 +61,7 @@ pub async fn show_panel(
     cluster_page::render_changes(&context, &me, &known, seen.seen.as_deref()).await
 }
 
-/// Notes the user name. Under another name it is another connection: the old one is closed.
+/// Saves the user name. A different name needs a new connection, so the old one is closed.
 pub async fn save_user(
     context: RequestContext,
     me: CurrentPerson,
@@ -96,7 +95,7 @@ pub async fn save_user(
     };
     record(&mut tx, &me.actor(&context), ActivityEvent::UserNamed, about, app.clock.now()).await?;
     store::commit(tx).await?;
-    // After the commit: a try that begins now reads the new name.
+    // After the commit: an attempt that starts now reads the new name.
     for key in renamed {
         app.connections.close_connection(key).await;
     }
@@ -117,7 +116,7 @@ pub async fn connect(
     respond_after_start(context, &me, &known, begun, seen.seen).await
 }
 
-/// Begins to test the new key.
+/// Starts a test of the new key.
 pub async fn test_key(
     context: RequestContext,
     me: CurrentPerson,
@@ -146,7 +145,6 @@ pub async fn answer_prompt(
     panel_or_page(&context, &me, &known, form.seen).await
 }
 
-/// Gives a try up.
 pub async fn cancel_attempt(
     context: RequestContext,
     me: CurrentPerson,
@@ -158,7 +156,7 @@ pub async fn cancel_attempt(
     let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
     let purpose = parse_purpose(&form.purpose);
     context.app.connections.cancel_attempt(key, purpose).await;
-    // A test that was given up has shown nothing about the key.
+    // A cancelled test says nothing about the key.
     let seen = form.seen.filter(|_| purpose == ConnectPurpose::Connect);
     panel_or_page(&context, &me, &known, seen).await
 }
@@ -179,7 +177,7 @@ fn parse_purpose(word: &str) -> ConnectPurpose {
     if word == "test" { ConnectPurpose::TestNewKey } else { ConnectPurpose::Connect }
 }
 
-/// What follows a try that was begun, or was not.
+/// The panel or page if the attempt has started, otherwise why it has not.
 async fn respond_after_start(
     context: RequestContext,
     me: &CurrentPerson,
@@ -193,7 +191,7 @@ async fn respond_after_start(
     }
 }
 
-/// Why a try was not begun, on the page.
+/// Redirects to the page with the reason why no attempt was started.
 pub(super) fn redirect_with_refusal(
     context: RequestContext,
     page: &str,

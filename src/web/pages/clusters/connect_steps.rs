@@ -1,4 +1,4 @@
-//! One person's way to a cluster, as their pages need it: the user name, the keys, the connection.
+//! How far a person has got with connecting to a cluster: user name, keys, connection.
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use crate::store;
 use crate::store::keys::SshKey;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
-/// One person's way to a cluster.
+/// A person's setup on a cluster.
 pub struct ClusterSetupState {
-    /// None as long as the person has told no user name.
+    /// `None` until the person has entered a user name.
     pub account: Option<Arc<ClusterAccount>>,
-    /// The key in use.
+    /// The current key.
     pub key: Option<SshKey>,
-    /// A new key that waits to be proven.
+    /// A new key that has not replaced the current one yet.
     pub next_key: Option<SshKey>,
     pub status: ConnectionStatus,
-    /// The test of the new key that goes on, if any.
+    /// The running test of the new key, if any.
     pub test: Option<Arc<ConnectAttempt>>,
 }
 
-/// What the person does next; the page is arranged around it.
+/// What the person does next; it decides the page's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextConnectStep {
-    /// Tell their user name.
+    /// Enter their user name.
     UserName,
-    /// Make a key, or tell the cluster about it.
+    /// Create a key, or register it with the cluster.
     Key,
     Connect,
-    /// Nothing: it is connected.
+    /// Nothing: the cluster is connected.
     Connected,
-    /// Nothing can be done: it is out of use, or its host key is in doubt.
+    /// Nothing is possible: the cluster is retired, or its host key raised an alarm.
     Closed,
 }
 
@@ -50,7 +50,7 @@ impl NextConnectStep {
         }
     }
 
-    /// How a step of the way in is drawn: done, next or later.
+    /// How a step is drawn: done, next or later.
     pub const fn state_of(self, step: u8) -> &'static str {
         let now = match self {
             Self::UserName => 1,
@@ -67,7 +67,7 @@ impl NextConnectStep {
 }
 
 impl ClusterSetupState {
-    /// Reads it; nothing is asked of the cluster.
+    /// Loads it from the database and memory; sends nothing to the cluster.
     pub async fn load(
         context: &RequestContext,
         me: &CurrentPerson,
@@ -89,17 +89,16 @@ impl ClusterSetupState {
         })
     }
 
-    /// Whether the person has the key that this cluster wants, if it wants one.
+    /// Whether the person has a key, if this cluster requires one.
     pub fn has_needed_key(&self, known: &ClusterProfile) -> bool {
         self.key.is_some() || self.next_key.is_some() || !known.site.keys.opens
     }
 
-    /// Whether it was connected before under this name.
+    /// Whether this user name was connected before.
     pub fn was_connected(&self) -> bool {
         self.account.as_ref().is_some_and(|account| account.connected_at.is_some())
     }
 
-    /// What the person does next.
     pub fn next_step(&self, known: &ClusterProfile) -> NextConnectStep {
         if known.row.alarm_at().is_some() || known.row.retired_at().is_some() {
             return NextConnectStep::Closed;
@@ -113,7 +112,7 @@ impl ClusterSetupState {
         if !self.has_needed_key(known) {
             return NextConnectStep::Key;
         }
-        // Nobody but the cluster knows whether the key is registered there; the first try shows it.
+        // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem_code == LoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_empty();
         if known.site.keys.opens && (is_refused || !is_tried) {

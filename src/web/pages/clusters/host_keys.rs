@@ -1,4 +1,4 @@
-//! Host keys: what the hosts show, compared with what their centre publishes, pinned by an administrator.
+//! Host keys: what the hosts present, compared with what their centre publishes, pinned by an administrator.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::web::pages::clusters::admin::{build_settings_page, form_problems, to_
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
 use crate::web::pages::clusters::{cluster_path, find_cluster};
 
-/// What the administrator confirms: the description and the keys that were shown to them.
+/// What the administrator confirms: the site description and the keys that the page showed.
 #[derive(Deserialize)]
 pub struct PinHostKeysForm {
-    /// The description, as a file; empty if only the keys change.
+    /// The site description as a file; empty if only the keys change.
     #[serde(default)]
     site: String,
     /// `hop key-type key` lines, as shown.
     #[serde(default)]
     keys: String,
-    /// Keys that the administrator has from elsewhere, same form.
+    /// Keys that the administrator got elsewhere, in the same format.
     #[serde(default)]
     by_hand: String,
     #[serde(default)]
@@ -43,19 +43,19 @@ pub struct PinHostKeysForm {
 #[template(path = "clusters/host_keys.html")]
 struct HostKeysPage {
     page: PageFrame,
-    /// The cluster, if it is there already.
+    /// `None` for a new cluster.
     profile: Option<Arc<ClusterProfile>>,
     title: String,
     hosts: Vec<HostWithKeys>,
-    /// The description to be saved with the keys, as a file.
+    /// The site description to save with the keys, as a file.
     site: String,
-    /// Where the form goes.
+    /// The form's action.
     action: String,
-    /// The keys as they will be pinned.
+    /// The keys that will be pinned.
     keys: String,
     by_hand: String,
     differs: bool,
-    /// The centre's own pages.
+    /// The centre's documentation.
     docs: Option<SiteLink>,
     problems: FormErrors,
 }
@@ -66,22 +66,21 @@ impl HostKeysPage {
     }
 }
 
-/// A host with its keys, for the page.
 struct HostWithKeys {
     what: &'static str,
     name: String,
     port: u16,
     keys: Vec<ShownHostKey>,
-    /// The fingerprints of keys that were pinned and are not shown now.
+    /// Fingerprints of pinned keys that the host no longer presents.
     missed: Vec<String>,
     problem: String,
-    /// The fingerprints that its centre publishes.
+    /// Fingerprints that the centre publishes.
     published: Vec<String>,
     as_published: bool,
 }
 
 impl HostWithKeys {
-    /// Whether it shows keys besides the published ones.
+    /// Whether it presents keys that are not published.
     fn has_others(&self) -> bool {
         self.keys.iter().any(|key| !key.is_published)
     }
@@ -94,7 +93,7 @@ struct ShownHostKey {
     is_pinned: bool,
 }
 
-/// The page of a new cluster: its hosts are asked now.
+/// The page for a new cluster: scans its hosts now.
 pub(super) async fn show_for_new(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -103,7 +102,7 @@ pub(super) async fn show_for_new(
     respond(&build_page(context, me, None, Some(site), "/clusters".into()).await)
 }
 
-/// The page of a cluster whose hosts are others now.
+/// The page for a cluster whose hosts have changed.
 pub(super) async fn show_for_changed(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -114,7 +113,7 @@ pub(super) async fn show_for_changed(
     respond(&build_page(context, me, Some(known), Some(site), action).await)
 }
 
-/// The page of a cluster as it is.
+/// The page for an existing cluster.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -182,7 +181,7 @@ pub async fn add_cluster(
     }
 }
 
-/// Pins other keys, and saves the description if it changed with them.
+/// Pins new keys, and saves the site description if it changed with them.
 pub async fn pin_keys(
     context: RequestContext,
     me: CurrentPerson,
@@ -229,7 +228,7 @@ pub async fn pin_keys(
     }
 }
 
-/// The alarm was false: nothing changes.
+/// Dismisses a false alarm; the pinned keys stay.
 pub async fn end_alarm(
     context: RequestContext,
     me: CurrentPerson,
@@ -259,7 +258,7 @@ async fn show_with_problems(
     respond_with(FORM_ERROR_STATUS, &page)
 }
 
-/// The keys to pin. Those on the page count only if the administrator says that they compared them.
+/// The keys to pin. Those on the page count only if the administrator confirms having compared them.
 fn parse_pins(form: &PinHostKeysForm) -> Result<Vec<PinnedHostKey>, FormErrors> {
     if !form.compared {
         return Err(FormErrors::single(
@@ -303,7 +302,7 @@ async fn build_page(
     let mut keys = String::new();
     for host in &scanned {
         for key in host.shown.iter().flatten() {
-            // Where some are published, only those are worth believing.
+            // Where keys are published, trust only those.
             if !host.has_published_key() || host.is_published(key) {
                 let _ = writeln!(keys, "{} {}", host.hop, key.to_line());
             }

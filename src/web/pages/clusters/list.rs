@@ -1,4 +1,4 @@
-//! All clusters, with one's own connections to them.
+//! All clusters, with the viewer's connections.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ struct ClustersPage {
     is_admin: bool,
 }
 
-/// The list alone, for a page that is open.
+/// The list alone, for an open page.
 #[derive(Template)]
 #[template(path = "clusters/list_rows.html")]
 struct ClusterRowsFragment {
     rows: Vec<ClusterListRow>,
 }
 
-/// A cluster and one's connection to it.
+/// A cluster and the viewer's connection to it.
 struct ClusterListRow {
     cluster: Cluster,
     kind: &'static str,
@@ -42,18 +42,18 @@ struct ClusterListRow {
     since: Option<UnixTime>,
     figures: Option<crate::ssh::ConnectionStats>,
     idle: String,
-    /// Why it is not connected, or what went wrong last.
+    /// Why it is not connected, or the last problem.
     problem: String,
     action: ClusterListAction,
-    /// The connection to the automation host, in a word.
+    /// The state of the connection to the automation host.
     automation: Option<&'static str>,
 }
 
-/// What the list offers to do with a connection.
+/// The action that the list offers for a connection.
 enum ClusterListAction {
     Disconnect,
     Reconnect,
-    /// Go to its page; the button's words, and whether it is the thing to do.
+    /// Open its page; the button's label, and whether it is the primary action.
     Go(&'static str, bool),
 }
 
@@ -72,7 +72,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     })
 }
 
-/// Every cluster in use with one's connection, and those out of use.
+/// All active clusters with the viewer's connections, and the retired ones.
 async fn load_rows(
     context: &RequestContext,
     me: &CurrentPerson,

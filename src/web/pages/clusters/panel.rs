@@ -1,4 +1,4 @@
-//! The part of a cluster's page that changes by itself: not connected, being connected, connected.
+//! The part of a cluster's page that updates itself: not connected, connecting, connected.
 
 use askama::Template;
 
@@ -11,7 +11,7 @@ use crate::web::HandlerResult;
 use crate::web::http::page_frame::respond;
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
 
-/// The panel alone; its page includes the same template.
+/// The panel alone; the page includes the same template.
 #[derive(Template)]
 #[template(path = "clusters/panel.html")]
 struct PanelFragment<'a> {
@@ -22,52 +22,49 @@ pub struct ConnectPanel {
     /// The cluster's short name.
     pub slug: String,
     pub title: String,
-    /// Its number, in event names.
+    /// The cluster's ID, for event names.
     pub cluster: i64,
-    /// Which arrangement of the page it belongs into.
+    /// The page layout that this panel belongs to.
     pub next: NextConnectStep,
-    /// Changes whenever what it shows does; figures do not count.
+    /// Changes whenever the content changes; figures do not count.
     pub mark: String,
-    /// Whether the connection stands, whatever the panel shows.
+    /// Whether the connection is open, whatever the panel shows.
     pub is_connected: bool,
     pub content: PanelContent,
-    /// The host on the way to the cluster, if there is one.
     jump_host: Option<String>,
 }
 
-/// The figures of a connection, for a panel that shows it already.
+/// The figures of a connection, for a page that already shows the panel.
 #[derive(Template)]
 #[template(path = "clusters/panel_figures.html")]
 struct PanelFigures<'a> {
     connection: &'a OpenConnection,
 }
 
-/// What a panel shows.
 pub enum PanelContent {
-    /// Nothing can be done here before something else.
+    /// Something else has to be done first.
     NotReady(&'static str),
     Down {
-        /// What happened last, in a sentence; empty if nothing did.
+        /// The last problem, in a sentence; empty if there was none.
         problem: String,
-        /// What the server said then.
+        /// The server's own message.
         said: String,
         /// Whether it was connected before.
         again: bool,
-        /// What to have at hand; empty if nothing.
+        /// What the person needs at hand; empty if nothing.
         needs: &'static str,
     },
-    /// Somebody connects, or tests a new key beside the connection.
+    /// An attempt to connect, or a test of a new key beside the open connection.
     Attempt(ConnectPurpose, ConnectState),
     Up {
         user: String,
         connection: OpenConnection,
     },
-    /// The host key is in doubt.
+    /// The host key raised an alarm.
     Alarm,
 }
 
 impl ConnectPanel {
-    /// The panel of someone's way to a cluster.
     pub fn new(known: &ClusterProfile, way: &ClusterSetupState) -> Self {
         let next = way.next_step(known);
         let content = match &way.test {
@@ -86,12 +83,12 @@ impl ConnectPanel {
         }
     }
 
-    /// Whether it changes without anyone doing anything.
+    /// Whether it can change without the person doing anything.
     pub const fn is_moving(&self) -> bool {
         matches!(self.content, PanelContent::Attempt(..))
     }
 
-    /// Two hosts may ask on a way through another one; people should know whose code or password is wanted.
+    /// With a jump host, two hosts may prompt; say which one wants the code or password.
     pub fn asker(&self, prompt: &LoginPrompt) -> String {
         match (&self.jump_host, &prompt.hop) {
             (Some(jump), Some(hop)) if hop.contains(jump) => {
@@ -101,13 +98,13 @@ impl ConnectPanel {
         }
     }
 
-    /// Whether a page that was made for this mark is arranged as it should be now.
+    /// Whether a page rendered for this mark still has the right layout.
     pub fn is_layout_current(&self, seen: &str) -> bool {
         seen.split_once('.').is_some_and(|(next, _)| next == self.next.as_str())
     }
 
-    /// As an answer to a page that shows it already: nothing, or only new figures, if nothing has changed since.
-    /// So nothing is wiped that someone types, opens or reads.
+    /// The response to a page that already shows the panel: nothing, or only new figures, if nothing else changed.
+    /// That way it never overwrites what someone is typing, has opened or is reading.
     pub fn respond(&self, seen: Option<&str>) -> HandlerResult {
         use axum::response::IntoResponse as _;
         if seen != Some(self.mark.as_str()) {
@@ -156,7 +153,6 @@ fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> PanelC
     }
 }
 
-/// What to have at hand before one begins.
 fn what_to_have_ready(way: &[AuthFactor]) -> &'static str {
     let has = |proof| way.contains(&proof);
     match (has(AuthFactor::Duo), has(AuthFactor::Code), has(AuthFactor::Password)) {
@@ -170,7 +166,7 @@ fn what_to_have_ready(way: &[AuthFactor]) -> &'static str {
     }
 }
 
-/// Equal for equal panels.
+/// Equal for equal content.
 fn content_mark(content: &PanelContent) -> String {
     match content {
         PanelContent::NotReady(_) => "not-ready".into(),

@@ -1,4 +1,4 @@
-//! Taking clusters out of use, back into use, and away, for administrators.
+//! Retiring, restoring and removing clusters, for administrators.
 
 use crate::auth::Permission;
 use crate::error::AppError;
@@ -8,7 +8,6 @@ use crate::web::http::flash::{self, FlashMessage};
 use crate::web::pages::clusters::admin::to_app_error;
 use crate::web::pages::clusters::{cluster_path, find_cluster};
 
-/// Takes a cluster out of use.
 pub async fn retire(
     context: RequestContext,
     me: CurrentPerson,
@@ -29,7 +28,6 @@ pub async fn retire(
     ))
 }
 
-/// Takes a cluster back into use.
 pub async fn restore(
     context: RequestContext,
     me: CurrentPerson,
@@ -46,7 +44,7 @@ pub async fn restore(
     Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::ClusterRestored))
 }
 
-/// Forgets a cluster that is out of use.
+/// Removes a retired cluster.
 pub async fn remove(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,4 +1,4 @@
-//! The form of a cluster's settings: what most administrators change, on top of a full description.
+//! The cluster settings form: what most administrators change, on top of a full site description.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::sites::{
 };
 use crate::web::http::form_errors::FormErrors;
 
-/// The fields as they are typed.
+/// The fields as typed.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ClusterSettingsForm {
     pub name: String,
@@ -26,12 +26,12 @@ pub struct ClusterSettingsForm {
     pub storage: String,
     pub accounts: String,
     pub units: String,
-    /// The description that the fields above change.
+    /// The site description that the fields above change.
     pub base: String,
 }
 
 impl ClusterSettingsForm {
-    /// The fields of a description.
+    /// Fills the fields from a site description.
     pub fn from_site(site: &Site) -> Self {
         let jump = site.login.jump.as_ref();
         let robot = site.automation.as_ref();
@@ -64,7 +64,7 @@ impl ClusterSettingsForm {
         }
     }
 
-    /// The description with the fields applied, or what is wrong with them.
+    /// The site description with the fields applied, or what is wrong with them.
     pub fn to_site(&self) -> Result<Site, FormErrors> {
         let mut problems = FormErrors::default();
         let mut site = match Site::from_toml(&self.base) {
@@ -130,7 +130,7 @@ impl ClusterSettingsForm {
         }
     }
 
-    /// Lines of `Label: path`; what is known of a folder of the same label stays.
+    /// Parses lines of `Label: path`; other settings of a folder with the same label are kept.
     fn parse_areas(&self, site: &Site, problems: &mut FormErrors) -> Vec<StorageArea> {
         let mut areas = Vec::new();
         for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {

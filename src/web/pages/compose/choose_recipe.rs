@@ -17,14 +17,14 @@ use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 struct ChooseRecipePage {
     page: PageFrame,
     targets: Vec<ComposeTarget>,
-    /// The one that is chosen.
+    /// The chosen cluster.
     target: Option<ComposeTarget>,
-    /// Recipes that are published to the person's groups.
+    /// Recipes published to the person's groups.
     groups: Vec<RecipeCard>,
     own: Vec<RecipeCard>,
     run: Vec<RecipeCard>,
     prepare: Vec<RecipeCard>,
-    /// Recipes that do not fit at this cluster.
+    /// Recipes that don't work on this cluster.
     elsewhere: Vec<RecipeCard>,
 }
 
@@ -33,9 +33,9 @@ struct RecipeCard {
     title: String,
     summary: String,
     icon: String,
-    /// Who published it, and where.
+    /// Who published it, and to which group.
     by: String,
-    /// Why it cannot be used here; empty: it can.
+    /// Why it can't be used here; empty if it can.
     why_not: String,
 }
 
@@ -81,7 +81,7 @@ pub async fn get(
     })
 }
 
-/// Recipes that people keep: those of the person's groups, and their own.
+/// Saved recipes: the person's own, and those of their groups.
 async fn load_saved_cards(
     context: &RequestContext,
     me: &CurrentPerson,

@@ -1,4 +1,4 @@
-//! The clusters that someone can compose jobs for, with what is known of each. No cluster is asked.
+//! The clusters that someone can compose jobs for, with what is known about each. Doesn't contact any cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,11 @@ use crate::sites::Site;
 use crate::store::clusters::Cluster;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
-/// A cluster to compose for.
 #[derive(Clone)]
 pub struct ComposeTarget {
     pub account: Arc<ClusterAccount>,
-    /// What forms know of it.
+    /// What forms know about it.
     pub compose_context: Arc<ComposeContext>,
-    /// Whether the connection stands.
     pub is_connected: bool,
 }
 
@@ -26,14 +24,14 @@ impl ComposeTarget {
         self.account.cluster()
     }
 
-    /// Whether anything was learnt of the person's place there yet.
+    /// Whether any facts about the person's account there have been discovered yet.
     pub fn has_discovered(&self) -> bool {
         let facts = &self.account.discovered;
         facts.home.is_some() || !facts.partitions.is_empty()
     }
 }
 
-/// All of them, connected ones first.
+/// Lists all of them, connected clusters first.
 pub async fn list_targets(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -63,7 +61,7 @@ pub async fn find_target(
 
 fn build_compose_context(account: &ClusterAccount) -> ComposeContext {
     let (site, facts) = (account.site(), &account.discovered);
-    // One more than the highest number that a task may have; ours begin with 0.
+    // Slurm's limit is one more than the highest task number; our numbers start at 0.
     let max_array = match (site.jobs.max_array, facts.max_array_size) {
         (Some(said), Some(told)) => Some(said.min(told)),
         (said, told) => said.or(told),
@@ -80,7 +78,7 @@ fn build_compose_context(account: &ClusterAccount) -> ComposeContext {
     }
 }
 
-/// What the variables of paths stand for.
+/// The values of path variables such as `$SCRATCH`.
 fn path_variables(learnt: &DiscoveredFacts) -> BTreeMap<String, String> {
     let mut folders = BTreeMap::new();
     folders.extend(learnt.home.clone().map(|home| ("HOME".to_owned(), home)));
@@ -97,7 +95,7 @@ fn path_variables(learnt: &DiscoveredFacts) -> BTreeMap<String, String> {
     folders
 }
 
-/// The GPUs that this cluster really has, by the names that people know, then the parts of them that the site names.
+/// The GPUs that this cluster really has, by their common names, then the GPU slices that the site names.
 fn list_gpus(site: &Site, learnt: &DiscoveredFacts) -> Vec<AvailableGpu> {
     let of_site = |gpu: &crate::sites::SiteGpu| AvailableGpu {
         model: Some(gpu.name.clone()),

@@ -1,4 +1,4 @@
-//! What a job means before it is submitted: what it costs, and whether it can ever start. From what is known already.
+//! What a job costs and whether it can ever start, from what is already known, before it is submitted.
 
 use crate::explain::can_start::{ProblemSeverity, find_problems};
 use crate::explain::cost::{JobCost, estimate_cost, remaining_quota};
@@ -9,15 +9,15 @@ use crate::web::pages::compose::recipe_lookup::ChosenRecipe;
 
 pub struct CostAndStart {
     pub cost: JobCost,
-    /// What would be cheaper: a sentence, and the answers to take over.
+    /// Cheaper alternatives: a sentence, and the answers to apply.
     pub cheaper: Vec<(String, String)>,
-    /// What stands in its way for certain: a sentence, and the question it is about.
+    /// What is certain to keep it from starting: a sentence, and the question it is about.
     pub blockers: Vec<(String, String)>,
-    /// What may stand in its way.
+    /// What may keep it from starting.
     pub warnings: Vec<(String, String)>,
 }
 
-/// Says what a request means at a place. `told`: what the site says that projects have left.
+/// Assesses a request on a cluster. `told` is what the site reported about the hours that accounts have left.
 pub fn assess_cost_and_start(
     chosen: &ChosenRecipe,
     request: &JobRequest,
@@ -42,12 +42,12 @@ pub fn assess_cost_and_start(
     CostAndStart { cost, cheaper, blockers: never, warnings: perhaps }
 }
 
-/// The key of the question that sets a part of the request; empty if there is none.
+/// The key of the question that sets this part of the request; empty if there is none.
 pub fn question_key(chosen: &ChosenRecipe, sets: RequestField) -> String {
     chosen.form.find_setting(sets).map(|question| question.key.clone()).unwrap_or_default()
 }
 
-/// Answers to take over, as a button carries them. Nothing if the form cannot say one of them.
+/// Answers to apply, encoded for a button; `None` if the form can't express one of them.
 pub fn encode_changes(chosen: &ChosenRecipe, changes: &[(RequestField, String)]) -> Option<String> {
     let mut text = form_urlencoded::Serializer::new(String::new());
     for (sets, value) in changes {

@@ -1,5 +1,5 @@
-//! Buttons of the form that change it without sending it: edit the script, take changes back, take a proposal over, read
-//! a script into the fields. Each shows the form again, with everything that was typed.
+//! Buttons that change the form without submitting it: edit the script, revert changes, apply a suggestion, read a
+//! script into the fields. Each shows the form again, with everything that was typed.
 
 use crate::auth::Permission;
 use crate::recipes::question::QuestionKind;
@@ -13,7 +13,7 @@ use crate::web::pages::compose::form::{ComposeNotice, ComposePageExtras, build_p
 use crate::web::pages::compose::form_values::{FormFields, HandEditedScript, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
-/// Carries out what the button says.
+/// Runs the action of the button.
 pub async fn post(
     context: RequestContext,
     me: CurrentPerson,
@@ -48,14 +48,14 @@ pub async fn post(
     respond(&build_page(&context, &me, &spot, &chosen, &filled, shown).await?)
 }
 
-/// A change goes, the others stay.
+/// Reverts one change and keeps the others.
 fn revert_change(
     chosen: &ChosenRecipe,
     filled: &mut JobFormValues,
     spot: &ComposeTarget,
     number: usize,
 ) {
-    // First to what is shown, whose changes are counted; then without that one.
+    // First bring the script to what is shown, since that numbers the changes; then drop this one.
     for back in [&[][..], &[number]] {
         let job = filled.compose(&chosen.form, &spot.compose_context, back);
         if let Some(edited) = &job.edited {
@@ -64,7 +64,7 @@ fn revert_change(
     }
 }
 
-/// The options of a script that was brought along become answers.
+/// Turns the options of an imported script into answers.
 fn read_script_into_form(
     chosen: &ChosenRecipe,
     filled: &mut JobFormValues,

@@ -1,4 +1,4 @@
-//! The questions of a form as a page shows them.
+//! The questions of a form, as the page shows them.
 
 use std::collections::BTreeMap;
 
@@ -8,77 +8,69 @@ use crate::recipes::form::{FormAnswers, RecipeForm, available_choices, sweep_key
 use crate::recipes::question::{QuestionKind, RecipeQuestion};
 use crate::sites::JobOptionRule;
 
-/// A part of the form.
 pub struct ComposeSection {
     pub title: String,
-    /// What it is about.
     pub summary: String,
-    /// Whether it is folded away at first.
+    /// Whether it starts collapsed.
     pub is_folded: bool,
-    /// A short name for it in addresses of the page.
+    /// Its anchor on the page.
     pub id: String,
-    /// What most people answer.
+    /// Questions that most people answer.
     pub fields: Vec<ComposeField>,
-    /// What some people answer.
+    /// Questions that only some people answer.
     pub advanced: Vec<ComposeField>,
 }
 
 impl ComposeSection {
-    /// Whether nothing is asked in it, with the answers as they are.
+    /// Whether none of its questions apply, given the current answers.
     pub fn is_empty(&self) -> bool {
         !self.fields.iter().chain(&self.advanced).any(|field| field.is_asked)
     }
 }
 
-/// How a question is answered on the page.
+/// The input that a question uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FieldControl {
     Text,
     Number,
-    /// The number of a job, with recent ones to choose from.
+    /// A job number, with recent jobs to choose from.
     Job,
-    /// A path, with a button to choose it.
+    /// A path, with a button to browse.
     Path,
     TextArea,
     Code,
-    /// One of a list.
     Select,
     Checkbox,
 }
 
-/// A question on the page.
 #[expect(clippy::struct_excessive_bools, reason = "facts that the template asks for one by one")]
 pub struct ComposeField {
     pub key: String,
-    /// How it is answered.
     pub control: FieldControl,
     pub label: String,
     pub help: String,
-    /// The answer so far.
+    /// The current answer.
     pub value: String,
-    /// What is wrong with it.
     pub error: String,
-    /// Whether there must be an answer.
     pub required: bool,
-    /// Whether it is asked, with the other answers as they are.
+    /// Whether the question applies, given the other answers.
     pub is_asked: bool,
     /// Whether the recipe fixes the answer.
     pub is_locked: bool,
-    /// What can be chosen.
     pub options: Vec<FieldOption>,
     pub example: String,
-    /// What a path leads to.
+    /// What a path may lead to: file, folder or any.
     pub pick: &'static str,
-    /// Whether several values can be tried.
+    /// Whether several values can be tried in a sweep.
     pub can_sweep: bool,
-    /// The values to try.
+    /// The values of the sweep.
     pub sweep: String,
-    /// How many lines are shown at first.
+    /// How many lines the field shows at first.
     pub rows: usize,
 }
 
 impl ComposeField {
-    /// Whether it may be left empty, and is: where something stands already, nobody wonders.
+    /// Whether it may be left empty, and is. A field that has a value needs no "optional" label.
     pub fn is_optional(&self) -> bool {
         !self.required && self.value.is_empty() && self.control != FieldControl::Select
     }
@@ -89,11 +81,9 @@ pub struct FieldOption {
     pub value: String,
     /// As people read it.
     pub label: String,
-    /// Whether it is chosen.
     pub is_chosen: bool,
 }
 
-/// All parts of a form.
 pub fn build_sections(
     form: &RecipeForm,
     answers: &FormAnswers,
@@ -127,7 +117,7 @@ pub fn build_sections(
     parts
 }
 
-/// Whether anything but what it begins with was answered.
+/// Whether any answer differs from its default.
 fn has_answers(questions: &[RecipeQuestion], answers: &FormAnswers) -> bool {
     questions.iter().any(|one| answers.get(&one.key).is_some_and(|text| *text != one.default.0))
 }
@@ -240,7 +230,7 @@ fn list_options(
     if matches!(question.kind, QuestionKind::Account) && !question.required {
         all.push((String::new(), "The cluster's own choice".to_owned()));
     }
-    // What a script that was brought along says stays, also if the cluster does not offer it.
+    // Keep the value of an imported script, even if the cluster doesn't offer it.
     if !all.iter().any(|(known, _)| known == value) {
         all.push((value.to_owned(), value.to_owned()));
     }
@@ -249,7 +239,7 @@ fn list_options(
         .collect()
 }
 
-/// A project with what it is for.
+/// An account with its description.
 fn account_label(
     account: &crate::recipes::context::SlurmAccount,
     place: &ComposeContext,

@@ -1,4 +1,4 @@
-//! The form of a recipe, with the script that it makes beside it. Nothing here asks a cluster.
+//! The form of a recipe, with the script that it makes beside it. Doesn't contact any cluster.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ use crate::web::pages::compose::script_panel::{
     ComposeTodo, ScriptPanel, build_panel, build_todos, load_reported_cost,
 };
 
-/// So many jobs are offered to wait for.
+/// How many jobs are offered as dependencies.
 const MAX_RECENT_JOBS: usize = 20;
 
 #[derive(Template)]
@@ -46,41 +46,38 @@ struct ComposePage {
     at_once: String,
     at_once_error: String,
     can_sweep: bool,
-    /// Whether the script can be read into the fields.
+    /// Whether the script's options can be read into the fields.
     can_read: bool,
     notice: Option<ComposeNotice>,
-    /// What must be mended, if the form was sent.
+    /// What must be fixed, if the form was submitted.
     wrong: Vec<ComposeTodo>,
-    /// Where what earlier runs used is asked for.
+    /// The URL of the right-sizing suggestions.
     sizes: String,
-    /// Jobs that this one may wait for: number and name.
+    /// Jobs that this one can depend on: number and name.
     recent: Vec<(u64, String)>,
-    /// An older version of a recipe: which, and where the newest is.
+    /// For an older version of a recipe: its number, and where the newest is.
     older: Option<(i64, String)>,
 }
 
-/// A message above the form.
 pub struct ComposeNotice {
     /// ok, info, warning or danger.
     pub kind: &'static str,
-    /// In a few words.
     pub title: String,
     pub text: String,
     pub said: String,
-    /// Projects to choose from.
+    /// Accounts to choose from.
     pub accounts: Vec<String>,
 }
 
-/// What a page is asked with.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ComposeQuery {
-    /// Answers to begin with, as `a.key=value`, are in the rest of the address.
+    /// The other parameters hold initial answers, as `a.key=value`.
     #[serde(flatten)]
     pub rest: std::collections::BTreeMap<String, String>,
 }
 
-/// The form, as it begins.
+/// The form, with its initial answers.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -92,7 +89,7 @@ pub async fn get(
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
     let mut filled = initial_values(&chosen, &spot)?;
     fill_last_account(&context, &spot, &chosen, &mut filled).await?;
-    // Links may bring answers along: they are shown like typed ones, and nothing happens by itself.
+    // Links may bring answers along. They are shown as if typed; nothing is submitted.
     let given = JobFormValues::parse(ask.rest.into_iter().collect());
     filled.answers.extend(given.answers);
     respond(
@@ -100,7 +97,7 @@ pub async fn get(
     )
 }
 
-/// A form as it begins.
+/// A form with its initial answers.
 pub fn initial_values(
     chosen: &ChosenRecipe,
     spot: &ComposeTarget,
@@ -112,7 +109,7 @@ pub fn initial_values(
     })
 }
 
-/// Whoever has several projects mostly goes on with the one they used last.
+/// People with several accounts usually continue with the one they used last.
 async fn fill_last_account(
     context: &RequestContext,
     spot: &ComposeTarget,
@@ -139,28 +136,27 @@ async fn fill_last_account(
     Ok(())
 }
 
-/// The word by which a form that is sent twice is noticed.
+/// The nonce by which a form that is submitted twice is noticed.
 pub fn new_nonce() -> Result<String, AppError> {
     let bytes: [u8; 16] =
         entropy::random_bytes().map_err(|error| AppError::Internal(error.to_string()))?;
     Ok(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
 
-/// What is shown besides the form itself.
+/// What the page shows besides the form itself.
 #[derive(Default)]
 pub struct ComposePageExtras {
     pub notice: Option<ComposeNotice>,
     /// Problems from elsewhere, such as Slurm's refusal.
     pub problems: Vec<ComposeProblem>,
-    /// Whether the form was sent, so that problems are shown at their fields.
+    /// Whether the form was submitted, so that problems are shown at their fields.
     pub was_sent: bool,
-    /// Own changes to take back.
+    /// Hand-made changes to revert.
     pub reverted_changes: Vec<usize>,
-    /// The earlier job that this repeats.
+    /// The earlier job that this one repeats.
     pub repeats: Option<String>,
 }
 
-/// The page with a form on it.
 pub async fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -221,7 +217,7 @@ pub async fn build_page(
     })
 }
 
-/// Jobs that run or wait, the newest first.
+/// Running and pending jobs, newest first.
 async fn list_open_jobs(
     context: &RequestContext,
     spot: &ComposeTarget,
@@ -236,7 +232,7 @@ async fn list_open_jobs(
     Ok(jobs)
 }
 
-/// The form again, with what must be mended at its fields.
+/// Shows the form again, with the problems at their fields.
 pub async fn show_with_problems(
     context: &RequestContext,
     me: &CurrentPerson,

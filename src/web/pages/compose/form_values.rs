@@ -10,34 +10,32 @@ use serde::{Deserialize, Serialize};
 /// The fields of the form, as pairs.
 pub type FormFields = Vec<(String, String)>;
 
-/// A form as it was sent, or as it is to be shown.
+/// A form as it was submitted, or as it is to be shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobFormValues {
     pub answers: FormAnswers,
-    /// The form's own random word, by which sending it twice is noticed.
+    /// The form's own nonce, by which submitting it twice is noticed.
     #[serde(skip)]
     pub nonce: String,
-    /// The script by hand, and what it was before: only while it is edited.
+    /// The hand-edited script and what it was edited from: only while it is edited.
     pub own: Option<HandEditedScript>,
     /// Buttons that were pressed: name and value.
     #[serde(skip)]
     pub pressed: Vec<(String, String)>,
 }
 
-/// A script that is edited by hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HandEditedScript {
-    /// As the form made it when it was last looked at.
+    /// The script as the form made it at the last preview.
     pub base: String,
-    /// As the person has it.
+    /// The script as the person edited it.
     pub text: String,
 }
 
-/// Answers begin with this, values of a sweep with [`SWEEP`].
+/// The prefix of answers; values of a sweep begin with [`SWEEP_PREFIX`].
 pub const ANSWER_PREFIX: &str = "a.";
-/// Values of a sweep.
 pub const SWEEP_PREFIX: &str = "s.";
 
 impl JobFormValues {
@@ -69,7 +67,7 @@ impl JobFormValues {
         self.pressed.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The job as the form and the person's own changes make it. `back`: own changes that are to be taken back.
+    /// Composes the job from the form and the person's own changes. `back` lists changes to revert.
     pub fn compose(
         &self,
         form: &RecipeForm,
@@ -83,7 +81,7 @@ impl JobFormValues {
     }
 }
 
-/// Folders that must be there before a script starts: where it works and where its output goes.
+/// Folders that must exist before a script starts: its working directory and those of its output.
 pub fn required_folders(script: &str) -> Vec<String> {
     let mut folders: Vec<String> = Vec::new();
     for (option, value) in script_import::parse_directives(script) {
@@ -93,7 +91,7 @@ pub fn required_folders(script: &str) -> Vec<String> {
             "--output" | "--error" => {
                 let folder =
                     value.rsplit_once('/').map(|(folder, _)| folder.replace("%%", "\u{0}"));
-                // What Slurm fills in is not known yet.
+                // What Slurm fills in isn't known yet.
                 folder
                     .filter(|folder| !folder.is_empty() && !folder.contains('%'))
                     .map(|one| one.replace('\u{0}', "%"))

@@ -1,4 +1,4 @@
-//! Which recipe an address means: one that comes with the portal, or one that people saved.
+//! Finds the recipe that a URL names: one that ships with the portal, or a saved one.
 
 use std::sync::Arc;
 
@@ -10,21 +10,19 @@ use crate::recipes::form::RecipeForm;
 use crate::recipes::recipe::Recipe;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
-/// A recipe that someone chose.
 pub struct ChosenRecipe {
-    /// As its address has it.
+    /// As it appears in the URL.
     pub address: String,
     pub recipe: Arc<Recipe>,
     pub form: Arc<RecipeForm>,
-    /// Its number, if it was saved here.
+    /// Its id, if it is a saved recipe.
     pub id: Option<i64>,
-    /// Which version of it.
     pub version: Option<i64>,
     /// Where the newest version is, if this is an older one.
     pub newest: Option<String>,
 }
 
-/// Finds it; what belongs to others is not there.
+/// Finds a recipe. Recipes that the person can't see are treated as missing.
 pub async fn find_recipe(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -38,7 +36,7 @@ pub async fn find_recipe(
     Ok(choose_shipped(&book, recipe))
 }
 
-/// A recipe of the book.
+/// A recipe of the catalog.
 pub fn choose_shipped(book: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe {
     ChosenRecipe {
         address: recipe.name.clone(),
@@ -50,7 +48,7 @@ pub fn choose_shipped(book: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe
     }
 }
 
-/// The recipe of a submission, in the version that it was made with; nothing if it is gone or can no longer be used.
+/// The recipe of a submission, in the version that it used; `None` if it is gone or no longer usable.
 pub async fn find_for_submission(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -67,7 +65,7 @@ pub async fn find_for_submission(
     }
 }
 
-/// A recipe that someone keeps; the newest version if none is said.
+/// A saved recipe; the newest version unless one is given.
 async fn find_saved(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -91,7 +89,7 @@ async fn find_saved(
     })
 }
 
-/// `r12` is the newest version of a recipe that someone keeps, `r12v3` its third.
+/// `r12` is the newest version of a saved recipe, `r12v3` its third.
 fn parse_saved_address(address: &str) -> Option<(RecipeId, Option<i64>)> {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

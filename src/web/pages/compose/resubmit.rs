@@ -1,4 +1,4 @@
-//! Running something again: a submission as it was filled in, or any job of the history from its script.
+//! Running something again: a submission as it was filled in, or any earlier job from its script.
 
 use std::time::Duration;
 
@@ -32,11 +32,11 @@ use crate::web::pages::jobs::job_lookup::{JobOrArray, find_job};
 
 /// The recipe that takes any script.
 const OWN_SCRIPT_RECIPE: &str = "own-script";
-/// How often, and with which pause, a script is asked for that is not there yet.
+/// How often, and with which pause, to ask for a script that isn't there yet.
 const SCRIPT_ATTEMPTS: u32 = 8;
 const SCRIPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The form of a submission, as it was filled in; with what Slurm said, if it was refused.
+/// The form of a submission as it was filled in, with Slurm's message if it was refused.
 pub async fn show_submission(
     context: RequestContext,
     me: CurrentPerson,
@@ -60,15 +60,15 @@ pub async fn show_submission(
     respond(&build_page(&context, &me, &spot, &chosen, &filled, shown).await?)
 }
 
-/// What to do with a job's earlier request.
+/// What to change in a job's earlier request.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ResubmitQuery {
-    /// Options to change, as the verdict on the job proposes them: `--mem=24G`.
+    /// Options to change, as the job's verdict suggests them: `--mem=24G`.
     option: String,
 }
 
-/// The form of a job that was run before, from the portal or from anywhere.
+/// The form of an earlier job, submitted from the portal or from anywhere else.
 pub async fn show_job(
     context: RequestContext,
     me: CurrentPerson,
@@ -104,7 +104,7 @@ pub async fn show_job(
         ..ComposePageExtras::default()
     };
     if !options.is_empty() {
-        // A script by hand would hold the old request.
+        // A hand-edited script would keep the old request.
         filled.own = None;
         let rest = script_import::fill_answers(
             &chosen.form,
@@ -125,8 +125,8 @@ pub async fn show_job(
     respond(&build_page(&context, &me, &spot, &chosen, &filled, shown).await?)
 }
 
-/// The script of a job. Mostly the job's page has read it already; otherwise the cluster is asked, as the person wants
-/// just this. The accounting tells of a job a moment after its end.
+/// The script of a job. Usually the job's page has read it already; otherwise this asks the cluster, since the person
+/// wants exactly that. Accounting has a job only a moment after its end.
 async fn load_script(
     context: &RequestContext,
     key: ClusterAccountId,
@@ -147,7 +147,7 @@ async fn load_script(
     Ok(paper.script.clone())
 }
 
-/// The form as it was; the recipe may be gone, the script is not.
+/// The form as it was. The recipe may be gone; the script never is.
 async fn restore_form(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -166,7 +166,7 @@ async fn restore_form(
     }
 }
 
-/// A form around a script of anyone's.
+/// A form around any script.
 async fn form_from_script(
     context: &RequestContext,
     me: &CurrentPerson,

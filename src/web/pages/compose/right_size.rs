@@ -1,4 +1,4 @@
-//! What earlier runs of the same thing used, and what that means for this request. Loaded after the page is there.
+//! What earlier runs of the same job used, and what that means for this request. Loaded after the page.
 
 use askama::Template;
 use serde::Deserialize;
@@ -18,9 +18,9 @@ use crate::web::pages::compose::cost_and_start::encode_changes;
 use crate::web::pages::compose::form_values::JobFormValues;
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
-/// So many earlier runs are looked at.
+/// How many earlier runs are compared.
 const MAX_RUNS: usize = 10;
-/// Among so many submissions they are looked for.
+/// How many submissions are searched for them.
 const MAX_SUBMISSIONS: i64 = 50;
 
 #[derive(Template)]
@@ -28,7 +28,7 @@ const MAX_SUBMISSIONS: i64 = 50;
 struct RightSizeFragment {
     base: String,
     proposals: Vec<SizeProposalRow>,
-    /// All of them at once.
+    /// Applies all suggestions at once.
     all: Option<String>,
 }
 
@@ -39,14 +39,13 @@ struct SizeProposalRow {
     take: Option<String>,
 }
 
-/// The job that is run again, if one is.
+/// The job that is run again, if there is one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RightSizeQuery {
     job: Option<u64>,
 }
 
-/// What to take over.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -85,7 +84,7 @@ pub async fn get(
     respond(&RightSizeFragment { base: format!("/compose/{slug}/{address}"), proposals, all })
 }
 
-/// The jobs that ran the same before, the newest first, and what was asked for in the newest.
+/// Earlier jobs that ran the same thing, newest first, and what the newest requested.
 async fn find_earlier_runs(
     context: &RequestContext,
     key: ClusterAccountId,
@@ -116,7 +115,7 @@ async fn find_earlier_runs(
         answers.extend(filled(&repeated.answers));
     }
     let mut numbers: Vec<u64> = job.into_iter().collect();
-    // What a recipe is about is its own first question that must be answered: the script, the command.
+    // A recipe is about its first own required question: the script or the command.
     let about =
         chosen.form.sections.first().and_then(|own| own.questions.iter().find(|one| one.required));
     let wanted = about

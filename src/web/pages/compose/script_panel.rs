@@ -1,5 +1,5 @@
-//! What stands beside the form: the script, what it means, what is still to do. Renewed while someone types; nothing here
-//! asks a cluster.
+//! The panel beside the form: the script, its cost and start, and what is left to do. Refreshed while someone types;
+//! doesn't contact any cluster.
 
 use askama::Template;
 
@@ -15,7 +15,7 @@ use crate::web::pages::compose::cost_and_start::{CostAndStart, assess_cost_and_s
 use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
-/// So many points of a sweep are shown at once.
+/// How many points of a sweep are shown at once.
 const MAX_SHOWN_POINTS: usize = 12;
 #[derive(Template)]
 #[template(path = "compose/script_panel_fragment.html")]
@@ -23,15 +23,14 @@ struct ScriptPanelFragment {
     panel: ScriptPanel,
 }
 
-/// What stands beside the form: the script and what it means.
 pub struct ScriptPanel {
     pub base: String,
     pub(super) lines: Vec<ScriptLineView>,
     pub(super) changes: Vec<ScriptChangeView>,
     pub(super) is_editing: bool,
-    /// What must be answered or mended.
+    /// What must be answered or fixed.
     pub(super) todo: Vec<ComposeTodo>,
-    /// Keys of questions that are not asked now.
+    /// Keys of questions that don't apply now.
     pub(super) hidden: String,
     pub(super) cost_and_start: CostAndStart,
     pub points: Option<SweepPointsView>,
@@ -39,15 +38,14 @@ pub struct ScriptPanel {
     pub(super) generated: String,
 }
 
-/// A line of the script.
 pub struct ScriptLineView {
     pub(super) text: String,
     pub(super) keys: String,
-    /// The question that made it: its label and where it is.
+    /// The question that made it: its label and anchor.
     pub(super) made_by: Option<(String, String)>,
 }
 
-/// A change by hand.
+/// A change made by hand.
 pub struct ScriptChangeView {
     pub(super) at: usize,
     pub(super) labels: String,
@@ -55,7 +53,7 @@ pub struct ScriptChangeView {
     pub(super) has_generated: bool,
 }
 
-/// Something to answer or mend.
+/// Something to answer or fix.
 pub struct ComposeTodo {
     pub key: String,
     pub label: String,
@@ -70,7 +68,7 @@ pub struct SweepPointsView {
     pub(super) more: usize,
 }
 
-/// The script and what it means, for a form as it is now.
+/// Renders the panel for the current form.
 pub async fn preview(
     context: RequestContext,
     me: CurrentPerson,
@@ -88,7 +86,7 @@ pub async fn preview(
     })
 }
 
-/// What the site last told of what projects have left.
+/// What the site last reported about the hours that accounts have left.
 pub async fn load_reported_cost(
     context: &RequestContext,
     spot: &ComposeTarget,
@@ -96,7 +94,6 @@ pub async fn load_reported_cost(
     Ok(context.app.queue_monitor.snapshot(spot.account.id).await?.resources.cost.clone())
 }
 
-/// The panel of a form as it is.
 pub fn build_panel(
     chosen: &ChosenRecipe,
     filled: &JobFormValues,
@@ -116,7 +113,7 @@ pub fn build_panel(
         made_by: made_by(&line.keys),
     };
     let lines = match &job.edited {
-        // An editor shows it whole.
+        // The editor shows the whole script.
         Some(_) => Vec::new(),
         None => job.lines.iter().map(line).collect(),
     };
@@ -160,7 +157,7 @@ pub fn build_panel(
     }
 }
 
-/// Problems with the words of their questions.
+/// Problems, each with the label of its question.
 pub fn build_todos(chosen: &ChosenRecipe, problems: &[ComposeProblem]) -> Vec<ComposeTodo> {
     let one = |problem: &ComposeProblem| ComposeTodo {
         label: chosen

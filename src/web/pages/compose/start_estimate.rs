@@ -1,5 +1,5 @@
-//! When a job would start, and what would start sooner. Asked of the cluster when a person presses for it, with one
-//! command; other clusters that they are connected to are asked with one each.
+//! When a job would start, and what would start sooner. Asks the cluster when a person presses the button, with one
+//! command; each other connected cluster is asked with one command too.
 
 use askama::Template;
 use futures_util::future::join_all;
@@ -21,7 +21,7 @@ use crate::web::pages::compose::cost_and_start::encode_changes;
 use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
-/// So many other clusters are asked at most.
+/// How many other clusters are asked at most.
 const MAX_OTHER_CLUSTERS: usize = 3;
 
 #[derive(Template)]
@@ -29,13 +29,13 @@ const MAX_OTHER_CLUSTERS: usize = 3;
 struct StartEstimateFragment {
     base: String,
     cluster: String,
-    /// What must be mended before anything can be asked.
+    /// Whether something must be fixed before a cluster can be asked.
     unfinished: bool,
     /// Why there is no answer.
     problem: String,
-    /// When it would start, as it is.
+    /// When it would start as it is.
     start: Option<(String, UnixTime)>,
-    /// Why the cluster would not take it.
+    /// Why the cluster would refuse it.
     refused: Option<sbatch::SbatchRefusal>,
     sooner: Vec<SoonerStartRow>,
     elsewhere: Vec<OtherClusterStartRow>,
@@ -137,7 +137,7 @@ async fn ask_cluster(
     estimate_starts(&line, script, variants).await.map_err(|error| error.to_string())
 }
 
-/// The same on other clusters: what differs there by nature is chosen anew.
+/// The same on other clusters: whatever differs between clusters is chosen again.
 async fn estimate_elsewhere(
     context: &RequestContext,
     me: &CurrentPerson,

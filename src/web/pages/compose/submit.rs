@@ -1,4 +1,4 @@
-//! Sending the form: one press, one job, however often it arrives.
+//! Submitting the form: one press, one job, however often the request arrives.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::web::pages::compose::form::{ComposeNotice, ComposePageExtras, show_wi
 use crate::web::pages::compose::form_values::{FormFields, JobFormValues, required_folders};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
-/// So long the browser waits for the cluster; then a page tells how far it got.
+/// How long the browser waits for the cluster; after that, a page shows the progress.
 const SUBMIT_WAIT: Duration = Duration::from_secs(6);
 
 pub async fn post(
@@ -67,7 +67,7 @@ pub async fn post(
     };
     let now = context.app.submissions.wait(id, SUBMIT_WAIT).await?;
     let refused = now.is_some_and(|one| one.state == SubmissionState::Refused);
-    // A refusal is shown where it can be mended.
+    // Show a refusal where it can be fixed.
     let to =
         if refused { format!("/compose/again/{}", id.0) } else { format!("/submissions/{}", id.0) };
     Ok(Redirect::to(&to).into_response())
@@ -82,7 +82,7 @@ fn build_submit_request(
 ) -> Result<SubmitRequest, AppError> {
     let script = job.final_script();
     let json = |error: serde_json::Error| AppError::Internal(error.to_string());
-    // Someone who goes back, changes something and sends it again wants another job.
+    // Someone who goes back, changes something and submits again wants another job.
     let hash = Sha256::digest(script.as_bytes());
     let hash = hash[..8].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     Ok(SubmitRequest {

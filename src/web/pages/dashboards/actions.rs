@@ -1,4 +1,4 @@
-//! What one does with a dashboard: start, wake, prolong, stop, change, delete.
+//! Actions on a dashboard: start, wake, extend, stop, change, delete.
 
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ use crate::web::pages::dashboards::{
 #[derive(Deserialize)]
 pub struct DashboardSettingsForm {
     title: String,
-    /// A group's number; empty: nobody.
+    /// A group's id; empty for nobody.
     #[serde(default)]
     group: String,
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct DashboardSettingsForm {
     wake_minutes: String,
 }
 
-/// Starts one's own again.
+/// Starts the person's own dashboard again.
 pub async fn start(
     context: RequestContext,
     me: CurrentPerson,
@@ -44,7 +44,7 @@ pub async fn start(
     redirect_after(context, id, done, None)
 }
 
-/// Starts a colleague's, as they allow.
+/// Starts a colleague's dashboard, if its settings allow it.
 pub async fn wake(
     context: RequestContext,
     me: CurrentPerson,
@@ -57,7 +57,7 @@ pub async fn wake(
     redirect_after(context, id, done, None)
 }
 
-/// Lets a follow-up take over before the time is up.
+/// Lets a follow-up run take over before the time is up.
 pub async fn extend(
     context: RequestContext,
     me: CurrentPerson,
@@ -134,7 +134,7 @@ pub async fn update_settings(
     Ok(flash::redirect(context, &dashboard_path(id), FlashMessage::DashboardChanged))
 }
 
-/// A number within limits; what was left out is the least.
+/// A number within limits; a missing one counts as the minimum.
 fn parse_in_range(text: &str, least: i64, most: i64) -> Option<i64> {
     let text = text.trim();
     let number = if text.is_empty() { Some(least) } else { text.parse().ok() };

@@ -1,4 +1,4 @@
-//! The clusters on which someone can have a dashboard, and why not on the others.
+//! The clusters that someone can run a dashboard on, and why the others aren't available.
 
 use crate::cluster::ClusterAccountId;
 use crate::dashboards::{DEFAULT_RUN_MINUTES, DashboardKind, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
@@ -9,18 +9,16 @@ use crate::store::connections::ConnectionKey;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 
-/// So many folders of earlier dashboards are offered.
+/// How many folders of earlier dashboards are offered.
 const MAX_RECENT_FOLDERS: usize = 6;
 
-/// A cluster that cannot be chosen.
 pub struct UnavailableCluster {
     pub slug: String,
-    /// What it is called.
     pub title: String,
     pub why: &'static str,
 }
 
-/// What can be chosen, connected clusters first, and what cannot.
+/// Clusters to choose from, connected ones first, and those that aren't available.
 pub async fn list_clusters(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -47,7 +45,7 @@ pub async fn list_clusters(
     Ok((spots, others))
 }
 
-/// What earlier dashboards there showed, the latest first.
+/// Folders that earlier dashboards there showed, latest first.
 pub async fn recent_folders(
     context: &RequestContext,
     spot: &ComposeTarget,
@@ -66,7 +64,7 @@ pub async fn recent_folders(
     Ok(found)
 }
 
-/// The project that the person's last job was charged to, if they have several.
+/// The account that the person's last job was charged to, if they have several.
 pub async fn last_used_account(
     context: &RequestContext,
     spot: &ComposeTarget,
@@ -81,7 +79,7 @@ pub async fn last_used_account(
     Ok(used.map(|account| account.name.clone()).unwrap_or_default())
 }
 
-/// The shortest, the longest and the usual time there, in minutes.
+/// The shortest, longest and default run time there, in minutes.
 pub fn time_limits(spot: &ComposeTarget) -> (u32, u32, u32) {
     let jobs = &spot.compose_context.site.jobs;
     let most = jobs

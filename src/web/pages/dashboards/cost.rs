@@ -23,7 +23,7 @@ pub fn cost_text(
     format!("about {number} {unit} for {}", format::minutes(minutes))
 }
 
-/// The same of a dashboard that there is.
+/// Like `cost_text`, for an existing dashboard.
 pub fn dashboard_cost_text(board: &Dashboard, place: &ComposeContext) -> Option<String> {
     let kind = board.kind.parse().ok()?;
     let minutes = u32::try_from(board.minutes).ok()?;

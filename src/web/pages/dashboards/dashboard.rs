@@ -1,4 +1,4 @@
-//! A dashboard's own page: how far it is, opening it, and for its owner who else sees it.
+//! A dashboard's page: its status, opening it, and, for its owner, who else can see it.
 
 use askama::Template;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ struct DashboardPage {
     live: DashboardLiveView,
     /// What only its owner sees.
     owner_panel: Option<DashboardOwnerPanel>,
-    /// The part that the page was asked to open.
+    /// The section that the page should open.
     wanted: &'static str,
 }
 
@@ -39,41 +39,39 @@ struct DashboardFragment {
     live: DashboardLiveView,
 }
 
-/// What its owner can decide.
+/// The settings and guest links of its owner.
 struct DashboardOwnerPanel {
-    /// A link that was just made.
+    /// A guest link that was just created.
     shown: RevealedSecret,
     link_form: GuestLinkFormState,
-    /// Links that work, and those that no longer do.
+    /// Guest links that work, and those that no longer do.
     open: Vec<DashboardGuestLink>,
     ended: Vec<DashboardGuestLink>,
     settings: DashboardSettingsState,
-    /// The owner's groups: number, name, whether they see it.
+    /// The owner's groups: id, name, whether they see it.
     groups: Vec<(String, String, bool)>,
     wake_minutes: Vec<(String, String, bool)>,
 }
 
-/// The form of a new link, as it is shown.
+/// The form for a new guest link, as it is shown.
 #[derive(Default)]
 pub struct GuestLinkFormState {
-    /// What is wrong with it.
     pub problems: FormErrors,
     /// Whom the link is for.
     pub label: String,
-    /// For how many days.
+    /// How many days it works.
     pub days: String,
 }
 
-/// The form of the settings, as it is shown.
+/// The settings form, as it is shown.
 #[derive(Default)]
 pub struct DashboardSettingsState {
-    /// What is wrong with it.
     pub problems: FormErrors,
-    /// What was typed: the name and how often others may start it. None: as it is.
+    /// The name and daily starts as typed; `None` shows the saved ones.
     pub typed: Option<(String, String)>,
 }
 
-/// What the page is asked to open: the bar of an open dashboard leads here.
+/// The section to open: the bar of an open dashboard links here.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct DashboardPageQuery {
@@ -102,7 +100,7 @@ pub async fn get(
     Ok(if has_shown { reveal_once::clear_cookie(&context, page) } else { page })
 }
 
-/// The part that renews itself.
+/// The fragment that refreshes itself.
 pub async fn get_fragment(
     context: RequestContext,
     me: CurrentPerson,
@@ -116,7 +114,7 @@ pub async fn get_fragment(
     respond(&DashboardFragment { live })
 }
 
-/// Goes to the dashboard itself, on its own origin, with a ticket that works once.
+/// Redirects to the dashboard itself, on its own origin, with a ticket that works once.
 pub async fn open(
     context: RequestContext,
     me: CurrentPerson,
@@ -135,15 +133,13 @@ pub async fn open(
 /// Forms as they are shown.
 #[derive(Default)]
 pub struct DashboardForms {
-    /// A link that was just made.
+    /// A guest link that was just created.
     pub shown: RevealedSecret,
-    /// The form of a new link.
     pub link_form: GuestLinkFormState,
-    /// The form of the settings.
     pub settings: DashboardSettingsState,
 }
 
-/// The page again, with what must be mended.
+/// Shows the page again, with the problems to fix.
 pub async fn show_with_problems(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -215,12 +211,12 @@ async fn build_owner_panel(
 }
 
 impl DashboardPage {
-    /// What stands in the field of the name.
+    /// The value of the name field.
     fn title<'a>(&'a self, desk: &'a DashboardOwnerPanel) -> &'a str {
         desk.settings.typed.as_ref().map_or(&self.live.title, |(title, _)| title)
     }
 
-    /// How often others may start it in a day.
+    /// How many times a day others may start it.
     fn wakes(&self, desk: &DashboardOwnerPanel) -> String {
         match &desk.settings.typed {
             Some((_, wakes)) => wakes.clone(),
@@ -228,7 +224,6 @@ impl DashboardPage {
         }
     }
 
-    /// What is said of the number of starts.
     fn wakes_hint() -> String {
         format!("0: nobody but you. At most {MAX_WAKES_PER_DAY} a day.")
     }

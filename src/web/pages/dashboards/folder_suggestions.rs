@@ -1,4 +1,4 @@
-//! Folders that a new dashboard could show, asked of the cluster once the form is open.
+//! Folders that a new dashboard could show. The cluster is asked once the form is open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,10 @@ const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
 struct FolderSuggestionsFragment {
     kind: DashboardKind,
     found: Arc<DashboardFolders>,
-    /// Why nothing is known.
+    /// Why there are no suggestions.
     trouble: String,
 }
 
-/// The part of the form.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -61,7 +60,7 @@ pub async fn get(
         Ok(found) => (found, String::new()),
         Err(error) => (Arc::default(), error.to_string()),
     };
-    // What stands on the form already is not offered again.
+    // Folders that are already on the form aren't offered again.
     let mut known: Vec<String> = all("place");
     known = known.iter().filter_map(|place| names.expand(place)).collect();
     known.extend(choose_cluster::recent_folders(&context, &spot, kind).await?);

@@ -1,4 +1,4 @@
-//! Links by which guests see a dashboard: making one, taking it back, and those that someone oversees.
+//! Guest links to a dashboard: creating one, revoking it, and the overview of other people's links.
 
 use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -20,7 +20,7 @@ use crate::web::pages::dashboards::dashboard::{
 };
 use crate::web::pages::dashboards::{dashboard_path, find_managed, to_app_error, to_hidden_error};
 
-/// Where links are overseen.
+/// The overview of guest links.
 const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
 
 #[derive(Template)]
@@ -31,7 +31,6 @@ struct DashboardLinksPage {
     is_admin: bool,
 }
 
-/// A link to be made.
 #[derive(Deserialize)]
 pub struct GuestLinkForm {
     label: String,
@@ -41,22 +40,20 @@ pub struct GuestLinkForm {
 }
 
 impl GuestLinkForm {
-    /// What it asks for.
     pub fn invitation(&self) -> GuestLinkRequest {
         GuestLinkRequest {
             label: self.label.clone(),
-            // What is no number is out of every range.
+            // What isn't a number is out of every range.
             days: self.days.trim().parse().unwrap_or(0),
             passphrase: self.passphrase.clone(),
         }
     }
 
-    /// Whom it is for.
     pub fn label(&self) -> String {
         self.label.trim().to_owned()
     }
 
-    /// The form again, with what was wrong.
+    /// Shows the form again, with the error.
     pub fn form_state(&self, problem: &CreateGuestLinkError) -> GuestLinkFormState {
         let field = match problem {
             CreateGuestLinkError::Days => "days",
@@ -64,7 +61,7 @@ impl GuestLinkForm {
             _ => "label",
         };
         let mut problems = FormErrors::single(field, problem);
-        // It is not sent back to the page, and must not get lost without a word.
+        // The passphrase isn't sent back to the page, so ask for it again instead of losing it silently.
         if field != "passphrase" && !self.passphrase.expose_secret().is_empty() {
             problems.add("passphrase", "Enter the passphrase again, or leave it empty for none.");
         }
@@ -76,20 +73,20 @@ impl GuestLinkForm {
     }
 }
 
-/// Where one came from.
+/// The page that the person came from.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RevokeLinkQuery {
     from: String,
 }
 
-/// The right by which someone sees links of others: a group that they lead, else everything.
+/// The permission by which someone sees other people's links: for a group that they lead as PI, else for everything.
 pub fn oversight_action(me: &CurrentPerson) -> Permission {
     let led = me.0.viewer.groups.iter().find(|(_, role)| *role == GroupRole::Pi);
     led.map_or(Permission::ManagePeople, |(group, _)| Permission::OverseeDashboardLinks(*group))
 }
 
-/// Links that work, of the people in groups that one leads; of everyone for administrators.
+/// Active links of people in the groups that the viewer leads as PI; everyone's for administrators.
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(oversight_action(&me))?;
     let links = context.app.dashboards.list_overseen_links(&me.0.viewer).await?;
@@ -97,7 +94,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&DashboardLinksPage { page, links, is_admin: me.0.viewer.is_admin })
 }
 
-/// Makes a link and shows it, once.
+/// Creates a link and reveals it once.
 pub async fn create(
     context: RequestContext,
     me: CurrentPerson,
@@ -137,7 +134,7 @@ pub async fn create(
     .await
 }
 
-/// Takes a link back. One that is not theirs to take back is not there.
+/// Revokes a link. One that they may not revoke is treated as missing.
 pub async fn revoke(
     context: RequestContext,
     me: CurrentPerson,

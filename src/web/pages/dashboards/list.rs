@@ -1,4 +1,4 @@
-//! All dashboards that someone sees: their own, and those of their groups.
+//! All dashboards that someone can see: their own, and those of their groups.
 
 use askama::Template;
 
@@ -19,7 +19,7 @@ use crate::web::pages::dashboards::{cost, dashboard_path, kind_title};
 struct DashboardListPage {
     page: PageFrame,
     lists: DashboardLists,
-    /// Whether there are links of others to look after.
+    /// Whether they oversee other people's guest links.
     oversees: bool,
 }
 
@@ -35,18 +35,17 @@ struct DashboardLists {
     groups: Vec<DashboardListRow>,
 }
 
-/// A dashboard in the list.
 struct DashboardListRow {
     id: DashboardId,
     href: String,
     title: String,
     kind: &'static str,
     cluster: String,
-    /// Whose; empty for one's own.
+    /// Empty for the viewer's own.
     owner: String,
-    /// The group that sees it.
+    /// The group that can see it.
     group: String,
-    /// The first of what it shows, and how many more there are.
+    /// Its first folder, and how many more there are.
     shows: String,
     more: usize,
     badge: DashboardBadge,
@@ -85,7 +84,7 @@ fn build_row(
     let is_open = standing.is_open();
     let glance = badge(&standing);
     let DashboardStatus { dashboard: board, run, is_live, .. } = standing;
-    // What it costs is known from one's own place there; the owner's may have other prices.
+    // The cost comes from the viewer's own cluster account; the owner may pay other prices.
     let spot = spots.iter().find(|spot| is_mine && spot.cluster().id == board.cluster_id);
     let places = board.places();
     DashboardListRow {

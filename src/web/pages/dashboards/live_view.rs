@@ -1,4 +1,4 @@
-//! The part of a dashboard's page that renews itself: its state, and what one can do now.
+//! The fragment of a dashboard's page that refreshes itself: its status, and the actions available now.
 
 use crate::auth::Permission;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
@@ -20,34 +20,32 @@ use crate::web::pages::jobs::job_lookup::{self, JobOrArray};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::JobTime;
 
-/// What the part says.
 pub struct DashboardLiveView {
     pub href: String,
-    /// What it is called.
     pub title: String,
     /// `TensorBoard` or `MLflow`.
     pub kind: &'static str,
     pub cluster: String,
     /// The cluster's short name.
     pub slug: String,
-    /// Whose; empty for one's own.
+    /// Empty for the viewer's own.
     pub owner: String,
-    /// The group that sees it; empty: none.
+    /// The group that can see it; empty for none.
     pub group: String,
     pub places: Vec<String>,
-    /// Its state in a word or two.
+    /// Its status in a word or two.
     pub badge: DashboardBadge,
-    /// The same in sentences.
+    /// Its status in sentences.
     pub words: DashboardStatusText,
-    /// The way to it, while it is on its way.
+    /// The steps until it is ready, while it starts.
     pub steps: Vec<DashboardStep>,
     /// When its job may start.
     pub start: Option<UnixTime>,
-    /// Its place in the queue.
+    /// Its job's position in the queue.
     pub queue_position: String,
     /// When its time is up.
     pub ends_at: Option<UnixTime>,
-    /// When the follow-up takes over.
+    /// When the follow-up run takes over.
     pub next_at: Option<UnixTime>,
     /// Who started it, if not its owner.
     pub woken_by: String,
@@ -55,35 +53,34 @@ pub struct DashboardLiveView {
     pub cost: String,
     /// The page of its job, for its owner.
     pub job: String,
-    /// The form that makes another one like it.
+    /// The form for another dashboard like this one.
     pub another: String,
-    /// What one can do.
     pub buttons: DashboardButtons,
-    /// What a colleague may do, in words.
+    /// What a colleague may do, as a sentence.
     pub wake_words: String,
-    /// How often colleagues may start it in a day.
+    /// How many times a day colleagues may start it.
     pub wakes_per_day: i64,
-    /// Whether it changes by itself soon.
+    /// Whether its status is about to change.
     pub is_moving: bool,
-    /// The part that the page was asked to open.
+    /// The section that the page should open.
     pub wanted: &'static str,
 }
 
-/// What one can do.
+/// The actions available now.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
 pub struct DashboardButtons {
     pub open: bool,
     /// Connect to its cluster.
     pub connect: bool,
-    /// Let a follow-up take over.
+    /// Let a follow-up run take over.
     pub extend: bool,
     pub stop: bool,
     pub start: bool,
     pub wake: bool,
 }
 
-/// Puts it together. No cluster is asked.
+/// Builds the view. Doesn't contact any cluster.
 pub async fn build_live_view(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -150,7 +147,7 @@ pub async fn build_live_view(
     })
 }
 
-/// What the queue says of its job.
+/// What the queue says about its job.
 #[derive(Default)]
 struct DashboardQueueState {
     why: String,
@@ -246,7 +243,7 @@ fn job_path(board: &Dashboard, run: Option<&DashboardRun>) -> String {
     number.map(|number| format!("/jobs/{}/{number}", board.slug)).unwrap_or_default()
 }
 
-/// The form that makes another one like it.
+/// The form for another dashboard like this one.
 fn duplicate_path(board: &Dashboard) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("cluster", &board.slug).append_pair("kind", &board.kind);

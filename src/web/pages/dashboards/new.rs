@@ -1,4 +1,4 @@
-//! A new dashboard: what kind, where, what it shows, for how long. Nothing here asks a cluster.
+//! A new dashboard: its kind, cluster, folders and run time. Doesn't contact any cluster.
 
 use askama::Template;
 
@@ -21,7 +21,7 @@ use crate::web::pages::compose::form_values::FormFields;
 use crate::web::pages::dashboards::choose_cluster::{self, UnavailableCluster};
 use crate::web::pages::dashboards::{cost, dashboard_path, minute_choices, to_app_error};
 
-/// No more of what was typed is shown again.
+/// Longer input is cut when it is shown again.
 const MAX_SHOWN_LEN: usize = 1000;
 
 #[derive(Template)]
@@ -32,20 +32,20 @@ struct NewDashboardPage {
     problems: FormErrors,
     form: NewDashboardForm,
     targets: Vec<ComposeTarget>,
-    /// Clusters that cannot be chosen.
+    /// Clusters that aren't available.
     others: Vec<UnavailableCluster>,
     target: Option<ComposeTarget>,
-    /// Folders of earlier dashboards, and whether they are chosen.
+    /// Folders of earlier dashboards, and whether they are selected.
     recent: Vec<(String, bool)>,
-    /// Where folders that could be shown are asked for.
+    /// The URL of the folder suggestions.
     found: String,
-    /// What stands in the fields.
+    /// The values of the folder fields.
     inputs: Vec<String>,
     can_add: bool,
     /// Whether the last field was just added.
     is_added: bool,
     minutes: Vec<(String, String, bool)>,
-    /// Projects that can pay: value, label, whether it is chosen.
+    /// Accounts to choose from: value, label, whether it is selected.
     accounts: Vec<(String, String, bool)>,
     cost: String,
 }
@@ -60,9 +60,9 @@ struct NewDashboardForm {
     account: Option<String>,
     title: String,
     nonce: String,
-    /// Whether the form only wants to be shown again.
+    /// Whether the form is only shown again, not submitted.
     is_preview: bool,
-    /// Whether one more field is wanted.
+    /// Whether to add one more field.
     is_add: bool,
 }
 
@@ -103,7 +103,7 @@ impl NewDashboardForm {
     }
 }
 
-/// The form. Links may bring along what it begins with; nothing happens by itself.
+/// The form. Links may bring initial values along; nothing is submitted.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -115,7 +115,7 @@ pub async fn get(
     respond(&build_page(&context, &me, asked, FormErrors::default()).await?)
 }
 
-/// Makes it and goes to its page; or shows the form again.
+/// Creates the dashboard and redirects to its page, or shows the form again.
 pub async fn post(
     context: RequestContext,
     me: CurrentPerson,
@@ -154,7 +154,7 @@ pub async fn post(
     respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?)
 }
 
-/// Why there is no dashboard, at the field that it is about.
+/// Adds the error to the field that it is about.
 fn add_problem(error: DashboardError, problems: &mut FormErrors) -> Result<(), AppError> {
     let field = match &error {
         DashboardError::InvalidFolder(_) => "place",
@@ -167,7 +167,7 @@ fn add_problem(error: DashboardError, problems: &mut FormErrors) -> Result<(), A
     Ok(())
 }
 
-/// The full paths, each once. One that begins with a variable that is not known stays as it is, and is refused.
+/// The full paths, each once. A path that begins with an unknown variable stays as it is, and is refused later.
 fn resolve_paths(places: &[String], names: &PathVariables) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for place in places {
@@ -251,7 +251,7 @@ async fn build_page(
     let names = PathVariables::from_facts(&spot.account.discovered);
     let is_chosen = |path: &String| page.form.places.contains(path);
     page.recent = recent.into_iter().map(|path| (path.clone(), is_chosen(&path))).collect();
-    // What is ticked among the recent ones needs no field; what a link brings is written as forms like it.
+    // Selected recent folders need no field of their own; folders from a link are written the way forms write them.
     let recent = &page.recent;
     page.inputs.retain(|input| !recent.iter().any(|(path, _)| path == input));
     page.inputs.iter_mut().for_each(|input| {
@@ -266,7 +266,7 @@ async fn build_page(
     Ok(page)
 }
 
-/// Where folders that could be shown are asked for; what is chosen already is not offered again.
+/// The URL of the folder suggestions. Folders that are already selected aren't offered again.
 fn suggestions_path(spot: &ComposeTarget, asked: &NewDashboardForm) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("cluster", &spot.cluster().slug).append_pair("kind", asked.kind.as_str());
@@ -276,7 +276,7 @@ fn suggestions_path(spot: &ComposeTarget, asked: &NewDashboardForm) -> String {
     format!("/dashboards/found?{}", query.finish())
 }
 
-/// The projects to choose from, where there is a choice.
+/// The accounts to choose from, if there is a choice.
 fn account_choices(spot: &ComposeTarget, chosen: &str) -> Vec<(String, String, bool)> {
     let all = &spot.compose_context.accounts;
     let is_required = spot.compose_context.site.jobs.account_required;
@@ -293,7 +293,7 @@ fn account_choices(spot: &ComposeTarget, chosen: &str) -> Vec<(String, String, b
 }
 
 impl NewDashboardPage {
-    /// What the first field is called.
+    /// The label of the first field.
     fn place_label(&self) -> &'static str {
         match self.form.kind {
             DashboardKind::TensorBoard => "Folder with event files",
@@ -301,7 +301,7 @@ impl NewDashboardPage {
         }
     }
 
-    /// What can be chosen with the button beside it.
+    /// What the browse button beside it can pick.
     fn pick(&self) -> &'static str {
         match self.form.kind {
             DashboardKind::TensorBoard => "folder",

@@ -1,4 +1,4 @@
-//! How far a dashboard is, and how it ended, in words. Pure.
+//! The status of a dashboard, and how it ended, in words. Pure functions.
 
 use crate::dashboards::DashboardStatus;
 use crate::dashboards::job_report::DashboardStage;
@@ -6,74 +6,68 @@ use crate::explain::sbatch;
 use crate::format;
 use crate::store::dashboards::runs::{DashboardRun, DashboardRunState};
 
-/// How far a dashboard is, as its page tells it.
+/// How far a dashboard has come, as its page shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DashboardPhase {
-    /// It was never started.
     NotStarted,
-    /// Its job is being handed over.
+    /// Its job is being submitted.
     Requested,
     Waiting,
-    /// Its job makes what it needs.
+    /// Its job prepares its environment.
     Preparing,
-    /// Its job starts it.
+    /// Its job starts the program.
     Starting,
-    /// It runs, and the portal is on its way to it.
+    /// It runs, and the portal is connecting to it.
     Connecting,
-    /// It can be opened.
     Ready,
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopping,
     Ended,
 }
 
-/// The state in a word or two.
+/// The status in a word or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DashboardBadge {
-    /// The kind of badge.
     pub kind: &'static str,
     pub label: &'static str,
 }
 
-/// What the page says in its first lines.
+/// The message at the top of the page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DashboardStatusText {
     /// ok, info, warning or danger.
     pub tone: &'static str,
-    /// In a few words.
     pub title: String,
     /// What it means, and what to do.
     pub text: String,
-    /// What a program said, as it came.
+    /// What a program printed, verbatim.
     pub said: String,
-    /// Whether that was Slurm.
+    /// Whether that program was Slurm.
     pub is_slurm: bool,
 }
 
-/// A step on the way to a dashboard.
+/// A step until a dashboard is ready.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DashboardStep {
     /// done, next or later.
     pub state: &'static str,
     pub title: &'static str,
-    /// What happens in it.
     pub text: String,
 }
 
-/// Who looks, and what else is known.
+/// Who views the page, and what else is known.
 #[derive(Debug, Clone, Copy)]
 pub struct StatusTextContext<'a> {
-    /// Whether the dashboard is theirs.
+    /// Whether the viewer owns the dashboard.
     pub is_owner: bool,
     /// Whether its owner's connection is closed.
     pub is_disconnected: bool,
-    /// A dashboard that nobody looks at is stopped after so many minutes.
+    /// A dashboard that nobody views is stopped after this many minutes.
     pub idle_minutes: u32,
-    /// Why its job waits, as far as that is known.
+    /// Why its job is pending, if that is known.
     pub waiting_reason: &'a str,
 }
 
-/// How far it is.
 pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
     let Some(run) = &standing.run else { return DashboardPhase::NotStarted };
     match run.state {
@@ -82,7 +76,7 @@ pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
         _ if standing.is_live => DashboardPhase::Ready,
         DashboardRunState::Asked => DashboardPhase::Requested,
         DashboardRunState::Waiting => DashboardPhase::Waiting,
-        // The job tells this last before it is ready.
+        // The job reports this last before it is ready.
         DashboardRunState::Starting if run.stage == DashboardStage::Starting.code() => {
             DashboardPhase::Starting
         }
@@ -109,7 +103,7 @@ pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
     DashboardBadge { kind, label }
 }
 
-/// The first lines of its page. What programs said is for its owner alone.
+/// The message at the top of its page. Only its owner sees what programs printed.
 pub fn status_text(standing: &DashboardStatus, look: StatusTextContext<'_>) -> DashboardStatusText {
     let words = full_status_text(standing, look);
     if look.is_owner { words } else { DashboardStatusText { said: String::new(), ..words } }
@@ -194,7 +188,7 @@ fn ready_text(standing: &DashboardStatus) -> String {
     .to_owned()
 }
 
-/// Nothing reaches the cluster.
+/// The message while the cluster can't be reached.
 fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner: bool) -> String {
     let cluster = &standing.dashboard.cluster;
     match (phase, is_owner) {
@@ -295,7 +289,7 @@ fn ended_text(
     }
 }
 
-/// The way to it, while it is on its way.
+/// The steps until it is ready, while it starts.
 pub fn steps(standing: &DashboardStatus) -> Vec<DashboardStep> {
     let phase = phase(standing);
     let at = match phase {

@@ -1,4 +1,4 @@
-//! A folder as the dialog and the page show it.
+//! A folder, as the dialog and the page show it.
 
 use crate::cluster::DiscoveredFacts;
 use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
@@ -8,10 +8,9 @@ use crate::cluster::folders::{
 };
 use crate::store::clusters::Cluster;
 
-/// A field's name is a word; whatever is longer is not one of ours.
+/// A field's name is one word; anything longer isn't ours.
 const MAX_FIELD_LEN: usize = 100;
 
-/// What can be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PickMode {
     File,
@@ -20,7 +19,7 @@ pub enum PickMode {
 }
 
 impl PickMode {
-    /// Reads it; whatever is not known means either.
+    /// Parses the mode; anything unknown means either.
     pub fn parse(word: &str) -> Self {
         match word {
             "file" => Self::File,
@@ -54,54 +53,48 @@ impl OpenedFolder {
     }
 }
 
-/// What the template shows.
 pub struct FolderView {
     /// The cluster's short name.
     pub slug: String,
-    /// What it is called.
     pub title: String,
-    /// What can be chosen.
     pub pick: PickMode,
     /// The field that the choice is for.
     pub field: String,
     /// Whether this is the inside of the dialog, where things can be chosen.
     pub in_dialog: bool,
-    /// The person's own folders, to begin at.
+    /// The person's own folders, to start from.
     pub starts: Vec<FolderCrumb>,
-    /// The way down to this folder.
+    /// The path down to this folder.
     pub crumbs: Vec<FolderCrumb>,
-    /// The address of the folder around it; empty for the outermost.
+    /// The URL of the parent folder; empty at the root.
     pub up: String,
     pub path: String,
-    /// The folder as a form likes it.
+    /// The folder as a form writes it, with a variable such as `$SCRATCH`.
     pub short: String,
-    /// What is in it.
     pub rows: Vec<FolderViewRow>,
-    /// Whether there is more.
+    /// Whether the listing was cut off.
     pub is_cut: bool,
-    /// Why there is nothing to see.
+    /// Why there is no listing.
     pub trouble: Option<FolderError>,
-    /// The name of a folder that was not made.
+    /// The name of a folder that couldn't be created.
     pub new_name: String,
-    /// Why it was not made.
+    /// Why it couldn't be created.
     pub problem: String,
 }
 
-/// One folder that can be gone to.
+/// A link to a folder.
 pub struct FolderCrumb {
-    /// What it is called.
     pub label: String,
-    /// Its address; empty for the folder that is shown.
+    /// Its URL; empty for the folder that is shown.
     pub href: String,
     pub path: String,
 }
 
 pub struct FolderViewRow {
-    /// What the cluster says of it.
     pub entry: FolderEntry,
     /// Where it leads, if it is a folder that can be opened.
     pub href: String,
-    /// What is put into the form if it is chosen; empty if it cannot be.
+    /// What goes into the form if it is chosen; empty if it can't be.
     pub value: String,
 }
 
@@ -114,7 +107,6 @@ impl FolderViewRow {
         }
     }
 
-    /// How long a file is, in words.
     pub fn size(&self) -> String {
         if self.entry.kind == FolderEntryKind::File {
             crate::format::bytes(self.entry.size)
@@ -198,7 +190,7 @@ impl FolderView {
         }
     }
 
-    /// Whether this start is where one is.
+    /// Whether the current folder belongs to this start.
     pub fn is_in(&self, start: &FolderCrumb) -> bool {
         innermost_start(&self.path, &self.starts).is_some_and(|inner| inner.path == start.path)
     }
@@ -213,7 +205,7 @@ impl FolderView {
         self.trouble == Some(FolderError::NotConnected)
     }
 
-    /// Said aloud when the folder changes.
+    /// Read aloud by screen readers when the folder changes.
     pub fn announcement(&self) -> String {
         let name = self.crumbs.last().map_or(self.path.as_str(), |step| step.label.as_str());
         match (&self.trouble, self.rows.len()) {
@@ -224,18 +216,18 @@ impl FolderView {
         }
     }
 
-    /// How many names are shown of those that there are.
+    /// How many entries are shown at most.
     pub fn most(&self) -> usize {
         self.rows.len().min(MAX_ENTRIES)
     }
 
-    /// This folder once more.
+    /// The URL of this folder, to reload it.
     pub fn again(&self) -> String {
         folder_url(&self.slug, &self.path, self.pick, &self.field)
     }
 }
 
-/// The address of a folder in the dialog.
+/// The URL of a folder in the dialog.
 pub fn folder_url(slug: &str, path: &str, pick: PickMode, field: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("path", path).append_pair("pick", pick.as_str());
@@ -252,7 +244,7 @@ fn folder_label(folder: &DiscoveredFolder) -> String {
     }
 }
 
-/// The person's own folder that a path lies in.
+/// The innermost of the person's own folders that contains a path.
 fn innermost_start<'a>(path: &str, starts: &'a [FolderCrumb]) -> Option<&'a FolderCrumb> {
     let is_around = |start: &&FolderCrumb| {
         path.strip_prefix(start.path.trim_end_matches('/'))
@@ -261,7 +253,7 @@ fn innermost_start<'a>(path: &str, starts: &'a [FolderCrumb]) -> Option<&'a Fold
     starts.iter().filter(is_around).max_by_key(|start| start.path.len())
 }
 
-/// The way down, from the person's own folder if it begins there. The last one is the folder itself.
+/// The path down, starting at the person's own folder if it begins there. The last entry is the folder itself.
 fn build_crumbs(
     path: &str,
     starts: &[FolderCrumb],

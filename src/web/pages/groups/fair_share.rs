@@ -1,5 +1,5 @@
-//! How a group stands: fair share now and over time, what it has asked for and not had yet, and its storage; and for
-//! each member what the ranks of their own jobs are made of. From what is known: no cluster is asked on the way.
+//! A group's fair share now and over time, its queued demand and its storage; for each member, what makes up the
+//! priority of their own jobs. Uses only what was read before: no request waits for a cluster.
 
 mod cards;
 pub mod csv;
@@ -37,7 +37,7 @@ struct GroupFairSharePage {
     fragment: GroupFairShareFragment,
 }
 
-/// The part alone: for a page that is open, and on the page of the group's use.
+/// The fragment alone: to refresh an open page, and for the group's usage page.
 #[derive(Template)]
 #[template(path = "groups/fair_share/fragment.html")]
 pub struct GroupFairShareFragment {
@@ -45,29 +45,29 @@ pub struct GroupFairShareFragment {
     clusters: Vec<GroupClusterSummary>,
 }
 
-/// It escapes what it shows by itself.
+/// The template escapes its own output.
 impl askama::filters::HtmlSafe for GroupFairShareFragment {}
 
-/// How a group stands on one cluster.
+/// A group's fair share, demand and storage on one cluster.
 pub struct GroupClusterSummary {
     title: String,
     slug: String,
-    /// Why nothing is known, in words; empty if something is.
+    /// Why there is no data; empty if there is some.
     empty_reason: &'static str,
-    /// Why it may be old, in words; empty if it is not.
+    /// Why the data may be out of date; empty if it is not.
     stale: String,
-    /// Fair share of each account; none where the cluster does not rank by it.
+    /// One card per account; none where the cluster does not use fair share.
     fair_shares: Vec<GroupFairShareCard>,
     uses_fair_share: bool,
     fair_shares_at: Option<UnixTime>,
-    /// What the cluster itself says was granted to the accounts.
+    /// What the cluster itself reports as granted to the accounts.
     costs: Vec<GrantedHoursBar>,
-    /// For which period; empty if it is not said.
+    /// The period of the grant; empty if unknown.
     period: String,
     costs_at: Option<UnixTime>,
     demand: Vec<GroupDemandCard>,
     queue_at: Option<UnixTime>,
-    /// Why the queue may be told in part, in words; empty if it is not.
+    /// Why the queue may be incomplete; empty if it is not.
     partial: &'static str,
     folders: Vec<ProjectFolder>,
     folders_at: Option<UnixTime>,
@@ -75,7 +75,7 @@ pub struct GroupClusterSummary {
     people_at: Option<UnixTime>,
 }
 
-/// The page, and its part.
+/// The page or its fragment.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -97,7 +97,7 @@ pub async fn get(
     })
 }
 
-/// How the group of a view stands, from what is known.
+/// Builds the fragment from what was read before.
 pub async fn build_fragment(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -110,13 +110,12 @@ pub async fn build_fragment(
     Ok(GroupFairShareFragment { group: view.group, clusters })
 }
 
-/// What a group is called.
 async fn load_group_name(context: &RequestContext, group: GroupId) -> Result<String, AppError> {
     let mut db = context.app.store.read().await?;
     Ok(store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?.name)
 }
 
-/// The group's accounts by cluster, each with what is known of the viewer's queue there. From here on it is kept fresh.
+/// The group's accounts by cluster, with the viewer's queue snapshot there. Starts keeping that snapshot fresh.
 async fn load_accounts_by_cluster<'a>(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -216,7 +215,7 @@ async fn build_cluster_summary(
     Ok(cards)
 }
 
-/// Fair share of each account, with how it came about.
+/// Each account's fair share with its history.
 async fn load_fair_share_cards(
     context: &RequestContext,
     me: &CurrentPerson,

@@ -1,4 +1,4 @@
-//! Inviting people into a group.
+//! Inviting people to a group.
 
 use serde::Deserialize;
 
@@ -13,7 +13,6 @@ use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::reveal_once::{self, RevealedSecret};
 use crate::web::pages::groups::{GroupPageState, group_path, render_group};
 
-/// Who is invited, as what, for how long.
 #[derive(Deserialize)]
 pub struct InviteForm {
     #[serde(default)]
@@ -22,7 +21,7 @@ pub struct InviteForm {
     days: String,
 }
 
-/// Makes an invitation and shows its link, once.
+/// Creates an invitation and shows its link once.
 pub async fn create(
     context: RequestContext,
     me: CurrentPerson,
@@ -68,7 +67,7 @@ pub async fn create(
     )
 }
 
-/// Takes an invitation back.
+/// Revokes an invitation.
 pub async fn revoke(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,4 +1,4 @@
-//! A month of a group on one page: to print, to freeze, and to share.
+//! A group's monthly report on one page: to print, freeze and share.
 
 pub mod chart;
 pub mod frozen;
@@ -23,7 +23,7 @@ use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
-/// Months that can be chosen: as far back as figures are read.
+/// Months on offer: as far back as usage is read.
 const MONTHS_OFFERED: usize = 12;
 
 #[derive(Template)]
@@ -34,7 +34,7 @@ struct MonthReportPage {
     group: GroupId,
     report: UsageReport,
     chart: StackedBarChart,
-    /// Months by their words in addresses and for people, and whether it is the one that is shown.
+    /// Each month as its URL value and its label, and whether it is selected.
     months: Vec<(String, String, bool)>,
     frozen: Vec<FrozenReport>,
 }
@@ -45,7 +45,6 @@ pub struct ReportMonthQuery {
     month: String,
 }
 
-/// The report of a month.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -54,7 +53,7 @@ pub async fn get(
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
-    // The last one that is over, unless another is asked for.
+    // Default to the last complete month.
     let month = if choice.month.is_empty() {
         Some(now.previous())
     } else {
@@ -82,7 +81,7 @@ pub async fn get(
     })
 }
 
-/// Keeps the report of a month as it is now.
+/// Saves the month's report as it is now.
 pub async fn freeze(
     context: RequestContext,
     me: CurrentPerson,
@@ -102,13 +101,12 @@ pub async fn freeze(
     Ok(flash::redirect(context, &to, FlashMessage::TooManyReports))
 }
 
-/// A month that has begun, anywhere on earth, and of which something can be known.
+/// Accepts months from 2000 on; next month counts too, as it may have begun in another time zone.
 fn parse_month(text: &str, now: Month) -> Option<Month> {
     let earliest = Month::parse("2000-01")?;
     Month::parse(text).filter(|month| *month >= earliest && *month <= now.next())
 }
 
-/// A frozen report's address.
 fn report_path(group: GroupId, id: ReportId) -> String {
     format!("/groups/{group}/reports/{id}")
 }

@@ -1,14 +1,14 @@
-//! Bars stacked by person, drawn by the server: of the usage page and of reports. Colours are classes of the style
-//! sheets; `templates/groups/stacked_bars.html` draws it.
+//! Bars stacked by person, rendered on the server for the usage page and reports. Colours are CSS classes;
+//! `templates/groups/stacked_bars.html` draws the chart.
 
 use std::fmt::Write as _;
 
 use crate::format;
 
-/// The colours that there are; whoever comes after them shares one.
+/// Colours available; all further members share one.
 const COLOUR_COUNT: usize = 8;
 
-/// Where in the drawing the bars stand.
+/// The area of the drawing that holds the bars.
 pub struct ChartFrame {
     pub left: f64,
     pub right: f64,
@@ -16,55 +16,53 @@ pub struct ChartFrame {
     pub bottom: f64,
 }
 
-/// What one bar shows.
 pub struct StackedBar {
     pub label: String,
-    /// A shorter label, for below the bar.
+    /// A shorter label, shown below the bar.
     pub mark: String,
     /// The amount of each series.
     pub parts: Vec<f64>,
-    /// What was not read yet, in words; empty if all was.
+    /// What has not been read yet, as text; empty if everything has.
     pub missing: String,
-    /// Where a click leads; empty for nowhere.
+    /// The bar's link; empty for none.
     pub href: String,
 }
 
 /// A chart, ready to be drawn.
 pub struct StackedBarChart {
-    /// Lines across, as one path.
+    /// Horizontal grid lines, as one path.
     pub grid: String,
-    /// From the top: where lines across are, and what they stand for.
+    /// From the top: each grid line's position and label.
     pub ticks: Vec<(String, String)>,
     pub series: Vec<StackedBarSeries>,
     pub bars: Vec<DrawnBar>,
-    /// Where the highest bar would end.
+    /// Where the tallest possible bar ends.
     pub top: String,
     pub height: String,
-    /// Whether there is nothing to draw.
     pub is_empty: bool,
 }
 
 pub struct StackedBarSeries {
     pub class: String,
     pub name: String,
-    /// All that is drawn in it, as one path: half the bytes of as many rectangles.
+    /// The whole series as one path: half the bytes of separate rectangles.
     pub path: String,
 }
 
 pub struct DrawnBar {
     pub bar: StackedBar,
-    /// Amounts of each series, for the table.
+    /// The amount of each series, for the table.
     pub cells: Vec<String>,
     pub total: String,
     pub x: String,
     pub middle: String,
     pub width: String,
-    /// All that it shows, for whoever points at it.
+    /// Everything the bar shows, as its tooltip.
     pub title: String,
 }
 
 impl StackedBarChart {
-    /// Draws bars of amounts in `unit`; `series` are colours and names.
+    /// Draws bars of amounts in `unit`; `series` holds colours and names.
     pub fn draw(
         frame: &ChartFrame,
         unit: &str,
@@ -89,7 +87,7 @@ impl StackedBarChart {
         while tick > -step / 2.0 {
             let y = format::coordinate(frame.bottom - height * tick / highest);
             let _ = write!(chart.grid, "M{left} {y}H{right}");
-            // Steps that were taken away leave a little more or less than nothing.
+            // Repeated subtraction may end slightly above or below zero.
             chart.ticks.push((y, format::amount(if tick < step / 2.0 { 0.0 } else { tick })));
             tick -= step;
         }
@@ -126,7 +124,7 @@ impl StackedBarChart {
         chart
     }
 
-    /// Whether some bar lacks something.
+    /// Whether a bar lacks data.
     pub fn has_missing(&self) -> bool {
         self.bars.iter().any(|drawn| !drawn.bar.missing.is_empty())
     }
@@ -140,7 +138,7 @@ impl StackedBarSeries {
     }
 }
 
-/// The upper end of a scale and its steps: round numbers, three to five of them.
+/// The top of a scale and its step: round numbers, three to five steps.
 fn axis_scale(most: f64) -> (f64, f64) {
     if !most.is_finite() || most <= 0.0 {
         return (1.0, 1.0);

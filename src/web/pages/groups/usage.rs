@@ -1,5 +1,5 @@
-//! What a group used, as people see it: the page with its chart and tables, the jobs behind a figure, the same as files
-//! for other programs, and what those who lead the group decide. Everything is added up in `crate::usage`.
+//! A group's usage: the page with its chart and tables, the jobs behind a figure, CSV files, and the PIs' settings.
+//! All totals come from `crate::usage`.
 
 mod allocation_card;
 mod allocation_form;
@@ -32,10 +32,10 @@ use crate::usage::GroupUsage;
 use crate::usage::figures::UsageFigures;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
-/// What came after `?`, in any order and as often as someone likes.
+/// The query string's pairs, in any order and with repeats.
 pub type UsageQueryPairs = Vec<(String, String)>;
 
-/// What is looked at.
+/// The group's usage, and the filter to show it with.
 pub struct UsagePageData {
     group: Group,
     view: GroupUsage,
@@ -44,12 +44,11 @@ pub struct UsagePageData {
     figures: Arc<UsageFigures>,
 }
 
-/// A group's page of use.
 fn usage_path(group: GroupId) -> String {
     format!("/groups/{group}/usage")
 }
 
-/// The group, what is known of its use, and what of it was asked for.
+/// Loads the group's usage and resolves the filter.
 async fn load_page_data(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -67,7 +66,7 @@ async fn load_page_data(
     Ok((UsagePageData { group: found, view, allocations, filter: looked, figures }, ask))
 }
 
-/// Records that names were looked at, if there are any to be seen.
+/// Records that names were seen, if there are any to see.
 pub async fn record_names_seen(
     context: &RequestContext,
     me: &CurrentPerson,

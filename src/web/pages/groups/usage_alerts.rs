@@ -1,4 +1,4 @@
-//! What a group's leader wants to be told of its use.
+//! The usage alerts that a PI wants to receive.
 
 use askama::Template;
 use serde::Deserialize;
@@ -20,19 +20,18 @@ struct UsageAlertsPage {
     alerts: UsageAlertChoices,
 }
 
-/// The form, also for other pages: `usage_alerts/form.html`.
+/// The form; other pages include it through `usage_alerts/form.html`.
 pub struct UsageAlertChoices {
     pub group: GroupId,
-    /// 80 % of an allocation.
+    /// 80 % of an allocation is used.
     pub quota: bool,
-    /// 90 % of a place for files.
+    /// A storage quota is 90 % full.
     pub storage: bool,
-    /// Jobs that fail in numbers.
+    /// Many jobs fail.
     pub failing: bool,
 }
 
 impl UsageAlertChoices {
-    /// As someone has chosen.
     pub async fn load(
         context: &RequestContext,
         me: &CurrentPerson,
@@ -89,7 +88,7 @@ pub async fn save(
     let usage = &context.app.usage;
     usage.set_alerts(&me.actor(&context), me.0.person.id, group, &alerts).await?;
     if !alerts.is_empty() {
-        // What is to be told must be read: this opens the books, as looking at the page does.
+        // Alerts need data: loading the usage starts reading it, as opening the page does.
         usage.load_group_usage(&me.0.viewer, group).await?;
     }
     Ok(flash::redirect(context, &format!("/groups/{group}/alerts"), FlashMessage::AlertsSet))

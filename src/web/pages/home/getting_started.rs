@@ -1,31 +1,27 @@
-//! What newcomers do first.
+//! The first steps for newcomers.
 
 use crate::web::pages::home::HomeOverview;
 
-/// One of the first steps.
 pub struct GettingStartedStep {
-    /// What it is called.
     pub title: &'static str,
     /// What it is good for.
     pub text: &'static str,
-    /// Where it is done.
     pub href: String,
-    /// The words of its button.
+    /// The label of its button.
     pub action: &'static str,
-    /// Whether it is done.
     pub is_done: bool,
-    /// done, next (the first that is not) or later.
+    /// done, next (the first that isn't done) or later.
     pub state: &'static str,
 }
 
 impl GettingStartedStep {
-    /// What is done needs no explanation.
+    /// A step that is done needs no explanation.
     pub const fn text_now(&self) -> &'static str {
         if self.is_done { "" } else { self.text }
     }
 }
 
-/// Marks the first open step as the next one; nothing is left to show when all are done.
+/// Marks the first open step as the next one. Returns nothing to show when all are done.
 pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedStep> {
     let Some(next) = steps.iter().position(|step| !step.is_done) else {
         return Vec::new();
@@ -40,7 +36,7 @@ pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedS
     steps
 }
 
-/// What whoever runs the portal does first.
+/// The first steps of whoever runs the portal.
 pub fn admin_steps(facts: &HomeOverview, has_totp: bool) -> Vec<GettingStartedStep> {
     vec![
         completed_step("Set up the portal"),
@@ -72,7 +68,7 @@ pub fn admin_steps(facts: &HomeOverview, has_totp: bool) -> Vec<GettingStartedSt
     ]
 }
 
-/// What everyone else does first.
+/// The first steps of everyone else.
 #[expect(clippy::fn_params_excessive_bools, reason = "each is one step that is done or not")]
 pub fn member_steps(
     has_group: bool,

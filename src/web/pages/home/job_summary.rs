@@ -1,4 +1,4 @@
-//! What the home page says of one's jobs: what runs and waits now, and what ended since the last visit.
+//! The person's jobs on the home page: what is running and pending now, and what ended since the last visit.
 
 use std::cmp::Reverse;
 
@@ -14,39 +14,37 @@ use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::JobListRow;
 
-/// Jobs that are shown; the rest is on the page of jobs.
+/// Jobs that are shown; the rest are on the jobs page.
 const MAX_ROWS: usize = 5;
-/// Ends that are shown.
+/// Ended jobs that are shown, after digesting.
 const MAX_ENDED: usize = 6;
 
 pub struct HomeJobSummary {
-    /// Whether there is anything to say: some queue was seen, or is about to be.
+    /// Whether there is anything to show: some queue was read, or is about to be.
     pub is_worth_showing: bool,
-    /// Whether any queue was ever seen.
+    /// Whether any queue was ever read.
     pub is_known: bool,
-    /// How many run, in words.
     pub running: String,
-    /// How many wait, in words.
     pub waiting: String,
-    /// How many of those can never start, in words; empty for none.
+    /// How many of those can never start; empty for none.
     pub stuck: String,
-    /// The first of them.
+    /// The first jobs.
     pub rows: Vec<JobListRow>,
-    /// How many more there are, in words; empty for none.
+    /// How many more there are; empty for none.
     pub more: String,
     /// Whether they are on several clusters.
     pub many: bool,
-    /// How old each picture is: the cluster and when.
+    /// The age of each snapshot: the cluster, and when it was read.
     pub seen: Vec<(String, UnixTime)>,
-    /// Why pictures are not fresh, each with the cluster's short name if connecting helps.
+    /// Why snapshots are out of date, each with the cluster's short name if reconnecting helps.
     pub stale: Vec<(String, String)>,
-    /// Since when ends are told.
+    /// Since when ended jobs are shown.
     pub since: Option<UnixTime>,
-    /// What ended, what needs a look first.
+    /// What ended, with what needs attention first.
     pub ended: Vec<NotificationDigest>,
     /// All of it in a few words; empty for nothing.
     pub ended_words: String,
-    /// How many lines are not shown.
+    /// How many rows aren't shown.
     pub more_ended: usize,
 }
 
@@ -58,7 +56,7 @@ struct EndedJobs<'a> {
 }
 
 impl HomeJobSummary {
-    /// From the pictures of someone's places.
+    /// Builds the summary from the snapshots of someone's queues.
     pub fn new(places: &[ClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
         let from = since.unwrap_or(UnixTime(0)).max(now.plus(-SECONDS_PER_DAY));
         let mut counts = JobCounts::default();
@@ -70,7 +68,7 @@ impl HomeJobSummary {
                 counts.add_all(entry.counts);
                 if entry.stage() != JobStage::Ended {
                     stuck += u64::from(entry.is_stuck);
-                    // The list is in order: no more than these can be shown.
+                    // The list is sorted: no more than these can be shown.
                     if open.iter().filter(|(of, _)| std::ptr::eq(*of, place)).count() < MAX_ROWS {
                         open.push((place, entry));
                     }
@@ -127,7 +125,7 @@ fn staleness(place: &ClusterQueue) -> Option<(String, String)> {
     Some((stale.sentence, slug))
 }
 
-/// What of an entry ended since then.
+/// What ended since then, of one item of the list.
 fn find_ended<'a>(
     place: &'a ClusterQueue,
     entry: &'a JobListItem,

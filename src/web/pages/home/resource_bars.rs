@@ -1,4 +1,4 @@
-//! How one stands on a cluster: fair-share or granted hours, and how full one's folders are. As bars with words.
+//! A person's resources on a cluster, as bars with text: fair share or granted hours, and how full their folders are.
 
 use crate::clock::UnixTime;
 use crate::explain::fair_share::{self, FairShareFigures};
@@ -8,49 +8,48 @@ use crate::sites::quota;
 use crate::slurm::fair_share::SshareRow;
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 
-/// Accounts that are drawn.
+/// Accounts that are shown.
 const MAX_ACCOUNTS: usize = 4;
-/// Folders that are drawn.
+/// Folders that are shown.
 const MAX_FOLDERS: usize = 8;
-/// From here on a folder is nearly full, in percent.
+/// From here on, a folder is nearly full.
 const WARNING_PERCENT: u64 = 85;
-/// From here on it is as good as full.
+/// From here on, it is as good as full.
 const DANGER_PERCENT: u64 = 95;
 
-/// How someone stands on one cluster.
+/// A person's resources on one cluster.
 pub struct HomeResources {
     pub cluster: String,
     pub slug: String,
-    /// Fair-share of each account.
+    /// The fair share of each account.
     pub shares: Vec<FairShareBar>,
     pub shares_at: Option<UnixTime>,
     /// Granted hours of each account.
     pub costs: Vec<GrantedHoursBar>,
-    /// For which period; empty if it is not said.
+    /// The period of the grant; empty if it isn't known.
     pub period: String,
     pub costs_at: Option<UnixTime>,
     pub folders: Vec<FolderQuota>,
-    /// How many are not shown.
+    /// How many folders aren't shown.
     pub more_folders: usize,
     pub folders_at: Option<UnixTime>,
-    /// Why there is nothing, in words; empty if there is something.
+    /// Why there is nothing to show; empty if there is something.
     pub nothing: &'static str,
 }
 
-/// The fair-share of an account.
+/// The fair share of an account.
 pub struct FairShareBar {
     pub account: String,
-    /// In a few words.
     pub headline: &'static str,
     pub sentence: String,
-    /// Where on the scale, from 0 (waits longer) to 100 (comes earlier).
+    /// The position on the scale, from 0 (waits longer) to 100 (starts sooner).
     pub position: Option<u8>,
     /// Slurm's own number, as text; empty if there is none.
     pub level: String,
 }
 
 impl FairShareBar {
-    /// Where its mark is drawn, in percent: wholly inside the scale.
+    /// Where its mark is drawn, in percent, so that it stays wholly inside the scale.
     pub fn place(&self) -> u8 {
         2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
     }
@@ -69,15 +68,15 @@ pub struct FolderQuota {
     /// As the cluster calls it.
     pub label: String,
     pub space: QuotaBar,
-    /// Files, where they are counted.
+    /// The number of files, where the cluster counts them.
     pub files: Option<QuotaBar>,
-    /// What to do; empty if there is nothing to.
+    /// What to do; empty if there is nothing to do.
     pub advice: &'static str,
 }
 
-/// An amount of what is allowed.
+/// Usage against a limit.
 pub struct QuotaBar {
-    /// In thousandths of what is allowed.
+    /// In thousandths of the limit.
     pub value: u64,
     /// Whether a limit is known.
     pub has_limit: bool,
@@ -87,7 +86,7 @@ pub struct QuotaBar {
 }
 
 impl HomeResources {
-    /// Of a place; none where there is nothing to say.
+    /// The resources of a cluster account; `None` if there is nothing to show.
     pub fn from_place(place: &ClusterQueue) -> Option<Self> {
         let standing = &place.snapshot.resources;
         let accounts = standing
@@ -149,12 +148,12 @@ fn fair_share_bar(share: &SshareRow) -> FairShareBar {
     }
 }
 
-/// Granted hours of an account as a bar; none where nothing is granted.
+/// Granted hours of an account as a bar; `None` if nothing was granted.
 pub fn granted_hours_bar(account: &AccountCost, unit: &str) -> Option<GrantedHoursBar> {
     let granted = round_to_whole(account.granted()?).filter(|granted| *granted > 0)?;
     let left = account.available();
     let used = match left {
-        // Less than nothing is left where more was used than granted.
+        // The remainder is negative if more was used than granted.
         Some(left) => round_to_whole((account.granted()? - left).max(0.0))?,
         None => round_to_whole(account.amount("used")?)?,
     };
@@ -187,11 +186,11 @@ fn round_to_whole(number: f64) -> Option<u64> {
     (0.0..1e15).contains(&number).then(|| number.round() as u64)
 }
 
-/// How full a place is.
+/// How full a folder is.
 pub fn folder_quota(place: &quota::StorageQuota) -> FolderQuota {
     let is_decimal =
         place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
-    // As the cluster counts it: by 1000 where its limit is a round number then.
+    // Count as the cluster does: in units of 1000 if that makes its limit a round number.
     let words = if is_decimal { format::decimal_bytes } else { format::bytes };
     let space = quota_bar(place.used_bytes, place.limit_bytes, words, "");
     let files =

@@ -1,5 +1,5 @@
-//! When someone was last at their home page, so that it can say what happened since. Kept in memory; written down now
-//! and then, for the time after a restart.
+//! When someone last visited their home page, so that it can say what happened since. Kept in memory, and saved now
+//! and then for the time after a restart.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use crate::clock::UnixTime;
 use crate::domain::PersonId;
 use crate::store::{self, StoreError};
 
-/// Whoever comes back after this many seconds begins another visit.
+/// Someone who returns after this many seconds starts a new visit.
 const VISIT_GAP_SECS: i64 = 30 * 60;
-/// It is written down this often, in seconds.
+/// How often a visit is saved, in seconds.
 const WRITE_INTERVAL_SECS: i64 = 5 * 60;
-/// The name of the choice that keeps it.
+/// The preference that stores it.
 const VISIT_PREFERENCE: &str = "home.visit";
-/// So many people are remembered in memory.
+/// How many people are kept in memory.
 const MAX_PEOPLE: usize = 20_000;
 
 #[derive(Debug, Default)]
@@ -23,9 +23,9 @@ pub struct HomeVisits(Mutex<HashMap<PersonId, HomeVisit>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HomeVisit {
-    /// When the visit before ended.
+    /// When the previous visit ended.
     since: Option<UnixTime>,
-    /// When they were last seen.
+    /// When they last loaded the page.
     seen: UnixTime,
     written: UnixTime,
 }
@@ -59,7 +59,7 @@ impl HomeVisit {
 }
 
 impl HomeVisits {
-    /// Until when someone knows what happened: the end of their visit before this one. None at their first.
+    /// The end of someone's previous visit, up to which they know what happened; `None` on their first.
     pub async fn previous_visit_end(
         &self,
         app: &AppState,

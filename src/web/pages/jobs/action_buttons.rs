@@ -1,4 +1,4 @@
-//! What can be done to a job, as buttons of its page.
+//! Job actions, as buttons of the job's page.
 
 use crate::explain::waiting::can_never_start;
 use crate::jobs::JobRecord;
@@ -11,7 +11,7 @@ pub struct JobActionButton {
     pub kind: &'static str,
 }
 
-/// What fits its state.
+/// The actions that fit its state.
 pub fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionButton> {
     let deed = |verb, label, kind| JobActionButton { verb, label, kind };
     match record_stage(record) {

@@ -1,4 +1,4 @@
-//! Doing something to jobs: first a page that says what will happen, then the deed, then what came of it.
+//! Job actions: first a page that says what will happen, then the action, then its outcome.
 
 use askama::Template;
 
@@ -16,10 +16,9 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_options::safe_list_path;
 
-/// Most jobs that are named one by one.
+/// The most jobs that are named one by one.
 const MAX_NAMED_JOBS: usize = 50;
 
-/// A job that was chosen.
 struct SelectedJob {
     queue: ClusterQueue,
     target: JobActionTarget,
@@ -28,7 +27,6 @@ struct SelectedJob {
     pick: String,
 }
 
-/// What the form asks for.
 struct JobActionForm {
     verb: JobAction,
     picks: Vec<String>,
@@ -38,7 +36,7 @@ struct JobActionForm {
 }
 
 impl JobActionForm {
-    /// Whether someone wrote something else than numbers of tasks.
+    /// Whether someone typed something other than task numbers.
     fn has_unreadable_tasks(&self) -> bool {
         !self.tasks.is_empty() && ArrayTaskSet::parse(&self.tasks).is_none()
     }
@@ -65,14 +63,14 @@ struct JobActionResultPage {
     heading: String,
     is_good: bool,
     outcomes: Vec<JobActionOutcomeRow>,
-    /// What takes it back: a verb and its button; empty if nothing does.
+    /// The action that undoes it and its button; empty if nothing does.
     undo: (&'static str, &'static str),
     picks: Vec<String>,
     tasks: String,
     back: String,
 }
 
-/// What came of one.
+/// The outcome for one job.
 struct JobActionOutcomeRow {
     name: String,
     id: String,
@@ -82,7 +80,7 @@ struct JobActionOutcomeRow {
     kind: &'static str,
 }
 
-/// A verb in words.
+/// An action in words.
 struct JobActionPrompt {
     title: String,
     button: &'static str,
@@ -90,7 +88,7 @@ struct JobActionPrompt {
     kind: &'static str,
 }
 
-/// Asks first, then does it.
+/// Asks for confirmation first, then runs the action.
 pub async fn post(
     context: RequestContext,
     me: CurrentPerson,
@@ -132,7 +130,7 @@ fn safe_return_path(back: &str) -> &str {
     if is_job { back } else { safe_list_path(back) }
 }
 
-/// The jobs that are meant. One that this person cannot see is one that does not exist.
+/// The selected jobs. One that this person can't see is treated as missing.
 fn find_selected_jobs(
     asked: &JobActionForm,
     places: &[ClusterQueue],
@@ -155,7 +153,7 @@ fn find_selected_jobs(
 fn find_job_name(place: &ClusterQueue, id: JobId) -> Option<String> {
     let picture = &place.snapshot;
     let own = picture.records.get(&id).or_else(|| {
-        // An array is meant as a whole, or by a task that has not begun.
+        // The id means the whole array, or a task that hasn't started.
         picture.records_of_number(id.number).find(|record| {
             id.task.is_none_or(|task| {
                 record.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task))
@@ -296,7 +294,7 @@ fn build_outcome_row(
     }
 }
 
-/// Why nobody knows, or why nothing was sent; and whether it may have been done.
+/// Why the outcome is unknown, or why nothing was sent; and whether the action may have run.
 fn describe_failure(undone: JobActionError) -> Result<(String, bool), AppError> {
     match undone {
         JobActionError::Store(error) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! The page of an array: how many of its tasks do what, the tasks themselves, and doing something to some of them.
+//! The page of a job array: task counts by state, the tasks themselves, and task actions.
 
 use std::sync::Arc;
 
@@ -21,7 +21,6 @@ use crate::web::pages::jobs::job_lookup::FoundJob;
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTime};
 
-/// Tasks on a page.
 const TASKS_PER_PAGE: usize = 100;
 
 #[derive(Template)]
@@ -37,7 +36,6 @@ struct JobArrayFragment {
     array: JobArrayView,
 }
 
-/// Everything that the page says.
 struct JobArrayView {
     queue: ClusterQueue,
     href: String,
@@ -48,9 +46,9 @@ struct JobArrayView {
     is_own: bool,
     can_act: bool,
     chips: Vec<(String, &'static str, String, bool)>,
-    /// Its tasks, each with what it tries.
+    /// Its tasks, each with its sweep point.
     rows: Vec<(JobListRow, String)>,
-    /// Whether it is a sweep of this portal.
+    /// Whether it is a sweep made by this portal.
     is_sweep: bool,
     part_href: String,
     previous: String,
@@ -75,7 +73,7 @@ pub async fn show_page(
     })
 }
 
-/// The part that renews itself.
+/// The fragment that refreshes itself.
 pub async fn show_fragment(
     context: &RequestContext,
     found: &FoundJob,
@@ -146,7 +144,7 @@ fn build_array_view(
     }
 }
 
-/// What a task tries; tasks that wait together have no point of their own.
+/// The sweep point of a task. Tasks that are pending together have no point of their own.
 fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
     let number = task.job.id.task.and_then(|task| usize::try_from(task).ok());
     number
@@ -155,7 +153,7 @@ fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
         .unwrap_or_default()
 }
 
-/// What a task tries, in words; empty if it is part of no sweep.
+/// The sweep point of a task, in words; empty if it isn't part of a sweep.
 pub async fn load_sweep_point_label(
     context: &RequestContext,
     found: &FoundJob,
@@ -165,7 +163,7 @@ pub async fn load_sweep_point_label(
     Ok(sweep.map(|sweep| sweep_point_label(record, &sweep)).unwrap_or_default())
 }
 
-/// The sweep that an array is, if this portal made it and it is one's own.
+/// The sweep behind a job array, if this portal made it and it is the person's own.
 pub async fn find_sweep(
     context: &RequestContext,
     found: &FoundJob,
@@ -195,7 +193,7 @@ impl JobArrayView {
         if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
     }
 
-    /// Tasks that wait together have no page of their own.
+    /// Tasks that are pending together have no page of their own.
     fn has_page(&self, row: &JobListRow) -> bool {
         row.href != self.href
     }

@@ -1,4 +1,4 @@
-//! The places where someone has jobs: each cluster they have a name on, with what is known of their queue there.
+//! The cluster accounts of a person, each with what is known about their queue there.
 
 use std::sync::Arc;
 
@@ -9,23 +9,21 @@ use crate::jobs::{QueueReadError, QueueSnapshot};
 use crate::store::clusters::Cluster;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
-/// Someone on a cluster, and what is known of their queue there.
+/// A person's cluster account, with what is known about their queue there.
 #[derive(Clone)]
 pub struct ClusterQueue {
     pub account: Arc<ClusterAccount>,
-    /// Whether the connection stands.
     pub is_connected: bool,
-    /// Whether it is being opened.
     pub is_connecting: bool,
     pub snapshot: Arc<QueueSnapshot>,
 }
 
-/// Why a picture is not fresh, and what one can do.
+/// Why a snapshot is out of date, and what to do.
 pub struct StaleQueueReason {
     pub sentence: String,
-    /// Slurm's own words; empty if there are none.
+    /// Slurm's own message; empty if there is none.
     pub said: String,
-    /// Whether connecting again helps.
+    /// Whether reconnecting helps.
     pub can_reconnect: bool,
 }
 
@@ -34,28 +32,28 @@ impl ClusterQueue {
         self.account.cluster()
     }
 
-    /// How long jobs may run in a part of the cluster, in minutes, if there is a limit.
+    /// The time limit of a partition in minutes, if it has one.
     pub fn partition_limit(&self, partition: &str) -> Option<u32> {
         let mut partitions = self.account.discovered.partitions.iter();
         partitions.find_map(|one| one.time_limit.minutes().filter(|_| one.name == partition))
     }
 
-    /// Whether the cluster hides the jobs of others.
+    /// Whether the cluster hides other people's jobs.
     pub fn hides_jobs(&self) -> bool {
         self.account.discovered.hides_jobs
     }
 
-    /// Whether one may reorder one's own waiting jobs.
+    /// Whether people may reorder their own pending jobs.
     pub fn can_reorder(&self) -> bool {
         self.account.discovered.user_top
     }
 
-    /// When the picture was taken.
+    /// When the snapshot was taken.
     pub fn seen(&self) -> Option<UnixTime> {
         self.snapshot.seen
     }
 
-    /// Why the picture is not fresh, if it is not.
+    /// Why the snapshot is out of date, if it is.
     pub fn stale(&self) -> Option<StaleQueueReason> {
         let title = &self.cluster().title;
         let stale = |sentence: String, said: &str, can_reconnect| {
@@ -113,7 +111,7 @@ impl ClusterQueue {
     }
 }
 
-/// Someone's places, without looking at them.
+/// Lists a person's queues, without contacting the clusters.
 pub async fn list_cluster_queues(
     context: &RequestContext,
     me: &CurrentPerson,

@@ -1,4 +1,4 @@
-//! A job's output to keep: the whole file, in pieces, so that little of it is in memory at a time.
+//! Downloading a job's output: the whole file, in chunks, so that little of it is in memory at a time.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
@@ -15,12 +15,12 @@ use crate::web::http::flash::see_other;
 use crate::web::pages::jobs::job_lookup::find_job;
 use crate::web::pages::jobs::output::{OutputQuery, find_output_file};
 
-/// So much is asked for at a time.
+/// How much is read at a time.
 const CHUNK_BYTES: u32 = 8 * 1024 * 1024;
-/// Longer files are not sent through the portal.
+/// Larger files aren't sent through the portal.
 pub const MAX_DOWNLOAD_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// The whole file, piece by piece.
+/// Streams the whole file, chunk by chunk.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -62,7 +62,7 @@ pub async fn get(
     Ok((headers, body).into_response())
 }
 
-/// A download under way. At most two pieces are in memory.
+/// A download in progress. At most two chunks are in memory.
 struct OutputDownload {
     outputs: OutputCache,
     file: OutputKey,
@@ -103,7 +103,7 @@ impl OutputDownload {
     }
 }
 
-/// The file's own name, with plain letters only.
+/// The file's own name, reduced to plain characters.
 fn safe_file_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
@@ -111,7 +111,7 @@ fn safe_file_name(path: &str) -> String {
     let name = name.trim_start_matches('.').to_owned();
     match name.is_empty() {
         true => "output.txt".to_owned(),
-        // What ends like a program must not be taken for one.
+        // A name that ends like a program's must not be taken for one.
         false
             if ["out", "err", "log", "txt"]
                 .iter()

@@ -7,7 +7,7 @@ use crate::jobs::{JobDetails, JobRecord};
 use crate::slurm::job::JobStage;
 use crate::web::pages::jobs::job_lookup::FoundJob;
 
-/// What is known, each with its name; what is not known is left out.
+/// What is known, each with its label; what isn't known is left out.
 pub fn build_job_facts(
     record: &JobRecord,
     paper: &JobDetails,
@@ -40,7 +40,7 @@ pub fn build_job_facts(
         ("Licenses", paper.licenses.clone()),
         ("Depends on", job.dependency.clone()),
         ("Put back into the queue", restarts),
-        // By ours the portal finds its own jobs again; it tells people nothing.
+        // The portal finds its own jobs by its comment; people learn nothing from it.
         (
             "Note",
             if paper.comment.starts_with("portolan:") {

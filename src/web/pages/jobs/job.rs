@@ -1,5 +1,5 @@
-//! The page of one job: what it does, why, how it ended, and everything that is known of it. The page is made from what
-//! is known; its parts ask the cluster.
+//! The page of one job: what it does, why it is pending, how it ended, and everything else that is known. The page
+//! shows what is already known; its fragments ask the cluster.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -40,9 +40,9 @@ use crate::web::pages::jobs::list_row::{JobListRow, JobTime};
 use crate::web::pages::jobs::submissions;
 use crate::web::pages::jobs::timeline::{TimelineEntry, build_timeline};
 
-/// The part of the page waits so long for the cluster; what comes later is on the next one.
+/// How long a fragment waits for the cluster; what arrives later is shown the next time.
 const CLUSTER_TIMEOUT: Duration = Duration::from_secs(12);
-/// Lines of the end of the output that are shown with a verdict.
+/// Lines from the end of the output that are shown with a verdict.
 const MAX_LOG_LINES: usize = 6;
 
 #[derive(Template)]
@@ -65,7 +65,7 @@ struct JobScriptFragment {
     live: JobLiveView,
 }
 
-/// What the part has already.
+/// What the fragment already shows.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct JobPageQuery {
@@ -74,7 +74,6 @@ pub struct JobPageQuery {
     pub page: usize,
 }
 
-/// Everything that the page says of the job.
 pub struct JobLiveView {
     queue: ClusterQueue,
     href: String,
@@ -84,19 +83,19 @@ pub struct JobLiveView {
     actions: Vec<JobActionButton>,
     pick: String,
     verdict: Option<JobVerdict>,
-    /// What the output says went wrong, lifted out.
+    /// The error found in the output, quoted.
     finding: Option<LogFinding>,
     last_lines: Vec<String>,
     timeline: Vec<TimelineEntry>,
-    /// What its rank is made of: what for, points, and the points in words.
+    /// The factors of its priority: name, points, and the points in words.
     priority_factors: Vec<(&'static str, u64, String)>,
     used: Option<JobEfficiency>,
-    /// Where one reads why one's priority is low; empty if no group of the viewer's has the account.
+    /// The URL of the viewer's priority page; empty if no group of theirs has the account.
     priority: String,
     facts: Vec<(&'static str, String)>,
     array: String,
     details: LoadedJobDetails,
-    /// Whether this was made without asking the cluster, so that the part must be asked for at once.
+    /// Whether this was built without asking the cluster, so that the fragment must load at once.
     is_first: bool,
     mark: u64,
 }
@@ -109,7 +108,7 @@ pub async fn get(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let found = match find_job(&context, &me, &slug, &id).await {
-        // Slurm has it, the list does not yet.
+        // Slurm has the job, the list doesn't yet.
         Err(AppError::NotFound) => {
             return submissions::redirect_from_job(&context, &me, &slug, &id).await;
         }
@@ -130,7 +129,7 @@ pub async fn get(
     })
 }
 
-/// The part that renews itself, asked of the cluster if that is due.
+/// The fragment that refreshes itself; asks the cluster if that is due.
 pub async fn get_fragment(
     context: RequestContext,
     me: CurrentPerson,
@@ -161,7 +160,7 @@ pub async fn get_script(
     respond(&JobScriptFragment { live: load_fresh_view(&context, &me, found).await? })
 }
 
-/// Asks the cluster for what is due: the paper, and once the job is over the end of its output.
+/// Asks the cluster for what is due: the job details and, once the job has ended, the end of its output.
 async fn load_fresh_view(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -240,7 +239,7 @@ async fn build_live_view(
     let is_bad = verdict
         .as_ref()
         .is_some_and(|verdict| matches!(verdict.tone, VerdictTone::Danger | VerdictTone::Warning));
-    // A single line is quoted by the verdict itself; a whole block says more.
+    // The verdict itself quotes a single line; a whole block says more.
     let lifted = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
     let end = paper.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
     let is_quoted =
@@ -281,7 +280,7 @@ async fn build_live_view(
     Ok(live)
 }
 
-/// What the rank of a waiting job is made of, the most first.
+/// The factors of a pending job's priority, largest first.
 fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
     let Some(factors) = place.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
     let mut ranks = vec![
@@ -297,7 +296,7 @@ fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static s
     ranks.into_iter().map(|(what, points)| (what, points, format::count(points, "point"))).collect()
 }
 
-/// Changes with what the part says. How old it is says the page by itself.
+/// Changes with the fragment's content. The page itself shows how old it is.
 fn content_hash(live: &JobLiveView) -> u64 {
     let mut hasher = DefaultHasher::new();
     (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at)
@@ -308,12 +307,12 @@ fn content_hash(live: &JobLiveView) -> u64 {
     if let Some(verdict) = &live.verdict {
         (&verdict.title, &verdict.text, &verdict.advice).hash(&mut hasher);
     }
-    // A number that browsers can keep, and never 0.
+    // A number that JavaScript can represent exactly, and never 0.
     (hasher.finish() >> 12) | 1
 }
 
 impl JobLiveView {
-    /// How the verdict looks.
+    /// The style of the verdict.
     fn tone(&self) -> &'static str {
         match self.verdict.as_ref().map(|verdict| verdict.tone) {
             Some(VerdictTone::Ok) => "ok",
@@ -333,12 +332,12 @@ impl JobLiveView {
         self.stage != JobStage::Pending
     }
 
-    /// As much as the most of them, for bars.
+    /// The largest number of points, for scaling bars.
     fn most_points(&self) -> u64 {
         self.priority_factors.iter().map(|(_, points, _)| *points).max().unwrap_or(1)
     }
 
-    /// Whether its place in the queue says anything.
+    /// Whether its position in the queue means anything.
     fn is_in_line(&self) -> bool {
         let kind = self.row.why.as_ref().map(|why| why.kind);
         matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Limit | WaitKind::Site))
@@ -348,7 +347,7 @@ impl JobLiveView {
         if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
     }
 
-    /// How a figure looks.
+    /// The style of a figure.
     const fn level(figure: &EfficiencyFigure) -> &'static str {
         match figure.judgement {
             UsageJudgement::Good | UsageJudgement::Unknown => "",
@@ -362,7 +361,7 @@ impl JobLiveView {
         figure.percent.unwrap_or(0).min(100)
     }
 
-    /// Whether its folder may hold something for a dashboard. A dashboard's own job shows another's.
+    /// Whether its folder may hold something for a dashboard. A dashboard's own job shows other folders.
     fn can_open_dashboard(&self) -> bool {
         let is_board =
             dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);

@@ -1,5 +1,5 @@
-//! Which job an address means: one of one's own, or one of the group's that this person's own connection shows.
-//! Everything else is not there, in the same way for what belongs to others and for what does not exist.
+//! Finds the job that a URL names: the person's own, or a job of their group that their own connection shows.
+//! Everything else is missing, in the same way whether it belongs to others or doesn't exist.
 
 use std::sync::Arc;
 
@@ -18,13 +18,10 @@ const OUTPUT_GRACE_SECONDS: i64 = 120;
 pub struct FoundJob {
     pub queue: ClusterQueue,
     pub id: JobId,
-    /// A job or task, or an array.
     pub job_or_array: JobOrArray,
-    /// Whether it is one's own.
     pub is_own: bool,
 }
 
-/// A job or an array.
 pub enum JobOrArray {
     /// A job, or a task of an array.
     Job(Arc<JobRecord>),
@@ -32,7 +29,7 @@ pub enum JobOrArray {
 }
 
 impl FoundJob {
-    /// The job; an array is another page.
+    /// The job; an array has its own page.
     pub fn require_job(&self) -> Result<&Arc<JobRecord>, AppError> {
         match &self.job_or_array {
             JobOrArray::Job(record) => Ok(record),
@@ -45,7 +42,7 @@ impl FoundJob {
     }
 }
 
-/// How much of a job's life is over.
+/// Whether the job is ongoing, just ended (its output may still grow) or ended.
 pub fn life_stage(context: &RequestContext, record: &JobRecord) -> JobPhase {
     match record_stage(record) {
         JobStage::Ended => {
@@ -56,7 +53,7 @@ pub fn life_stage(context: &RequestContext, record: &JobRecord) -> JobPhase {
     }
 }
 
-/// Finds it. No cluster is asked.
+/// Finds it. Doesn't contact any cluster.
 pub async fn find_job(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -83,7 +80,7 @@ async fn find_own(
     if let Some(record) = place.snapshot.records.get(&id).filter(|one| one.job.tasks.is_none()) {
         return Ok(Some(JobOrArray::Job(record.clone())));
     }
-    // What ended more than a day ago is only in the database; what changed a moment ago is newer in the picture.
+    // Jobs that ended over a day ago are only in the database; for recent changes, the snapshot is newer.
     let mut db = context.app.store.read().await?;
     let number = i64::try_from(id.number).unwrap_or(-1);
     let rows = match id.task {
@@ -99,7 +96,8 @@ async fn find_own(
         place.snapshot.records_of_number(id.number).cloned().collect();
     for record in rows.into_iter().map(JobRecord::from_row) {
         if !records.iter().any(|known| known.job.id == record.job.id) {
-            // A rest that has begun since is in the database no more; one that the picture lacks is old.
+            // Pending tasks that have since started are no longer in the database as one row; a row that the snapshot
+            // lacks is out of date.
             let is_old_rest = record.job.tasks.is_some() && !records.is_empty();
             if !is_old_rest {
                 records.push(Arc::new(record));
@@ -116,7 +114,7 @@ fn find_in_group(place: &ClusterQueue, id: JobId) -> Option<JobOrArray> {
     pick_job_or_array(jobs.map(|job| Arc::new(JobRecord::new(job.clone(), seen))).collect(), id)
 }
 
-/// The one that is meant among all of one number.
+/// Picks the requested job or array among all records of one number.
 fn pick_job_or_array(records: Vec<Arc<JobRecord>>, id: JobId) -> Option<JobOrArray> {
     let Some(task) = id.task else {
         let is_array = |one: &Arc<JobRecord>| one.job.id.task.is_some() || one.job.tasks.is_some();
@@ -129,7 +127,7 @@ fn pick_job_or_array(records: Vec<Arc<JobRecord>>, id: JobId) -> Option<JobOrArr
     if let Some(record) = records.iter().find(|one| one.job.id == id) {
         return Some(JobOrArray::Job(record.clone()));
     }
-    // One of those that still wait together.
+    // One of the tasks that are still pending together.
     let rest = records
         .iter()
         .find(|one| one.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task)))?;

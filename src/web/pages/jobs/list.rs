@@ -1,4 +1,4 @@
-//! The list of jobs. Made from what is known; looking at it keeps it fresh.
+//! The list of jobs, built from what is known. Viewing it keeps it up to date.
 
 use std::sync::Arc;
 
@@ -24,7 +24,6 @@ use crate::web::pages::jobs::list_query::{
 };
 use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTime};
 
-/// Rows on a page.
 const JOBS_PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
 pub const COLUMNS_PREFERENCE: &str = "jobs.columns";
@@ -45,7 +44,7 @@ struct JobRowsFragment {
     list: JobList,
 }
 
-/// The part of the page that renews itself.
+/// The fragment that refreshes itself.
 pub struct JobList {
     view: JobListQuery,
     scope: JobScope,
@@ -57,7 +56,7 @@ pub struct JobList {
     total: usize,
     pages: usize,
     more_history: Vec<(String, String, UnixTime)>,
-    /// Other clusters are worth a column.
+    /// Whether there are several clusters, which need a column.
     many: bool,
 }
 
@@ -96,7 +95,7 @@ impl JobList {
     }
 
     fn columns_shown(&self) -> usize {
-        // The box, the job, the state, the time, what was asked; then the chosen ones.
+        // Checkbox, job, state, time and request; then the chosen columns.
         5 + self.selected_columns.len() + usize::from(self.scope == JobScope::Group)
     }
 }
@@ -130,7 +129,7 @@ pub async fn get(
     })
 }
 
-/// The rows alone, for the page that is open.
+/// The rows alone, for a page that is open.
 pub async fn get_rows(
     context: RequestContext,
     me: CurrentPerson,
@@ -205,7 +204,7 @@ impl JobList {
             "submitted" => {
                 found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.head.job.submitted));
             }
-            // One picture is in order already.
+            // A single snapshot is already sorted.
             _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.sort_key()),
             _ => {}
         }
@@ -355,7 +354,7 @@ fn matches_filter(job: &SlurmJob, account: &str, text: &str) -> bool {
             || job.work_dir.to_lowercase().contains(text))
 }
 
-/// What all rows of a place have in common.
+/// What all rows of a cluster have in common.
 pub fn row_builder<'a>(place: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
     JobRowBuilder {
         cluster: place.cluster(),

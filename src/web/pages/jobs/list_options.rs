@@ -1,4 +1,4 @@
-//! What one can ask of the list itself: other columns, a fresh look, older jobs.
+//! Options of the list itself: other columns, refreshing, older jobs.
 
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
@@ -13,7 +13,6 @@ use crate::web::pages::jobs::cluster_queues::list_cluster_queues;
 use crate::web::pages::jobs::list::COLUMNS_PREFERENCE;
 use crate::web::pages::jobs::list_query::parse_columns;
 
-/// Which columns to show.
 #[derive(Deserialize)]
 pub struct RefreshJobsForm {
     #[serde(default)]
@@ -39,7 +38,7 @@ pub async fn choose_columns(
     Ok(see_other(safe_list_path(back)).into_response())
 }
 
-/// Asks the clusters now, as far as that is polite.
+/// Refreshes all queues soon, at most once every few seconds.
 pub async fn refresh(
     context: RequestContext,
     me: CurrentPerson,
@@ -57,7 +56,7 @@ pub struct OlderJobsForm {
     cluster: String,
 }
 
-/// Asks a cluster for the month before what is known of one's history there.
+/// Asks a cluster for the month before the known history.
 pub async fn load_older(
     context: RequestContext,
     me: CurrentPerson,
@@ -70,7 +69,7 @@ pub async fn load_older(
     Ok(flash::redirect(context, "/jobs?view=history", FlashMessage::OlderJobsAsked))
 }
 
-/// Where a form may lead back to: the list and nothing else.
+/// Where a form may return to: the list and nothing else.
 pub fn safe_list_path(back: &str) -> &str {
     let is_list = back == "/jobs" || back.starts_with("/jobs?");
     if is_list && back.len() < 1000 { back } else { "/jobs" }

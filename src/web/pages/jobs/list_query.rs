@@ -1,9 +1,9 @@
-//! What someone wants to see of the jobs: which, in what order, in which columns. All of it is in the address, so that
-//! a view can be kept and sent; only the columns are remembered.
+//! What someone wants to see of the jobs: which, in what order, in which columns. All of it is in the URL, so that
+//! a view can be bookmarked and sent; only the columns are remembered.
 
 use serde::Deserialize;
 
-/// Columns that can be added to the list, with their names.
+/// Optional columns of the list, with their labels.
 pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
     ("account", "Account"),
     ("partition", "Partition"),
@@ -15,17 +15,17 @@ pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobScope {
-    /// One's own that are under way, or ended lately.
+    /// The person's own jobs that are active or ended recently.
     #[default]
     Mine,
-    /// Those of one's accounts.
+    /// Jobs of the person's accounts.
     Group,
-    /// One's own that are over.
+    /// The person's own jobs that have ended.
     History,
 }
 
 impl JobScope {
-    /// As in the address.
+    /// As in the URL.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mine => "mine",
@@ -35,7 +35,7 @@ impl JobScope {
     }
 }
 
-/// The view, as the address has it.
+/// The view, as the URL describes it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct JobListQuery {
@@ -48,16 +48,16 @@ pub struct JobListQuery {
     pub cluster: String,
     /// An account; empty for all.
     pub account: String,
-    /// Words in names, numbers and folders.
+    /// Search text for names, numbers and folders.
     pub q: String,
-    /// name, submitted, size; empty for the usual order.
+    /// name, submitted, size; empty for the default order.
     pub sort: String,
     pub page: usize,
-    /// An array that is opened into its tasks: `cluster-number`.
+    /// An array that is expanded into its tasks: `cluster-number`.
     pub open: String,
 }
 
-/// Longest text that is looked for.
+/// The longest search text.
 const MAX_SEARCH_LEN: usize = 100;
 
 impl JobListQuery {
@@ -69,7 +69,7 @@ impl JobListQuery {
         }
     }
 
-    /// What is looked for, in lower case.
+    /// The search text, in lower case.
     pub fn search_text(&self) -> String {
         self.q.trim().chars().take(MAX_SEARCH_LEN).collect::<String>().to_lowercase()
     }
@@ -79,17 +79,16 @@ impl JobListQuery {
         self.page.clamp(1, 100_000)
     }
 
-    /// Whether something is left out by choice.
     pub fn is_filtered(&self) -> bool {
         [&self.state, &self.cluster, &self.account, &self.q].iter().any(|choice| !choice.is_empty())
     }
 
-    /// The address of this view.
+    /// The URL of this view.
     pub fn href(&self) -> String {
         self.build_href("/jobs")
     }
 
-    /// The address of its rows alone.
+    /// The URL of its rows alone.
     pub fn rows_href(&self) -> String {
         self.build_href("/jobs/rows")
     }
@@ -117,28 +116,27 @@ impl JobListQuery {
         if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
     }
 
-    /// The same with another state, from its first page.
+    /// The same view with another state, from its first page.
     pub fn with_state(&self, state: &str) -> String {
         Self { state: state.to_owned(), page: 0, open: String::new(), ..self.clone() }.href()
     }
 
-    /// The same in another order.
+    /// The same view in another order.
     pub fn with_sort(&self, sort: &str) -> String {
         Self { sort: sort.to_owned(), page: 0, ..self.clone() }.href()
     }
 
-    /// Another page of it.
     pub fn with_page(&self, page: usize) -> String {
         Self { page, ..self.clone() }.href()
     }
 
-    /// The same with an array opened, or closed if it is open.
+    /// The same view with an array expanded, or collapsed if it is expanded.
     pub fn with_open(&self, key: &str) -> String {
         let open = if self.open == key { String::new() } else { key.to_owned() };
         Self { open, ..self.clone() }.href()
     }
 
-    /// Other people's jobs, or older ones.
+    /// The view of another scope.
     pub fn with_scope(&self, whose: JobScope) -> String {
         Self { scope: whose.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }
             .href()

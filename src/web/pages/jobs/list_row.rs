@@ -1,4 +1,4 @@
-//! One row of the list of jobs: everything in words, ready to be shown.
+//! One row of the list of jobs, as text ready to be shown.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -12,65 +12,60 @@ use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store::clusters::Cluster;
 
-/// Most tasks that an array shows in the list; its own page has them all.
+/// The most tasks that an array shows in the list; its own page has them all.
 const MAX_SHOWN_TASKS: usize = 20;
 
 pub struct JobListRow {
-    /// Names the row in the page: `fir-123_4`.
+    /// Identifies the row on the page: `fir-123_4`.
     pub key: String,
     /// The job's own page.
     pub href: String,
-    /// What the checkbox sends; empty where nothing can be done.
+    /// What the checkbox sends; empty if no action is possible.
     pub pick: String,
     pub id: String,
     pub name: String,
     pub cluster: String,
-    /// Whose it is on the cluster.
+    /// The owner's user name on the cluster.
     pub user: String,
-    /// How the state looks.
+    /// The style of the state.
     pub kind: &'static str,
     /// The state in a word or two.
     pub label: &'static str,
-    /// What it asked for.
+    /// What it requested.
     pub asked: String,
     pub time: JobTime,
     pub why: Option<WaitExplanation>,
-    /// For an array, what its tasks do.
+    /// For an array: its tasks by state.
     pub counts: Option<JobCounts>,
-    /// For an array that is opened: the first tasks.
+    /// For an expanded array: the first tasks.
     pub tasks: Vec<JobListRow>,
     /// How many more there are.
     pub more_tasks: u64,
-    /// Whether the array is opened.
+    /// Whether the array is expanded.
     pub is_open: bool,
     pub account: String,
-    /// Where in the cluster.
     pub partition: String,
     pub nodes: String,
-    /// When it was submitted.
     pub submitted: Option<UnixTime>,
     pub priority: String,
     /// The folder it runs in.
     pub folder: String,
-    /// Changes with what the row says; time alone does not change it.
+    /// Changes with the row's content; time alone doesn't change it.
     pub mark: u64,
 }
 
 impl JobListRow {
-    /// Whether anything can still be done to it.
+    /// Whether any action is still possible.
     pub fn can_act(&self) -> bool {
         !matches!(self.time, JobTime::Ended { .. })
             || self.counts.is_some_and(|counts| counts.waiting + counts.running > 0)
     }
 }
 
-/// The time of a job.
 pub enum JobTime {
-    /// It runs: how long, of how much.
     Running {
-        /// How long, in words.
         elapsed: String,
-        /// Of how much, in words; empty if there is no limit.
+        /// Empty if there is no limit.
         limit: String,
         value: u64,
         max: u64,
@@ -79,31 +74,30 @@ pub enum JobTime {
         since: Option<UnixTime>,
         /// When it might start.
         start: Option<UnixTime>,
-        /// Its place in the queue, in words.
+        /// Its position in the queue.
         place: String,
     },
     Ended {
         at: Option<UnixTime>,
-        /// How long it ran, in words; empty if it never did.
+        /// How long it ran; empty if it never did.
         lasted: String,
     },
 }
 
-/// What all rows of a picture have in common.
+/// What all rows of a snapshot have in common.
 pub struct JobRowBuilder<'a> {
     pub cluster: &'a Cluster,
     pub snapshot: &'a QueueSnapshot,
     pub now: UnixTime,
-    /// Whether this cluster ranks by fair-share.
+    /// Whether this cluster ranks by fair share.
     pub uses_fair_share: bool,
-    /// The array that is opened.
+    /// The array that is expanded.
     pub open: &'a str,
-    /// How many of the person's jobs and tasks wait here.
+    /// How many of the person's jobs and tasks are pending here.
     pub own_waiting: u64,
 }
 
 impl JobRowBuilder<'_> {
-    /// The row of an entry.
     pub fn item_row(&self, entry: &JobListItem) -> JobListRow {
         let mut row = self.record_row(&entry.head, true);
         if !entry.is_array() {
@@ -122,7 +116,7 @@ impl JobRowBuilder<'_> {
             JobStage::Pending | JobStage::Ended => (row.kind, row.label),
         };
         if row.is_open {
-            // What needs a look comes first.
+            // Tasks that need attention come first.
             let mut tasks: Vec<_> = entry.tasks.iter().collect();
             tasks.sort_by_key(|task| {
                 (!task.job.state.is_failure(), record_stage(task) != JobStage::Running)
@@ -139,7 +133,7 @@ impl JobRowBuilder<'_> {
         row
     }
 
-    /// The row of one job or task of one's own.
+    /// The row of one of the person's own jobs or tasks.
     pub fn record_row(&self, record: &JobRecord, can_act: bool) -> JobListRow {
         let mut row = self.job_row(&record.job, record.is_over);
         if can_act && !record.is_over {
@@ -189,7 +183,6 @@ impl JobRowBuilder<'_> {
         row
     }
 
-    /// Why a job waits.
     pub fn explain_waiting(&self, job: &SlurmJob) -> WaitExplanation {
         let ahead = self.snapshot.ahead.as_ref().filter(|_| job.priority > 0).map(|ahead| {
             let (jobs_ahead, waiting) = ahead.count_ahead(&job.partition, job.priority);
@@ -244,7 +237,7 @@ impl JobRowBuilder<'_> {
         }
     }
 
-    /// Whether it moves towards its start: not one that is held, waits for others or can never start.
+    /// Whether it is on its way to start: not held, not waiting for other jobs, and able to start at all.
     fn is_in_line(&self, job: &SlurmJob) -> bool {
         matches!(
             self.explain_waiting(job).kind,
@@ -252,7 +245,7 @@ impl JobRowBuilder<'_> {
         )
     }
 
-    /// Its place in the queue; nothing for one that does not stand in line.
+    /// Its position in the queue; empty if it isn't in line.
     fn queue_position(&self, job: &SlurmJob) -> String {
         let stands = job.priority > 0 && self.is_in_line(job);
         let Some(ahead) = self.snapshot.ahead.as_ref().filter(|_| stands) else {
@@ -265,7 +258,7 @@ impl JobRowBuilder<'_> {
     }
 }
 
-/// Points of a rank, as the explanation takes them.
+/// The points of a priority, in the form that the explanation takes.
 fn priority_points(factors: &SprioFactors) -> waiting::PriorityPoints {
     let number = |points: u64| f64::from(u32::try_from(points).unwrap_or(u32::MAX));
     waiting::PriorityPoints {
@@ -299,7 +292,7 @@ const fn waiting_label(why: &WaitExplanation) -> (&'static str, &'static str) {
     }
 }
 
-/// How a state looks and reads.
+/// The style and the label of a state.
 pub const fn state_label(state: JobState) -> (&'static str, &'static str) {
     match state {
         JobState::Pending => ("waiting", "Waiting"),
@@ -321,7 +314,7 @@ pub const fn state_label(state: JobState) -> (&'static str, &'static str) {
     }
 }
 
-/// Changes with what the row says, not with the time.
+/// Changes with the row's content, not with the time.
 fn content_hash(row: &JobListRow) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&row.key, &row.name, row.label, &row.asked, &row.nodes).hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! The output of a job: its end, what follows, what comes before, and all of it to keep. Which file that is, Slurm says;
-//! the address names the job only.
+//! The output of a job: its end, new lines, earlier lines, and the download. Slurm says which file that is; the URL
+//! names only the job.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -22,10 +22,10 @@ use crate::web::pages::jobs::job_lookup::{FoundJob, find_job, life_stage};
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
-/// One can read so far back here; then downloading is the better way.
+/// How far back people can read here; beyond that, downloading is better.
 const MAX_BYTES_BACK: u64 = 4 * 1024 * 1024;
 
-/// Which of the two, and what the page has already.
+/// Which of the two files, and what the page already shows.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct OutputQuery {
@@ -33,9 +33,9 @@ pub struct OutputQuery {
     generation: u64,
     /// The first line that may have changed.
     line: usize,
-    /// For what comes before: up to here.
+    /// For earlier lines: read up to here.
     end: u64,
-    /// For what comes before: how far back the reader is already.
+    /// For earlier lines: how far back the reader already is.
     back: u64,
 }
 
@@ -65,30 +65,29 @@ struct OutputMoreFragment {
 struct OutputBeforeFragment {
     href: String,
     lines: Vec<LogLine>,
-    /// What is to be said in between; may be empty.
+    /// A remark between the lines; may be empty.
     note: &'static str,
-    /// The next step back; empty if there is none.
+    /// The URL of the next step back; empty if there is none.
     next: String,
     prefix: u64,
 }
 
-/// What the viewer shows.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own for the template")]
 struct OutputViewer {
     href: String,
     stream: &'static str,
     path: String,
-    /// Where error messages go elsewhere.
+    /// Whether error messages go to a separate file.
     is_split: bool,
     has_reported_paths: bool,
     has_begun: bool,
     is_over: bool,
     shown: OutputSnapshot,
-    /// The first line of those that are sent.
+    /// The number of the first line sent.
     first_line: usize,
 }
 
-/// The viewer; by itself without script, as a part of the job's page with it.
+/// The viewer: its own page without JavaScript, a fragment of the job's page with it.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -110,7 +109,7 @@ pub async fn get(
     })
 }
 
-/// What is new since the page last asked; nothing if nothing is.
+/// What is new since the page last asked; empty if nothing is.
 pub async fn get_new_lines(
     context: RequestContext,
     me: CurrentPerson,
@@ -122,7 +121,7 @@ pub async fn get_new_lines(
     let mut log = load_viewer(&context, &found, &wish).await?;
     let shown = &log.shown;
     if shown.generation != wish.generation {
-        // Another file, or one that began anew: the whole viewer is replaced.
+        // Another file, or one that was started over: replace the whole viewer.
         let place = [("hx-retarget", "#job-output"), ("hx-reswap", "outerHTML")];
         return Ok((place, respond(&OutputFragment { log })?).into_response());
     }
@@ -134,7 +133,7 @@ pub async fn get_new_lines(
     respond(&OutputMoreFragment { log })
 }
 
-/// What comes before what is shown.
+/// The lines before those shown.
 pub async fn get_earlier_lines(
     context: RequestContext,
     me: CurrentPerson,
@@ -144,7 +143,7 @@ pub async fn get_earlier_lines(
     me.may(Permission::UseClusters)?;
     let found = find_job(&context, &me, &slug, &id).await?;
     let (file, _) = find_output_file(&context, &found, &wish.stream).await?;
-    // No file is longer; the cluster's shell counts no further.
+    // No file is longer, and the cluster's shell can't count further.
     let end = wish.end.min(1 << 60);
     let gone = "This part of the file is not there any more.";
     let (lines, note, start) = match context.app.job_outputs.read_before(&file, end).await {
@@ -172,7 +171,7 @@ fn before_href(href: &str, stream: &str, end: u64, back: u64) -> String {
     format!("{href}/output/before?stream={stream}&end={end}&back={back}")
 }
 
-/// Which file is meant: what Slurm told of the job, never what an address says. The paper is asked for if need be.
+/// Finds the file from what Slurm reported about the job, never from the URL. Reads the job details if needed.
 pub async fn find_output_file(
     context: &RequestContext,
     found: &FoundJob,
@@ -196,7 +195,7 @@ async fn load_viewer(
     wish: &OutputQuery,
 ) -> Result<OutputViewer, AppError> {
     let record = found.require_job()?;
-    // One that is over may never have begun.
+    // A job that has ended may never have started.
     let has_run =
         record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
     let has_begun = match record_stage(record) {
@@ -225,7 +224,7 @@ async fn load_viewer(
 }
 
 impl OutputViewer {
-    /// Lines that will not change, from the first that is sent.
+    /// Lines that won't change, from the first one sent.
     fn settled(&self) -> impl Iterator<Item = (usize, &LogLine)> {
         let lines = self.shown.rendered.lines.iter().enumerate();
         lines.take(self.first_unsettled()).skip(self.first_line)
@@ -251,7 +250,7 @@ impl OutputViewer {
         format!("{href}/output/more?stream={stream}&generation={generation}&line={line}&end={end}")
     }
 
-    /// The first step back; empty if all is shown.
+    /// The first step back; empty if everything is shown.
     fn before_href(&self) -> String {
         match self.shown.base {
             0 => String::new(),

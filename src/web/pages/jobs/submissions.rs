@@ -1,4 +1,4 @@
-//! The page of a job on its way to a cluster: what is happening, in words, until there is a job to look at instead.
+//! The page of a submission: what is happening, in words, until there is a job to show instead.
 
 use askama::Template;
 
@@ -17,7 +17,7 @@ use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::job_lookup;
 
-/// A job that the list does not know after this many seconds will not appear in a moment.
+/// A job that the list doesn't know after this many seconds won't appear soon.
 const APPEARS_WITHIN_SECS: i64 = 300;
 
 #[derive(Template)]
@@ -33,28 +33,27 @@ struct SubmissionFragment {
     view: SubmissionView,
 }
 
-/// Everything that the page says.
 struct SubmissionView {
     href: String,
-    /// Where the same is filled in again.
+    /// The form that fills in the same again.
     change: String,
     name: String,
     cluster: String,
     slug: String,
-    /// How it looks: the kind of badge, of message, and whether something is under way.
+    /// How it looks: the style of badge and message, and whether something is in progress.
     badge: (&'static str, &'static str),
     tone: &'static str,
     is_moving: bool,
     title: String,
     text: String,
-    /// Why it is so, in the words of whoever said it.
+    /// The reason, in the words of whoever gave it.
     why: String,
     said: String,
     script: String,
     buttons: SubmissionButtons,
 }
 
-/// What one can do.
+/// The actions available now.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
 struct SubmissionButtons {
@@ -64,7 +63,7 @@ struct SubmissionButtons {
     give_up: bool,
 }
 
-/// The page; the job's own page once that is known.
+/// The page; redirects to the job's own page once that is known.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -80,7 +79,7 @@ pub async fn get(
     respond(&SubmissionPage { page, view })
 }
 
-/// The part that renews itself.
+/// The fragment that refreshes itself.
 pub async fn fragment(
     context: RequestContext,
     me: CurrentPerson,
@@ -94,7 +93,7 @@ pub async fn fragment(
     respond(&SubmissionFragment { view: build_view(&context, &me, &one, &cluster) })
 }
 
-/// Tries one that could not be sent again.
+/// Retries a submission that couldn't be sent.
 pub async fn retry(
     context: RequestContext,
     me: CurrentPerson,
@@ -103,11 +102,11 @@ pub async fn retry(
     me.may(Permission::UseClusters)?;
     let (one, _) = load_own(&context, &me, id).await?;
     context.app.submissions.retry(me.0.person.id, one.id).await?;
-    // Whether it was to be tried again or had moved on by itself: its page says what is so now.
+    // Whether it is retried or has moved on in the meantime: its page shows the current state.
     Ok(see_other(&submission_path(one.id)))
 }
 
-/// Gives up one that was not sent.
+/// Cancels a submission that wasn't sent.
 pub async fn give_up(
     context: RequestContext,
     me: CurrentPerson,
@@ -124,7 +123,7 @@ pub async fn give_up(
     }
 }
 
-/// Leads from the address of a job that is not known yet to the submission that has just become it.
+/// Redirects from the URL of a job that isn't known yet to the submission that has just become it.
 pub async fn redirect_from_job(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -141,12 +140,11 @@ pub async fn redirect_from_job(
     Ok(see_other(&submission_path(one.id)))
 }
 
-/// Where a submission is shown.
 pub fn submission_path(id: SubmissionId) -> String {
     format!("/submissions/{id}")
 }
 
-/// One of one's own. Those of others are not there, like those that never were.
+/// The person's own submission. Other people's are treated as missing.
 async fn load_own(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -158,7 +156,7 @@ async fn load_own(
     Ok((one, cluster.ok_or(AppError::NotFound)?))
 }
 
-/// The address of the job that it has become, if the list of jobs knows it.
+/// The URL of the job that it has become, if the list of jobs knows it.
 async fn find_job_path(
     context: &RequestContext,
     me: &CurrentPerson,

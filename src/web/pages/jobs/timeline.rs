@@ -1,4 +1,4 @@
-//! The story of a job: what happened when, as far as Slurm told or the portal saw it.
+//! The timeline of a job: what happened when, as far as Slurm reported it or the portal saw it.
 
 use crate::clock::UnixTime;
 use crate::explain::exit;
@@ -21,7 +21,7 @@ pub struct TimelineEntry {
     pub is_ahead: bool,
 }
 
-/// What is expected, not told.
+/// Titles of entries that are expected rather than reported.
 const EXPECTED_TITLES: [&str; 3] = ["Not before", "May start", "Must end"];
 
 pub fn build_timeline(
@@ -101,7 +101,7 @@ pub fn build_timeline(
             } else {
                 state_label(job.state)
             };
-            // What never began has no program that could have ended.
+            // A job that never started has no exit code.
             let exit = job.exit.filter(|_| job.end > job.start && job.start.is_some());
             let mut detail =
                 exit.and_then(exit::explain_exit).map(|exit| exit.name).unwrap_or_default();

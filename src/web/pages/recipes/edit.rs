@@ -1,4 +1,4 @@
-//! Changing a recipe: each change is a new version, and older ones stay as they are.
+//! Editing a recipe: each change is a new version, and older versions stay as they are.
 
 use askama::Template;
 use serde::Deserialize;
@@ -28,18 +28,17 @@ use crate::web::pages::recipes::{describe_error, find_saved, recipe_path, save_e
 struct EditRecipePage {
     page: PageFrame,
     recipe: SavedRecipeRow,
-    /// The version that the changes are made from.
+    /// The version that is being edited.
     was: i64,
-    /// Its questions; none if the file can no longer be read.
+    /// Its questions; `None` if the file can no longer be parsed.
     editor: Option<RecipeEditor>,
     note: String,
     file: String,
-    /// What is wrong with the file.
     file_error: String,
     file_note: String,
 }
 
-/// A file, and what is new in it.
+/// A file, and a note on what changed.
 #[derive(Deserialize)]
 pub struct EditRecipeFileForm {
     file: String,
@@ -59,7 +58,7 @@ pub async fn get(
     respond(&build_page(&context, &me, kept, version.text))
 }
 
-/// Saves what the form says as a new version.
+/// Saves the form as a new version.
 pub async fn save(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,5 +1,5 @@
-//! The form in which a recipe is made or changed: its questions as a table, with what each begins with, whether that is
-//! fixed, limits and help.
+//! The form for creating or editing a recipe: its questions as a table, each with its default, whether that is fixed,
+//! limits and help.
 
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form::{FormAnswers, RecipeForm};
@@ -9,16 +9,13 @@ use crate::recipes::recipe::Recipe;
 use crate::web::pages::compose::form_values::FormFields;
 
 pub struct RecipeEditor {
-    /// What it does, in a few words.
     pub title: String,
-    /// What it is for.
     pub summary: String,
     pub parts: Vec<RecipeEditorSection>,
-    /// What must be mended: where, and a sentence.
+    /// What must be fixed: the field, and a sentence.
     pub problems: Vec<(String, String)>,
 }
 
-/// A part of the form.
 pub struct RecipeEditorSection {
     pub title: String,
     pub rows: Vec<RecipeEditorRow>,
@@ -27,25 +24,23 @@ pub struct RecipeEditorSection {
 pub struct RecipeEditorRow {
     pub key: String,
     pub label: String,
-    /// The answer that stands there at first.
+    /// The default answer.
     pub begins: String,
-    /// Whether the answer has several lines, and how many are shown.
+    /// How many lines a multi-line answer shows.
     pub lines: usize,
-    /// What can be chosen: value, words.
+    /// What can be chosen: value, label.
     pub choices: Vec<(String, String)>,
-    /// Whether the answer is fixed.
     pub is_locked: bool,
-    /// Whether there can be a least and a most.
+    /// Whether it can have a minimum and a maximum.
     pub has_limits: bool,
     pub least: String,
     pub most: String,
-    /// What the question means.
     pub help: String,
     pub error: String,
 }
 
 impl RecipeEditor {
-    /// The form of a wish.
+    /// Builds the form from a recipe's overrides.
     pub fn new(form: &RecipeForm, wish: &RecipeOverrides, problems: &[ComposeProblem]) -> Self {
         let row = |question: &RecipeQuestion| {
             let said = wish.questions.get(&question.key)?;
@@ -92,14 +87,14 @@ impl RecipeEditor {
         }
     }
 
-    /// What is wrong with a field that is no question.
+    /// The error of a field that isn't a question.
     pub fn error(&self, field: &str) -> &str {
         let found = self.problems.iter().find(|(name, _)| name == field);
         found.map_or("", |(_, sentence)| sentence)
     }
 }
 
-/// What a form is as it stands, with these answers.
+/// The overrides that a form with these answers amounts to.
 pub fn overrides_from_form(
     recipe: &Recipe,
     form: &RecipeForm,
@@ -107,7 +102,7 @@ pub fn overrides_from_form(
 ) -> RecipeOverrides {
     let says = form.questions().filter(|one| !form.hidden.contains(&one.key)).map(|question| {
         let given = |answers: &FormAnswers| answers.get(&question.key).cloned();
-        // Without a form there are no answers but those that it begins with.
+        // Without a submitted form, the answers are the defaults.
         let answer = answers.map_or_else(|| Some(question.default.0.clone()), given);
         (question.key.clone(), QuestionOverride::from_question(question, form, answer.as_ref()))
     });
@@ -118,7 +113,7 @@ pub fn overrides_from_form(
     }
 }
 
-/// What a browser sent: the wish, and all other fields.
+/// Splits what a browser sent into the overrides and all other fields.
 pub fn parse_fields(fields: FormFields) -> (RecipeOverrides, Vec<(String, String)>) {
     let mut wish = RecipeOverrides::default();
     let mut rest = Vec::new();
@@ -143,7 +138,7 @@ pub fn parse_fields(fields: FormFields) -> (RecipeOverrides, Vec<(String, String
     (wish, rest)
 }
 
-/// One of the other fields.
+/// The value of one of the other fields.
 pub fn field_value<'a>(rest: &'a [(String, String)], name: &str) -> &'a str {
     rest.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
 }

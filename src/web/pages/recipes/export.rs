@@ -1,4 +1,4 @@
-//! Recipes as files.
+//! Exporting recipes as files.
 
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
@@ -16,7 +16,7 @@ pub struct ExportRecipeQuery {
     version: Option<i64>,
 }
 
-/// One that someone keeps, exactly as it was saved.
+/// A saved recipe, exactly as it was saved.
 pub async fn export_saved(
     context: RequestContext,
     me: CurrentPerson,
@@ -30,7 +30,7 @@ pub async fn export_saved(
     Ok(file_response(&slug_from_title(&kept.title), version.text))
 }
 
-/// One that comes with the portal.
+/// A recipe that ships with the portal.
 pub async fn export_shipped(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,4 +1,4 @@
-//! A recipe from a file.
+//! Importing a recipe from a file.
 
 use askama::Template;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&build_page(&context, &me, String::new(), String::new()))
 }
 
-/// Saves it as one's own.
+/// Saves it as the person's own.
 pub async fn save(
     context: RequestContext,
     me: CurrentPerson,

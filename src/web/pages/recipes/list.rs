@@ -1,4 +1,4 @@
-//! All recipes that someone can use, and, for administrators, the files that cannot be used.
+//! All recipes that someone can use and, for administrators, the files that can't be used.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ struct RecipeListPage {
     page: PageFrame,
     mine: Vec<SavedRecipeRow>,
     groups: Vec<SavedRecipeRow>,
-    /// Of groups that the viewer, an administrator, does not belong to.
+    /// Recipes of groups that the viewer, an administrator, doesn't belong to.
     others: Vec<SavedRecipeRow>,
     shipped: Vec<Arc<Recipe>>,
-    /// Files that cannot be used: their names, and why.
+    /// Files that can't be used: their names, and why.
     faults: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! A recipe's own page: what it is, its versions, and what one may do with it.
+//! A recipe's page: what it is, its versions, and the actions available.
 
 use askama::Template;
 use serde::Deserialize;
@@ -24,24 +24,23 @@ struct RecipePage {
     page: PageFrame,
     recipe: SavedRecipeRow,
     summary: String,
-    /// Why it cannot be used; empty: it can.
+    /// Why it can't be used; empty if it can.
     problem: String,
-    /// What it fixes: question, answer.
+    /// The answers that it fixes: question, answer.
     fixed: Vec<(String, String)>,
     versions: Vec<RecipeVersion>,
     file: String,
-    /// Where it is used: address, name of the cluster.
+    /// The clusters that it can be used on: URL, name.
     targets: Vec<(String, String)>,
     is_mine: bool,
     may_change: bool,
-    /// Groups that it can be published to: number, name.
+    /// Groups that it can be published to: id, name.
     groups: Vec<(GroupId, String)>,
 }
 
-/// Who may use it.
 #[derive(Deserialize)]
 pub struct PublishRecipeForm {
-    /// A group's number; empty: nobody but its owner.
+    /// A group's id; empty for nobody but its owner.
     group: String,
 }
 
@@ -85,7 +84,7 @@ pub async fn get(
     })
 }
 
-/// Publishes it to a group, or takes it back.
+/// Publishes it to a group, or unpublishes it.
 pub async fn publish(
     context: RequestContext,
     me: CurrentPerson,
@@ -96,7 +95,7 @@ pub async fn publish(
     let actor = me.actor(&context);
     if form.group.is_empty() {
         context.app.saved_recipes.withdraw(&actor, id).await.map_err(to_app_error)?;
-        // Whoever took it back from its group may not see it any more.
+        // Someone who unpublished it may no longer be able to see it.
         let is_seen = context.app.saved_recipes.get(&me.0.viewer, id, None).await?.is_some();
         let to = if is_seen { recipe_path(id) } else { "/recipes".to_owned() };
         return Ok(flash::redirect(context, &to, FlashMessage::RecipeWithdrawn));

@@ -1,4 +1,4 @@
-//! Saving a form as a recipe of one's own.
+//! Saving a form as a recipe of your own.
 
 use askama::Template;
 
@@ -27,17 +27,17 @@ use crate::web::pages::recipes::{recipe_path, save_error_text};
 struct SaveRecipePage {
     page: PageFrame,
     editor: RecipeEditor,
-    /// The recipe that the form is of.
+    /// The recipe that the form belongs to.
     base: String,
-    /// Groups to publish it to: number, name, and whether it is chosen.
+    /// Groups to publish it to: id, name, and whether it is selected.
     groups: Vec<(String, String, bool)>,
-    /// Whether the script was changed by hand, which no recipe can hold.
+    /// Whether the script was edited by hand, which no recipe can hold.
     is_by_hand: bool,
-    /// Whether several values were to be tried, which no recipe holds.
+    /// Whether the form has a sweep, which no recipe can hold.
     is_swept: bool,
 }
 
-/// The question what is to be saved, for a form as it is now. Nothing is saved yet.
+/// Asks how to save the current form. Nothing is saved yet.
 pub async fn show_form(
     context: RequestContext,
     me: CurrentPerson,
@@ -113,7 +113,7 @@ fn build_page(
     SaveRecipePage {
         page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
         editor: RecipeEditor::new(&chosen.form, wish, problems),
-        // The version that is shown here, even if another one is saved meanwhile.
+        // Keep the version that is shown here, even if another one is saved meanwhile.
         base: match (chosen.id, chosen.version) {
             (Some(id), Some(version)) => format!("r{id}v{version}"),
             _ => chosen.address.clone(),

@@ -1,4 +1,4 @@
-//! An invitation: a new person makes their account, or someone who has one joins another group.
+//! Invitations: a new person creates an account, or someone who has one joins another group.
 
 use askama::Template;
 
@@ -39,7 +39,6 @@ struct JoinWithOwnAccountPage {
     is_member: bool,
 }
 
-/// What an invitation says.
 struct JoinInvitation {
     group: String,
     role: GroupRole,
@@ -57,7 +56,7 @@ impl JoinInvitation {
     }
 }
 
-/// The invitation, if it still works.
+/// The invitation, if it is still valid.
 pub async fn get(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
@@ -113,7 +112,7 @@ fn render_own_account_page(
     })
 }
 
-/// Makes the account, puts it into the group and signs it in.
+/// Creates the account, adds it to the group and signs it in.
 pub async fn post(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
@@ -139,7 +138,7 @@ pub async fn post(
     respond_with(FORM_ERROR_STATUS, &new_person_page(&context, &link, token, &form, problems)?)
 }
 
-/// Joins with the account one is signed in with.
+/// Joins with the account that is signed in.
 pub async fn join_with_own_account(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,4 +1,4 @@
-//! A reset link: choose a new password.
+//! Choosing a new password through a reset link.
 
 use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -28,14 +28,14 @@ struct PasswordResetPage {
     problems: FormErrors,
 }
 
-/// The form, if the link works.
+/// The form, if the link is valid.
 pub async fn get(context: RequestContext, PathParams(token): PathParams<String>) -> HandlerResult {
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Reset, &token, &context.visitor).await?;
     let page = PageFrame::for_visitor(&context, "Choose a new password");
     respond(&PasswordResetPage { page, problems: FormErrors::default() })
 }
 
-/// Sets the new password; every device is signed out.
+/// Sets the new password and signs out every device.
 pub async fn post(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,

@@ -1,4 +1,4 @@
-//! The set-up link: its first visitor becomes the administrator. And the form of a new person, shared with
+//! The setup link: its first visitor becomes the administrator. Also the form for a new person, shared with
 //! invitations.
 
 use askama::Template;
@@ -16,11 +16,10 @@ use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
 use crate::web::pages::sign_in;
 
-/// What a new person fills in.
 #[derive(Default, Deserialize)]
 pub struct NewPersonForm {
     pub display_name: String,
-    /// What they sign in with.
+    /// The sign-in name.
     pub name: String,
     password: SecretString,
     again: SecretString,
@@ -43,7 +42,7 @@ impl NewPersonForm {
         }
     }
 
-    /// The same without the passwords, to be shown again.
+    /// A copy without the passwords, to show again.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         Self {
@@ -54,7 +53,7 @@ impl NewPersonForm {
     }
 }
 
-/// What is wrong, if it is something that the form can show.
+/// The messages for errors that the form can show; others are passed on.
 pub fn form_errors_from(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
         AuthError::Password(problem) => Ok(FormErrors::single("password", problem)),
@@ -80,13 +79,13 @@ impl SetupPage {
     }
 }
 
-/// The form, if the link works.
+/// The form, if the link is valid.
 pub async fn get(context: RequestContext, PathParams(token): PathParams<String>) -> HandlerResult {
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
     respond(&SetupPage::new(&context, &NewPersonForm::default(), FormErrors::default()))
 }
 
-/// Makes the first administrator and signs them in.
+/// Creates the first administrator and signs them in.
 pub async fn post(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,

@@ -1,4 +1,4 @@
-//! Fair share and queued demand of accounts, as a page shows them.
+//! Cards for the fair share and queued demand of accounts.
 
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::format;
@@ -9,31 +9,29 @@ use crate::usage::demand;
 use crate::usage::fair_share_chart::{self, FairShareChart};
 use crate::usage::{GroupAccountDetails, fair_share, hours};
 
-/// Fair share is drawn this far back, in seconds.
+/// How far back fair share is drawn, in seconds.
 pub const HISTORY_SECONDS: i64 = 120 * SECONDS_PER_DAY;
-/// Rows of the table behind the drawing.
+/// Rows of the table behind the chart.
 const MAX_ROWS: usize = 60;
 
-/// Fair share of an account.
 pub struct GroupFairShareCard {
-    /// As Slurm names it.
+    /// Slurm's name for the account.
     pub account: String,
     pub headline: &'static str,
     pub sentence: String,
-    /// From 0 (waits longer) to 100 (comes earlier).
+    /// From 0 (waits longer) to 100 (starts earlier).
     pub position: Option<u8>,
-    /// Its share and its use, in words; empty if they are not told.
+    /// Share and usage as text; empty if Slurm doesn't report them.
     pub figures: String,
-    /// How use fades, in words.
+    /// How past usage decays, as text.
     pub fading: String,
-    /// The line over time.
+    /// Fair share over time.
     pub line: Option<FairShareChart>,
-    /// The same as rows: the day, used against the share, the share, the use.
+    /// The same as rows: day, usage relative to the share, share, usage.
     pub rows: Vec<[String; 4]>,
 }
 
 impl GroupFairShareCard {
-    /// Of an account's row.
     pub fn new(
         share: &SshareRow,
         points: &[FairSharePoint],
@@ -82,13 +80,13 @@ impl GroupFairShareCard {
         }
     }
 
-    /// Where its mark is drawn, in percent: wholly inside the scale.
+    /// Where the marker is drawn, in percent; kept fully inside the scale.
     pub fn marker_percent(&self) -> u8 {
         2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
     }
 }
 
-/// What an account has asked for and not had yet.
+/// The queued demand of an account.
 pub struct GroupDemandCard {
     /// The name that people submit with.
     pub account: String,
@@ -96,13 +94,12 @@ pub struct GroupDemandCard {
     pub waiting_cores: String,
     pub waiting_gpus: String,
     pub running: String,
-    /// What they hold now.
+    /// What the running jobs hold now.
     pub holding: String,
-    /// Jobs of which nothing could be counted, in words; empty if there are none.
+    /// Jobs whose demand could not be counted, as text; empty if there are none.
     pub endless: String,
 }
 
-/// The demand of each account.
 pub fn build_demand_cards(
     jobs: &[SlurmJob],
     accounts: &[&GroupAccountDetails],

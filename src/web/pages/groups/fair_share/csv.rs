@@ -1,4 +1,4 @@
-//! How a group stands, for other programs: fair share over time, what its jobs ask for, and its storage.
+//! CSV files of a group's fair share over time, queued demand and storage.
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
@@ -12,7 +12,7 @@ use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::pages::groups::fair_share::{cards, load_accounts_by_cluster, storage};
 use crate::web::pages::groups::usage::{format_exact, record_names_seen};
 
-/// Fair share of each account over time, as far as it was read.
+/// Each account's fair share over time, as far back as it was read.
 pub async fn fair_share_csv(
     context: RequestContext,
     me: CurrentPerson,
@@ -44,7 +44,7 @@ pub async fn fair_share_csv(
     Ok(download_response(&format!("group-{group}-fair-share.csv"), text))
 }
 
-/// What jobs that wait ask for, and what those that run hold.
+/// What pending jobs ask for and running jobs hold.
 pub async fn queue_csv(
     context: RequestContext,
     me: CurrentPerson,
@@ -88,7 +88,7 @@ pub async fn queue_csv(
     Ok(download_response(&format!("group-{group}-queue.csv"), text))
 }
 
-/// The group's folders; for those who lead it, also who has how much in them.
+/// The group's folders; for PIs, also each person's usage in them.
 pub async fn storage_csv(
     context: RequestContext,
     me: CurrentPerson,

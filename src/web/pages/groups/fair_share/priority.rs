@@ -1,5 +1,5 @@
-//! Why one's priority is low, in one picture: the group's share and use, one's own part in that, and what the ranks of
-//! one's waiting jobs are made of.
+//! Explains a person's priority: the group's fair share and usage, the person's own part of that usage, and the
+//! factors behind the priority of their pending jobs.
 
 use askama::Template;
 
@@ -20,7 +20,7 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share::{load_accounts_by_cluster, load_group_name};
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 
-/// Waiting jobs that are drawn.
+/// Pending jobs drawn.
 const MAX_JOBS: usize = 5;
 
 #[derive(Template)]
@@ -43,45 +43,45 @@ struct PriorityFragment {
 struct ClusterPriorityCards {
     title: String,
     slug: String,
-    /// Why nothing is known, in words; empty if something is.
+    /// Why there is no data; empty if there is some.
     empty_reason: &'static str,
     stale: String,
     uses_fair_share: bool,
     accounts: Vec<AccountPriorityCard>,
     fair_shares_at: Option<UnixTime>,
     jobs: Vec<JobPriorityCard>,
-    /// Jobs of one's own that wait, ranked or not.
+    /// The person's own pending jobs, with or without a priority.
     waiting: usize,
-    /// Waiting jobs that are not drawn.
+    /// Pending jobs that are not drawn.
     more: usize,
     seen: Option<UnixTime>,
 }
 
-/// The share of an account, and one's own part in its use.
+/// An account's fair share, and the person's own part of its usage.
 struct AccountPriorityCard {
     account: String,
     sentence: String,
-    /// The share, and the use: thousandths of the scale, and in words.
+    /// Share and usage: thousandths of the scale, and as text.
     share: (u64, String),
     used: (u64, String),
-    /// Where their bars end, in words; empty where that is the whole.
+    /// The end of the scale, as text; empty if it is 100 %.
     scale: String,
     is_over: bool,
-    /// One's own part in the account's use, in thousandths and in words; none if it is not told.
+    /// The person's part of the account's usage, in thousandths and as text; `None` if Slurm doesn't report it.
     own: Option<(u64, String)>,
     own_sentence: &'static str,
 }
 
-/// What the rank of a waiting job is made of.
+/// The factors behind a pending job's priority.
 struct JobPriorityCard {
     href: String,
     label: String,
     points: String,
-    /// What for, class, points, where it begins and how wide it is in thousandths.
+    /// Each factor's label, CSS class, points, and its start and width in thousandths.
     parts: Vec<PriorityFactorBar>,
-    /// Points that were given up; empty if none.
+    /// Points given up through `nice`; empty if none.
     given_up: String,
-    /// What is cut off the bar for them: where that begins and how wide it is, in thousandths.
+    /// The part of the bar that `nice` cuts off: start and width, in thousandths.
     nice_cut: Option<(u64, u64)>,
 }
 
@@ -93,7 +93,7 @@ struct PriorityFactorBar {
     width: u64,
 }
 
-/// The page, and its part.
+/// The page or its fragment.
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
@@ -119,7 +119,7 @@ pub async fn get(
     })
 }
 
-/// The address of this page for someone whose job is charged to an account; empty if no group of theirs has it.
+/// The path of this page for a person whose job is charged to an account; empty if none of their groups has it.
 pub async fn find_priority_path(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -128,7 +128,7 @@ pub async fn find_priority_path(
 ) -> Result<String, AppError> {
     let mut db = context.app.store.read().await?;
     let known = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
-    // Sites add `_cpu` and `_gpu` to the names that people submit with.
+    // Sites append `_cpu` and `_gpu` to the account names that people submit with.
     let is_same = |known: &str| {
         let rest = account.strip_prefix(known);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
@@ -183,7 +183,7 @@ fn build_cluster_priority(
     let is_ours =
         |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
     let entries = place.snapshot.items().iter();
-    // Of an array, tasks may run while others wait: those are ranked.
+    // In a job array, tasks may run while others are pending; the pending ones have a priority.
     let records = entries.filter_map(|entry| {
         let all = std::iter::once(&entry.head).chain(&entry.tasks);
         all.into_iter().find(|record| record_stage(record) == JobStage::Pending)
@@ -241,12 +241,12 @@ fn build_account_priority(
     })
 }
 
-/// Where bars end that show parts of a whole: small parts are to be seen, too.
+/// Where the bars' scale ends; small shares get a shorter scale so that they stay visible.
 fn bar_scale(most: f64) -> f64 {
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].into_iter().find(|end| most <= *end).unwrap_or(1.0)
 }
 
-/// What counts for a job, in the order of the drawing.
+/// Label, CSS class and points of each factor, in drawing order.
 fn priority_factors(factors: &SprioFactors) -> [(&'static str, &'static str, u64); 7] {
     [
         ("Fair share of the group", "rank-fair", factors.fair_share),
@@ -279,7 +279,7 @@ fn build_job_priority(
     {
         let at = share_of(before);
         before = before.saturating_add(points);
-        // What counts little is still to be seen.
+        // Keep small factors visible.
         let width = (share_of(before) - at).max(2);
         pieces.push(PriorityFactorBar {
             what,

@@ -1,4 +1,4 @@
-//! Storage of a group's projects, and who has how much of it.
+//! A group's project storage, and how much of it each person uses.
 
 use crate::format;
 use crate::sites::quota;
@@ -6,35 +6,31 @@ use crate::sites::storage_per_user::UserStorageUse;
 use crate::usage::{GroupAccountDetails, GroupUsage};
 use crate::web::pages::home::resource_bars::{FolderQuota, folder_quota};
 
-/// Folders that are drawn.
 const MAX_FOLDERS: usize = 20;
-/// People who are listed for a project.
+/// People listed per project.
 const MAX_PEOPLE: usize = 100;
 
 pub struct ProjectFolder {
-    /// How full it is.
     pub folder: FolderQuota,
 }
 
-/// Who has how much in a project's folder.
 pub struct ProjectStorageUsage {
     pub project: String,
-    /// The people, those with most first.
+    /// Largest first.
     pub people: Vec<PersonStorageUsage>,
-    /// How many are not listed.
+    /// How many people are not listed.
     pub more: usize,
 }
 
 pub struct PersonStorageUsage {
-    /// As people read it.
+    /// Display name.
     pub name: String,
-    /// Their name on the cluster, where it differs.
+    /// User name on the cluster, where it differs.
     pub user: String,
     pub space: String,
     pub files: String,
 }
 
-/// The folders that belong to the group's accounts.
 pub fn project_folders(
     places: &[quota::StorageQuota],
     accounts: &[&GroupAccountDetails],
@@ -43,7 +39,7 @@ pub fn project_folders(
     of_group.map(|place| ProjectFolder { folder: folder_quota(place) }).collect()
 }
 
-/// The places that belong to the group's accounts.
+/// The quotas that belong to the group's accounts.
 pub fn group_quotas<'a>(
     places: &'a [quota::StorageQuota],
     accounts: &[&GroupAccountDetails],
@@ -51,10 +47,10 @@ pub fn group_quotas<'a>(
     places.iter().filter(|place| label_names_account(&place.label, accounts))
 }
 
-/// Whether a label names one of the accounts as a word of its own: `/project (project def-x)`, `/cluster/projects/nn1k`.
+/// Whether a label contains an account's name as a whole word: `/project (project def-x)`, `/cluster/projects/nn1k`.
 fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
-    // A person may be called as an account is: `/home (user def-x)`.
+    // A user can have the same name as an account: `/home (user def-x)`.
     let is_own = label.contains("(user ");
     !is_own
         && label
@@ -62,12 +58,11 @@ fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
             .any(|word| accounts.iter().any(|one| is_account_name(word, one)))
 }
 
-/// Whether a word is the name of an account.
 pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
     facts.account == word || facts.slurm_names.iter().any(|name| name == word)
 }
 
-/// Who has how much, for those who lead the group.
+/// Storage by person; only PIs see it.
 pub fn storage_by_person(
     rows: &[UserStorageUse],
     accounts: &[&GroupAccountDetails],
@@ -103,7 +98,7 @@ pub fn storage_by_person(
     found.into_iter().map(project).collect()
 }
 
-/// The program tells hundredths of a gibibyte: less than that is next to nothing.
+/// The quota program reports hundredths of a GiB, so zero means "less than that".
 fn format_space(bytes: u64) -> String {
     match bytes.div_ceil(1 << 20) {
         0 => "less than 10 MB".to_owned(),

@@ -1,13 +1,13 @@
-//! The chart of a report: hours of days, stacked by person.
+//! A report's chart: hours per day, stacked by person.
 
 use crate::usage::report::{ReportBar, UsageReport};
 use crate::web::pages::groups::stacked_bar_chart::{ChartFrame, StackedBar, StackedBarChart};
 
-/// Room is left for labels at the left and below.
+/// Leaves room for labels on the left and below.
 const FRAME: ChartFrame = ChartFrame { left: 56.0, right: 706.0, top: 10.0, bottom: 176.0 };
 
 pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
-    // In reports of before, colours go by order.
+    // Older reports store no colours: assign them in order.
     let colour = |at: usize| report.colours.get(at).copied().unwrap_or(at);
     let series =
         report.series.iter().enumerate().map(|(at, name)| (Some(colour(at)), name.clone()));

@@ -1,4 +1,4 @@
-//! A frozen report: its page, its links for guests, deleting it.
+//! A frozen report: its page, its guest links, and deleting it.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -91,7 +91,7 @@ pub async fn remove(
     Ok(flash::redirect(context, &to, FlashMessage::ReportRemoved))
 }
 
-/// Makes a link and shows it, once.
+/// Creates a guest link and shows it once.
 pub async fn create_link(
     context: RequestContext,
     me: CurrentPerson,
@@ -121,7 +121,7 @@ pub async fn create_link(
     }
 }
 
-/// Takes a link back.
+/// Revokes a guest link.
 pub async fn revoke_link(
     context: RequestContext,
     me: CurrentPerson,

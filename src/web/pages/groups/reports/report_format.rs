@@ -1,4 +1,4 @@
-//! Words of a report's page, for its templates.
+//! Formatting helpers for the report templates.
 #![expect(
     clippy::trivially_copy_pass_by_ref,
     clippy::ref_option,
@@ -9,42 +9,39 @@ use crate::clock::UnixTime;
 use crate::format;
 use crate::usage::report::ReportFigures;
 
-/// An amount of hours.
 pub fn amount(hours: &f64) -> String {
     format::amount(*hours)
 }
 
-/// A part of the whole, if it is known.
+/// A fraction as a percentage, if it is known.
 pub fn percent(part: &Option<f64>) -> String {
     format::or_unknown(*part, format::percent)
 }
 
-/// A part of the whole.
+/// A fraction as a percentage.
 pub fn part(part: &f64) -> String {
     format::percent(*part)
 }
 
-/// A part of the whole for a bar, which ends at 100.
+/// A fraction as a percentage for a bar, at most 100.
 pub fn filled(part: &f64) -> u64 {
     format::round(part.min(1.0) * 100.0)
 }
 
-/// How long jobs waited.
+/// How long jobs waited, if it is known.
 pub fn wait(seconds: &Option<u64>) -> String {
     format::or_unknown(*seconds, format::duration)
 }
 
-/// A number of jobs.
 pub fn number(jobs: &u64) -> String {
     format::number(*jobs)
 }
 
-/// When it was made.
 pub fn moment(at: &i64) -> String {
     UnixTime(*at).words()
 }
 
-/// Hours that came to nothing.
+/// Wasted hours.
 pub fn lost(line: &ReportFigures) -> String {
     match (line.lost_core_hours > 0.0, line.lost_gpu_hours > 0.0) {
         (_, true) => format!(
@@ -56,7 +53,7 @@ pub fn lost(line: &ReportFigures) -> String {
     }
 }
 
-/// GPU hours by model: `v100 120, t4 3.5`; empty if models are not known.
+/// GPU hours by model, such as `v100 120, t4 3.5`; empty if models are unknown.
 pub fn models(line: &ReportFigures) -> String {
     let one = |(model, hours): &(String, f64)| format!("{model} {}", format::amount(*hours));
     line.gpus.iter().map(one).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! Allocations: what was used of each, drawn, and sentences on where it is heading that say no more than is known.
+//! Allocation cards: what was used, a chart, and sentences on where it is heading that claim no more than is known.
 
 use crate::clock::Day;
 use crate::format;
@@ -8,45 +8,42 @@ use crate::usage::{
 };
 use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH};
 
-/// From here on a bar warns.
+/// A bar warns from here on.
 const WARNING_FRACTION: f64 = 0.8;
 
-/// Points of a line: more cannot be told apart.
+/// Points of a line; more could not be told apart.
 const MAX_POINTS: usize = 120;
 
-/// An allocation, as it is shown.
 pub struct AllocationCard {
     /// The account and its cluster.
     pub title: String,
     pub period: String,
-    /// `412 of 1,000 core hours (41 %)`
+    /// For example `412 of 1,000 core hours (41 %)`.
     pub used: String,
-    /// Thousandths that were used, for the bar.
+    /// Thousandths used, for the bar.
     pub value: u64,
-    /// How the bar looks.
+    /// The bar's style.
     pub level: &'static str,
-    /// What can be said of it.
+    /// What is known about its usage and forecast.
     pub sentences: Vec<String>,
-    /// The picture; none while nothing is known.
+    /// `None` while nothing is known.
     pub chart: Option<AllocationChart>,
 }
 
-/// The picture of an allocation.
 pub struct AllocationChart {
     pub label: String,
-    /// What was used so far.
+    /// Usage so far.
     pub line: String,
-    /// Where it may be heading; empty if that is not known.
+    /// The forecast's range; empty if unknown.
     pub range: String,
-    /// The height of what was granted.
+    /// The height of the granted amount.
     pub granted: String,
-    /// Where today is; empty if it is over or ahead.
+    /// Where today is; empty if the period is over or has not begun.
     pub today: String,
     pub ticks: [String; 2],
     pub marks: [String; 2],
 }
 
-/// The allocations of a view.
 pub fn build_allocation_cards(
     view: &GroupUsage,
     allocations: &[Allocation],
@@ -105,7 +102,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
     }
 }
 
-/// That days are missing, if they are.
+/// Says that days have not been read yet, if so.
 fn unread_days_sentence(account: &GroupAccountUsage, begins: Day, until: Day) -> Option<String> {
     match account.unread_days(begins, until) {
         0 => None,

@@ -1,4 +1,4 @@
-//! The form of an allocation: what stands in it, what it offers, and what is read of it.
+//! The allocation form: its values, its options, and how it is parsed.
 
 use serde::Deserialize;
 
@@ -12,11 +12,11 @@ use crate::usage::{
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 
-/// What was granted, as typed.
+/// An allocation, as typed.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct AllocationForm {
-    /// The cluster and the account.
+    /// Cluster and account, as `slug/account`.
     pub account: String,
     pub unit: String,
     pub amount: String,
@@ -25,7 +25,7 @@ pub struct AllocationForm {
 }
 
 impl AllocationForm {
-    /// No longer than it is shown again.
+    /// Caps the length of what is shown again.
     pub fn truncate_for_redisplay(&self) -> Self {
         Self {
             account: echo_input(&self.account),
@@ -40,7 +40,7 @@ impl AllocationForm {
 /// An allocation as someone would type it.
 pub fn form_from_allocation(one: &Allocation, clusters: &[Cluster]) -> AllocationForm {
     let slug = clusters.iter().find(|known| known.id == one.cluster_id).map(|known| &known.slug);
-    // Digits that could be thousands get one more, so that they are not asked about.
+    // Add a digit where the amount could be read as thousands, so that the form does not ask about it.
     let mut amount = one.amount.to_string();
     if is_ambiguous(&amount) {
         amount.push('0');
@@ -54,7 +54,6 @@ pub fn form_from_allocation(one: &Allocation, clusters: &[Cluster]) -> Allocatio
     }
 }
 
-/// The accounts of the group.
 pub fn account_options(
     offers: &[GroupAccountOption],
     form: &AllocationForm,
@@ -71,7 +70,7 @@ pub fn account_options(
     with_placeholder(offers.iter().flat_map(of).collect(), &form.account, "Choose an account")
 }
 
-/// What was granted before may be among the choices no longer: then nothing is chosen for anyone by chance.
+/// An allocation's old account or unit may no longer be on offer: then nothing is preselected.
 fn with_placeholder(
     mut options: Vec<UsageSelectOption>,
     chosen: &str,
@@ -83,7 +82,7 @@ fn with_placeholder(
     options
 }
 
-/// Cores and GPUs everywhere; the sites' own units where there are any.
+/// Core hours and GPU hours everywhere; site units where a site has one.
 pub fn unit_options(
     offers: &[GroupAccountOption],
     form: &AllocationForm,
@@ -109,7 +108,7 @@ pub fn unit_options(
     with_placeholder(fitting.map(option).collect(), &form.unit, "Choose a unit")
 }
 
-/// The account behind `slug/account`.
+/// Finds the account for `slug/account`.
 pub fn find_offered_account(
     offers: &[GroupAccountOption],
     value: &str,
@@ -123,7 +122,7 @@ pub fn find_offered_account(
         .then(|| (offer.profile.row.id, name.to_owned()))
 }
 
-/// The part of the form that a problem is about.
+/// The field that an error belongs to.
 pub const fn field_of_error(error: &UsageSettingsError) -> &'static str {
     match error {
         UsageSettingsError::NoSuchUnit => "unit",
@@ -135,7 +134,7 @@ pub const fn field_of_error(error: &UsageSettingsError) -> &'static str {
     }
 }
 
-/// What is asked for; none if something is wrong with it.
+/// The parsed allocation; `None` if something is wrong with it.
 pub fn parse_form(
     form: &AllocationForm,
     offers: &[GroupAccountOption],
@@ -149,7 +148,7 @@ pub fn parse_form(
     if unit.is_none() {
         problems.add("unit", "Choose in what it was granted.");
     }
-    // Blanks between thousands are taken, and commas where they can be nothing else.
+    // Accept spaces between thousands, and commas where they can't mean anything else.
     let digits: String = form.amount.chars().filter(|c| !c.is_whitespace()).collect();
     let digits = if has_thousands(&digits) { digits.replace(',', "") } else { digits };
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -178,7 +177,7 @@ pub fn parse_form(
     })
 }
 
-/// Whether commas stand before each three digits, as in `12,000` and `1,250.5`; not as in `1.250,50`.
+/// Whether commas group the digits by three, as in `12,000` and `1,250.5`, but not `1.250,50`.
 fn has_thousands(text: &str) -> bool {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let mut groups = whole.split(',');
@@ -186,7 +185,7 @@ fn has_thousands(text: &str) -> bool {
     (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3) && !part.contains(',')
 }
 
-/// Whether a dot before three digits may stand for thousands, as in `12.000`.
+/// Whether a dot before three digits may separate thousands, as in `12.000`.
 fn is_ambiguous(text: &str) -> bool {
     let is_whole = |part: &str, most: usize| {
         (1..=most).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit())

@@ -1,5 +1,5 @@
-//! The chart of use over time: bars stacked by person, with the same figures as a table. Labels stand beside the drawing,
-//! so that it can be stretched to any width without stretching letters.
+//! The chart of usage over time: bars stacked by person, with the same figures as a table. Labels are placed beside
+//! the drawing, so that it can stretch to any width without distorting text.
 
 use crate::domain::GroupId;
 use crate::usage::figures::{ChartStep, MemberFigures, UsageBar, UsageFigures, UsageOwner};
@@ -8,22 +8,22 @@ use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 use crate::web::pages::groups::usage::query::UsageFilter;
 use crate::web::pages::groups::usage::tables::jobs_href;
 
-/// The drawing's own width and height.
+/// The drawing's internal width.
 pub const WIDTH: f64 = 1000.0;
-/// The same for its height.
+/// The drawing's internal height.
 pub const HEIGHT: f64 = 300.0;
 /// Labels below the bars.
 const MAX_AXIS_LABELS: usize = 5;
 
 pub struct UsageChart {
-    /// What it shows, in one sentence.
+    /// What the chart shows, in one sentence.
     pub label: String,
     pub unit: String,
     pub marks: Vec<String>,
     pub drawing: StackedBarChart,
 }
 
-/// Members that share a colour: places in a bar's parts.
+/// Members that share a colour, as indexes into a bar's parts.
 struct MemberSeries {
     colour: Option<usize>,
     name: String,
@@ -70,7 +70,7 @@ impl UsageChart {
     }
 }
 
-/// Those with a colour of their own, in their order, and all others together.
+/// A series for each member with a colour of their own, in order, and one for all others together.
 fn build_series(members: &[MemberFigures]) -> Vec<MemberSeries> {
     let mut series = Vec::new();
     let mut others: Vec<usize> = Vec::new();
@@ -114,7 +114,7 @@ fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
     }
 }
 
-/// A few labels, evenly apart.
+/// A few labels, evenly spaced.
 fn axis_labels(bars: &[StackedBar]) -> Vec<String> {
     let count = bars.len().min(MAX_AXIS_LABELS);
     (0..count)

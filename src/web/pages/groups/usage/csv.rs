@@ -1,4 +1,4 @@
-//! The tables of a group's use as files for other programs. Their sums are those of the page.
+//! The tables of a group's usage as CSV. Their totals match the page.
 
 use crate::auth::Permission;
 use crate::domain::GroupId;
@@ -16,7 +16,7 @@ use crate::web::pages::groups::usage::{
     UsagePageData, UsageQuery, UsageQueryPairs, load_page_data, record_names_seen,
 };
 
-/// What follows the first column of tables of sums.
+/// The columns after the first one, in tables of totals.
 const COLUMNS: [&str; 21] = [
     "core hours",
     "GPU hours",
@@ -81,7 +81,7 @@ fn render_table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a UsageT
     text
 }
 
-/// What every file begins with: rights, figures, and the note that names were seen.
+/// Every file starts here: check permissions, load the figures, record that names were seen.
 async fn load_and_record(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -126,7 +126,7 @@ pub async fn accounts(
     Ok(download_response(&file_name(&sight, "accounts"), render_table("account", rows)))
 }
 
-/// What was granted, and what was used of it.
+/// Each allocation and its usage.
 pub async fn allocations(
     context: RequestContext,
     me: CurrentPerson,
@@ -163,7 +163,7 @@ pub async fn allocations(
     Ok(download_response(&format!("group-{group}-allocations.csv"), text))
 }
 
-/// By sort of job.
+/// Usage by job type.
 pub async fn kinds(
     context: RequestContext,
     me: CurrentPerson,
@@ -177,7 +177,7 @@ pub async fn kinds(
     Ok(download_response(&file_name(&sight, "kinds"), render_table("sort of job", rows)))
 }
 
-/// By day, week or month, a column for each person, in what is drawn.
+/// The charted measure by day, week or month, with a column per person.
 pub async fn days(
     context: RequestContext,
     me: CurrentPerson,
@@ -204,7 +204,6 @@ pub async fn days(
     Ok(download_response(&file_name(&sight, "days"), text))
 }
 
-/// The jobs behind a figure.
 pub async fn jobs(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,18 +1,17 @@
-//! Figures of use in words.
+//! Formatting of usage figures.
 
 use crate::usage::{SiteUnit, UsageMeasure};
 
-/// An amount exactly enough that sums agree.
+/// Precise enough that totals agree.
 pub fn format_exact(amount: f64) -> String {
     format!("{amount:.4}")
 }
 
-/// `core hours`, `RGU hours`.
+/// For example `core hours` or `RGU hours`.
 pub fn measure_label(measure: UsageMeasure, unit: Option<SiteUnit>) -> String {
     format!("{} hours", measure.noun(unit))
 }
 
-/// With a capital letter at its beginning.
 pub fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

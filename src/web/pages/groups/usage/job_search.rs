@@ -1,4 +1,4 @@
-//! Finds the jobs behind a figure. Whoever does not lead the group finds their own and no others, whatever they ask for.
+//! Finds the jobs behind a figure. Anyone who is not a PI finds only their own jobs, whatever they ask for.
 
 use std::collections::HashMap;
 
@@ -15,44 +15,44 @@ use crate::web::pages::groups::usage::query::UsageQuery;
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
 use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus};
 
-/// Jobs in a file, or looked through.
+/// Jobs in a file, or checked for one page.
 pub const MAX_JOBS: usize = 50_000;
-/// Jobs that end some way, but not well.
+/// Filter value: jobs that ended without success.
 pub const OUTCOME_LOST: &str = "lost";
-/// Jobs that ended in any way.
+/// Filter value: jobs that ended, with any outcome.
 pub const OUTCOME_ENDED: &str = "ended";
-/// Jobs that held a GPU.
+/// Filter value: jobs that held a GPU.
 pub const WITH_GPUS: &str = "gpus";
 
 pub struct UsageJobResults {
-    /// Those that are shown, of all that fit; the ones that held most first.
+    /// The jobs shown, of all that match; largest first.
     pub jobs: Vec<UsageJob>,
     pub totals: UsageJobTotals,
-    /// Of whom alone, if of one person.
+    /// The only owner, if the filter names one.
     pub member: Option<UsageOwner>,
-    /// From this day …
+    /// First day.
     pub from: Day,
-    /// … to this one.
+    /// Last day.
     pub until: Day,
-    /// How they ended, in words; empty for all.
+    /// The outcome filter as text; empty for all.
     pub ended: &'static str,
-    /// Of which sort alone; empty for all.
+    /// The job type filter; empty for all.
     pub kind: String,
-    /// Whether only those that held a GPU.
+    /// Whether only jobs that held a GPU are shown.
     pub with_gpus: bool,
 }
 
-/// What all jobs that fit come to.
+/// Totals over all matching jobs.
 #[derive(Default)]
 pub struct UsageJobTotals {
     pub count: u64,
-    /// Seconds of cores that they held.
+    /// Core seconds within the period.
     pub core_s: u64,
-    /// The same since each began, also on other days.
+    /// Core seconds since each job began, including days outside the period.
     pub run_core_s: u64,
-    /// The same of GPUs.
+    /// GPU seconds within the period.
     pub gpu_s: u64,
-    /// Seconds of cores that need not have been asked for; counted only if that is what is looked for.
+    /// Over-requested core seconds; counted only if the filter asks for them.
     pub spare_s: u64,
 }
 
@@ -66,7 +66,7 @@ impl UsageJobTotals {
     }
 }
 
-/// Keeps those that could have asked for fewer cores, those that could have spared most first.
+/// Keeps the jobs that requested more cores than they needed, largest saving first.
 fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
     jobs.retain(|job| job.spare_s > 0);
     jobs.sort_by_key(|job| (std::cmp::Reverse(job.spare_s), job.row.raw));
@@ -82,17 +82,15 @@ fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
     all
 }
 
-/// Which of those that fit are shown.
+/// The range of matching jobs to show.
 #[derive(Clone, Copy)]
 pub struct UsageJobRange {
-    /// So many are passed over.
     pub skip: usize,
-    /// So many are shown at most.
     pub limit: usize,
 }
 
-/// Finds the jobs that are asked for, among those that the viewer may see. That someone's jobs were looked at is
-/// recorded.
+/// Finds the matching jobs among those that the viewer may see. Records it in the activity log when the viewer
+/// sees someone else's jobs.
 pub async fn find_jobs(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -119,7 +117,7 @@ pub async fn find_jobs(
         kind: Some(ask.kind.clone()).filter(|kind| !kind.is_empty()),
         states: outcome_states(&ask.outcome),
         with_gpus: ask.with == WITH_GPUS,
-        // What could be spared is not in the database, so all are looked at then.
+        // Over-requested hours are not stored, so every job has to be checked.
         limit: i64::try_from(if is_spare { MAX_JOBS } else { stretch.skip + stretch.limit })
             .unwrap_or(i64::MAX),
     };
@@ -170,7 +168,7 @@ pub async fn find_jobs(
     Ok(UsageJobResults { jobs, totals: all, member: whose, from, until, ended, kind, with_gpus })
 }
 
-/// Whom an address means: a name that someone of the group connected under is that person.
+/// Finds the owner that a query value names: a remote user that a member connected as means that member.
 fn resolve_member(sight: &UsagePageData, word: &str) -> Option<UsageOwner> {
     let who = parse_member(word)?;
     let UsageOwner::User(cluster, user) = &who else { return Some(who) };
@@ -184,7 +182,7 @@ fn resolve_member(sight: &UsagePageData, word: &str) -> Option<UsageOwner> {
     Some(person.map_or(who, |person| UsageOwner::Person(person.id)))
 }
 
-/// Records whose jobs were looked at. A name under which nothing was found is nobody's, and is not written down.
+/// Records whose jobs were viewed. A name without any jobs belongs to nobody and is not recorded.
 async fn record_jobs_seen(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -211,7 +209,7 @@ async fn load_names(
     Ok(store::usage::list_names(db, book).await?)
 }
 
-/// The names on an account's cluster whose jobs are looked for; one `None` for everybody's.
+/// The remote users on an account's cluster to search for; a single `None` means everyone.
 fn cluster_users(
     sight: &UsagePageData,
     account: &GroupAccountUsage,
@@ -228,7 +226,7 @@ fn cluster_users(
             let theirs = theirs.filter(|((cluster, user), person)| {
                 *cluster == facts.cluster
                     && person.id == *id
-                    // One's own name is one's own, whoever else once used it.
+                    // The viewer's own remote user is theirs, whoever used it before.
                     && facts.own_user.as_ref() != Some(user)
             });
             theirs.map(|((_, user), _)| Some(user.clone())).collect()
@@ -240,7 +238,7 @@ fn cluster_users(
     }
 }
 
-/// As people read it; `you` for the viewer.
+/// Display name; `you` for the viewer.
 pub fn member_name(sight: &UsagePageData, who: &UsageOwner) -> String {
     match who {
         UsageOwner::Person(id) if *id == sight.view.viewer => "you".to_owned(),
@@ -254,7 +252,7 @@ fn person_name(sight: &UsagePageData, id: PersonId) -> Option<String> {
     sight.view.people.values().find(|person| person.id == id).map(|person| person.name.clone())
 }
 
-/// The word, if it is one.
+/// The outcome filter's canonical value; empty if it is not a known one.
 pub fn canonical_outcome(word: &str) -> &'static str {
     match word {
         OUTCOME_ENDED => OUTCOME_ENDED,
@@ -264,14 +262,14 @@ pub fn canonical_outcome(word: &str) -> &'static str {
     }
 }
 
-/// The numbers of the ends that are looked for; none for all.
+/// The stored numbers of the matching outcomes; empty for all.
 fn outcome_states(word: &str) -> Vec<i64> {
     let all = UsageOutcome::ALL.into_iter();
     let wanted: Vec<UsageOutcome> = match word {
         OUTCOME_ENDED => all.filter(|one| *one != UsageOutcome::Running).collect(),
         OUTCOME_LOST => all.filter(|one| one.is_lost()).collect(),
         OUTCOME_OVERSIZED => vec![UsageOutcome::Done],
-        // As figures count them.
+        // Same grouping as in the figures.
         "failed" => vec![UsageOutcome::Failed, UsageOutcome::Interrupted],
         other => UsageOutcome::parse(other).into_iter().collect(),
     };

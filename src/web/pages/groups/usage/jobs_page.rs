@@ -1,4 +1,4 @@
-//! The page of the jobs behind a figure.
+//! The page that lists the jobs behind a figure.
 
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect};
@@ -18,9 +18,8 @@ use crate::web::pages::groups::usage::job_search::{
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
 use crate::web::pages::groups::usage::{UsageQueryPairs, load_page_data};
 
-/// Jobs on a page.
 const JOBS_PER_PAGE: usize = 50;
-/// Pages; whoever wants more takes the file.
+/// Pages on offer; the CSV file has the rest.
 const MAX_PAGES: usize = 200;
 
 #[derive(Template)]
@@ -33,21 +32,21 @@ struct UsageJobsPage {
     found: UsageJobResults,
     member_name: String,
     days: String,
-    /// How many fit, in words.
+    /// How many jobs match, as text.
     counted: String,
     core_hours: String,
     core_exact: String,
-    /// Core hours since each began; empty if they held the cores on these days only.
+    /// Core hours since each job began; empty if they all ran within the period.
     run_hours: String,
-    /// The account that is looked at; empty for all.
+    /// The selected account; empty for all.
     account: String,
-    /// Empty if none of them had a GPU.
+    /// Empty if no job had a GPU.
     gpu_hours: String,
-    /// Core hours that need not have been asked for; empty if that is not what is looked for.
+    /// Over-requested core hours; empty unless the filter asks for them.
     spare_hours: String,
     spare_exact: String,
     chips: Vec<(String, &'static str, bool)>,
-    /// The pages before and after this one, and what this one shows; all empty if it shows all.
+    /// Links to the previous and next page, and the range shown; all empty if everything fits on one page.
     pages: (String, String, String),
     back: String,
     csv: String,
@@ -82,7 +81,7 @@ pub async fn get(
     };
     let known = canonical_outcome(&ask.outcome);
     if found.jobs.is_empty() && found.totals.count > 0 {
-        // There are fewer pages by now.
+        // The list has become shorter since the link was made.
         return Ok(Redirect::to(&same(known, "")).into_response());
     }
     let chip = |(word, label): (&'static str, &'static str)| (same(word, ""), label, known == word);
@@ -144,19 +143,18 @@ pub async fn get(
     })
 }
 
-/// What jobs held in all, if that is more than on the days that are looked at.
+/// Core hours over the jobs' whole run time, if that is more than within the period.
 fn total_run_hours(all: &UsageJobTotals) -> String {
-    // Where one stood still, seconds of days are rounded.
+    // Ignore small differences: suspended jobs have rounded seconds per day.
     let is_more = all.run_core_s > all.core_s + all.core_s / 1000;
     if is_more { format::amount(hours(all.run_core_s)) } else { String::new() }
 }
 
-/// Pages that so many jobs take.
 fn page_count(jobs: u64) -> usize {
     usize::try_from(jobs).unwrap_or(usize::MAX).div_ceil(JOBS_PER_PAGE)
 }
 
-/// `51 to 100 of 1,234`
+/// For example `51 to 100 of 1,234`.
 fn range_label(stretch: UsageJobRange, found: &UsageJobResults) -> String {
     let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = stretch.skip + found.jobs.len();

@@ -1,4 +1,4 @@
-//! What must be said before the figures: what is being read, what is missing, and why.
+//! Notes above the figures: what is being read, what is missing, and why.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::usage::{GroupAccountUsage, GroupUsage};
 
 use crate::web::pages::groups::usage::query::UsageFilter;
 
-/// Where what a command said begins in the words of a problem.
+/// In a stored problem, the command's own output follows this.
 const COMMAND_OUTPUT_MARKER: &str = " It said: ";
 
 #[derive(Default)]
@@ -16,12 +16,12 @@ pub struct UsageNote {
     pub tone: &'static str,
     pub title: String,
     pub text: String,
-    /// What a command said, as it came.
+    /// A command's output, verbatim.
     pub said: String,
-    /// Where to go; empty for nowhere.
+    /// Where the note links to; empty for nowhere.
     pub href: String,
     pub action: String,
-    /// How far something is, of how much.
+    /// How much is done, and of how much.
     pub progress: Option<(i64, i64)>,
 }
 
@@ -31,7 +31,7 @@ impl UsageNote {
     }
 }
 
-/// All that is to be said of what is looked at.
+/// All notes for the selected period and accounts.
 pub fn collect_notes(
     view: &GroupUsage,
     figures: &UsageFigures,

@@ -1,4 +1,4 @@
-//! The page of a group's use, and the part of it that renews itself.
+//! A group's usage page, and the fragment of it that refreshes itself.
 
 use askama::Template;
 
@@ -30,35 +30,35 @@ struct UsagePage {
 }
 
 impl UsagePage {
-    /// Where accounts are chosen.
+    /// The path of the page where accounts are chosen.
     fn settings(&self) -> String {
         format!("/groups/{}/accounts", self.group)
     }
 }
 
-/// The form above the figures.
+/// The filter form above the figures.
 struct UsageFilterForm {
     periods: Vec<UsageSelectOption>,
-    /// For days of one's own choice: the first that can be chosen, the last, and what is chosen.
+    /// For a custom period: the first and last selectable day, and the selected ones.
     days: [String; 4],
     steps: Vec<UsageSelectOption>,
     measures: Vec<UsageSelectOption>,
     accounts: Vec<UsageSelectOption>,
 }
 
-/// Everything that changes when something was read.
+/// Everything that changes when new usage has been read.
 #[derive(Template)]
 #[template(path = "groups/usage/fragment.html")]
 struct UsageFragment {
-    /// The address of the page.
+    /// The page's path.
     base: String,
-    /// What is looked at, as a part of an address.
+    /// The filter as a query string.
     query: String,
     notes: Vec<UsageNote>,
     summary: RenderedUsageHtml,
 }
 
-/// It escapes what it shows by itself.
+/// The template escapes its own output.
 impl askama::filters::HtmlSafe for UsageFragment {}
 
 pub async fn get(
@@ -90,7 +90,7 @@ pub async fn get(
     })
 }
 
-/// The part that renews itself.
+/// The fragment that refreshes itself.
 pub async fn show_fragment(
     context: RequestContext,
     me: CurrentPerson,

@@ -1,4 +1,4 @@
-//! What of a group's use is asked for. Whatever the address says, something sensible is shown.
+//! The filter of the usage pages. Any query string, however wrong, leads to a sensible page.
 
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
@@ -6,22 +6,21 @@ use crate::usage::figures::{ChartStep, FiguresQuery, MAX_BARS};
 use crate::usage::{GroupUsage, SiteUnit, UsageMeasure};
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 
-/// No more of a word is read than this.
+/// Longer values are cut.
 const MAX_VALUE_LEN: usize = 200;
-/// Further back nothing is known.
+/// No usage is read further back than this.
 const MAX_DAYS_BACK: i64 = 400;
-/// The form's word for days of someone's own choice.
+/// The form's value for a custom period.
 const CUSTOM_PERIOD: &str = "days";
-/// Stands between the first and the last of them in an address.
+/// Separates the first and last day of a custom period in the query string.
 const DAY_RANGE_SEPARATOR: &str = "..";
-/// Months that the form offers.
 const MONTHS_OFFERED: usize = 13;
 
-/// What the address says, as it came.
+/// The query string's values, as received.
 #[derive(Debug, Default, Clone)]
 pub struct UsageQuery {
     period: String,
-    /// The first and the last day of a stretch of someone's own choice.
+    /// The first and last day of a custom period.
     first: String,
     last: String,
     by: String,
@@ -30,16 +29,16 @@ pub struct UsageQuery {
     pub member: String,
     pub kind: String,
     pub outcome: String,
-    /// With what: GPUs, or empty.
+    /// `gpus` for jobs with GPUs, or empty.
     pub with: String,
     pub from: String,
     pub until: String,
-    /// Which page of a long list.
+    /// The page number in a long list.
     pub page: String,
 }
 
 impl UsageQuery {
-    /// Takes what is known; of what came twice, the last.
+    /// Ignores unknown keys; if a key is repeated, the last value counts.
     pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
         let mut ask = Self::default();
         for (key, value) in pairs {
@@ -68,20 +67,18 @@ impl UsageQuery {
     }
 }
 
-/// A stretch of time that one can ask for.
+/// A period that can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UsagePeriod {
-    /// The last 30 days.
     #[default]
     Days30,
-    /// The last 90 days.
     Days90,
     /// The last 365 days.
     Year,
     Month(Month),
     /// The period of the group's allocation.
     Allocation,
-    /// From one day to another, as someone chose them.
+    /// From one day to another.
     Custom(Day, Day),
 }
 
@@ -97,7 +94,7 @@ impl UsagePeriod {
         }
     }
 
-    /// For people, after "in".
+    /// As text, to follow "in".
     pub fn label(self) -> String {
         match self {
             Self::Days30 => "the last 30 days".into(),
@@ -110,25 +107,24 @@ impl UsagePeriod {
     }
 }
 
-/// What is looked at, made of what was asked for.
+/// The filter that results from a query.
 #[derive(Debug, Clone)]
 pub struct UsageFilter {
     pub choice: FiguresQuery,
-    /// The stretch of time.
     pub period: UsagePeriod,
-    /// The site's own unit, if all that is looked at counts in the same.
+    /// The site's own unit, if all selected accounts use the same one.
     pub unit: Option<SiteUnit>,
     pub today: Day,
     chosen_step: Option<ChartStep>,
-    /// The period of the allocation that is looked at.
+    /// The period of the selected allocation.
     allocation_days: Option<(Day, Day)>,
 }
 
-/// A choice of the form: value, words, whether it is chosen.
+/// A form option: value, label, whether it is selected.
 pub type UsageSelectOption = (String, String, bool);
 
 impl UsageFilter {
-    /// Makes sense of it.
+    /// Turns a query into a valid filter.
     pub fn resolve(
         ask: &UsageQuery,
         view: &GroupUsage,
@@ -153,7 +149,7 @@ impl UsageFilter {
             .map(|one| one.details.site_unit())
             .collect();
         units.dedup();
-        // Units of different sites do not add up.
+        // Units of different sites don't add up.
         let unit = if let [one] = units.as_slice() { *one } else { None };
         let slug_of = |one: &Allocation| {
             view.accounts.iter().find(|known| known.details.cluster == one.cluster_id)
@@ -182,7 +178,7 @@ impl UsageFilter {
         Self { choice, period, unit, today, chosen_step, allocation_days: granted }
     }
 
-    /// The same as a part of an address, with other values; an empty one leaves its key out.
+    /// The filter as a query string, with some values replaced; an empty value drops its key.
     pub fn to_query_string(&self, changes: &[(&str, &str)]) -> String {
         let account = self.choice.account.as_ref().map(|(slug, name)| format!("{slug}/{name}"));
         let mut pairs: Vec<(&str, String)> = vec![
@@ -204,12 +200,11 @@ impl UsageFilter {
         query.finish()
     }
 
-    /// The first and the last day in words.
+    /// The first and last day as text.
     pub fn days_label(&self) -> String {
         format!("{} to {}", self.choice.from.words(), self.choice.until.words())
     }
 
-    /// The choices of time.
     pub fn period_options(&self) -> Vec<UsageSelectOption> {
         let mut all = vec![
             (UsagePeriod::Days30, "Last 30 days".to_owned()),
@@ -232,13 +227,13 @@ impl UsageFilter {
         all.into_iter().map(named).chain([other]).collect()
     }
 
-    /// What the fields for days of one's own choice can hold: the first day, the last, and what stands in them.
+    /// For the custom period's fields: the first and last selectable day, and the current values.
     pub fn custom_day_values(&self) -> [String; 4] {
         let (from, until) = (self.choice.from, self.choice.until);
         [self.today.plus(-MAX_DAYS_BACK), self.today, from, until].map(|day| day.to_string())
     }
 
-    /// The choices of how long a bar is.
+    /// The options for the width of a bar: day, week or month.
     pub fn step_options(&self) -> Vec<UsageSelectOption> {
         let days = self.choice.until.0 - self.choice.from.0 + 1;
         let fitting = ChartStep::ALL.into_iter().filter(|step| is_step_allowed(*step, days));
@@ -250,7 +245,7 @@ impl UsageFilter {
         std::iter::once(usual).chain(named).collect()
     }
 
-    /// The choices of what is drawn.
+    /// The options for what is charted.
     pub fn measure_options(&self) -> Vec<UsageSelectOption> {
         let all = UsageMeasure::ALL.into_iter();
         let fitting = all.filter(|one| *one != UsageMeasure::Site || self.unit.is_some());
@@ -260,7 +255,7 @@ impl UsageFilter {
             .collect()
     }
 
-    /// The account that is looked at, in words; empty for all.
+    /// The selected account's name; empty for all.
     pub fn account_label(&self, view: &GroupUsage) -> String {
         let chosen = self
             .account_options(view)
@@ -269,7 +264,7 @@ impl UsageFilter {
         chosen.map(|(_, words, _)| words).unwrap_or_default()
     }
 
-    /// The choices of accounts; none if there is but one.
+    /// Empty if there is only one account.
     pub fn account_options(&self, view: &GroupUsage) -> Vec<UsageSelectOption> {
         if view.accounts.len() < 2 {
             return Vec::new();
@@ -285,7 +280,7 @@ impl UsageFilter {
     }
 }
 
-/// Whether so many days are not too many bars.
+/// Whether that many days make a reasonable number of bars.
 fn is_step_allowed(step: ChartStep, days: i64) -> bool {
     step != ChartStep::Day || usize::try_from(days).is_ok_and(|days| days <= MAX_BARS)
 }
@@ -315,12 +310,12 @@ fn resolve_period(word: &str, today: Day, granted: Option<&Allocation>) -> (Usag
     }
 }
 
-/// `2026-09-03..2026-10-20`, in either order.
+/// For example `2026-09-03..2026-10-20`, in either order.
 fn parse_day_range(word: &str) -> Option<(Day, Day)> {
     let (first, last) = word.split_once(DAY_RANGE_SEPARATOR)?;
     let (first, last) = match (Day::parse(first), Day::parse(last)) {
         (Some(first), Some(last)) => (first, last),
-        // From one day on, or up to one: a month of it.
+        // With only one end given: a month from there.
         (Some(first), None) => (first, first.plus(29)),
         (None, Some(last)) => (last.plus(-29), last),
         (None, None) => return None,
@@ -371,7 +366,7 @@ mod tests {
         ] {
             let (found, from, until) = resolve_period(word, TODAY, None);
             assert_eq!((found, until.0 - from.0 + 1), (period, days), "{word}");
-            // What the address says next time leads to the same.
+            // The resulting query string leads to the same filter.
             assert_eq!(
                 resolve_period(&found.query_value(), TODAY, None),
                 (found, from, until),

@@ -1,4 +1,4 @@
-//! What those who lead a group decide about its use: which accounts are the group's, and what was granted to them.
+//! A PI's settings for a group's usage: which accounts belong to the group, and their allocations.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ struct UsageSettingsPage {
     clusters: Vec<UsageAccountChoices>,
     has_accounts: bool,
     granted: Vec<AllocationListItem>,
-    /// Which of them the form changes; none: it adds one.
+    /// The allocation being edited; `None` when adding one.
     changed: Option<AllocationId>,
     form: AllocationForm,
     accounts: Vec<UsageSelectOption>,
@@ -48,14 +48,13 @@ struct UsageSettingsPage {
     problems: FormErrors,
 }
 
-/// The accounts of a cluster to choose from.
+/// A cluster's accounts to choose from.
 struct UsageAccountChoices {
     title: String,
-    /// Value, name, whether it is the group's.
+    /// Value, name, and whether it belongs to the group.
     accounts: Vec<UsageSelectOption>,
 }
 
-/// An allocation in the list.
 struct AllocationListItem {
     id: AllocationId,
     account: String,
@@ -65,15 +64,14 @@ struct AllocationListItem {
     is_over: bool,
 }
 
-/// What the address asks for.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct UsageSettingsQuery {
-    /// Which allocation is to be changed.
+    /// The allocation to edit.
     change: Option<AllocationId>,
 }
 
-/// What a form left behind.
+/// What a submitted form leaves to show again.
 #[derive(Default)]
 struct UsageSettingsState {
     changed: Option<AllocationId>,
@@ -98,7 +96,7 @@ pub async fn get(
     .await
 }
 
-/// Says which accounts are the group's.
+/// Sets which accounts belong to the group.
 pub async fn set_accounts(
     context: RequestContext,
     me: CurrentPerson,
@@ -110,7 +108,7 @@ pub async fn set_accounts(
     let values = |wanted: &str| -> BTreeSet<&str> {
         pairs.iter().filter(|(key, _)| key == wanted).map(|(_, value)| value.as_str()).collect()
     };
-    // What was ticked when the form was made: another leader may have changed something since.
+    // What was ticked when the form was rendered: another PI may have changed something since.
     let (chosen, was) = (values("account"), values("was"));
     let added: Option<Vec<(ClusterId, String)>> =
         chosen.difference(&was).map(|value| find_offered_account(&offers, value)).collect();
@@ -140,7 +138,6 @@ pub async fn set_accounts(
     }
 }
 
-/// Adds what was granted.
 pub async fn add_allocation(
     context: RequestContext,
     me: CurrentPerson,
@@ -150,7 +147,6 @@ pub async fn add_allocation(
     save_allocation(context, me, group, None, form).await
 }
 
-/// Says anew what was granted.
 pub async fn update_allocation(
     context: RequestContext,
     me: CurrentPerson,
@@ -188,7 +184,6 @@ async fn save_allocation(
     render_page(&context, &me, group, state).await
 }
 
-/// Takes an allocation away.
 pub async fn remove_allocation(
     context: RequestContext,
     me: CurrentPerson,

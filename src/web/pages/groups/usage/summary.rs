@@ -1,5 +1,5 @@
-//! The figures of a choice as a page shows them: facts, chart, allocations, tables. What was drawn is kept while all that
-//! it was drawn from stays the same: people come back to a page far more often than anything is read.
+//! The usage summary: key figures, chart, allocations, tables. The rendered HTML is cached for as long as everything
+//! it was rendered from stays the same: people return to the page far more often than new usage is read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,19 +20,17 @@ use crate::web::pages::groups::usage::job_search::WITH_GPUS;
 use crate::web::pages::groups::usage::tables::{self, UsageTable, UsageTableCells};
 use crate::web::pages::groups::usage::{UsagePageData, formatting};
 
-/// So many are kept at most.
 const MAX_CACHED: usize = 64;
 
-/// Whose sheet of which group, and what is looked at in it.
+/// The viewer, the group, and the filter.
 type UsageSummaryKey = (PersonId, GroupId, String);
 
-/// Sheets that were drawn.
 #[derive(Default)]
 pub struct UsageSummaryCache(Mutex<HashMap<UsageSummaryKey, CachedUsageSummary>>);
 
-/// A drawn sheet, and all that it was drawn from.
+/// A rendered summary, and what it was rendered from.
 struct CachedUsageSummary {
-    /// The same place in memory means the same figures, made of the same days of the same accounts for the same viewer.
+    /// The same allocation in memory means the same figures: same days, same accounts, same viewer.
     figures: Weak<UsageFigures>,
     units: Vec<Option<SiteUnit>>,
     allocations: Vec<Allocation>,
@@ -40,7 +38,7 @@ struct CachedUsageSummary {
     html: RenderedUsageHtml,
 }
 
-/// What a template made; it escaped what it shows.
+/// A template's output, already escaped.
 #[derive(Clone)]
 pub struct RenderedUsageHtml(Arc<str>);
 
@@ -53,7 +51,6 @@ impl fmt::Display for RenderedUsageHtml {
 impl askama::filters::HtmlSafe for RenderedUsageHtml {}
 
 impl UsageSummaryCache {
-    /// The sheet of what is looked at.
     pub fn get_or_render(&self, sight: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
         let key = (sight.view.viewer, sight.group.id, sight.filter.to_query_string(&[]));
         let units: Vec<_> = sight.view.accounts.iter().map(|one| one.details.site_unit()).collect();
@@ -89,9 +86,9 @@ impl UsageSummaryCache {
 #[template(path = "groups/usage/summary.html")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, for the template")]
 struct UsageSummary<'a> {
-    /// The address of the page.
+    /// The page's path.
     base: String,
-    /// What is looked at, as a part of an address.
+    /// The filter as a query string.
     query: &'a str,
     leads: bool,
     when: String,
@@ -99,7 +96,7 @@ struct UsageSummary<'a> {
     facts: Vec<UsageKeyFigure>,
     chart: UsageChart,
     allocation_cards: Vec<AllocationCard>,
-    /// By account; no rows if there is one only.
+    /// No rows if there is only one account.
     accounts: UsageTable,
     members: UsageTable,
     kinds: UsageTable,
@@ -107,19 +104,19 @@ struct UsageSummary<'a> {
     site_unit: Option<String>,
     has_gpus: bool,
     is_empty: bool,
-    /// Whether days are missing in all this.
+    /// Whether some days of the period have not been read yet.
     is_partly_read: bool,
 }
 
 struct UsageKeyFigure {
     label: String,
     value: String,
-    /// The same exactly, for programs and tests; empty where words say all.
+    /// The exact value, for programs and tests; empty where the text is exact.
     exact: String,
     hint: String,
-    /// The jobs behind it; empty for none.
+    /// The jobs behind the figure; empty for none.
     href: String,
-    /// The words of that link, for those who lead and for others.
+    /// The link's text, for PIs and for other members.
     link: (&'static str, &'static str),
 }
 

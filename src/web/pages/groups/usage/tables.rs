@@ -1,4 +1,4 @@
-//! The rows of the tables by person and by sort of job, with the addresses of the jobs behind each figure.
+//! The rows of the tables by account, person and job type, with links to the jobs behind each figure.
 
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::format;
@@ -8,28 +8,27 @@ use crate::usage::figures::{
 use crate::usage::{UsageMeasure, UsageTotals, hours};
 use crate::web::pages::groups::usage::query::UsageFilter;
 
-/// In an address: jobs that could have asked for fewer cores.
+/// Filter value: jobs that requested more cores than they needed.
 pub const OUTCOME_OVERSIZED: &str = "could-be-less";
-/// Said of a name on a cluster behind which no account of the portal is known.
+/// Shown for a remote user that belongs to no known person.
 const NOT_CONNECTED_NOTE: &str = "not connected here under this name";
-/// Rows of a table; the others are in the file.
+/// Rows of a table; the CSV file has the rest.
 const MAX_ROWS: usize = 60;
-/// Mebibytes of a gibibyte.
 const MB_PER_GB: f64 = 1024.0;
 
 pub struct UsageTableRow {
-    /// Who, or which sort.
+    /// A person, an account or a job type.
     pub name: String,
     pub note: String,
-    /// The colour's class; empty for none.
+    /// The colour's CSS class; empty for none.
     pub class: String,
-    /// The jobs that held something; empty where no names are told.
+    /// The jobs behind the row; empty where names are hidden.
     pub href: String,
-    /// Those of them that ended.
+    /// Those that ended.
     pub ended_href: String,
-    /// Those of them that did not end well.
+    /// Those that ended without success.
     pub lost_href: String,
-    /// Those of them that could have asked for less.
+    /// Those that over-requested.
     pub spare_href: String,
     pub cells: UsageTableCells,
 }
@@ -38,24 +37,24 @@ pub struct UsageTableCells {
     pub cores: String,
     pub gpus: String,
     pub models: String,
-    /// The site's own unit.
+    /// The amount in the site's own unit.
     pub site: String,
     pub jobs: String,
-    /// How many ended well.
+    /// Success rate.
     pub success: String,
     pub wait: String,
-    /// Cores used of those held.
+    /// CPU efficiency.
     pub core_use: String,
     pub memory_use: String,
-    /// Busy GPUs, where that is measured; empty otherwise.
+    /// GPU efficiency, where it is measured; empty otherwise.
     pub gpu_use: String,
-    /// Core hours in jobs that did not end well.
+    /// Wasted core hours.
     pub lost: String,
-    /// How they ended, and hours of GPUs in them.
+    /// The outcomes behind the wasted hours, and the GPU hours among them.
     pub lost_note: String,
     lost_ends: String,
     lost_gpus: String,
-    /// Core hours that need not have been asked for.
+    /// Over-requested core hours.
     pub spare: String,
     pub spare_note: String,
 }
@@ -110,7 +109,7 @@ impl UsageTableCells {
 }
 
 impl UsageTableCells {
-    /// How jobs went wrong and what that cost, as one sentence without an end; empty if none did.
+    /// How jobs failed and what that cost, as a sentence without a full stop; empty if none did.
     pub fn lost_summary(&self) -> String {
         if self.lost_ends.is_empty() {
             return String::new();
@@ -126,11 +125,11 @@ impl UsageTableCells {
 
 pub struct UsageTable {
     pub rows: Vec<UsageTableRow>,
-    /// How many more there are.
+    /// How many rows are left out.
     pub more: usize,
 }
 
-/// By account, where there are several. Only those who lead can look at everybody's jobs behind them.
+/// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
 pub fn account_table(
     figures: &UsageFigures,
     group: GroupId,
@@ -181,7 +180,6 @@ pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter
     UsageTable { rows, more: figures.members.len().saturating_sub(MAX_ROWS) }
 }
 
-/// By sort of job.
 pub fn kind_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
     let row = |kind: &JobKindFigures| {
         let behind = |outcome: &str| match kind.name.as_str() {
@@ -203,12 +201,11 @@ pub fn kind_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) 
     UsageTable { rows, more: figures.kinds.len().saturating_sub(MAX_ROWS) }
 }
 
-/// What a sort is called.
 pub fn kind_label(name: &str) -> &str {
     if name.is_empty() { "Jobs of everybody else" } else { name }
 }
 
-/// The jobs behind a figure.
+/// The path of the jobs behind a figure.
 pub fn jobs_href(group: GroupId, looked: &UsageFilter, changes: &[(&str, &str)]) -> String {
     let (from, until) = (looked.choice.from.to_string(), looked.choice.until.to_string());
     let mut all = vec![("from", from.as_str()), ("until", until.as_str())];
@@ -220,7 +217,7 @@ pub fn jobs_href(group: GroupId, looked: &UsageFilter, changes: &[(&str, &str)])
     )
 }
 
-/// Someone in an address; none for those without names.
+/// A person's query value; `None` for those without a name.
 pub fn member_query_value(who: &UsageOwner) -> Option<String> {
     match who {
         UsageOwner::Person(id) => Some(format!("p{id}")),
@@ -229,7 +226,7 @@ pub fn member_query_value(who: &UsageOwner) -> Option<String> {
     }
 }
 
-/// Whom an address means.
+/// The inverse of `member_query_value`.
 pub fn parse_member(word: &str) -> Option<UsageOwner> {
     if let Some(id) = word.strip_prefix('p') {
         return id.parse().ok().map(|id: i64| UsageOwner::Person(PersonId(id)));

@@ -1,4 +1,4 @@
-//! One job behind a figure, as a row of the list.
+//! A row in the list of jobs behind a figure.
 
 use std::collections::HashMap;
 
@@ -14,31 +14,31 @@ pub struct UsageJob {
     pub slug: String,
     pub cluster: String,
     pub account: String,
-    /// Its number, and the task's.
+    /// Job ID, with the array task's if it is one.
     pub id: String,
-    /// Whose, as people read it.
+    /// The owner's display name.
     pub member: String,
-    /// Their name on the cluster.
+    /// The owner's user name on the cluster.
     pub user: String,
     pub kind: String,
     pub outcome: UsageOutcome,
     pub began: UnixTime,
-    /// Seconds of cores in the time looked at.
+    /// Core seconds within the period.
     pub core_s: u64,
-    /// Seconds of GPUs in the time looked at.
+    /// GPU seconds within the period.
     pub gpu_s: u64,
-    /// Seconds of cores that asking for fewer would have saved, of the whole job.
+    /// Core seconds that requesting fewer cores would have saved, over the whole job.
     pub spare_s: u64,
-    /// Whether it ended after the days that are looked at, or runs still.
+    /// Whether it ended after the period or is still running.
     ran_past_period: bool,
-    /// Whether it is the viewer's own.
+    /// Whether it is the viewer's own job.
     pub is_own: bool,
-    /// All that is kept of it.
+    /// The stored row.
     pub row: UsageJobRow,
 }
 
 impl UsageJob {
-    /// Of a row, as the viewer knows people.
+    /// Builds it from a stored row, with people's names as the viewer may see them.
     pub fn from_row(
         sight: &UsagePageData,
         account: &GroupAccountUsage,
@@ -79,18 +79,18 @@ impl UsageJob {
         }
     }
 
-    /// Seconds of cores since it began, also on other days.
+    /// Core seconds since the job began, including days outside the period.
     pub fn run_core_s(&self) -> u64 {
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         whole(self.row.elapsed_s).saturating_mul(whole(self.row.cores))
     }
 
-    /// Whether it ever held anything; one that was given up before has no cores.
+    /// Whether it ever started; a job cancelled while pending has no cores.
     pub const fn has_begun(&self) -> bool {
         self.row.cores > 0
     }
 
-    /// The colour of its end.
+    /// The colour class of its outcome.
     pub const fn tone(&self) -> &'static str {
         match self.outcome {
             UsageOutcome::Done => "ok",
@@ -101,22 +101,22 @@ impl UsageJob {
         }
     }
 
-    /// Core hours in the time looked at.
+    /// Core hours within the period.
     pub fn core_hours(&self) -> String {
         format::amount(hours(self.core_s))
     }
 
-    /// GPU hours in the time looked at; empty for none.
+    /// GPU hours within the period; empty for none.
     pub fn gpu_hours(&self) -> String {
         if self.gpu_s == 0 { String::new() } else { format::amount(hours(self.gpu_s)) }
     }
 
-    /// How long it ran in all.
+    /// Total run time.
     pub fn ran(&self) -> String {
         format::duration(u64::try_from(self.row.elapsed_s).unwrap_or(0))
     }
 
-    /// How long it had waited.
+    /// Time spent pending.
     pub fn waited(&self) -> String {
         if !self.has_begun() {
             return format::UNKNOWN.to_owned();
@@ -124,12 +124,12 @@ impl UsageJob {
         format::duration(u64::try_from(self.row.wait_s).unwrap_or(0))
     }
 
-    /// How it ended, in words; one that ran on after the days looked at had not ended then.
+    /// The outcome as text; a job that ran past the period had not ended within it.
     pub const fn end(&self) -> &'static str {
         if self.ran_past_period { "Ran on after that" } else { self.outcome.title() }
     }
 
-    /// Core hours that need not have been asked for.
+    /// Over-requested core hours.
     pub fn spare_hours(&self) -> String {
         format::amount(hours(self.spare_s))
     }
@@ -149,11 +149,11 @@ impl UsageJob {
             });
             parts.extend(gpus);
         }
-        // A number stays with what it counts.
+        // Keep each number on the same line as its unit.
         parts.iter().map(|one| one.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" · ")
     }
 
-    /// What it used of its cores.
+    /// CPU efficiency.
     pub fn core_use(&self) -> String {
         format::or_unknown(
             ratio(self.row.cpu_s, self.row.elapsed_s.saturating_mul(self.row.cores)),
@@ -161,13 +161,13 @@ impl UsageJob {
         )
     }
 
-    /// What it used of its memory.
+    /// Memory efficiency.
     pub fn memory_use(&self) -> String {
         format::or_unknown(ratio(self.row.rss_mb, self.row.memory_mb), format::percent)
     }
 }
 
-/// How many GPUs are in `v100:2,t4:1`.
+/// The number of GPUs in a list such as `v100:2,t4:1`.
 pub fn count_gpus(list: &str) -> u64 {
     list.split(',').filter_map(|one| one.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
 }
