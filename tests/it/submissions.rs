@@ -266,7 +266,7 @@ async fn submission_waits_for_the_connection() {
     .await;
     let page = member.get(&format!("/submissions/{wanted}")).await;
     assert!(page.text().contains("Waiting for the connection"), "{}", page.text());
-    let form = page.attribute("form[action$=give-up]", "action");
+    let form = page.attribute("form[action$=cancel]", "action");
     assert_eq!(form, format!("/submissions/{wanted}/cancel"));
     let page = member.post_and_follow(&format!("/submissions/{unwanted}/cancel"), &[]).await;
     assert!(page.text().contains("You gave this job up"), "{}", page.text());

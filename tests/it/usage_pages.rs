@@ -370,7 +370,7 @@ async fn downloaded_files_have_the_totals_of_the_page() {
             "period=allocation",
             "period=days&first=2026-09-20&last=2026-11-05",
         ] {
-            let page = who.get(&world.url(&format!("use?{query}"))).await;
+            let page = who.get(&world.url(&format!("usage?{query}"))).await;
             let (cores, gpus, jobs) = (shown(&page, 0), shown(&page, 1), shown(&page, 2));
             assert!(cores > 100.0);
             for file in ["members", "kinds"] {
@@ -448,7 +448,9 @@ async fn invalid_query_values_still_show_a_page() {
             assert!(bars <= 92, "{path}?{query} draws {bars} bars");
         }
     }
-    for path in ["/groups/x/use", "/groups/-1/use", "/groups/99999999999999999999/usage/days.csv"] {
+    for path in
+        ["/groups/x/usage", "/groups/-1/usage", "/groups/99999999999999999999/usage/days.csv"]
+    {
         assert!([403, 404].contains(&world.pi.get(path).await.status), "{path}");
     }
 }

@@ -20,7 +20,7 @@ async fn audit_all(width: u32) {
     browser.wait_for_text("No account is chosen yet").await;
     look(&browser, "without accounts").await;
     world.fill().await;
-    browser.go(&world.url("use?period=90d&by=day")).await;
+    browser.go(&world.url("usage?period=90d&by=day")).await;
     browser.wait_for_text("Use over time").await;
     browser
         .run("for (const one of document.querySelectorAll('main details')) one.open = true")
