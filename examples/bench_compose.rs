@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use mimalloc::MiMalloc;
 use portolan::recipes::catalog::RecipeCatalog;
 use portolan::recipes::compose::compose;
-use portolan::recipes::context::ComposeContext;
+use portolan::recipes::context::ComposeCluster;
 use portolan::recipes::form::{FormAnswers, RecipeForm};
 use portolan::sites;
 use zeroizing_alloc::ZeroAlloc;
@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
         sites::presets().iter().find(|site| site.name.as_str() == "demo").context("no demo")?;
     let folders =
         [("HOME", "/home/alice"), ("SCRATCH", "/scratch/alice"), ("PROJECT", "/project/x")];
-    let place = ComposeContext {
+    let place = ComposeCluster {
         site: Arc::new(site.clone()),
         user: "alice".into(),
         accounts: Vec::new(),

@@ -11,7 +11,9 @@ use openssh::{Session, Stdio};
 use portolan::ssh::host_keys::HostKey;
 use portolan::ssh::login::{self, LoginAttendance, LoginRequest};
 use portolan::ssh::route::{ConnectionFolder, RouteHost, SshRoute};
-use portolan::ssh::{CallUrgency, ClusterConnection, CommandDialect, RemoteCommand, key_import};
+use portolan::ssh::{
+    CallUrgency, ClusterConnection, RemoteCommand, RemoteShellDialect, key_import,
+};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +60,7 @@ async fn main() -> anyhow::Result<()> {
         .await
         .map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
     let control = opened.master.folder().control_socket();
-    let line = ClusterConnection::new(opened.master, CommandDialect::Bare, SESSIONS, u32::MAX);
+    let line = ClusterConnection::new(opened.master, RemoteShellDialect::Bare, SESSIONS, u32::MAX);
     let result = measure(&line, &control).await;
     line.master().close().await;
     std::fs::remove_dir_all(run)?;
@@ -67,7 +69,7 @@ async fn main() -> anyhow::Result<()> {
 
 async fn measure(line: &Arc<ClusterConnection>, control: &Path) -> anyhow::Result<()> {
     let bare = Arc::new(Session::resume_mux(control.into(), None));
-    let text = command().to_command_line(&CommandDialect::Bare)?;
+    let text = command().to_command_line(&RemoteShellDialect::Bare)?;
     let (mut pooled, mut library, mut process) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         pooled.push(timed(line.run(command(), CallUrgency::Interactive)).await?);

@@ -13,9 +13,9 @@ use portolan::slurm::job::JobState;
 use portolan::slurm::job_usage::JobUsage;
 use portolan::store::allocations::NewAllocation;
 use portolan::store::connections::ConnectionKey;
-use portolan::store::usage::UsageDayRow;
+use portolan::store::usage::UsageDayReadRow;
 use portolan::store::{self, Store};
-use portolan::usage::daily_totals::{DayWindow, UserNamePolicy, count_day};
+use portolan::usage::daily_totals::{KeptUserNames, OneDayWindow, count_day};
 use portolan::usage::save_daily_totals;
 use zeroizing_alloc::ZeroAlloc;
 
@@ -95,10 +95,9 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
         let runs: Vec<AccountedRun> =
             (0..a_day.min(JOBS - number)).map(|one| run(number + one, day)).collect();
         number += u64::try_from(runs.len())?;
-        let window = DayWindow { from: day.start(), until: day.plus(1).start() };
-        let sheet =
-            count_day(&runs.iter().collect::<Vec<_>>(), window, &UserNamePolicy::All, &site);
-        let read = UsageDayRow { day, read_at: now, is_final: true, is_cut: false };
+        let window = OneDayWindow { from: day.start(), until: day.plus(1).start() };
+        let sheet = count_day(&runs.iter().collect::<Vec<_>>(), window, &KeptUserNames::All, &site);
+        let read = UsageDayReadRow { day, read_at: now, is_final: true, is_cut: false };
         let mut tx = store.write().await?;
         save_daily_totals(&mut tx, &book, read, &sheet).await?;
         store::commit(tx).await?;

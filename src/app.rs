@@ -10,7 +10,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::clock::Clock;
 use crate::cluster::dashboard_folders::DashboardFolderCache;
-use crate::cluster::{ClusterAccounts, ConnectionPool};
+use crate::cluster::{ClusterAccountCache, ConnectionPool};
 use crate::config::Config;
 use crate::core::Core;
 use crate::dashboards::Dashboards;
@@ -55,7 +55,7 @@ pub struct App {
     pub core: Core,
     pub connections: ConnectionPool,
     /// Each person on each of their clusters.
-    pub cluster_accounts: ClusterAccounts,
+    pub cluster_accounts: ClusterAccountCache,
     pub queue_monitor: QueueMonitor,
     /// Jobs on their way to clusters.
     pub submissions: SubmissionWorker,

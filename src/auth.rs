@@ -30,7 +30,7 @@ pub mod ssh_keys;
 pub mod token;
 
 pub use activity::ActivityEvent;
-pub use policy::{AccessDeniedError, Ownership, Permission, Viewer};
+pub use policy::{AccessDeniedError, OwnerAndGroup, Permission, Viewer};
 
 /// Each hash takes 19 MiB and a core for about 30 ms.
 const MAX_CONCURRENT_HASHES: usize = 2;
@@ -47,7 +47,7 @@ const SESSION_CACHE_SIZE: usize = 4096;
 
 /// The client of a request, as far as rate limits and the activity log are concerned.
 #[derive(Debug, Clone)]
-pub struct Visitor {
+pub struct RequestClient {
     /// The client's address, as reported by trusted proxies.
     pub address: IpAddr,
     /// The browser's user agent, cut to a sane length.
@@ -56,13 +56,13 @@ pub struct Visitor {
 
 /// Sessions that have just ended, so that their streams close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionsEnded {
+pub enum SessionsEndedEvent {
     Session(SessionId),
     /// Every session of a person, except one if given.
     Person(PersonId, Option<SessionId>),
 }
 
-impl SessionsEnded {
+impl SessionsEndedEvent {
     pub fn applies_to(self, person: PersonId, session: SessionId) -> bool {
         match self {
             Self::Session(ended) => ended == session,
@@ -147,7 +147,7 @@ pub struct AuthService {
     hash_slots: Arc<Semaphore>,
     hash_queue: Arc<Semaphore>,
     import_slots: Arc<Semaphore>,
-    sessions_ended: broadcast::Sender<SessionsEnded>,
+    sessions_ended: broadcast::Sender<SessionsEndedEvent>,
     keychains: Arc<keychains::OpenKeychainCache>,
     /// Sessions by the hash of their cookie; `None` for a cookie that is not valid.
     session_cache: Arc<StoreCache<[u8; 32], Option<Arc<sessions::SignedInPerson>>>>,
@@ -176,11 +176,11 @@ impl AuthService {
     }
 
     /// Receives sessions as they end.
-    pub fn subscribe_sessions_ended(&self) -> broadcast::Receiver<SessionsEnded> {
+    pub fn subscribe_sessions_ended(&self) -> broadcast::Receiver<SessionsEndedEvent> {
         self.sessions_ended.subscribe()
     }
 
-    fn publish_sessions_ended(&self, ended: SessionsEnded) {
+    fn publish_sessions_ended(&self, ended: SessionsEndedEvent) {
         // Without a receiver, no page is open, which is fine.
         let _ = self.sessions_ended.send(ended);
     }

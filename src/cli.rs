@@ -46,12 +46,12 @@ enum CliCommand {
     Serve,
     /// Manage accounts: add, set password, disable, enable, list.
     #[command(subcommand)]
-    User(user::UserCommand),
+    User(user::UserSubcommand),
     /// Create an invitation link to a group.
     Invite(invite::InviteArgs),
     /// Manage clusters: add, change, list, export, remove.
     #[command(subcommand)]
-    Cluster(cluster::ClusterCommand),
+    Cluster(cluster::ClusterSubcommand),
     /// Check this installation and explain what is wrong and how to fix it.
     Doctor(doctor::DoctorArgs),
     /// Write a consistent copy of the database, even while the portal is running.
@@ -72,7 +72,7 @@ enum CliCommand {
 
 /// Where a new password comes from.
 #[derive(Debug, Args)]
-struct PasswordArgs {
+struct PasswordSourceArgs {
     /// Read the password from the first line of standard input instead of asking twice on the terminal.
     #[arg(long)]
     password_stdin: bool,
@@ -144,7 +144,7 @@ async fn open_app(config: Config) -> anyhow::Result<AppState> {
     App::open(config, Clock::system()).await
 }
 
-impl PasswordArgs {
+impl PasswordSourceArgs {
     fn read(&self) -> anyhow::Result<SecretString> {
         if self.password_stdin {
             let mut line = String::new();

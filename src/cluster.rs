@@ -22,8 +22,8 @@ mod pool_maintenance;
 pub mod queue;
 pub mod submit;
 
-pub use cluster_account::{ClusterAccount, ClusterAccountId, ClusterAccounts};
+pub use cluster_account::{ClusterAccount, ClusterAccountCache, ClusterAccountId};
 pub use cluster_profile::ClusterProfile;
-pub use connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
+pub use connect_attempt::{ConnectAttempt, ConnectAttemptKind, ConnectState};
 pub use connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 pub use discovered_facts::DiscoveredFacts;

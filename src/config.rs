@@ -16,8 +16,8 @@ mod usage_pace;
 pub use public_url::PublicUrl;
 pub use queue_pace::QueuePace;
 pub use setting_keys::SETTING_KEYS;
-pub use submit_pace::SubmitPace;
-pub use usage_pace::UsagePace;
+pub use submit_pace::SubmitTimings;
+pub use usage_pace::UsageReadTimings;
 
 /// All settings, with defaults filled in.
 #[derive(Debug, Clone, Deserialize)]
@@ -35,21 +35,21 @@ pub struct Config {
     pub queue_pace: QueuePace,
     /// How submissions are sent and looked up. Not a setting; tests speed it up.
     #[serde(skip)]
-    pub submit_pace: SubmitPace,
+    pub submit_pace: SubmitTimings,
     /// How gently group usage is read. Not a setting; tests speed it up.
     #[serde(skip)]
-    pub usage_pace: UsagePace,
-    pub portal: PublicOrigin,
+    pub usage_pace: UsageReadTimings,
+    pub portal: PublicListener,
     /// The separate origin on which dashboards are shown.
     pub dashboards: DashboardOriginSettings,
     /// The private listener for `/healthz` and `/metrics`.
     pub metrics: MetricsSettings,
     /// The reverse proxy in front, if any.
-    pub proxy: ProxySettings,
+    pub proxy: ReverseProxySettings,
     pub sessions: SessionSettings,
     pub log: LogSettings,
     pub activity: ActivitySettings,
-    pub notifications: NotificationSettings,
+    pub notifications: WebhookConfig,
     /// Deprecated setting names in use, each as a sentence with the new name. Logged at start.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Config {
 /// A public listener and its URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PublicOrigin {
+pub struct PublicListener {
     pub listen: SocketAddr,
     /// What people type: scheme, host and port.
     pub public_url: PublicUrl,
@@ -85,7 +85,7 @@ pub struct MetricsSettings {
 /// The reverse proxy in front.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProxySettings {
+pub struct ReverseProxySettings {
     /// Networks whose `X-Forwarded-For` is trusted.
     pub trusted: Vec<IpNet>,
 }
@@ -130,7 +130,7 @@ pub struct ActivitySettings {
 /// Notifications sent to people's own webhooks.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct NotificationSettings {
+pub struct WebhookConfig {
     /// Whether webhooks may point to private networks, including this machine.
     pub allow_private: bool,
 }
@@ -142,22 +142,22 @@ impl Default for Config {
             run_dir: None,
             program: current_program(),
             queue_pace: QueuePace::default(),
-            submit_pace: SubmitPace::default(),
-            usage_pace: UsagePace::default(),
-            portal: PublicOrigin::local("localhost", 8080),
+            submit_pace: SubmitTimings::default(),
+            usage_pace: UsageReadTimings::default(),
+            portal: PublicListener::local("localhost", 8080),
             dashboards: DashboardOriginSettings::local("127.0.0.1", 8081),
             metrics: MetricsSettings { listen: loopback_address(8082) },
-            proxy: ProxySettings::default(),
+            proxy: ReverseProxySettings::default(),
             sessions: SessionSettings::default(),
             log: LogSettings::default(),
             activity: ActivitySettings::default(),
-            notifications: NotificationSettings::default(),
+            notifications: WebhookConfig::default(),
             warnings: Vec::new(),
         }
     }
 }
 
-impl PublicOrigin {
+impl PublicListener {
     /// A listener on loopback, reached as `http://host:port`. The portal and the dashboards use different names for
     /// this machine because cookies ignore ports.
     pub fn local(host: &str, port: u16) -> Self {
@@ -170,7 +170,7 @@ impl DashboardOriginSettings {
 
     /// The same for dashboards.
     pub fn local(host: &str, port: u16) -> Self {
-        let PublicOrigin { listen, public_url } = PublicOrigin::local(host, port);
+        let PublicListener { listen, public_url } = PublicListener::local(host, port);
         Self { listen, public_url, idle_minutes: Self::IDLE_MINUTES }
     }
 }

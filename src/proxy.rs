@@ -27,12 +27,12 @@ use hyper::upgrade::OnUpgrade;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use body::{CutUploadOnDrop, CuttableBody, DownloadBody, ExchangeActivity, UploadBody};
+use body::{CutUploadOnDrop, CuttableBody, ExchangeActivity, ProxyRequestBody, ProxyResponseBody};
 use request::{BodySize, ProxyRequestKind};
 
 pub use body::BodyCutError;
 pub use path::clean_path;
-pub use upstream::{DialUpstream, ProxyLimits, Upstream};
+pub use upstream::{DialUpstream, ProxyLimits, UpstreamClient};
 
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -84,7 +84,7 @@ pub enum ProxyError {
 /// it, or this future, drops the request at the upstream. For a WebSocket the response is the 101 to send, and a
 /// separate task relays the bytes until either side ends or `cancel` is cancelled.
 pub async fn forward_request<B>(
-    upstream: &Upstream,
+    upstream: &UpstreamClient,
     passage: ProxyContext,
     request: Request<B>,
 ) -> Result<Response<ProxyBody>, ProxyError>
@@ -102,8 +102,10 @@ where
     let pulse = ExchangeActivity::new(held.is_some());
     let end_of_upload = CutUploadOnDrop(held.clone());
     let again = (held.is_none() && kind == ProxyRequestKind::Plain && is_repeatable(&parts.method))
-        .then(|| Request::from_parts(parts.clone(), UploadBody::new(None, Arc::clone(&pulse))));
-    let request = Request::from_parts(parts, UploadBody::new(held, Arc::clone(&pulse)));
+        .then(|| {
+            Request::from_parts(parts.clone(), ProxyRequestBody::new(None, Arc::clone(&pulse)))
+        });
+    let request = Request::from_parts(parts, ProxyRequestBody::new(held, Arc::clone(&pulse)));
     let answer = tokio::select! {
         biased;
         () = passage.cancel.cancelled() => return Err(ProxyError::ClientGone),
@@ -127,8 +129,14 @@ where
         return Ok(Response::from_parts(parts, ProxyBody::default()));
     }
     let idle = upstream.limits.body_idle;
-    let body =
-        DownloadBody::new(body, pulse, end_of_upload, idle, passage.cancel, passage.keep_alive);
+    let body = ProxyResponseBody::new(
+        body,
+        pulse,
+        end_of_upload,
+        idle,
+        passage.cancel,
+        passage.keep_alive,
+    );
     Ok(Response::from_parts(parts, UnsyncBoxBody::new(body)))
 }
 
@@ -150,9 +158,9 @@ fn is_repeatable(method: &Method) -> bool {
 
 /// Waits for the response head: as long as the request body makes progress, and a while longer.
 async fn await_response(
-    upstream: &Upstream,
-    request: Request<UploadBody>,
-    again: Option<Request<UploadBody>>,
+    upstream: &UpstreamClient,
+    request: Request<ProxyRequestBody>,
+    again: Option<Request<ProxyRequestBody>>,
     pulse: &ExchangeActivity,
 ) -> Result<Response<Incoming>, ProxyError> {
     let limits = upstream.limits;
@@ -182,7 +190,7 @@ async fn await_response(
             () = sleep_until(deadline.min(now + limits.head)) => {}
         }
     };
-    if let Some(answered) = answer.extensions().get::<upstream::AnsweredFlag>() {
+    if let Some(answered) = answer.extensions().get::<upstream::UpstreamAnsweredFlag>() {
         answered.set();
     }
     Ok(answer)

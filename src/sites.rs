@@ -19,17 +19,18 @@ pub mod storage_per_user;
 
 pub use dashboards::SiteDashboardJob;
 pub use environment::{
-    BillingBasis, BillingFactor, CostTool, QuotaTool, SiteAllocationPeriod, SiteLimits, SiteShell,
-    SiteShellSetup, SiteStorage, SiteUsageUnits, StorageArea, StorageAreaKind,
+    AllocationBalanceTool, BillingBasis, BillingFactor, QuotaTool, SiteAllocationPeriod,
+    SiteRateLimits, SiteShell, SiteShellSetup, SiteStorage, SiteUsageAccounting, StorageArea,
+    StorageAreaKind,
 };
 pub use identifiers::{HostKeyFingerprint, SiteHost, SiteLink, SiteName};
 pub use job_rules::{
-    AccountPrefix, GpuOption, InternetAccess, JobOptionRule, SiteGpu, SiteGpuSlice, SiteJobRules,
-    SiteJobType, SubmitFolderRule,
+    AccountPrefix, GpuSbatchOption, InternetAccess, JobOptionRule, SiteGpu, SiteGpuSlice,
+    SiteJobRules, SiteJobType, SubmitFolderRule,
 };
 pub use login::{
-    AuthFactor, AuthorizedKeysPolicy, SiteAutomation, SiteForcedCommand, SiteJumpHost,
-    SiteKeyRules, SiteLogin,
+    AuthFactor, AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost,
+    SiteKeyRegistration, SiteLogin,
 };
 pub use presets::{RetiredSite, SiteLookup, find_site, presets, retired_sites};
 
@@ -58,14 +59,14 @@ pub struct Site {
     pub login: SiteLogin,
     /// How people register a key.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub keys: SiteKeyRules,
+    pub keys: SiteKeyRegistration,
     /// The automation host, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "robot")]
-    pub automation: Option<SiteAutomation>,
+    pub automation: Option<SiteAutomationHosts>,
     /// How much load the portal may put on the site.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub limits: SiteLimits,
+    pub limits: SiteRateLimits,
     /// How commands find their programs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shell: SiteShell,
@@ -79,7 +80,7 @@ pub struct Site {
     pub dashboards: SiteDashboardJob,
     /// How usage is counted.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub units: SiteUsageUnits,
+    pub units: SiteUsageAccounting,
     /// Unconfirmed facts: shown to the administrator, and checked on the first connection.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uncertain: Vec<UncertainField>,
@@ -176,14 +177,14 @@ impl Site {
             docs: None,
             notes: Vec::new(),
             login: SiteLogin::default(),
-            keys: SiteKeyRules::default(),
+            keys: SiteKeyRegistration::default(),
             automation: None,
-            limits: SiteLimits::default(),
+            limits: SiteRateLimits::default(),
             shell: SiteShell::default(),
             storage: SiteStorage::default(),
             jobs: SiteJobRules::default(),
             dashboards: SiteDashboardJob::default(),
-            units: SiteUsageUnits::default(),
+            units: SiteUsageAccounting::default(),
             uncertain: Vec::new(),
         }
     }

@@ -21,9 +21,9 @@ mod wipe;
 mod wire;
 
 pub use call_budget::ConnectionStats;
-pub use command::{CommandDialect, HeldInputFlag, RemoteCommand};
+pub use command::{HeldInputSentFlag, RemoteCommand, RemoteShellDialect};
 pub use connection::{ClusterConnection, CommandOutput, RunCommandError};
 pub use control_master::ControlMaster;
 pub use forward::ForwardError;
-pub use login_error::{ConnectError, LoginError, RouteHop};
+pub use login_error::{ConnectError, RouteHop, SshLoginError};
 pub use slots::CallUrgency;

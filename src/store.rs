@@ -36,7 +36,7 @@ pub mod usage;
 pub mod usage_alerts;
 pub mod webhooks;
 
-use cache::RevisionTracker;
+use cache::DbRevisionTracker;
 
 pub use cache::StoreCache;
 
@@ -46,7 +46,7 @@ pub type DbConnection = sqlx::SqliteConnection;
 /// A transaction that holds the write lock; dropping it rolls back.
 pub struct Transaction {
     inner: sqlx::Transaction<'static, Sqlite>,
-    revisions: Arc<RevisionTracker>,
+    revisions: Arc<DbRevisionTracker>,
 }
 
 impl std::ops::Deref for Transaction {
@@ -132,7 +132,7 @@ pub struct Store {
     read: SqlitePool,
     write: SqlitePool,
     path: PathBuf,
-    revisions: Arc<RevisionTracker>,
+    revisions: Arc<DbRevisionTracker>,
 }
 
 impl Store {
@@ -157,7 +157,7 @@ impl Store {
                 .connect_lazy_with(options.read_only(true).create_if_missing(false)),
             write,
             path: path.to_owned(),
-            revisions: Arc::new(RevisionTracker::new(path)),
+            revisions: Arc::new(DbRevisionTracker::new(path)),
         };
         store.refuse_foreign_file().await?;
         MIGRATOR.run(&store.write).await?;

@@ -22,13 +22,13 @@ pub mod units;
 mod wait_histogram;
 mod worker;
 
-pub use account_usage::{AccountUsage, UsageRow};
+pub use account_usage::{AccountUsage, UserDayUsage};
 pub use forecast::{AllocationForecast, forecast_allocation};
 pub use group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
 pub use periods::allocation_period;
 pub use service::UsageService;
-pub use settings::{AllocationInput, GroupAccountOption, UsageSettingsError};
-pub use totals::{UsageOutcome, UsageTotals, hours};
+pub use settings::{AllocationInput, GroupAccountChoices, UsageSettingsError};
+pub use totals::{UsageJobOutcome, UsageTotals, hours};
 pub use units::{AllocationUnit, SiteUnit, UsageMeasure};
 pub use wait_histogram::WaitHistogram;
 pub use worker::save_daily_totals;

@@ -15,11 +15,11 @@ mod master_key;
 mod rotation;
 
 pub use keychain::{
-    KeychainKey, PasswordDerivedKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef,
+    PasswordDerivedKey, PersonKeychainKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef,
     derive_password_key,
 };
 pub use master_key::{MasterKey, MasterKeyError};
-pub use rotation::SigningKey;
+pub use rotation::RetiredSigningKey;
 
 use crate::entropy;
 

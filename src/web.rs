@@ -14,7 +14,7 @@ mod portal_state;
 mod routes;
 
 pub use listeners::{PortalListeners, serve_portal};
-pub use portal_state::{PageState, PortalState};
+pub use portal_state::{PortalState, SharedPageState};
 
 /// What every handler returns.
 type HandlerResult = Result<axum::response::Response, crate::error::AppError>;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::recipes::catalog::{RecipeCatalog, RecipeFile};
+use crate::recipes::catalog::{AdminRecipeFile, RecipeCatalog};
 use crate::recipes::recipe::MAX_RECIPE_FILE_LEN;
 
 /// How often the folder is checked at most.
@@ -97,9 +97,9 @@ fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> RecipeCatalog {
             .ok()
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     };
-    let own: Vec<RecipeFile> = files
+    let own: Vec<AdminRecipeFile> = files
         .iter()
-        .filter_map(|file| Some(RecipeFile { name: file.name.clone(), text: text(file)? }))
+        .filter_map(|file| Some(AdminRecipeFile { name: file.name.clone(), text: text(file)? }))
         .collect();
     let book = RecipeCatalog::with_files(&own);
     for fault in &book.rejected {

@@ -1,6 +1,6 @@
 //! The events that the activity log records: stable codes for the database and sentences for people.
 
-use super::Visitor;
+use super::RequestClient;
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 use crate::store::{self, activity::NewActivityEntry, people::Person};
@@ -206,7 +206,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    pub fn from_person(person: &Person, visitor: &Visitor) -> Self {
+    pub fn from_person(person: &Person, visitor: &RequestClient) -> Self {
         Self {
             id: Some(person.id),
             name: person.name.clone(),
@@ -215,7 +215,7 @@ impl Actor {
     }
 
     /// Someone who isn't signed in, identified by the name they entered, if any.
-    pub fn anonymous(name: &str, visitor: &Visitor) -> Self {
+    pub fn anonymous(name: &str, visitor: &RequestClient) -> Self {
         Self { id: None, name: name.to_owned(), address: visitor.address.to_string() }
     }
 

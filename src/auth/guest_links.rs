@@ -3,9 +3,9 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::rate_limits::{RateLimitBucket, client_network};
+use super::rate_limits::{RateLimitKey, client_network};
 use super::token::SecretToken;
-use super::{AuthError, AuthService, Result, Visitor};
+use super::{AuthError, AuthService, RequestClient, Result};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DashboardLinkId, DisplayName, NameError, ReportLinkId};
 use crate::store::StoreError;
@@ -94,7 +94,7 @@ impl From<StoreError> for OpenGuestLinkError {
 
 /// A browser that a guest link let in.
 #[derive(Debug)]
-pub struct ViewingSession {
+pub struct GuestViewingSession {
     /// The token in its URL.
     pub path_token: String,
     pub cookie: SecretToken,
@@ -131,14 +131,14 @@ impl AuthService {
     }
 
     /// Counts a wrong guess at a link. Guessing is hopeless, but it need not be free.
-    pub fn limit_link_guess(&self, visitor: &Visitor) -> Result<()> {
-        let bucket = [RateLimitBucket::GuestLinkGuess(client_network(visitor.address))];
+    pub fn limit_link_guess(&self, visitor: &RequestClient) -> Result<()> {
+        let bucket = [RateLimitKey::GuestLinkGuess(client_network(visitor.address))];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 
     /// Counts an opening of an existing link, because each adds an entry to the activity log.
-    pub fn limit_link_opening(&self, link: GuestLinkId, visitor: &Visitor) -> Result<()> {
-        let bucket = [RateLimitBucket::GuestLinkOpening(link, client_network(visitor.address))];
+    pub fn limit_link_opening(&self, link: GuestLinkId, visitor: &RequestClient) -> Result<()> {
+        let bucket = [RateLimitKey::GuestLinkOpening(link, client_network(visitor.address))];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 
@@ -148,11 +148,11 @@ impl AuthService {
         link: GuestLinkId,
         hash: &str,
         passphrase: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<bool> {
         let buckets = [
-            RateLimitBucket::GuestPassphraseFrom(link, client_network(visitor.address)),
-            RateLimitBucket::GuestPassphrase(link),
+            RateLimitKey::GuestPassphraseFrom(link, client_network(visitor.address)),
+            RateLimitKey::GuestPassphrase(link),
         ];
         self.rate_limiter.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let is_right = self.verify_hash(Some(hash.as_bytes().to_vec()), passphrase).await?;

@@ -10,13 +10,13 @@ use super::{AuthError, AuthService, Result, person_seal_context, token};
 use crate::domain::PersonId;
 use crate::entropy;
 use crate::store::{self, keys::KeychainRow};
-use crate::vault::{KeychainKey, PasswordDerivedKey, derive_password_key};
+use crate::vault::{PasswordDerivedKey, PersonKeychainKey, derive_password_key};
 
-pub(super) type OpenKeychain = Arc<KeychainKey>;
+pub(super) type SharedKeychainKey = Arc<PersonKeychainKey>;
 
 /// The keychains that are currently unlocked.
 #[derive(Default)]
-pub(super) struct OpenKeychainCache(Mutex<HashMap<PersonId, OpenKeychain>>);
+pub(super) struct OpenKeychainCache(Mutex<HashMap<PersonId, SharedKeychainKey>>);
 
 /// A stretched password, ready to unlock a keychain. Stretching is slow, so do it before a transaction begins.
 pub(super) struct StretchedPassword {
@@ -25,11 +25,11 @@ pub(super) struct StretchedPassword {
 }
 
 impl OpenKeychainCache {
-    pub(super) fn get(&self, person: PersonId) -> Option<OpenKeychain> {
+    pub(super) fn get(&self, person: PersonId) -> Option<SharedKeychainKey> {
         self.lock().get(&person).cloned()
     }
 
-    pub(super) fn insert(&self, person: PersonId, chain: OpenKeychain) {
+    pub(super) fn insert(&self, person: PersonId, chain: SharedKeychainKey) {
         self.lock().insert(person, chain);
     }
 
@@ -41,7 +41,7 @@ impl OpenKeychainCache {
         self.lock().keys().copied().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, OpenKeychain>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, SharedKeychainKey>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,7 +75,7 @@ impl AuthService {
         db: &mut store::DbConnection,
         person: PersonId,
         password: &StretchedPassword,
-    ) -> Result<Option<OpenKeychain>> {
+    ) -> Result<Option<SharedKeychainKey>> {
         if let Some(known) = store::keys::find_keychain(db, person).await? {
             return match self.vault.unlock_keychain(
                 &person_seal_context(person),
@@ -89,7 +89,7 @@ impl AuthService {
                 }
             };
         }
-        let chain = KeychainKey::generate()?;
+        let chain = PersonKeychainKey::generate()?;
         self.save_keychain(db, person, password, &chain).await?;
         Ok(Some(Arc::new(chain)))
     }
@@ -100,7 +100,7 @@ impl AuthService {
         db: &mut store::DbConnection,
         person: PersonId,
         password: &StretchedPassword,
-        chain: &KeychainKey,
+        chain: &PersonKeychainKey,
     ) -> Result<()> {
         let by_password =
             self.vault.lock_keychain(&person_seal_context(person), &password.stretched, chain)?;
@@ -120,7 +120,7 @@ impl AuthService {
     pub(super) fn seal_keychain_for_token(
         &self,
         token: &str,
-        chain: &KeychainKey,
+        chain: &PersonKeychainKey,
     ) -> Result<Vec<u8>> {
         Ok(self.vault.lock_keychain_for_session(&token_seal_context(token), token, chain)?)
     }
@@ -130,7 +130,7 @@ impl AuthService {
         &self,
         token: &str,
         sealed: &[u8],
-    ) -> Option<OpenKeychain> {
+    ) -> Option<SharedKeychainKey> {
         self.vault
             .unlock_keychain_for_session(&token_seal_context(token), token, sealed)
             .ok()
@@ -138,7 +138,10 @@ impl AuthService {
     }
 
     /// A person's open keychain, if they are signed in.
-    pub(super) async fn require_open_keychain(&self, person: PersonId) -> Result<OpenKeychain> {
+    pub(super) async fn require_open_keychain(
+        &self,
+        person: PersonId,
+    ) -> Result<SharedKeychainKey> {
         if !self.is_signed_in(person).await? {
             self.keychains.remove(person);
             return Err(AuthError::KeychainLocked);

@@ -4,11 +4,13 @@
 use secrecy::SecretString;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use super::rate_limits::{RateLimitBucket, client_network};
+use super::rate_limits::{RateLimitKey, client_network};
 use super::sessions::SignedInPerson;
 use super::sign_in::SignInCookies;
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, Permission, Result, SessionsEnded, Visitor, password};
+use super::{
+    AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password,
+};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId, SignInName};
 use crate::store::one_time_links::{NewOneTimeLink, OneTimeLink, OneTimeLinkPurpose};
@@ -30,7 +32,7 @@ pub enum OneTimeLinkError {
 }
 
 /// What a new person enters about themselves.
-pub struct NewPerson {
+pub struct SignUpDetails {
     pub name: SignInName,
     pub display_name: DisplayName,
     pub password: SecretString,
@@ -153,7 +155,7 @@ impl AuthService {
         &self,
         purpose: OneTimeLinkPurpose,
         token: &str,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<OneTimeLink> {
         let now = self.clock.now();
         let found = store::one_time_links::find(
@@ -165,7 +167,7 @@ impl AuthService {
         let Some(link) = found else {
             // Guessing is hopeless, but it need not be free.
             self.rate_limiter
-                .take(&[RateLimitBucket::Address(client_network(visitor.address))], now)
+                .take(&[RateLimitKey::Address(client_network(visitor.address))], now)
                 .map_err(AuthError::TooManyTries)?;
             return Err(AuthError::Link(OneTimeLinkError::Unknown));
         };
@@ -176,8 +178,8 @@ impl AuthService {
     pub async fn set_up_portal(
         &self,
         token: &str,
-        new: &NewPerson,
-        visitor: &Visitor,
+        new: &SignUpDetails,
+        visitor: &RequestClient,
     ) -> Result<SignInCookies> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Setup, token, visitor).await?;
         password::check_rules(&new.password, &new.name)?;
@@ -201,8 +203,8 @@ impl AuthService {
     pub async fn join_with_new_account(
         &self,
         token: &str,
-        new: &NewPerson,
-        visitor: &Visitor,
+        new: &SignUpDetails,
+        visitor: &RequestClient,
     ) -> Result<SignInCookies> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
         password::check_rules(&new.password, &new.name)?;
@@ -223,7 +225,7 @@ impl AuthService {
         &self,
         token: &str,
         who: &SignedInPerson,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<bool> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
         let mut tx = self.store.write().await?;
@@ -247,7 +249,7 @@ impl AuthService {
         &self,
         token: &str,
         new: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<u64> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Reset, token, visitor).await?;
         let person = link.person().ok_or(AuthError::NotFound)?;
@@ -271,14 +273,14 @@ impl AuthService {
             record(&mut tx, &actor, ActivityEvent::KeysLost, about, now).await?;
         }
         store::commit(tx).await?;
-        self.publish_sessions_ended(SessionsEnded::Person(person, None));
+        self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
         Ok(lost)
     }
 
     pub(super) async fn add_person(
         &self,
         db: &mut store::DbConnection,
-        new: &NewPerson,
+        new: &SignUpDetails,
         hash: &str,
         is_admin: bool,
     ) -> Result<PersonId> {

@@ -4,7 +4,7 @@ use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::rate_limits::RateLimitBucket;
+use super::rate_limits::RateLimitKey;
 use super::{AuthError, AuthService, Result, person_seal_context};
 use crate::domain::{PersonId, SignInName};
 use crate::vault::VaultPurpose;
@@ -149,7 +149,7 @@ impl AuthService {
         person: PersonId,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let bucket = [RateLimitBucket::KeyImport(person.0)];
+        let bucket = [RateLimitKey::KeyImport(person.0)];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let place =
             self.import_slots.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;

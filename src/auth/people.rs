@@ -4,9 +4,11 @@ use secrecy::SecretString;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::keychains::StretchedPassword;
-use super::one_time_links::NewPerson;
+use super::one_time_links::SignUpDetails;
 use super::sessions::SignedInPerson;
-use super::{AuthError, AuthService, Permission, Result, SessionsEnded, Visitor, password};
+use super::{
+    AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password,
+};
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId, SignInName};
 use crate::store::{self, people::Person};
 
@@ -23,7 +25,7 @@ impl AuthService {
     pub async fn add_account(
         &self,
         actor: &Actor,
-        new: &NewPerson,
+        new: &SignUpDetails,
         is_admin: bool,
         place: Option<(GroupId, GroupRole)>,
     ) -> Result<PersonId> {
@@ -52,7 +54,7 @@ impl AuthService {
         who: &SignedInPerson,
         current: &SecretString,
         new: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let name: SignInName = who.person.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check_rules(new, &name)?;
@@ -105,7 +107,7 @@ impl AuthService {
         };
         record(&mut tx, actor, ActivityEvent::PasswordChanged, about, now).await?;
         store::commit(tx).await?;
-        self.publish_sessions_ended(SessionsEnded::Person(person.id, keep));
+        self.publish_sessions_ended(SessionsEndedEvent::Person(person.id, keep));
         Ok(())
     }
 
@@ -114,7 +116,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         name: &DisplayName,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         store::people::set_display_name(&mut tx, who.person.id, name).await?;
@@ -158,7 +160,7 @@ impl AuthService {
         store::commit(tx).await?;
         if state == PortalAccountState::Disabled {
             self.keychains.remove(person);
-            self.publish_sessions_ended(SessionsEnded::Person(person, None));
+            self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ pub struct Viewer {
 
 /// Who owns something that can be shared with a group: a recipe, a dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ownership {
+pub struct OwnerAndGroup {
     /// Its creator; none if their account is gone.
     pub owner: Option<PersonId>,
     /// The group that it is published to or shared with.
@@ -45,21 +45,21 @@ pub enum Permission {
     /// Rename a group, change roles, remove people.
     ManageGroup(GroupId),
     /// See a saved recipe and create jobs with it.
-    UseRecipe(Ownership),
+    UseRecipe(OwnerAndGroup),
     /// Save a new version of a recipe, withdraw it from its group, delete it.
-    ChangeRecipe(Ownership),
+    ChangeRecipe(OwnerAndGroup),
     /// Publish a recipe to a group.
-    PublishRecipe(Ownership, GroupId),
+    PublishRecipe(OwnerAndGroup, GroupId),
     /// See problems with recipe files in the data folder.
     SeeRecipeFiles,
     /// View a dashboard.
-    SeeDashboard(Ownership),
+    SeeDashboard(OwnerAndGroup),
     /// Start, stop and delete a dashboard; change its settings and guest links.
-    ManageDashboard(Ownership),
+    ManageDashboard(OwnerAndGroup),
     /// Start someone else's dashboard on their behalf, within the limits that they set.
-    StartSharedDashboard(Ownership),
+    StartSharedDashboard(OwnerAndGroup),
     /// Share a dashboard with a group.
-    ShowDashboard(Ownership, GroupId),
+    ShowDashboard(OwnerAndGroup, GroupId),
     /// See and revoke guest links to dashboards of a group's members.
     OverseeDashboardLinks(GroupId),
     /// See a group's total usage, and one's own.
@@ -128,7 +128,7 @@ impl Viewer {
         if allowed { Ok(()) } else { Err(AccessDeniedError) }
     }
 
-    fn is_owner(&self, whose: Ownership) -> bool {
+    fn is_owner(&self, whose: OwnerAndGroup) -> bool {
         whose.owner == Some(self.id)
     }
 
@@ -232,7 +232,7 @@ mod tests {
             viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
-        let of = |owner: i64, group| Ownership { owner: Some(PersonId(owner)), group };
+        let of = |owner: i64, group| OwnerAndGroup { owner: Some(PersonId(owner)), group };
         let (labs, own, own_labs, anothers) =
             (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
         let table = [
@@ -253,7 +253,7 @@ mod tests {
                 people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
-        let gone = Ownership { owner: None, group: None };
+        let gone = OwnerAndGroup { owner: None, group: None };
         assert!(people.iter().all(|viewer| viewer.may(UseRecipe(gone)).is_err()));
     }
 
@@ -268,7 +268,7 @@ mod tests {
             viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
-        let of = |owner: i64, group| Ownership { owner: Some(PersonId(owner)), group };
+        let of = |owner: i64, group| OwnerAndGroup { owner: Some(PersonId(owner)), group };
         let (own, labs, anothers) = (of(1, None), of(2, Some(LAB)), of(2, None));
         let table = [
             //                         admin  pi     member other  nobody

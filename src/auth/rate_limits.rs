@@ -11,7 +11,7 @@ use super::guest_links::GuestLinkId;
 use crate::clock::UnixTime;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum RateLimitBucket {
+pub enum RateLimitKey {
     /// All tries from one address (IPv6: from one /64).
     Address(IpAddr),
     /// Tries at one account from one address.
@@ -38,7 +38,7 @@ pub enum RateLimitBucket {
     GuestPassphrase(GuestLinkId),
 }
 
-impl RateLimitBucket {
+impl RateLimitKey {
     /// Tries until the bucket is full, and seconds until it has room for one more.
     const fn capacity_and_refill(&self) -> (f64, f64) {
         match self {
@@ -77,12 +77,12 @@ const MAX_BUCKETS: usize = 50_000;
 
 #[derive(Debug, Default)]
 pub struct RateLimiter {
-    levels: Mutex<HashMap<RateLimitBucket, BucketLevel>>,
+    levels: Mutex<HashMap<RateLimitKey, BucketLevel>>,
 }
 
 impl RateLimiter {
     /// Takes one try from every bucket, or from none and returns the seconds to wait.
-    pub fn take(&self, buckets: &[RateLimitBucket], now: UnixTime) -> Result<(), i64> {
+    pub fn take(&self, buckets: &[RateLimitKey], now: UnixTime) -> Result<(), i64> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = buckets.iter().filter_map(|bucket| seconds_to_wait(&levels, bucket, now)).max();
         if let Some(seconds) = wait {
@@ -99,7 +99,7 @@ impl RateLimiter {
     }
 
     /// Gives a try back after a correct one.
-    pub fn refund(&self, buckets: &[RateLimitBucket], now: UnixTime) {
+    pub fn refund(&self, buckets: &[RateLimitKey], now: UnixTime) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         for bucket in buckets {
             let tries = (current_level(&levels, bucket, now) - 1.0).max(0.0);
@@ -110,8 +110,8 @@ impl RateLimiter {
 
 #[expect(clippy::cast_precision_loss, reason = "seconds between two tries are small numbers")]
 fn current_level(
-    levels: &HashMap<RateLimitBucket, BucketLevel>,
-    bucket: &RateLimitBucket,
+    levels: &HashMap<RateLimitKey, BucketLevel>,
+    bucket: &RateLimitKey,
     now: UnixTime,
 ) -> f64 {
     let (_, seconds_per_try) = bucket.capacity_and_refill();
@@ -124,8 +124,8 @@ fn current_level(
 
 #[expect(clippy::cast_possible_truncation, reason = "waits are minutes at the most")]
 fn seconds_to_wait(
-    levels: &HashMap<RateLimitBucket, BucketLevel>,
-    bucket: &RateLimitBucket,
+    levels: &HashMap<RateLimitKey, BucketLevel>,
+    bucket: &RateLimitKey,
     now: UnixTime,
 ) -> Option<i64> {
     let (most, seconds_per_try) = bucket.capacity_and_refill();
@@ -133,14 +133,14 @@ fn seconds_to_wait(
     (over > 0.0).then(|| (over * seconds_per_try).ceil().max(1.0) as i64)
 }
 
-fn evict_buckets(levels: &mut HashMap<RateLimitBucket, BucketLevel>, now: UnixTime) {
-    let empty: Vec<RateLimitBucket> =
+fn evict_buckets(levels: &mut HashMap<RateLimitKey, BucketLevel>, now: UnixTime) {
+    let empty: Vec<RateLimitKey> =
         levels.keys().filter(|bucket| current_level(levels, bucket, now) <= 0.0).cloned().collect();
     for bucket in &empty {
         levels.remove(bucket);
     }
     if levels.len() > MAX_BUCKETS / 2 {
-        let mut oldest: Vec<(UnixTime, RateLimitBucket)> =
+        let mut oldest: Vec<(UnixTime, RateLimitKey)> =
             levels.iter().map(|(bucket, level)| (level.at, bucket.clone())).collect();
         oldest.sort_by_key(|(at, _)| *at);
         for (_, bucket) in oldest.into_iter().take(MAX_BUCKETS / 4) {
@@ -155,8 +155,8 @@ mod tests {
 
     const NOW: UnixTime = UnixTime(1_000_000);
 
-    fn account_from() -> Vec<RateLimitBucket> {
-        vec![RateLimitBucket::AccountFrom("alice".into(), "127.0.0.1".parse().unwrap())]
+    fn account_from() -> Vec<RateLimitKey> {
+        vec![RateLimitKey::AccountFrom("alice".into(), "127.0.0.1".parse().unwrap())]
     }
 
     #[test]
@@ -177,11 +177,11 @@ mod tests {
         for _ in 0..8 {
             limits.take(&account_from(), NOW).unwrap();
         }
-        let both = [account_from(), vec![RateLimitBucket::Account("alice".into())]].concat();
+        let both = [account_from(), vec![RateLimitKey::Account("alice".into())]].concat();
         for _ in 0..100 {
             assert!(limits.take(&both, NOW).is_err());
         }
-        assert!(limits.take(&[RateLimitBucket::Account("alice".into())], NOW).is_ok());
+        assert!(limits.take(&[RateLimitKey::Account("alice".into())], NOW).is_ok());
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
     fn many_addresses_do_not_fill_the_memory() {
         let limits = RateLimiter::default();
         for n in 0..120_000_u32 {
-            limits.take(&[RateLimitBucket::Address(IpAddr::V4(n.into()))], NOW).unwrap();
+            limits.take(&[RateLimitKey::Address(IpAddr::V4(n.into()))], NOW).unwrap();
         }
         assert!(limits.levels.lock().unwrap().len() <= MAX_BUCKETS);
     }

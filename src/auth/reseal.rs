@@ -7,8 +7,8 @@ use super::ssh_keys::key_seal_context;
 use super::{AuthService, Result, person_seal_context};
 use crate::domain::SshKeyId;
 use crate::store;
-use crate::store::sealed::{SealedColumn, SealedValue};
-use crate::vault::{SigningKey, Vault, VaultPurpose};
+use crate::store::sealed::{SealedColumn, SealedColumnValue};
+use crate::vault::{RetiredSigningKey, Vault, VaultPurpose};
 
 /// The setting that holds earlier signing keys for recovery codes.
 const RETIRED_KEYS_SETTING: &str = "retired-recovery-keys";
@@ -52,7 +52,7 @@ impl AuthService {
     pub(super) async fn retired_signing_keys(
         &self,
         db: &mut store::DbConnection,
-    ) -> Result<Vec<SigningKey>> {
+    ) -> Result<Vec<RetiredSigningKey>> {
         let Some(sealed) = store::settings::get(db, RETIRED_KEYS_SETTING).await? else {
             return Ok(Vec::new());
         };
@@ -60,12 +60,12 @@ impl AuthService {
             self.vault.open(VaultPurpose::FormerSigningKey, RETIRED_KEYS_SETTING, &sealed)?;
         Ok(keys
             .chunks_exact(SIGNING_KEY_LEN)
-            .map(SigningKey::from_bytes)
+            .map(RetiredSigningKey::from_bytes)
             .collect::<std::result::Result<_, _>>()?)
     }
 }
 
-fn seal_context(column: SealedColumn, value: &SealedValue) -> (VaultPurpose, String) {
+fn seal_context(column: SealedColumn, value: &SealedColumnValue) -> (VaultPurpose, String) {
     match column {
         SealedColumn::PasswordHash => {
             (VaultPurpose::PasswordHash, person_seal_context(value.person))

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::sessions::SignedInPerson;
-use super::{AuthError, AuthService, Permission, Result, Visitor, person_seal_context};
+use super::{AuthError, AuthService, Permission, RequestClient, Result, person_seal_context};
 use crate::domain::PersonId;
 use crate::entropy;
 use crate::store::{self, people::PersonCredentials};
@@ -63,7 +63,7 @@ impl AuthService {
         sealed: &[u8],
         code: &str,
         password: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<Vec<String>> {
         self.confirm_password(who.person.id, password).await?;
         let now = self.clock.now();
@@ -100,7 +100,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         password: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         self.confirm_password(who.person.id, password).await?;
         let mut tx = self.store.write().await?;
@@ -139,7 +139,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         password: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<Vec<String>> {
         self.confirm_password(who.person.id, password).await?;
         if !who.person.has_totp {
@@ -172,7 +172,7 @@ impl AuthService {
         db: &mut store::DbConnection,
         found: &PersonCredentials,
         code: &str,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<&'static str> {
         let person = found.person.id;
         let now = self.clock.now();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, Result, SessionsEnded, Viewer, Visitor};
+use super::{AuthError, AuthService, RequestClient, Result, SessionsEndedEvent, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
-use crate::vault::KeychainKey;
+use crate::vault::PersonKeychainKey;
 
 /// Limits how often the last use is written, so that a page view doesn't cost a disk write.
 const LAST_USE_INTERVAL_SECS: i64 = 60;
@@ -110,8 +110,8 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         person: PersonId,
-        chain: Option<&KeychainKey>,
-        visitor: &Visitor,
+        chain: Option<&PersonKeychainKey>,
+        visitor: &RequestClient,
     ) -> Result<SecretToken> {
         let now = self.clock.now();
         let token = SecretToken::generate()?;
@@ -130,7 +130,7 @@ impl AuthService {
     }
 
     /// Signs this browser out.
-    pub async fn sign_out(&self, who: &SignedInPerson, visitor: &Visitor) -> Result<()> {
+    pub async fn sign_out(&self, who: &SignedInPerson, visitor: &RequestClient) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         if store::sessions::end(&mut tx, who.person.id, who.session).await? {
@@ -145,7 +145,7 @@ impl AuthService {
         }
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
-        self.publish_sessions_ended(SessionsEnded::Session(who.session));
+        self.publish_sessions_ended(SessionsEndedEvent::Session(who.session));
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         device: SessionId,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
@@ -171,12 +171,16 @@ impl AuthService {
         .await?;
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
-        self.publish_sessions_ended(SessionsEnded::Session(device));
+        self.publish_sessions_ended(SessionsEndedEvent::Session(device));
         Ok(())
     }
 
     /// Signs out every browser of the person, including this one, and closes their connections to clusters.
-    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, visitor: &Visitor) -> Result<()> {
+    pub async fn sign_out_everywhere(
+        &self,
+        who: &SignedInPerson,
+        visitor: &RequestClient,
+    ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;
@@ -191,7 +195,7 @@ impl AuthService {
         .await?;
         store::commit(tx).await?;
         self.keychains.remove(who.person.id);
-        self.publish_sessions_ended(SessionsEnded::Person(who.person.id, None));
+        self.publish_sessions_ended(SessionsEndedEvent::Person(who.person.id, None));
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 use secrecy::SecretString;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use super::keychains::{OpenKeychain, StretchedPassword};
-use super::rate_limits::{RateLimitBucket, client_network};
+use super::keychains::{SharedKeychainKey, StretchedPassword};
+use super::rate_limits::{RateLimitKey, client_network};
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, Result, Visitor};
+use super::{AuthError, AuthService, RequestClient, Result};
 use crate::domain::{PersonId, SignInName};
 use crate::store::{self, people::PersonCredentials};
 
@@ -37,15 +37,12 @@ impl AuthService {
         name: &str,
         password: &SecretString,
         mark: Option<&str>,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SignInProgress> {
         let Ok(name) = name.parse::<SignInName>() else {
             // Not a valid name: the same answer as for a wrong one, and it counts as a try.
             self.rate_limiter
-                .take(
-                    &[RateLimitBucket::Address(client_network(visitor.address))],
-                    self.clock.now(),
-                )
+                .take(&[RateLimitKey::Address(client_network(visitor.address))], self.clock.now())
                 .map_err(AuthError::TooManyTries)?;
             return Err(AuthError::WrongPassword);
         };
@@ -75,7 +72,7 @@ impl AuthService {
         &self,
         checked: &PersonCredentials,
         ready: &StretchedPassword,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SignInProgress> {
         let mut tx = self.store.write().await?;
         let now = store::people::load_credentials(&mut tx, checked.person.id).await?;
@@ -112,7 +109,7 @@ impl AuthService {
         waiting: &str,
         code: &str,
         mark: Option<&str>,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SignInProgress> {
         let hash = token::hash(waiting);
         let now = self.clock.now();
@@ -171,9 +168,9 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         found: &PersonCredentials,
-        chain: Option<OpenKeychain>,
+        chain: Option<SharedKeychainKey>,
         how: &str,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SignInCookies> {
         let person = &found.person;
         let session = self.create_session(db, person.id, chain.as_deref(), visitor).await?;
@@ -199,7 +196,7 @@ impl AuthService {
         db: &mut store::DbConnection,
         person: PersonId,
         ready: &StretchedPassword,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SignInCookies> {
         let chain = self.open_or_create_keychain(db, person, ready).await?;
         let session = self.create_session(db, person, chain.as_deref(), visitor).await?;
@@ -214,7 +211,7 @@ impl AuthService {
         &self,
         name: &SignInName,
         person: Option<PersonId>,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         let about = ActivityDetails { person, ..ActivityDetails::default() };
@@ -228,25 +225,25 @@ impl AuthService {
         name: &SignInName,
         found: Option<&PersonCredentials>,
         mark: Option<&str>,
-        visitor: &Visitor,
-    ) -> Vec<RateLimitBucket> {
+        visitor: &RequestClient,
+    ) -> Vec<RateLimitKey> {
         let address = client_network(visitor.address);
         let account = name.as_str().to_owned();
         match found.and_then(|found| self.verify_browser_mark(found, mark)) {
-            Some(browser) => vec![RateLimitBucket::AccountBrowser(account, browser.to_owned())],
+            Some(browser) => vec![RateLimitKey::AccountBrowser(account, browser.to_owned())],
             None => vec![
-                RateLimitBucket::Address(address),
-                RateLimitBucket::AccountFrom(account.clone(), address),
-                RateLimitBucket::Account(account),
+                RateLimitKey::Address(address),
+                RateLimitKey::AccountFrom(account.clone(), address),
+                RateLimitKey::Account(account),
             ],
         }
     }
 
-    fn code_bucket(&self, found: &PersonCredentials, mark: Option<&str>) -> RateLimitBucket {
+    fn code_bucket(&self, found: &PersonCredentials, mark: Option<&str>) -> RateLimitKey {
         let account = found.person.name.clone();
         match self.verify_browser_mark(found, mark) {
-            Some(browser) => RateLimitBucket::CodeBrowser(account, browser.to_owned()),
-            None => RateLimitBucket::Code(account),
+            Some(browser) => RateLimitKey::CodeBrowser(account, browser.to_owned()),
+            None => RateLimitKey::Code(account),
         }
     }
 
@@ -256,7 +253,7 @@ impl AuthService {
         person: PersonId,
         password: &SecretString,
     ) -> Result<()> {
-        let bucket = [RateLimitBucket::Confirmation(person.0)];
+        let bucket = [RateLimitKey::Confirmation(person.0)];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let found = store::people::load_credentials(&mut *self.store.read().await?, person)
             .await?

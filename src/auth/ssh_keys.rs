@@ -4,9 +4,9 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use super::keychains::OpenKeychain;
+use super::keychains::SharedKeychainKey;
 use super::sessions::SignedInPerson;
-use super::{AuthError, AuthService, Result, Visitor};
+use super::{AuthError, AuthService, RequestClient, Result};
 use crate::domain::{ConnectionRole, PersonId, SshKeyId};
 use crate::store::keys::{NewSshKey, SshKey};
 use crate::store::{self, StoreError};
@@ -43,7 +43,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         key: &KeyToSave,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SshKeyId> {
         let person = who.person.id;
         let chain = self.require_open_keychain(person).await?;
@@ -83,7 +83,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         role: ConnectionRole,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         let keys = store::keys::list_for_person(&mut tx, who.person.id).await?;
@@ -106,7 +106,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         id: SshKeyId,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<SshKey> {
         let mut tx = self.store.write().await?;
         let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
@@ -132,7 +132,7 @@ impl AuthService {
         who: &SignedInPerson,
         id: SshKeyId,
         password: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let person = who.person.id;
         self.confirm_password(person, password).await?;
@@ -158,7 +158,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         id: SshKeyId,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
@@ -215,7 +215,7 @@ impl AuthService {
         &self,
         person: PersonId,
         role: ConnectionRole,
-    ) -> Result<(Vec<SshKey>, Option<OpenKeychain>)> {
+    ) -> Result<(Vec<SshKey>, Option<SharedKeychainKey>)> {
         let chain = self.require_open_keychain(person).await;
         let mut db = self.store.read().await?;
         let whose = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
@@ -240,7 +240,7 @@ impl AuthService {
         who: &SignedInPerson,
         event: ActivityEvent,
         fingerprint: &str,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<()> {
         let about = ActivityDetails { subject: fingerprint, ..ActivityDetails::default() };
         Ok(record(db, &Actor::from_person(&who.person, visitor), event, about, self.clock.now())

@@ -21,11 +21,11 @@ use description::ClusterDescriptionArgs;
 use host_keys::{HostKeyArgs, hop_label};
 
 #[derive(Debug, Subcommand)]
-pub(super) enum ClusterCommand {
+pub(super) enum ClusterSubcommand {
     /// Add a cluster and pin its host keys.
-    Add(ClusterArgs),
+    Add(ClusterEditArgs),
     /// Change a cluster's settings. People's user names on it stay.
-    Change(ClusterArgs),
+    Change(ClusterEditArgs),
     /// List the clusters, their host key fingerprints, and which are out of use or stopped.
     List,
     /// Print a cluster's description, as a file for `cluster add --file` or for another portal.
@@ -41,7 +41,7 @@ pub(super) enum ClusterCommand {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ClusterArgs {
+pub(super) struct ClusterEditArgs {
     /// The cluster's short name: lower-case letters, digits and dashes.
     name: Slug,
     #[command(flatten)]
@@ -50,18 +50,18 @@ pub(super) struct ClusterArgs {
     keys: HostKeyArgs,
 }
 
-pub(super) async fn run(config: Config, command: ClusterCommand) -> anyhow::Result<()> {
+pub(super) async fn run(config: Config, command: ClusterSubcommand) -> anyhow::Result<()> {
     let app = open_existing_app(config).await?;
     match command {
-        ClusterCommand::Add(args) => add_cluster(&app, args).await,
-        ClusterCommand::Change(args) => change_cluster(&app, args).await,
-        ClusterCommand::List => list_clusters(&app).await,
-        ClusterCommand::Export { name } => export_cluster(&app, &name).await,
-        ClusterCommand::Remove { name } => remove_cluster(&app, &name).await,
+        ClusterSubcommand::Add(args) => add_cluster(&app, args).await,
+        ClusterSubcommand::Change(args) => change_cluster(&app, args).await,
+        ClusterSubcommand::List => list_clusters(&app).await,
+        ClusterSubcommand::Export { name } => export_cluster(&app, &name).await,
+        ClusterSubcommand::Remove { name } => remove_cluster(&app, &name).await,
     }
 }
 
-async fn add_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
+async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()> {
     let name = args.name.as_str();
     let known = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name).await?;
     if known.is_some() {
@@ -78,7 +78,7 @@ async fn add_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn change_cluster(app: &AppState, args: ClusterArgs) -> anyhow::Result<()> {
+async fn change_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()> {
     let known = find_cluster(app, &args.name).await?;
     let site = args.description.into_site(app, &args.name, Site::clone(&known.site))?;
     let places = |site: &Site| {

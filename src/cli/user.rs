@@ -3,18 +3,18 @@
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{PasswordArgs, open_app, open_existing_app};
+use super::{PasswordSourceArgs, open_app, open_existing_app};
 use crate::app::AppState;
 use crate::auth::AuthError;
 use crate::auth::activity::Actor;
-use crate::auth::one_time_links::NewPerson;
+use crate::auth::one_time_links::SignUpDetails;
 use crate::auth::people::PortalAccountState;
 use crate::config::Config;
 use crate::domain::{DisplayName, GroupId, GroupRole, SignInName};
 use crate::store;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum UserCommand {
+pub(super) enum UserSubcommand {
     /// Add an account.
     Add(AddUserArgs),
     /// Set a new password. Ends every session of the account and deletes its SSH keys.
@@ -22,7 +22,7 @@ pub(super) enum UserCommand {
         /// Their sign-in name.
         name: SignInName,
         #[command(flatten)]
-        password: PasswordArgs,
+        password: PasswordSourceArgs,
     },
     /// Disable an account. Ends all of its sessions.
     Disable {
@@ -68,7 +68,7 @@ pub(super) struct AddUserArgs {
     #[arg(long, value_enum, default_value_t = GroupRoleArg::Member, requires = "group")]
     role: GroupRoleArg,
     #[command(flatten)]
-    password: PasswordArgs,
+    password: PasswordSourceArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -88,16 +88,16 @@ impl From<GroupRoleArg> for GroupRole {
     }
 }
 
-pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<()> {
+pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Result<()> {
     let actor = Actor::command_line();
     // Adding an account may create the installation; all other commands need an existing one.
     let app = match &command {
-        UserCommand::Add(_) => open_app(config).await?,
+        UserSubcommand::Add(_) => open_app(config).await?,
         _ => open_existing_app(config).await?,
     };
     match command {
-        UserCommand::Add(args) => add_user(&app, args).await,
-        UserCommand::Passwd { name, password } => {
+        UserSubcommand::Add(args) => add_user(&app, args).await,
+        UserSubcommand::Passwd { name, password } => {
             let person = find_person(&app, &name).await?;
             let password = password.read()?;
             let keys =
@@ -112,7 +112,7 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
             }
             Ok(())
         }
-        UserCommand::Disable { name } => {
+        UserSubcommand::Disable { name } => {
             let person = find_person(&app, &name).await?;
             explain_last_admin(
                 &name,
@@ -121,25 +121,25 @@ pub(super) async fn run(config: Config, command: UserCommand) -> anyhow::Result<
             say!("{name} is switched off. Every session of theirs was ended.");
             Ok(())
         }
-        UserCommand::Enable { name } => {
+        UserSubcommand::Enable { name } => {
             let person = find_person(&app, &name).await?;
             app.auth.set_account_state(&actor, person.id, PortalAccountState::Active).await?;
             say!("{name} can sign in again.");
             Ok(())
         }
-        UserCommand::SecondFactorOff { name } => {
+        UserSubcommand::SecondFactorOff { name } => {
             let person = find_person(&app, &name).await?;
             app.auth.remove_second_factor(&actor, person.id).await?;
             say!("The second factor of {name} is off. Their password alone opens the account now.");
             Ok(())
         }
-        UserCommand::Admin { name, revoke } => {
+        UserSubcommand::Admin { name, revoke } => {
             let person = find_person(&app, &name).await?;
             explain_last_admin(&name, app.auth.set_admin(&actor, person.id, !revoke).await)?;
             say!("{name} is {} an administrator.", if revoke { "no longer" } else { "now" });
             Ok(())
         }
-        UserCommand::List => list_users(&app).await,
+        UserSubcommand::List => list_users(&app).await,
     }
 }
 
@@ -148,7 +148,7 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
         Some(name) => name,
         None => args.name.as_str().parse()?,
     };
-    let new = NewPerson { name: args.name, display_name, password: args.password.read()? };
+    let new = SignUpDetails { name: args.name, display_name, password: args.password.read()? };
     crate::auth::password::check_rules(&new.password, &new.name)?;
     if app.auth.find_person(&new.name).await.is_ok() {
         bail!("There is an account called {} already. Nothing was changed.", new.name);

@@ -7,7 +7,7 @@ use crate::auth::{AuthError, Permission};
 use crate::domain::{ClusterId, DisplayName, HostName};
 use crate::sites::{Site, SiteError};
 use crate::ssh::host_keys::{self, HostKey, HostKeyScanError};
-use crate::store::clusters::{ClusterDescription, PinnedHostKey};
+use crate::store::clusters::{ClusterDetails, PinnedHostKey};
 use crate::store::{self, StoreError};
 
 /// Why a change was not made.
@@ -102,7 +102,7 @@ impl ConnectionPool {
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         let what =
-            ClusterDescription { title: &title, host: &host.0, port: site.login.port, site: &json };
+            ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
         let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
             Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
@@ -126,7 +126,7 @@ impl ConnectionPool {
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         let what =
-            ClusterDescription { title: &title, host: &host.0, port: site.login.port, site: &json };
+            ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
         store::clusters::update(&mut tx, known.row.id, &what).await?;
         if let Some(pins) = pins {
             check_pins(site, pins)?;

@@ -1,14 +1,14 @@
 //! Records each connect attempt: its start, its end, what went wrong, and host key alarms.
 
 use super::connect::ConnectRequest;
-use super::connect_attempt::ConnectPurpose;
+use super::connect_attempt::ConnectAttemptKind;
 use super::connection_pool::ConnectionPool;
 use super::discovered_facts::DiscoveredFacts;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
 use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, SshKeyId};
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
-use crate::ssh::{ConnectError, LoginError, RouteHop};
+use crate::ssh::{ConnectError, RouteHop, SshLoginError};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
@@ -23,32 +23,32 @@ impl ConnectionPool {
         trouble: &ConnectError,
     ) -> Result<(), StoreError> {
         let failure = &trouble.failure;
-        if let LoginError::HostKeyChanged(hop, offered) = failure {
+        if let SshLoginError::HostKeyChanged(hop, offered) = failure {
             self.raise_host_key_alarm(errand, *hop, offered.as_deref()).await?;
         }
         let reason = failure.code();
         metrics::counter!("portolan_cluster_connection_failures_total", "reason" => reason)
             .increment(1);
-        if *failure == LoginError::Cancelled {
+        if *failure == SshLoginError::Cancelled {
             return Ok(());
         }
         // The result of a key test says nothing about the open connection.
-        let is_test = errand.purpose == ConnectPurpose::TestNewKey;
+        let is_test = errand.purpose == ConnectAttemptKind::TestNewKey;
         if !is_test {
             self.back_off(errand.key, failure);
         }
         let mut words = failure_message(failure, errand.key.role);
         let said = clean_text(&trouble.notices, MAX_NOTICES_LEN);
-        if !said.trim().is_empty() && !matches!(failure, LoginError::NeedsPerson) {
+        if !said.trim().is_empty() && !matches!(failure, SshLoginError::NeedsPerson) {
             words.push_str("\n\n");
             words.push_str(said.trim());
         }
         let mut tx = self.0.core.store.write().await?;
-        let keep = failure.is_transient() || *failure == LoginError::NeedsPerson;
+        let keep = failure.is_transient() || *failure == SshLoginError::NeedsPerson;
         if !is_test {
             store::connections::set_problem(&mut tx, errand.key, (reason, &words), keep).await?;
         }
-        if *failure == LoginError::NeedsPerson {
+        if *failure == SshLoginError::NeedsPerson {
             store::connections::mark_asks(&mut tx, errand.key).await?;
         } else {
             let about = ActivityDetails {
@@ -146,7 +146,7 @@ impl ConnectionPool {
         };
         // With another user name it is another connection.
         let is_theirs = write.await.map_err(|error: StoreError| ConnectError::internal(&error))?;
-        if is_theirs { Ok(()) } else { Err(LoginError::Cancelled.into()) }
+        if is_theirs { Ok(()) } else { Err(SshLoginError::Cancelled.into()) }
     }
 
     pub(super) async fn save_problem(
@@ -162,15 +162,15 @@ impl ConnectionPool {
 }
 
 /// What happened and what to do. Automation hosts fail in ways of their own.
-fn failure_message(failure: &LoginError, role: ConnectionRole) -> String {
+fn failure_message(failure: &SshLoginError, role: ConnectionRole) -> String {
     let outcome = match failure {
         _ if role == ConnectionRole::Login => None,
-        LoginError::NeedsPerson => Some(AutomationTestOutcome::AsksForSecondFactor),
-        LoginError::KeyRefused => Some(AutomationTestOutcome::KeyNotAccepted),
-        LoginError::SignInRefused { after_key: true, .. } => {
+        SshLoginError::NeedsPerson => Some(AutomationTestOutcome::AsksForSecondFactor),
+        SshLoginError::KeyRefused => Some(AutomationTestOutcome::KeyNotAccepted),
+        SshLoginError::SignInRefused { after_key: true, .. } => {
             Some(AutomationTestOutcome::NotEnrolled)
         }
-        LoginError::Disconnected { .. } => Some(AutomationTestOutcome::Closed),
+        SshLoginError::Disconnected { .. } => Some(AutomationTestOutcome::Closed),
         _ => None,
     };
     outcome.map_or_else(|| failure.to_string(), |outcome| explain_outcome(&outcome).join("\n"))

@@ -47,7 +47,7 @@ pub struct ClusterAccount {
     pub connected_at: Option<UnixTime>,
     /// Why the connection is not up, as a sentence.
     pub problem: String,
-    /// The same as a code of `ssh::LoginError`; empty if it has none.
+    /// The same as a code of `ssh::SshLoginError`; empty if it has none.
     pub problem_code: String,
 }
 
@@ -85,7 +85,7 @@ impl ClusterAccount {
 /// Everybody's cluster accounts. Rows are read again after any write; their texts are parsed again only if they have
 /// changed.
 #[derive(Clone)]
-pub struct ClusterAccounts(Arc<ClusterAccountsInner>);
+pub struct ClusterAccountCache(Arc<ClusterAccountsInner>);
 
 struct ClusterAccountsInner {
     store: Store,
@@ -95,7 +95,7 @@ struct ClusterAccountsInner {
     discovered: ParsedCache<ConnectionKey, String, Option<Arc<DiscoveredFacts>>>,
 }
 
-impl ClusterAccounts {
+impl ClusterAccountCache {
     pub fn new(store: Store) -> Self {
         Self(Arc::new(ClusterAccountsInner {
             store,
@@ -221,7 +221,7 @@ impl<K: Eq + Hash, S: PartialEq + Clone, V: Clone> ParsedCache<K, S, V> {
 mod tests {
     use super::*;
     use crate::domain::{DisplayName, HostName};
-    use crate::store::clusters::ClusterDescription;
+    use crate::store::clusters::ClusterDetails;
     use crate::store::connections::{save_discovered, save_user};
 
     const AT: UnixTime = UnixTime(1_700_000_000);
@@ -232,7 +232,7 @@ mod tests {
         let (name, title): (_, DisplayName) = ("alice".parse().unwrap(), "Own".parse().unwrap());
         let person = store::people::add(&mut tx, &name, &title, false, AT).await.unwrap();
         let host: HostName = "login.example.org".parse().unwrap();
-        let what = ClusterDescription { title: &title, host: &host, port: 22, site: "" };
+        let what = ClusterDetails { title: &title, host: &host, port: 22, site: "" };
         let slug = "own".parse().unwrap();
         let cluster = store::clusters::add(&mut tx, &slug, &what, AT).await.unwrap();
         let id = ClusterAccountId { person, cluster };
@@ -252,7 +252,7 @@ mod tests {
     async fn texts_are_parsed_again_only_where_they_have_changed() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("p.db")).await.unwrap();
-        let accounts = ClusterAccounts::new(store.clone());
+        let accounts = ClusterAccountCache::new(store.clone());
         let id = add_account(&store).await;
         let get = async || accounts.get(id).await.unwrap().unwrap();
         let first = get().await;
@@ -276,7 +276,7 @@ mod tests {
     async fn a_transaction_sees_what_it_has_written() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("p.db")).await.unwrap();
-        let accounts = ClusterAccounts::new(store.clone());
+        let accounts = ClusterAccountCache::new(store.clone());
         let id = add_account(&store).await;
         let mut tx = store.write().await.unwrap();
         save_user(&mut tx, id.connection_key(), &"alice2".parse().unwrap(), AT).await.unwrap();

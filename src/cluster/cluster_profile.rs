@@ -6,7 +6,7 @@ use crate::domain::{ConnectionRole, HostName, RemoteUser, Slug};
 use crate::sites::{AuthFactor, Site};
 use crate::ssh::host_keys::HostKey;
 use crate::ssh::route::{RouteHost, SshRoute};
-use crate::ssh::{ClusterConnection, CommandDialect, ControlMaster};
+use crate::ssh::{ClusterConnection, ControlMaster, RemoteShellDialect};
 use crate::store;
 use crate::store::clusters::{Cluster, PinnedHostKey};
 
@@ -90,7 +90,7 @@ impl ClusterProfile {
     pub fn new_connection(
         &self,
         master: ControlMaster,
-        dialect: CommandDialect,
+        dialect: RemoteShellDialect,
     ) -> Arc<ClusterConnection> {
         let limits = &self.site.limits;
         ClusterConnection::new(

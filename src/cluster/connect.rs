@@ -7,16 +7,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::attempt_log::MAX_NOTICES_LEN;
 use super::cluster_profile::ClusterProfile;
-use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
+use super::connect_attempt::{ConnectAttempt, ConnectAttemptKind, ConnectState};
 use super::connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 use super::discovery;
 use crate::auth::activity::Actor;
 use crate::auth::ssh_keys::UnsealedKey;
 use crate::domain::SshKeyId;
 use crate::ssh::keys::PrivateKey;
-use crate::ssh::login::{self, CompletedLogin, LoginAttendance, LoginRequest};
+use crate::ssh::login::{self, CompletedSshLogin, LoginAttendance, LoginRequest};
 use crate::ssh::route::SshRoute;
-use crate::ssh::{ClusterConnection, CommandDialect, ConnectError, LoginError};
+use crate::ssh::{ClusterConnection, ConnectError, RemoteShellDialect, SshLoginError};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
@@ -34,7 +34,7 @@ pub(super) struct ConnectRequest {
     pub(super) key: ConnectionKey,
     pub(super) profile: Arc<ClusterProfile>,
     pub(super) route: SshRoute,
-    pub(super) purpose: ConnectPurpose,
+    pub(super) purpose: ConnectAttemptKind,
     attended: LoginAttendance,
     pub(super) actor: Actor,
     attempt: Arc<ConnectAttempt>,
@@ -48,7 +48,7 @@ impl ConnectionPool {
         actor: Actor,
         attended: LoginAttendance,
     ) -> Result<(), ConnectStartError> {
-        self.start_attempt(key, actor, attended, ConnectPurpose::Connect).await
+        self.start_attempt(key, actor, attended, ConnectAttemptKind::Connect).await
     }
 
     /// Starts to test this person's new key at this cluster, next to the open connection.
@@ -57,7 +57,8 @@ impl ConnectionPool {
         key: ConnectionKey,
         actor: Actor,
     ) -> Result<(), ConnectStartError> {
-        self.start_attempt(key, actor, LoginAttendance::Attended, ConnectPurpose::TestNewKey).await
+        self.start_attempt(key, actor, LoginAttendance::Attended, ConnectAttemptKind::TestNewKey)
+            .await
     }
 
     async fn start_attempt(
@@ -65,7 +66,7 @@ impl ConnectionPool {
         key: ConnectionKey,
         actor: Actor,
         attended: LoginAttendance,
-        purpose: ConnectPurpose,
+        purpose: ConnectAttemptKind,
     ) -> Result<(), ConnectStartError> {
         let mut db = self.0.core.store.read().await?;
         let line =
@@ -84,7 +85,7 @@ impl ConnectionPool {
         check_attempt_limit(tries, &known, &actor)?;
         let user = line.remote_user.parse().map_err(|_| ConnectStartError::NoRemoteUser)?;
         let route = known.route(key.role, user).ok_or(ConnectStartError::ClusterClosed)?;
-        let needed = if purpose == ConnectPurpose::TestNewKey {
+        let needed = if purpose == ConnectAttemptKind::TestNewKey {
             2
         } else {
             usize::from(known.site.keys.opens)
@@ -105,16 +106,16 @@ impl ConnectionPool {
     fn reserve_attempt(
         &self,
         key: ConnectionKey,
-        purpose: ConnectPurpose,
+        purpose: ConnectAttemptKind,
     ) -> Option<Arc<ConnectAttempt>> {
         let mut spots = self.entries();
         let spot = spots.entry(key).or_default();
         let attempt = Arc::new(ConnectAttempt::new(purpose));
         match purpose {
-            ConnectPurpose::Connect if matches!(spot.status, ConnectionStatus::Down) => {
+            ConnectAttemptKind::Connect if matches!(spot.status, ConnectionStatus::Down) => {
                 spot.status = ConnectionStatus::Connecting(attempt.clone());
             }
-            ConnectPurpose::TestNewKey if spot.key_test.is_none() => {
+            ConnectAttemptKind::TestNewKey if spot.key_test.is_none() => {
                 spot.key_test = Some(attempt.clone());
                 spot.last_key_test = None;
             }
@@ -126,9 +127,9 @@ impl ConnectionPool {
     async fn run_attempt(&self, errand: ConnectRequest) {
         let folder = self.entries().entry(errand.key).or_default().folder_lock.clone();
         let _held = match errand.purpose {
-            ConnectPurpose::Connect => Some(folder.lock_owned().await),
+            ConnectAttemptKind::Connect => Some(folder.lock_owned().await),
             // A key test has its own folder.
-            ConnectPurpose::TestNewKey => None,
+            ConnectAttemptKind::TestNewKey => None,
         };
         let mut work = std::pin::pin!(self.open_connection(&errand));
         let outcome = tokio::select! {
@@ -139,13 +140,13 @@ impl ConnectionPool {
                 work.await
             }
         };
-        if errand.purpose == ConnectPurpose::TestNewKey {
+        if errand.purpose == ConnectAttemptKind::TestNewKey {
             let tested =
                 outcome.as_ref().map(|_| ()).map_err(|trouble| trouble.failure.to_string());
             self.entries().entry(errand.key).or_default().last_key_test = Some(tested);
         }
         let stored = match outcome {
-            Ok(up) if errand.purpose == ConnectPurpose::Connect => {
+            Ok(up) if errand.purpose == ConnectAttemptKind::Connect => {
                 self.insert_connection(&errand, up).await
             }
             Ok(up) => {
@@ -166,7 +167,7 @@ impl ConnectionPool {
     fn clear_attempt(&self, errand: &ConnectRequest) {
         let mut spots = self.entries();
         let spot = spots.entry(errand.key).or_default();
-        if errand.purpose == ConnectPurpose::TestNewKey {
+        if errand.purpose == ConnectAttemptKind::TestNewKey {
             spot.key_test.take_if(|test| Arc::ptr_eq(test, &errand.attempt));
         } else if spot.status.is_attempt(&errand.attempt) {
             spot.status = ConnectionStatus::Down;
@@ -180,10 +181,10 @@ impl ConnectionPool {
         let turns = self.login_permits(errand.key.cluster);
         let _turn = tokio::select! {
             turn = self.acquire_login_permit(turns, errand) => turn,
-            () = errand.attempt.cancellation().cancelled() => return Err(LoginError::Cancelled.into()),
+            () = errand.attempt.cancellation().cancelled() => return Err(SshLoginError::Cancelled.into()),
         };
         if self.is_alarmed(errand.key.cluster) {
-            return Err(LoginError::Cancelled.into());
+            return Err(SshLoginError::Cancelled.into());
         }
         let keys = self.load_keys(errand).await?;
         let ids: Vec<SshKeyId> = keys.iter().map(|(id, _)| *id).collect();
@@ -217,7 +218,8 @@ impl ConnectionPool {
         };
         let (outcome, used) = match &opened {
             Ok(opened) => {
-                let word = if errand.purpose == ConnectPurpose::Connect { "up" } else { "tested" };
+                let word =
+                    if errand.purpose == ConnectAttemptKind::Connect { "up" } else { "tested" };
                 (word, opened.signing_key_index.and_then(|index| ids.get(index).copied()))
             }
             Err(trouble) => (trouble.failure.code(), None),
@@ -244,12 +246,12 @@ impl ConnectionPool {
     async fn finish_login(
         &self,
         errand: &ConnectRequest,
-        opened: CompletedLogin,
+        opened: CompletedSshLogin,
     ) -> Result<OpenConnection, ConnectError> {
-        let CompletedLogin { master, questions, notices, .. } = opened;
-        let line = errand.profile.new_connection(master, CommandDialect::Bare);
+        let CompletedSshLogin { master, questions, notices, .. } = opened;
+        let line = errand.profile.new_connection(master, RemoteShellDialect::Bare);
         let now = self.0.core.clock.now();
-        if errand.purpose == ConnectPurpose::Connect {
+        if errand.purpose == ConnectAttemptKind::Connect {
             errand.attempt.set_state(ConnectState::Discovering);
             self.notify(errand.key);
             let user = errand.route.user.as_str();
@@ -257,12 +259,12 @@ impl ConnectionPool {
                 look = discovery::discover(&line, &errand.profile.site, errand.key.role, user) => look,
                 () = errand.attempt.cancellation().cancelled() => {
                     line.master().close().await;
-                    return Err(LoginError::Cancelled.into());
+                    return Err(SshLoginError::Cancelled.into());
                 }
             };
             if let Some(why) = look.unusable_reason {
                 line.master().close().await;
-                return Err(ConnectError { failure: LoginError::Unusable(why), notices });
+                return Err(ConnectError { failure: SshLoginError::Unusable(why), notices });
             }
             if let Err(trouble) =
                 self.record_connected(errand, &look.facts, questions > 0, now).await
@@ -287,7 +289,7 @@ impl ConnectionPool {
             tracing::error!(%error, "A key could not be opened for a connection");
             ConnectError::internal(&"your key could not be opened")
         })?;
-        if errand.purpose == ConnectPurpose::TestNewKey {
+        if errand.purpose == ConnectAttemptKind::TestNewKey {
             // The pending key comes first; it is tested alone.
             open.truncate(1);
         }

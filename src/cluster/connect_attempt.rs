@@ -15,14 +15,14 @@ use crate::text::clean_text;
 const MAX_EARLIER_PROMPTS: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectPurpose {
+pub enum ConnectAttemptKind {
     /// Connect and stay connected.
     Connect,
     /// Check whether a new key works; the connection is closed immediately afterwards.
     TestNewKey,
 }
 
-impl ConnectPurpose {
+impl ConnectAttemptKind {
     /// The value that the page sends back.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl ConnectState {
 }
 
 pub struct ConnectAttempt {
-    pub purpose: ConnectPurpose,
+    pub purpose: ConnectAttemptKind,
     state: watch::Sender<ConnectState>,
     /// Accepts the answer to the current question.
     reply: Mutex<Option<oneshot::Sender<SecretString>>>,
@@ -92,7 +92,7 @@ pub struct ConnectAttempt {
 }
 
 impl ConnectAttempt {
-    pub fn new(purpose: ConnectPurpose) -> Self {
+    pub fn new(purpose: ConnectAttemptKind) -> Self {
         Self {
             purpose,
             state: watch::Sender::new(ConnectState::Connecting),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_answer_reaches_only_the_question_it_was_meant_for() {
-        let attempt = ConnectAttempt::new(ConnectPurpose::Connect);
+        let attempt = ConnectAttempt::new(ConnectAttemptKind::Connect);
         let ask = |number| {
             let (answer, answered) = oneshot::channel();
             let (text, notices) = ("Password: ".to_owned(), String::new());

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 use tokio::sync::{Semaphore, broadcast};
 
-use super::cluster_account::ClusterAccounts;
-use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
+use super::cluster_account::ClusterAccountCache;
+use super::connect_attempt::{ConnectAttempt, ConnectAttemptKind, ConnectState};
 use crate::auth::AuthError;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::clock::UnixTime;
@@ -101,7 +101,7 @@ pub struct ConnectionPool(pub(super) Arc<ConnectionPoolInner>);
 
 pub(super) struct ConnectionPoolInner {
     pub(super) core: Core,
-    pub(super) accounts: ClusterAccounts,
+    pub(super) accounts: ClusterAccountCache,
     entries: Mutex<HashMap<ConnectionKey, PoolEntry>>,
     login_permits: Mutex<HashMap<ClusterId, Arc<Semaphore>>>,
     alarms: Mutex<HashSet<ClusterId>>,
@@ -112,7 +112,7 @@ impl ConnectionPool {
     /// An empty pool; [`ConnectionPool::adopt_masters`] finds the connections of the previous run.
     pub fn new(core: Core) -> Self {
         Self(Arc::new(ConnectionPoolInner {
-            accounts: ClusterAccounts::new(core.store.clone()),
+            accounts: ClusterAccountCache::new(core.store.clone()),
             core,
             entries: Mutex::default(),
             login_permits: Mutex::default(),
@@ -121,7 +121,7 @@ impl ConnectionPool {
         }))
     }
 
-    pub fn accounts(&self) -> &ClusterAccounts {
+    pub fn accounts(&self) -> &ClusterAccountCache {
         &self.0.accounts
     }
 
@@ -219,11 +219,11 @@ impl ConnectionPool {
     fn find_attempt(
         &self,
         key: ConnectionKey,
-        purpose: ConnectPurpose,
+        purpose: ConnectAttemptKind,
     ) -> Option<Arc<ConnectAttempt>> {
         match (purpose, self.status(key)) {
-            (ConnectPurpose::TestNewKey, _) => self.running_key_test(key),
-            (ConnectPurpose::Connect, ConnectionStatus::Connecting(attempt)) => Some(attempt),
+            (ConnectAttemptKind::TestNewKey, _) => self.running_key_test(key),
+            (ConnectAttemptKind::Connect, ConnectionStatus::Connecting(attempt)) => Some(attempt),
             _ => None,
         }
     }
@@ -232,7 +232,7 @@ impl ConnectionPool {
     pub fn answer_prompt(
         &self,
         key: ConnectionKey,
-        purpose: ConnectPurpose,
+        purpose: ConnectAttemptKind,
         number: u32,
         answer: SecretString,
     ) {
@@ -242,7 +242,7 @@ impl ConnectionPool {
     }
 
     /// Cancels a connect attempt or key test, and waits until it has ended.
-    pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) {
+    pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectAttemptKind) {
         let Some(attempt) = self.find_attempt(key, purpose) else { return };
         attempt.cancel();
         let mut states = attempt.subscribe();
@@ -310,14 +310,14 @@ impl ConnectionPool {
     pub(super) fn connection_folder(
         &self,
         key: ConnectionKey,
-        purpose: ConnectPurpose,
+        purpose: ConnectAttemptKind,
     ) -> ConnectionFolder {
         ConnectionFolder::new(&self.0.core.config.run_dir(), &folder_name(key, purpose))
     }
 }
 
-fn folder_name(key: ConnectionKey, purpose: ConnectPurpose) -> String {
-    let test = if purpose == ConnectPurpose::TestNewKey { "-test" } else { "" };
+fn folder_name(key: ConnectionKey, purpose: ConnectAttemptKind) -> String {
+    let test = if purpose == ConnectAttemptKind::TestNewKey { "-test" } else { "" };
     format!("{}-{}-{}{test}", key.person, key.cluster, key.role.as_str())
 }
 
@@ -349,8 +349,8 @@ mod tests {
             cluster: ClusterId(7),
             role: ConnectionRole::Automation,
         };
-        assert_eq!(parse_folder_name(&folder_name(key, ConnectPurpose::Connect)), Some(key));
-        assert_eq!(parse_folder_name(&folder_name(key, ConnectPurpose::TestNewKey)), None);
+        assert_eq!(parse_folder_name(&folder_name(key, ConnectAttemptKind::Connect)), Some(key));
+        assert_eq!(parse_folder_name(&folder_name(key, ConnectAttemptKind::TestNewKey)), None);
         for other in ["", "x", "1-2", "1-2-x", "..", "1-2-login-3"] {
             assert_eq!(parse_folder_name(other), None, "{other}");
         }

@@ -54,7 +54,7 @@ pub enum DashboardFolderKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DashboardFolder {
+pub struct FoundDashboardFolder {
     pub path: String,
     /// When anything in it was last written.
     pub newest: UnixTime,
@@ -62,8 +62,8 @@ pub struct DashboardFolder {
 
 /// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DashboardFolders {
-    pub folders: Vec<DashboardFolder>,
+pub struct FoundDashboardFolders {
+    pub folders: Vec<FoundDashboardFolder>,
     /// Whether the search was stopped early.
     pub is_cut: bool,
 }
@@ -75,7 +75,7 @@ pub struct DashboardFolderCache(
 
 struct CachedDashboardFolders {
     until: Instant,
-    found: Arc<DashboardFolders>,
+    found: Arc<FoundDashboardFolders>,
 }
 
 impl DashboardFolderCache {
@@ -86,7 +86,7 @@ impl DashboardFolderCache {
         key: ConnectionKey,
         learnt: &DiscoveredFacts,
         sort: DashboardFolderKind,
-    ) -> Result<Arc<DashboardFolders>, RunCommandError> {
+    ) -> Result<Arc<FoundDashboardFolders>, RunCommandError> {
         let now = Instant::now();
         if let Some(kept) = self.lock().get(&(key, sort)).filter(|kept| kept.until > now) {
             return Ok(kept.found.clone());
@@ -136,9 +136,9 @@ async fn search(
     line: &Arc<ClusterConnection>,
     starts: &[String],
     sort: DashboardFolderKind,
-) -> Result<DashboardFolders, RunCommandError> {
+) -> Result<FoundDashboardFolders, RunCommandError> {
     if starts.is_empty() {
-        return Ok(DashboardFolders::default());
+        return Ok(FoundDashboardFolders::default());
     }
     let command = RemoteCommand::new("timeout")
         .args(find_args(starts, sort))
@@ -182,14 +182,14 @@ fn parse_search_output(
     starts: &[String],
     sort: DashboardFolderKind,
     was_ended: bool,
-) -> DashboardFolders {
-    let mut files: Vec<DashboardFolder> =
+) -> FoundDashboardFolders {
+    let mut files: Vec<FoundDashboardFolder> =
         printed.split(|byte| *byte == 0).filter_map(parse_folder).collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.newest));
     let is_cut = was_ended || files.len() > MAX_FILES;
     files.truncate(MAX_FILES);
     let mut newest: BTreeMap<String, UnixTime> = BTreeMap::new();
-    for DashboardFolder { path, newest: at } in files {
+    for FoundDashboardFolder { path, newest: at } in files {
         let path = match sort {
             DashboardFolderKind::EventFiles => path,
             DashboardFolderKind::MlflowRuns => mlflow_tracking_folder(path),
@@ -199,19 +199,19 @@ fn parse_search_output(
     if sort == DashboardFolderKind::EventFiles {
         newest = merge_siblings(newest, starts);
     }
-    let mut places: Vec<DashboardFolder> =
-        newest.into_iter().map(|(path, newest)| DashboardFolder { path, newest }).collect();
+    let mut places: Vec<FoundDashboardFolder> =
+        newest.into_iter().map(|(path, newest)| FoundDashboardFolder { path, newest }).collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.newest));
     places.truncate(MAX_FOLDERS);
-    DashboardFolders { folders: places, is_cut }
+    FoundDashboardFolders { folders: places, is_cut }
 }
 
 /// `1794820320.1234 /scratch/alice/runs/one`; `None` for a path that cannot be shown unchanged.
-fn parse_folder(line: &[u8]) -> Option<DashboardFolder> {
+fn parse_folder(line: &[u8]) -> Option<FoundDashboardFolder> {
     let (time, path) = std::str::from_utf8(line).ok()?.split_once(' ')?;
     let seconds = time.split('.').next()?.parse().ok()?;
     let is_fit = path.starts_with('/') && path.len() <= MAX_PATH_LEN && !path.contains(is_hidden);
-    is_fit.then(|| DashboardFolder { path: path.to_owned(), newest: UnixTime(seconds) })
+    is_fit.then(|| FoundDashboardFolder { path: path.to_owned(), newest: UnixTime(seconds) })
 }
 
 /// The tracking folder that contains a run.

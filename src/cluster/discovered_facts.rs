@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use self::discovery_script::DISCOVERY_SCRIPT;
-pub use crate::slurm::associations::SlurmAccount;
+pub use crate::slurm::associations::SubmitAccount;
 pub use crate::slurm::partitions::Partition;
 use crate::slurm::{associations, config::SlurmConfig, partitions};
 use crate::text;
@@ -55,9 +55,9 @@ pub struct DiscoveredFacts {
     /// Whether the accounting stores job comments, so that a job can be found by its comment.
     pub keeps_comments: bool,
     /// Where the person can store files.
-    pub folders: Vec<DiscoveredFolder>,
+    pub folders: Vec<DiscoveredUserFolder>,
     /// The Slurm accounts that jobs can be charged to.
-    pub accounts: Vec<SlurmAccount>,
+    pub accounts: Vec<SubmitAccount>,
     pub partitions: Vec<Partition>,
     /// The GPUs of all partitions.
     pub gpus: Vec<DiscoveredGpu>,
@@ -70,7 +70,7 @@ pub struct DiscoveredFacts {
 /// A folder of the person, or of a group they belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DiscoveredFolder {
+pub struct DiscoveredUserFolder {
     pub label: FolderKind,
     /// Absolute.
     pub path: String,
@@ -151,7 +151,10 @@ impl DiscoveredFacts {
         self.tools.iter().any(|known| known == tool)
     }
 
-    pub fn folders_of_kind(&self, label: FolderKind) -> impl Iterator<Item = &DiscoveredFolder> {
+    pub fn folders_of_kind(
+        &self,
+        label: FolderKind,
+    ) -> impl Iterator<Item = &DiscoveredUserFolder> {
         self.folders.iter().filter(move |folder| folder.label == label)
     }
 

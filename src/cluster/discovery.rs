@@ -9,7 +9,8 @@ use crate::sites::Site;
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::slurm;
 use crate::ssh::{
-    CallUrgency, ClusterConnection, CommandDialect, CommandOutput, RemoteCommand, RunCommandError,
+    CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RemoteShellDialect,
+    RunCommandError,
 };
 
 /// A login with all its start-up files can be slow.
@@ -70,7 +71,7 @@ async fn discover_automation_host(
     site: &Site,
     user: &str,
 ) -> DiscoveryResult {
-    line.set_dialect(CommandDialect::Automation);
+    line.set_dialect(RemoteShellDialect::Automation);
     let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
     let queue = line.run(queue, CallUrgency::Interactive).await;
     if let Err(
@@ -111,7 +112,7 @@ async fn discover_automation_host(
 const WRAPPER_MISSING_HELP: &str = "The program that your key is bound to was not found on the cluster. Copy it there, make it executable, and compare its path with the one in the line on the key page.";
 
 /// A shell that cannot find the key's program names that program, not the requested command.
-fn is_wrapper_missing(answer: &DiscoveryAnswer) -> bool {
+fn is_wrapper_missing(answer: &DiscoveryCommandResult) -> bool {
     answer.as_ref().is_ok_and(|output| {
         let said = output.stderr_text();
         output.code >= 126 && !said.contains("squeue") && !said.contains("scontrol")
@@ -131,12 +132,12 @@ fn command_outcome(
     }
 }
 
-type DiscoveryAnswer = Result<CommandOutput, RunCommandError>;
+type DiscoveryCommandResult = Result<CommandOutput, RunCommandError>;
 
 async fn ask_slurm(
     line: &Arc<ClusterConnection>,
     user: &str,
-) -> (DiscoveryAnswer, DiscoveryAnswer, DiscoveryAnswer) {
+) -> (DiscoveryCommandResult, DiscoveryCommandResult, DiscoveryCommandResult) {
     let ask = async |program, args: Vec<String>| {
         line.run(RemoteCommand::new(program).args(args), CallUrgency::Interactive).await
     };
@@ -150,11 +151,11 @@ async fn ask_slurm(
 }
 
 /// How to write commands for a cluster that was discovered before.
-pub fn dialect_for(learnt: &DiscoveredFacts) -> CommandDialect {
+pub fn dialect_for(learnt: &DiscoveredFacts) -> RemoteShellDialect {
     if learnt.env.is_empty() {
-        return CommandDialect::Bare;
+        return RemoteShellDialect::Bare;
     }
-    CommandDialect::Shell(
+    RemoteShellDialect::Shell(
         learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
     )
 }
@@ -172,7 +173,7 @@ fn login_script(site: &Site) -> String {
 }
 
 /// Standard output, or standard error: both are informative.
-fn answer_text(result: &DiscoveryAnswer) -> Option<String> {
+fn answer_text(result: &DiscoveryCommandResult) -> Option<String> {
     let output = result.as_ref().ok()?;
     Some(if output.code == 0 { output.stdout_text() } else { output.stderr_text() })
 }

@@ -74,7 +74,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::ssh::{CommandDialect, CommandOutput};
+    use crate::ssh::{CommandOutput, RemoteShellDialect};
 
     /// Run by a local shell, with a program in place of `sbatch` that prints what it got.
     fn carried_out(script: &str, variants: &[Vec<String>]) -> Vec<CommandOutput> {
@@ -88,7 +88,7 @@ mod tests {
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
         let line = estimate_command("k3j9x0ab", script, variants)
-            .to_command_line(&CommandDialect::Bare)
+            .to_command_line(&RemoteShellDialect::Bare)
             .unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &line])
@@ -127,7 +127,9 @@ mod tests {
     fn what_cannot_be_said_is_refused() {
         let bad = vec![vec!["--job-name=a\nb".to_owned()]];
         assert!(
-            estimate_command("k3j9x0ab", "", &bad).to_command_line(&CommandDialect::Bare).is_err()
+            estimate_command("k3j9x0ab", "", &bad)
+                .to_command_line(&RemoteShellDialect::Bare)
+                .is_err()
         );
     }
 }

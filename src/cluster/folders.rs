@@ -10,7 +10,7 @@ use crate::ssh::sftp::{self, SftpError};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::text::is_hidden;
 
-pub use self::path_variables::PathVariables;
+pub use self::path_variables::FolderVariables;
 
 /// How many names of a folder are read: nobody reads on, and no page should be that long.
 pub const MAX_ENTRIES: usize = 2000;

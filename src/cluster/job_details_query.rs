@@ -20,7 +20,7 @@ const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The job, and what is worth reading about it.
 #[derive(Debug, Clone, Copy)]
-pub struct JobDetailsQuery {
+pub struct JobDetailsRequest {
     pub id: JobId,
     /// Slurm's own ID of this very job.
     pub raw_id: u64,
@@ -47,7 +47,7 @@ pub struct JobDetailsReply {
 
 pub async fn load_job_details(
     line: &Arc<ClusterConnection>,
-    wanted: JobDetailsQuery,
+    wanted: JobDetailsRequest,
 ) -> Result<JobDetailsReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let id = wanted.id.to_string();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::nonce;
-use crate::slurm::accounting::{self, PastRun};
+use crate::slurm::accounting::{self, PastJobRun};
 use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError};
 
 /// The accounting database can be slow.
@@ -16,7 +16,7 @@ pub const MAX_PAST_JOBS: usize = 10;
 pub async fn load_past_runs(
     line: &Arc<ClusterConnection>,
     numbers: &[u64],
-) -> Result<Vec<PastRun>, RunCommandError> {
+) -> Result<Vec<PastJobRun>, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let numbers = &numbers[..numbers.len().min(MAX_PAST_JOBS)];
     let Some(args) = accounting::past_runs_args(&fields, numbers) else { return Ok(Vec::new()) };

@@ -10,13 +10,13 @@ use super::connection_pool::{
     ConnectionPool, ConnectionStatus, OpenConnection, is_connection_folder, parse_folder_name,
 };
 use super::discovery;
-use crate::auth::SessionsEnded;
+use crate::auth::SessionsEndedEvent;
 use crate::auth::activity::Actor;
 use crate::domain::ConnectionRole;
 use crate::entropy;
 use crate::ssh::login::LoginAttendance;
 use crate::ssh::route::ConnectionFolder;
-use crate::ssh::{CommandDialect, ControlMaster, LoginError, control_master};
+use crate::ssh::{ControlMaster, RemoteShellDialect, SshLoginError, control_master};
 use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
@@ -62,7 +62,7 @@ impl ConnectionPool {
             && let Some(master) = ControlMaster::find(&folder).await
         {
             let dialect = if key.role == ConnectionRole::Automation {
-                CommandDialect::Automation
+                RemoteShellDialect::Automation
             } else {
                 let facts = self.0.accounts.discovered(&line).unwrap_or_default();
                 discovery::dialect_for(&facts)
@@ -105,9 +105,9 @@ impl ConnectionPool {
                 _ = ticks.tick() => {}
                 told = ended.recv() => match told {
                     // Signing out in a single browser closes nothing.
-                    Ok(SessionsEnded::Session(_) | SessionsEnded::Person(_, Some(_))) => continue,
+                    Ok(SessionsEndedEvent::Session(_) | SessionsEndedEvent::Person(_, Some(_))) => continue,
                     // Running attempts end too, and no row records them.
-                    Ok(SessionsEnded::Person(person, None)) => self.close_person(person).await,
+                    Ok(SessionsEndedEvent::Person(person, None)) => self.close_person(person).await,
                     // Too many events were missed: the database decides.
                     Err(_) => {}
                 },
@@ -202,7 +202,7 @@ impl ConnectionPool {
 
     /// After a failure the next unattended attempt waits, longer each time, with a random part so that not all start
     /// at once.
-    pub(super) fn back_off(&self, key: ConnectionKey, failure: &LoginError) {
+    pub(super) fn back_off(&self, key: ConnectionKey, failure: &SshLoginError) {
         let now = self.0.core.clock.now();
         let mut spots = self.entries();
         let patience = &mut spots.entry(key).or_default().backoff;

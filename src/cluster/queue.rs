@@ -7,8 +7,8 @@ use crate::clock::UnixTime;
 use crate::entropy;
 use crate::sites::cost::{self, CostReport};
 use crate::sites::quota::{self, StorageQuota};
-use crate::sites::storage_per_user::{self, UserStorageUse};
-use crate::sites::{CostTool, QuotaTool};
+use crate::sites::storage_per_user::{self, UserProjectStorage};
+use crate::sites::{AllocationBalanceTool, QuotaTool};
 use crate::slurm::accounting::{self, AccountingExtra};
 use crate::slurm::fair_share::{self, SshareRow};
 use crate::slurm::job::{JobId, SlurmJob};
@@ -28,7 +28,7 @@ const COUNT_PENDING_SCRIPT: &str = "squeue -h -t PD -o \"%Q %P\" | sort | uniq -
 
 /// What to read besides the person's own queue.
 #[derive(Debug, Clone, Default)]
-pub struct QueueQuery {
+pub struct QueueReadRequest {
     /// The accounting of this period.
     pub history: Option<(UnixTime, UnixTime)>,
     /// The accounting of these jobs.
@@ -44,12 +44,12 @@ pub struct QueueQuery {
     /// Storage per user in the projects' folders, if the site's program reports it.
     pub storage_per_user: bool,
     /// What is left of the allocation.
-    pub cost: CostTool,
+    pub cost: AllocationBalanceTool,
 }
 
 /// The replies: for each part of the query, the result or what was printed instead.
 #[derive(Debug, Default)]
-pub struct QueueReply {
+pub struct QueueReadReply {
     /// The person's own jobs.
     pub queue: Option<Result<queue::SqueueOutput, String>>,
     /// The accounting of the period.
@@ -63,12 +63,12 @@ pub struct QueueReply {
     pub priority_factors: Option<Vec<SprioFactors>>,
     pub fair_share: Option<Vec<SshareRow>>,
     pub storage_quotas: Option<Vec<StorageQuota>>,
-    pub storage_per_user: Option<Vec<UserStorageUse>>,
+    pub storage_per_user: Option<Vec<UserProjectStorage>>,
     pub cost: Option<CostReport>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum QueueQueryPart {
+enum QueueReadPart {
     OwnJobs,
     History,
     EndedJobs,
@@ -85,15 +85,15 @@ enum QueueQueryPart {
 pub async fn load_queue(
     line: &Arc<ClusterConnection>,
     user: &str,
-    wishes: &QueueQuery,
+    wishes: &QueueReadRequest,
     urgency: CallUrgency,
-) -> Result<QueueReply, RunCommandError> {
+) -> Result<QueueReadReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let asks = query_commands(user, wishes, &fields);
     let commands: Vec<RemoteCommand> = asks.iter().map(|(_, command)| command.clone()).collect();
     let batch = RemoteCommand::batch(&marks, &commands)?.with_max_output(MAX_OUTPUT_BYTES);
     let output = line.run(batch, urgency).await?;
-    let mut told = QueueReply::default();
+    let mut told = QueueReadReply::default();
     let mut parts = output.split_batch(&marks).into_iter();
     for (ask, _) in asks {
         // A missing part was cut off with everything after it.
@@ -112,9 +112,9 @@ pub(super) fn nonce() -> Result<String, RunCommandError> {
 
 fn query_commands(
     user: &str,
-    wishes: &QueueQuery,
+    wishes: &QueueReadRequest,
     fields: &str,
-) -> Vec<(QueueQueryPart, RemoteCommand)> {
+) -> Vec<(QueueReadPart, RemoteCommand)> {
     let slurm = |program, args: Vec<String>| {
         RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT)
     };
@@ -123,120 +123,120 @@ fn query_commands(
     let mut ask = |what, program, args: Option<Vec<String>>| {
         asks.extend(args.map(|args| (what, slurm(program, args))));
     };
-    ask(QueueQueryPart::OwnJobs, queue::PROGRAM, queue::args(fields, SqueueFilter::User(user)));
+    ask(QueueReadPart::OwnJobs, queue::PROGRAM, queue::args(fields, SqueueFilter::User(user)));
     if !wishes.ended_jobs.is_empty() {
         ask(
-            QueueQueryPart::EndedJobs,
+            QueueReadPart::EndedJobs,
             accounting::PROGRAM,
             accounting::args_for_jobs(fields, &wishes.ended_jobs),
         );
     }
     if let Some((from, until)) = wishes.history {
         ask(
-            QueueQueryPart::History,
+            QueueReadPart::History,
             accounting::PROGRAM,
             accounting::args_for_user(fields, user, from, Some(until)),
         );
     }
     if !wishes.group_accounts.is_empty() {
         ask(
-            QueueQueryPart::GroupJobs,
+            QueueReadPart::GroupJobs,
             queue::PROGRAM,
             queue::args(fields, SqueueFilter::Accounts(&wishes.group_accounts)),
         );
     }
     if wishes.ranks {
         ask(
-            QueueQueryPart::PendingCounts,
+            QueueReadPart::PendingCounts,
             "sh",
             Some(vec!["-c".to_owned(), COUNT_PENDING_SCRIPT.to_owned()]),
         );
         ask(
-            QueueQueryPart::PriorityFactors,
+            QueueReadPart::PriorityFactors,
             priority_factors::PROGRAM,
             priority_factors::args(user),
         );
     }
     if !wishes.fair_share.is_empty() {
         ask(
-            QueueQueryPart::FairShare,
+            QueueReadPart::FairShare,
             fair_share::PROGRAM,
             fair_share::args(user, &wishes.fair_share),
         );
     }
     match wishes.quota {
         QuotaTool::DiskusageReport => {
-            asks.push((QueueQueryPart::StorageQuotas, site("diskusage_report")));
+            asks.push((QueueReadPart::StorageQuotas, site("diskusage_report")));
         }
         QuotaTool::Dusage => {
-            asks.push((QueueQueryPart::StorageQuotas, site("dusage").arg("--no-colors")));
+            asks.push((QueueReadPart::StorageQuotas, site("dusage").arg("--no-colors")));
         }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
     if wishes.storage_per_user && wishes.quota == QuotaTool::DiskusageReport {
-        asks.push((QueueQueryPart::StoragePerUser, site("diskusage_report").arg("--per_user")));
+        asks.push((QueueReadPart::StoragePerUser, site("diskusage_report").arg("--per_user")));
     }
-    if wishes.cost == CostTool::Cost {
-        asks.push((QueueQueryPart::Cost, site("cost")));
+    if wishes.cost == AllocationBalanceTool::Cost {
+        asks.push((QueueReadPart::Cost, site("cost")));
     }
     asks
 }
 
-impl QueueReply {
+impl QueueReadReply {
     fn add_part(
         &mut self,
-        ask: QueueQueryPart,
+        ask: QueueReadPart,
         part: &CommandOutput,
         fields: &str,
-        wishes: &QueueQuery,
+        wishes: &QueueReadRequest,
     ) {
         let well = part.code == 0;
         let said = || if well { Ok(()) } else { Err(error_text(part)) };
         match ask {
-            QueueQueryPart::OwnJobs => {
+            QueueReadPart::OwnJobs => {
                 self.queue = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
-            QueueQueryPart::GroupJobs => {
+            QueueReadPart::GroupJobs => {
                 self.group_jobs = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
-            QueueQueryPart::History => {
+            QueueReadPart::History => {
                 self.history =
                     Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
             }
-            QueueQueryPart::EndedJobs => {
+            QueueReadPart::EndedJobs => {
                 self.ended_jobs =
                     Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
             }
-            QueueQueryPart::PendingCounts if well => {
+            QueueReadPart::PendingCounts if well => {
                 self.pending_counts =
                     Some(pending_counts::parse_pending_counts(&part.stdout_text()));
             }
-            QueueQueryPart::PriorityFactors if well => {
+            QueueReadPart::PriorityFactors if well => {
                 self.priority_factors = Some(priority_factors::parse_factors(&part.stdout_text()));
             }
-            QueueQueryPart::FairShare if well => {
+            QueueReadPart::FairShare if well => {
                 self.fair_share = Some(fair_share::parse_fair_share(&part.stdout_text()));
             }
-            QueueQueryPart::StorageQuotas if well => {
+            QueueReadPart::StorageQuotas if well => {
                 self.storage_quotas = Some(match wishes.quota {
                     QuotaTool::Dusage => quota::parse_dusage(&part.stdout_text()),
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
             // Not every site's program supports the option: then there is nothing to report.
-            QueueQueryPart::StoragePerUser if well => {
+            QueueReadPart::StoragePerUser if well => {
                 self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()));
             }
-            QueueQueryPart::StoragePerUser => self.storage_per_user = Some(Vec::new()),
-            QueueQueryPart::Cost if well => {
+            QueueReadPart::StoragePerUser => self.storage_per_user = Some(Vec::new()),
+            QueueReadPart::Cost if well => {
                 self.cost = Some(cost::parse_cost(&part.stdout_text()))
                     .filter(|cost| !cost.accounts.is_empty());
             }
-            QueueQueryPart::PendingCounts
-            | QueueQueryPart::PriorityFactors
-            | QueueQueryPart::FairShare
-            | QueueQueryPart::StorageQuotas
-            | QueueQueryPart::Cost => {}
+            QueueReadPart::PendingCounts
+            | QueueReadPart::PriorityFactors
+            | QueueReadPart::FairShare
+            | QueueReadPart::StorageQuotas
+            | QueueReadPart::Cost => {}
         }
     }
 }

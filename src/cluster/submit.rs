@@ -14,7 +14,8 @@ use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::slurm::submit::{self, SbatchAnswer};
 use crate::slurm::{accounting, queue};
 use crate::ssh::{
-    CallUrgency, ClusterConnection, CommandOutput, HeldInputFlag, RemoteCommand, RunCommandError,
+    CallUrgency, ClusterConnection, CommandOutput, HeldInputSentFlag, RemoteCommand,
+    RunCommandError,
 };
 
 /// For reading the script and creating the folders.
@@ -88,7 +89,7 @@ fn sbatch_command(
     folders: &[String],
     args: Vec<String>,
     timeouts: SbatchTimeouts,
-) -> (RemoteCommand, HeldInputFlag) {
+) -> (RemoteCommand, HeldInputSentFlag) {
     let seconds = |duration: Duration| duration.as_secs().max(1).to_string();
     RemoteCommand::new("/bin/sh")
         .args(["-c", SUBMIT_SCRIPT, "sh", mark, &script.len().to_string()])
@@ -154,7 +155,7 @@ pub enum SubmissionSearchResult {
 
 /// The results of one search, in which any number of tokens can be found.
 #[derive(Debug)]
-pub struct SubmissionSearch {
+pub struct SubmissionSearchOutput {
     fields: String,
     queue: CommandOutput,
     history: CommandOutput,
@@ -166,7 +167,7 @@ pub async fn search_submissions(
     user: &str,
     since: UnixTime,
     within: Duration,
-) -> Result<SubmissionSearch, RunCommandError> {
+) -> Result<SubmissionSearchOutput, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let since = since.plus(-SEARCH_MARGIN_S);
     let asks = [
@@ -181,10 +182,10 @@ pub async fn search_submissions(
     let output = line.run(batch, CallUrgency::Background).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut part = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
-    Ok(SubmissionSearch { fields, queue: part()?, history: part()? })
+    Ok(SubmissionSearchOutput { fields, queue: part()?, history: part()? })
 }
 
-impl SubmissionSearch {
+impl SubmissionSearchOutput {
     /// Looks for the job with this token.
     pub fn find(&self, token: &str) -> SubmissionSearchResult {
         let found = submit::find_in_queue(&self.queue.stdout, &self.fields, token)

@@ -17,7 +17,7 @@ pub enum SettingKind {
 }
 
 #[derive(Debug)]
-pub struct SettingKey {
+pub struct SettingDefinition {
     /// Dotted name in the file.
     pub name: &'static str,
     pub kind: SettingKind,
@@ -25,11 +25,15 @@ pub struct SettingKey {
     pub about: &'static str,
 }
 
-const fn setting_key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
-    SettingKey { name, kind, about }
+const fn setting_key(
+    name: &'static str,
+    kind: SettingKind,
+    about: &'static str,
+) -> SettingDefinition {
+    SettingDefinition { name, kind, about }
 }
 
-pub const SETTING_KEYS: &[SettingKey] = &[
+pub const SETTING_KEYS: &[SettingDefinition] = &[
     setting_key("data_dir", SettingKind::Text, "Folder of the database and the master key."),
     setting_key(
         "run_dir",
@@ -103,7 +107,7 @@ const SCRIPT_PREFIX: &str = "PORTOLAN_CLUSTER_";
 
 const ENV_PREFIX: &str = "PORTOLAN_";
 
-impl SettingKey {
+impl SettingDefinition {
     /// The environment variable that sets it: `PORTOLAN_PORTAL_PUBLIC_URL`.
     pub fn env_variable(&self) -> String {
         format!("{ENV_PREFIX}{}", self.name.replace('.', "_").to_uppercase())
@@ -169,7 +173,7 @@ pub fn overlay_env(
         }
         let Some(key) = SETTING_KEYS.iter().find(|key| key.env_variable() == variable) else {
             let nearest =
-                nearest_name(&variable, SETTING_KEYS.iter().map(SettingKey::env_variable));
+                nearest_name(&variable, SETTING_KEYS.iter().map(SettingDefinition::env_variable));
             return Err(ConfigError::Unknown {
                 place: "The environment".into(),
                 name: variable,
@@ -213,7 +217,11 @@ pub fn fill_defaults(table: &mut Table) {
     }
 }
 
-fn parse_env_value(key: &SettingKey, variable: &str, text: &str) -> Result<Value, ConfigError> {
+fn parse_env_value(
+    key: &SettingDefinition,
+    variable: &str,
+    text: &str,
+) -> Result<Value, ConfigError> {
     match key.kind {
         SettingKind::Text => Ok(Value::String(text.to_owned())),
         SettingKind::List => Ok(Value::Array(

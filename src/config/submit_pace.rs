@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub struct SubmitPace {
+pub struct SubmitTimings {
     /// How long a cluster that has the script waits for the go-ahead.
     pub go_timeout: Duration,
     /// How long `sbatch` may take.
@@ -23,7 +23,7 @@ pub struct SubmitPace {
     pub give_up_after_secs: i64,
 }
 
-impl Default for SubmitPace {
+impl Default for SubmitTimings {
     fn default() -> Self {
         Self {
             go_timeout: Duration::from_secs(15),
@@ -38,7 +38,7 @@ impl Default for SubmitPace {
     }
 }
 
-impl SubmitPace {
+impl SubmitTimings {
     /// By then, anything that got the go-ahead has ended on the cluster.
     pub fn surely_ended_after(&self) -> Duration {
         // The cluster rounds both to whole seconds.

@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::service::{AccessStreams, DashboardStatus, Dashboards, lock, owner_of};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use crate::auth::guest_links::{GuestLinkId, ViewingSession};
+use crate::auth::guest_links::{GuestLinkId, GuestViewingSession};
 use crate::auth::token::{self, SecretToken};
-use crate::auth::{AuthError, Permission, Viewer, Visitor};
+use crate::auth::{AuthError, Permission, RequestClient, Viewer};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, PersonId, SessionId};
 use crate::store::dashboards::accesses::{
-    self, DashboardAccess, DashboardAccessGrant, NewDashboardAccess,
+    self, DashboardAccessGrant, DashboardBrowserAccess, NewDashboardAccess,
 };
 use crate::store::dashboards::guest_links::{self, DashboardGuestLink};
 use crate::store::dashboards::{self, Dashboard};
@@ -54,7 +54,7 @@ pub enum DashboardViewer {
 /// What the database has about an access, before it is checked.
 #[derive(Debug, Clone)]
 pub(super) struct DashboardAccessLookup {
-    access: DashboardAccess,
+    access: DashboardBrowserAccess,
     dashboard: Dashboard,
     share: Option<DashboardGuestLink>,
     viewer: Option<Viewer>,
@@ -62,7 +62,7 @@ pub(super) struct DashboardAccessLookup {
 
 /// A browser that may view the dashboard now.
 #[derive(Debug, Clone)]
-pub struct DashboardPass {
+pub struct CheckedDashboardAccess {
     pub dashboard: Dashboard,
     pub viewer: DashboardViewer,
     /// The key in its URL.
@@ -79,7 +79,7 @@ pub enum DashboardAccessError {
     Closed,
     /// The passphrase is still missing.
     #[error("a passphrase is asked")]
-    Locked(Box<DashboardPass>),
+    Locked(Box<CheckedDashboardAccess>),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -109,8 +109,8 @@ impl Dashboards {
     pub async fn redeem_ticket(
         &self,
         ticket: &str,
-        visitor: &Visitor,
-    ) -> Result<Option<ViewingSession>, AuthError> {
+        visitor: &RequestClient,
+    ) -> Result<Option<GuestViewingSession>, AuthError> {
         let now = self.0.core.clock.now();
         let found = lock(&self.0.tickets.0).remove(&token::hash(ticket));
         let Some(ticket) = found.filter(|ticket| now < ticket.until) else {
@@ -134,8 +134,8 @@ impl Dashboards {
         by: DashboardAccessGrant,
         is_locked: bool,
         until: UnixTime,
-        visitor: &Visitor,
-    ) -> Result<ViewingSession, AuthError> {
+        visitor: &RequestClient,
+    ) -> Result<GuestViewingSession, AuthError> {
         let core = &self.0.core;
         let now = core.clock.now();
         let (word, cookie) = (SecretToken::generate()?, SecretToken::generate()?);
@@ -154,7 +154,7 @@ impl Dashboards {
         }
         store::commit(tx).await?;
         self.notify_watchers(board);
-        Ok(ViewingSession {
+        Ok(GuestViewingSession {
             path_token: word.as_str().to_owned(),
             cookie,
             lifetime_secs: until.since(now),
@@ -167,7 +167,7 @@ impl Dashboards {
         tx: &mut store::DbConnection,
         board: DashboardId,
         by: DashboardAccessGrant,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<(), AuthError> {
         let DashboardAccessGrant::GuestLink(id) = by else { return Ok(()) };
         let now = self.0.core.clock.now();
@@ -190,7 +190,7 @@ impl Dashboards {
         &self,
         word: &str,
         cookie: Option<&str>,
-    ) -> Result<DashboardPass, DashboardAccessError> {
+    ) -> Result<CheckedDashboardAccess, DashboardAccessError> {
         let cookie = cookie.ok_or(DashboardAccessError::Closed)?;
         let hash = token::hash(cookie);
         // These are hashes of random tokens: comparison time reveals nothing.
@@ -200,8 +200,8 @@ impl Dashboards {
     async fn authorise_access(
         &self,
         word: &str,
-        is_theirs: impl FnOnce(&DashboardAccess) -> bool,
-    ) -> Result<DashboardPass, DashboardAccessError> {
+        is_theirs: impl FnOnce(&DashboardBrowserAccess) -> bool,
+    ) -> Result<CheckedDashboardAccess, DashboardAccessError> {
         let core = &self.0.core;
         let read = async || self.load_access(word).await;
         let looked = self.0.access_cache.get_or_load(&core.store, &word.to_owned(), read).await?;
@@ -232,7 +232,7 @@ impl Dashboards {
             }
             _ => return Err(DashboardAccessError::Closed),
         };
-        let pass = DashboardPass {
+        let pass = CheckedDashboardAccess {
             dashboard: board.clone(),
             viewer: who,
             word: access.access_key.clone(),
@@ -261,9 +261,9 @@ impl Dashboards {
     /// Unlocks an access with its passphrase. False if the passphrase was wrong.
     pub async fn unlock(
         &self,
-        pass: &DashboardPass,
+        pass: &CheckedDashboardAccess,
         passphrase: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<bool, AuthError> {
         let DashboardViewer::Guest(share) = &pass.viewer else { return Ok(false) };
         let core = &self.0.core;
@@ -286,12 +286,15 @@ impl Dashboards {
     }
 
     /// The dashboard's status, as a browser with access sees it.
-    pub async fn status_for(&self, pass: &DashboardPass) -> Result<DashboardStatus, StoreError> {
+    pub async fn status_for(
+        &self,
+        pass: &CheckedDashboardAccess,
+    ) -> Result<DashboardStatus, StoreError> {
         self.load_status(pass.dashboard.clone()).await
     }
 
     /// Registers a stream. The guard's token is cancelled when the access ends, which cuts the stream.
-    pub fn open_stream(&self, pass: &DashboardPass) -> AccessStreamGuard {
+    pub fn open_stream(&self, pass: &CheckedDashboardAccess) -> DashboardStreamGuard {
         let mut streams = lock(&self.0.streams);
         let new = || AccessStreams {
             cancel: CancellationToken::new(),
@@ -301,7 +304,7 @@ impl Dashboards {
         let stream = streams.entry(pass.word.clone()).or_insert_with(new);
         stream.open_count += 1;
         let (cut, places) = (stream.cancel.clone(), stream.request_slots.clone());
-        AccessStreamGuard {
+        DashboardStreamGuard {
             dashboards: self.clone(),
             word: pass.word.clone(),
             cancel: cut,
@@ -325,14 +328,14 @@ impl Dashboards {
 }
 
 /// Held by a stream while it is open.
-pub struct AccessStreamGuard {
+pub struct DashboardStreamGuard {
     dashboards: Dashboards,
     word: String,
     cancel: CancellationToken,
     request_slots: Arc<Semaphore>,
 }
 
-impl AccessStreamGuard {
+impl DashboardStreamGuard {
     /// Limits this browser's concurrent requests.
     pub fn request_slots(&self) -> Arc<Semaphore> {
         self.request_slots.clone()
@@ -344,7 +347,7 @@ impl AccessStreamGuard {
     }
 }
 
-impl Drop for AccessStreamGuard {
+impl Drop for DashboardStreamGuard {
     fn drop(&mut self) {
         let mut streams = lock(&self.dashboards.0.streams);
         if let Some(stream) = streams.get_mut(&self.word) {

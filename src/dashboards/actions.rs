@@ -12,7 +12,7 @@ use crate::domain::{DashboardId, DisplayName, GroupId, NameError, PersonId};
 use crate::entropy;
 use crate::sites::SubmitFolderRule;
 use crate::store::dashboards::runs::{self, DashboardRun, DashboardRunState, NewDashboardRun};
-use crate::store::dashboards::{self, Dashboard, DashboardSettings, NewDashboardRow};
+use crate::store::dashboards::{self, Dashboard, DashboardOwnerSettings, NewDashboardRow};
 use crate::store::{self, DbConnection, StoreError};
 
 /// Dashboards per person.
@@ -214,7 +214,7 @@ impl Dashboards {
         &self,
         actor: &Actor,
         id: DashboardId,
-        settings: DashboardSettings<'_>,
+        settings: DashboardOwnerSettings<'_>,
     ) -> Result<(), DashboardError> {
         let title: DisplayName = settings.title.parse().map_err(DashboardError::InvalidTitle)?;
         let mut tx = self.0.core.store.write().await?;
@@ -222,7 +222,7 @@ impl Dashboards {
         if let Some(group) = settings.group {
             self.authorise_group(&mut tx, actor, &board, group).await?;
         }
-        let settings = DashboardSettings {
+        let settings = DashboardOwnerSettings {
             title: title.as_str(),
             wakes_per_day: settings.wakes_per_day.clamp(0, MAX_WAKES_PER_DAY),
             wake_minutes: settings

@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::access::AccessStreamGuard;
+use super::access::DashboardStreamGuard;
 use super::handshake::{self, DashboardSecret};
 use super::job_report::{self, DashboardEndpoint, DashboardReport, DashboardStage};
 use super::service::{Dashboards, lock, queue_key};
 use crate::cluster::folders::join_path;
 use crate::domain::{DashboardId, DashboardRunId};
 use crate::entropy;
-use crate::proxy::{DialUpstream, ProxyLimits, Upstream};
+use crate::proxy::{DialUpstream, ProxyLimits, UpstreamClient};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::{self, SftpError};
 use crate::store::dashboards::Dashboard;
@@ -36,7 +36,7 @@ const DIAL_ATTEMPTS: u32 = 3;
 #[derive(Clone)]
 pub struct LiveDashboard {
     pub run: DashboardRunId,
-    pub upstream: Upstream,
+    pub upstream: UpstreamClient,
     /// Slots for all readers together: the owner has the rest.
     reader_slots: Arc<Semaphore>,
     connection: Arc<ClusterConnection>,
@@ -48,7 +48,7 @@ impl LiveDashboard {
     /// Takes the slots for one more request of a reader; none if they stay taken for too long.
     pub async fn acquire_reader_slots(
         &self,
-        of: &AccessStreamGuard,
+        of: &DashboardStreamGuard,
     ) -> Option<Vec<OwnedSemaphorePermit>> {
         let both = async {
             let own = of.request_slots().acquire_owned().await.ok()?;
@@ -60,7 +60,7 @@ impl LiveDashboard {
 }
 
 /// The outcome of an attempt to connect.
-pub(super) enum ReachOutcome {
+pub(super) enum DashboardReachOutcome {
     Connected(LiveDashboard),
     /// Its job reports another stage, or nothing yet.
     NotReady(Option<DashboardReport>),
@@ -77,27 +77,29 @@ impl Dashboards {
         board: &Dashboard,
         run: &DashboardRun,
         node: Option<&str>,
-    ) -> ReachOutcome {
+    ) -> DashboardReachOutcome {
         let line = match self.0.connections.connection(queue_key(board).connection_key()) {
             Ok(line) => line,
-            Err(error) => return ReachOutcome::RetryLater(error.to_string()),
+            Err(error) => return DashboardReachOutcome::RetryLater(error.to_string()),
         };
         let path = join_path(&run.folder, job_report::REPORT_FILE);
         let bytes = match sftp::read(&line, &path, job_report::MAX_REPORT_LEN).await {
             Ok(bytes) => bytes,
-            Err(SftpError::Run(error)) => return ReachOutcome::RetryLater(error.to_string()),
-            Err(_) => return ReachOutcome::NotReady(None),
+            Err(SftpError::Run(error)) => {
+                return DashboardReachOutcome::RetryLater(error.to_string());
+            }
+            Err(_) => return DashboardReachOutcome::NotReady(None),
         };
         let Ok(report) = DashboardReport::parse(&bytes) else {
-            return ReachOutcome::NotReady(None);
+            return DashboardReachOutcome::NotReady(None);
         };
         let DashboardStage::Ready(door) = &report.stage else {
-            return ReachOutcome::NotReady(Some(report));
+            return DashboardReachOutcome::NotReady(Some(report));
         };
-        let Some(node) = node else { return ReachOutcome::NotReady(Some(report)) };
+        let Some(node) = node else { return DashboardReachOutcome::NotReady(Some(report)) };
         match self.open_forward(line, run, node, door).await {
-            Ok(way) => ReachOutcome::Connected(way),
-            Err(problem) => ReachOutcome::Unreachable(problem),
+            Ok(way) => DashboardReachOutcome::Connected(way),
+            Err(problem) => DashboardReachOutcome::Unreachable(problem),
         }
     }
 
@@ -125,7 +127,7 @@ impl Dashboards {
         }
         Ok(LiveDashboard {
             run: run.id,
-            upstream: Upstream::new(dial, ProxyLimits::default()),
+            upstream: UpstreamClient::new(dial, ProxyLimits::default()),
             reader_slots: Arc::new(Semaphore::new(MAX_READER_REQUESTS)),
             connection: line,
             node: node.to_owned(),

@@ -6,9 +6,9 @@ use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 pub use crate::auth::guest_links::{
     CreateGuestLinkError, DEFAULT_LINK_DAYS, GuestLinkRequest, OpenGuestLinkError,
 };
-use crate::auth::guest_links::{GuestLinkId, MAX_OPEN_LINKS, ViewingSession};
+use crate::auth::guest_links::{GuestLinkId, GuestViewingSession, MAX_OPEN_LINKS};
 use crate::auth::token::{self, SecretToken};
-use crate::auth::{AuthError, Permission, Viewer, Visitor};
+use crate::auth::{AuthError, Permission, RequestClient, Viewer};
 use crate::domain::{DashboardId, DashboardLinkId};
 use crate::store::dashboards::accesses::DashboardAccessGrant;
 pub use crate::store::dashboards::guest_links::DashboardGuestLink;
@@ -114,8 +114,8 @@ impl Dashboards {
     pub async fn open_guest_link(
         &self,
         token: &str,
-        visitor: &Visitor,
-    ) -> Result<ViewingSession, OpenGuestLinkError> {
+        visitor: &RequestClient,
+    ) -> Result<GuestViewingSession, OpenGuestLinkError> {
         let core = &self.0.core;
         let now = core.clock.now();
         let hash = token::hash(token);

@@ -60,10 +60,10 @@ fn decode_path(path: &str) -> Option<String> {
     is_clear.then_some(path)
 }
 
-type ReadOnlyRoutes = &'static [(&'static str, &'static [&'static str])];
+type ReadOnlyAllowlist = &'static [(&'static str, &'static [&'static str])];
 
 /// Without the projector, the debugger and the profiler: they read files by name, or reach out.
-const TENSORBOARD: ReadOnlyRoutes = &[
+const TENSORBOARD: ReadOnlyAllowlist = &[
     (
         "GET",
         &[
@@ -139,7 +139,7 @@ const TENSORBOARD: ReadOnlyRoutes = &[
 
 /// In the pinned version everything in GraphQL only reads, even its mutations, so it is allowed. The assistant, the
 /// gateway, jobs, webhooks, scorers and demos are not here, and neither is anything that takes a URL.
-const MLFLOW: ReadOnlyRoutes = &[
+const MLFLOW: ReadOnlyAllowlist = &[
     (
         "GET",
         &[

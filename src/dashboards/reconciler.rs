@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
 
-use super::connect::ReachOutcome;
+use super::connect::DashboardReachOutcome;
 use super::job_report::DashboardStage;
 use super::service::{Dashboards, lock, queue_key};
 use crate::clock::UnixTime;
@@ -35,7 +35,7 @@ const CLOCK_SKEW_S: i64 = 300;
 
 /// When a run is tried next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DashboardRunRetry {
+pub(super) struct DashboardRunTimers {
     pub(super) next_reach: Option<(Instant, u32)>,
     pub(super) last_cancel: Option<Instant>,
 }
@@ -231,7 +231,7 @@ impl Dashboards {
         let node =
             Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
         match self.connect_run(board, run, node).await {
-            ReachOutcome::Connected(live) => {
+            DashboardReachOutcome::Connected(live) => {
                 self.set_live(board.id, Some(live)).await;
                 let now = self.0.core.clock.now();
                 let mut tx = self.0.core.store.write().await?;
@@ -241,7 +241,7 @@ impl Dashboards {
                 self.notify_changed(board.id);
                 Ok(())
             }
-            ReachOutcome::NotReady(report) => {
+            DashboardReachOutcome::NotReady(report) => {
                 let Some(report) = report else { return Ok(()) };
                 if !is_running {
                     // The job has started, but the queue does not show it yet.
@@ -258,7 +258,8 @@ impl Dashboards {
                 }
                 Ok(())
             }
-            ReachOutcome::RetryLater(problem) | ReachOutcome::Unreachable(problem) => {
+            DashboardReachOutcome::RetryLater(problem)
+            | DashboardReachOutcome::Unreachable(problem) => {
                 self.set_unreachable(board, run).await;
                 if problem != run.message && run.state != DashboardRunState::Waiting {
                     self.save_run_state(run, run.state, ("", &problem)).await?;
@@ -280,7 +281,7 @@ impl Dashboards {
         let now = Instant::now();
         let mut tries = lock(&self.0.retries);
         let entry =
-            tries.entry(run).or_insert(DashboardRunRetry { next_reach: None, last_cancel: None });
+            tries.entry(run).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
         let (due, count) = entry.next_reach.unwrap_or((now, 0));
         if due > now {
             return false;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::reconciler::DashboardRunRetry;
+use super::reconciler::DashboardRunTimers;
 use super::service::{Dashboards, lock, queue_key};
 use crate::auth::activity::Actor;
 use crate::cluster::job_actions::{JobAction, JobActionTarget};
@@ -36,7 +36,7 @@ impl Dashboards {
             let mut tries = lock(&self.0.retries);
             let entry = tries
                 .entry(run.id)
-                .or_insert(DashboardRunRetry { next_reach: None, last_cancel: None });
+                .or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
             if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY)
             {
                 return;

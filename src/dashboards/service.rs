@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::{DashboardAccessLookup, DashboardTickets};
 use super::connect::LiveDashboard;
-use super::reconciler::DashboardRunRetry;
-use crate::auth::{Ownership, Permission, Viewer};
+use super::reconciler::DashboardRunTimers;
+use crate::auth::{OwnerAndGroup, Permission, Viewer};
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
@@ -39,7 +39,7 @@ pub(super) struct DashboardsInner {
     /// Runs that are being reconciled at this moment.
     pub(super) busy: Mutex<HashSet<DashboardRunId>>,
     /// When each run is tried next.
-    pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRunRetry>>,
+    pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRunTimers>>,
     /// When someone last viewed a run, if not saved yet.
     pub(super) last_used: Mutex<HashMap<DashboardRunId, UnixTime>>,
     pub(super) tickets: DashboardTickets,
@@ -177,8 +177,8 @@ impl Dashboards {
     }
 }
 
-pub const fn owner_of(board: &Dashboard) -> Ownership {
-    Ownership { owner: Some(board.person_id), group: board.group() }
+pub const fn owner_of(board: &Dashboard) -> OwnerAndGroup {
+    OwnerAndGroup { owner: Some(board.person_id), group: board.group() }
 }
 
 /// The queue that its jobs are in.

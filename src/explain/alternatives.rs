@@ -7,7 +7,7 @@ mod tests;
 use super::can_start::can_start;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::format;
-use crate::recipes::context::{AvailableGpu, ComposeContext};
+use crate::recipes::context::{AvailableGpu, ComposeCluster};
 use crate::recipes::request::{JobRequest, RequestField, SbatchDirective};
 use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::test_only::TestOnlyAnswer;
@@ -34,8 +34,8 @@ pub struct RequestAlternative {
 }
 
 /// Lists alternatives that can start here.
-pub fn alternatives(request: &JobRequest, place: &ComposeContext) -> Vec<RequestAlternative> {
-    let make = |(words, changes, then): ChangedRequest| {
+pub fn alternatives(request: &JobRequest, place: &ComposeCluster) -> Vec<RequestAlternative> {
+    let make = |(words, changes, then): AlternativeRequest| {
         let args = changed_options(request, &then, place)?;
         can_start(&then, place).then_some(RequestAlternative { words, changes, args })
     };
@@ -48,13 +48,13 @@ pub fn alternatives(request: &JobRequest, place: &ComposeContext) -> Vec<Request
     all
 }
 
-type ChangedRequest = (String, Vec<(RequestField, String)>, JobRequest);
+type AlternativeRequest = (String, Vec<(RequestField, String)>, JobRequest);
 
 /// The options that differ. None if one would have to be removed: options inside the script cannot be.
 fn changed_options(
     request: &JobRequest,
     changed: &JobRequest,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> Option<Vec<String>> {
     let option = place.site.jobs.gpu_option;
     let (before, after) = (request.directives(option), changed.directives(option));
@@ -64,7 +64,7 @@ fn changed_options(
     (!new.is_empty()).then(|| new.into_iter().map(SbatchDirective::to_argument).collect())
 }
 
-fn shorter_times(request: &JobRequest) -> Vec<ChangedRequest> {
+fn shorter_times(request: &JobRequest) -> Vec<AlternativeRequest> {
     let Some(asked) = request.minutes else { return Vec::new() };
     let shorter = TIME_BINS.into_iter().filter(|bin| *bin < asked);
     let one = |bin: u32| {
@@ -79,7 +79,7 @@ fn shorter_times(request: &JobRequest) -> Vec<ChangedRequest> {
     shorter.map(one).collect()
 }
 
-fn other_gpus(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedRequest> {
+fn other_gpus(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRequest> {
     let Some(asked) = &request.gpus else { return Vec::new() };
     // Where jobs name no GPU model, the job type decides: see below.
     if place.site.jobs.gpu_model == JobOptionRule::Never {
@@ -106,14 +106,14 @@ fn other_gpus(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedReques
 }
 
 /// The name of a partition's job type, which forms show instead of the partition.
-fn form_value(place: &ComposeContext, partition: &str) -> String {
+fn form_value(place: &ComposeCluster, partition: &str) -> String {
     let fits =
         |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
     let sort = place.site.jobs.types.iter().find(fits);
     sort.map_or(partition, |one| one.name.as_str()).to_owned()
 }
 
-fn other_job_types(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedRequest> {
+fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRequest> {
     let jobs = &place.site.jobs;
     if jobs.partition == JobOptionRule::Never {
         return Vec::new();
@@ -151,7 +151,7 @@ fn other_job_types(request: &JobRequest, place: &ComposeContext) -> Vec<ChangedR
         .collect()
 }
 
-fn fewer_nodes(request: &JobRequest) -> Vec<ChangedRequest> {
+fn fewer_nodes(request: &JobRequest) -> Vec<AlternativeRequest> {
     let Some(asked) = request.nodes.filter(|nodes| *nodes > 1) else { return Vec::new() };
     let fewer = asked / 2;
     let words = format!("on {} instead of {asked}", format::count(fewer.into(), "node"));

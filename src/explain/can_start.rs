@@ -7,7 +7,7 @@ mod tests;
 
 use super::job_types::{candidate_partitions, matching_job_types, task_count};
 use crate::format;
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule};
 
@@ -30,8 +30,8 @@ pub enum ProblemSeverity {
 }
 
 /// All problems, the certain ones first.
-pub fn find_problems(request: &JobRequest, place: &ComposeContext) -> Vec<RequestProblem> {
-    let mut found = ProblemCollector { place, problems: Vec::new() };
+pub fn find_problems(request: &JobRequest, place: &ComposeCluster) -> Vec<RequestProblem> {
+    let mut found = RequestProblemCollector { place, problems: Vec::new() };
     account_check::check(request, &mut found);
     check_partition(request, &mut found);
     check_time(request, &mut found);
@@ -44,17 +44,17 @@ pub fn find_problems(request: &JobRequest, place: &ComposeContext) -> Vec<Reques
 }
 
 /// Whether there are no certain problems.
-pub fn can_start(request: &JobRequest, place: &ComposeContext) -> bool {
+pub fn can_start(request: &JobRequest, place: &ComposeCluster) -> bool {
     find_problems(request, place).iter().all(|problem| problem.severity != ProblemSeverity::Refused)
 }
 
 /// The problems found so far.
-struct ProblemCollector<'a> {
-    place: &'a ComposeContext,
+struct RequestProblemCollector<'a> {
+    place: &'a ComposeCluster,
     problems: Vec<RequestProblem>,
 }
 
-impl ProblemCollector<'_> {
+impl RequestProblemCollector<'_> {
     fn add_refused(&mut self, sets: RequestField, sentence: impl Into<String>) {
         self.add(sets, ProblemSeverity::Refused, sentence);
     }
@@ -76,7 +76,7 @@ impl ProblemCollector<'_> {
     }
 }
 
-fn check_partition(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+fn check_partition(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let place = found.place;
     let asked = request.partition.as_deref().filter(|name| *name != "default");
     let Some(names) = asked else {
@@ -118,7 +118,7 @@ fn check_partition(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     }
 }
 
-fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+fn check_time(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let Some(asked) = request.minutes else { return };
     let place = found.place;
     let jobs = &place.site.jobs;
@@ -163,7 +163,7 @@ fn check_time(request: &JobRequest, found: &mut ProblemCollector<'_>) {
 }
 
 /// Checks the options that the site requires or forbids.
-fn check_site_rules(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+fn check_site_rules(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let jobs = &found.place.site.jobs;
     let of_sort = matching_job_types(request, found.place).into_iter().find_map(|one| one.memory);
     let note = jobs.memory_note.clone().map(|note| format!(" {note}")).unwrap_or_default();
@@ -204,7 +204,7 @@ fn check_site_rules(request: &JobRequest, found: &mut ProblemCollector<'_>) {
     }
 }
 
-fn check_array(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+fn check_array(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let Some(array) = &request.array else { return };
     let Some(tasks) = task_count(array) else {
         found.add_warning(
@@ -257,7 +257,7 @@ fn check_array(request: &JobRequest, found: &mut ProblemCollector<'_>) {
 }
 
 /// Checks the working directory and the output path.
-fn check_folders(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+fn check_folders(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let place = found.place;
     let Some(home) = place.folders.get("HOME") else { return };
     let in_home = |path: &Option<String>| {

@@ -7,15 +7,15 @@ mod price;
 mod tests;
 
 pub use self::price::reference_units;
-use self::price::{HourlyPrice, hourly_price, to_f64};
+use self::price::{JobHourlyCost, hourly_price, to_f64};
 use super::job_types;
 use crate::format;
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{SiteAllocationPeriod, SiteFamily};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct JobCost {
+pub struct JobCostEstimate {
     /// The unit as shown: `billing hours`, `RGU hours`.
     pub unit: String,
     /// The cost of one task per hour.
@@ -73,7 +73,11 @@ pub fn remaining_quota(told: &crate::sites::cost::CostReport, account: &str) -> 
 }
 
 /// Estimates the cost of a request. `left` is the group's remaining quota, in the quota's unit.
-pub fn estimate_cost(request: &JobRequest, place: &ComposeContext, left: Option<f64>) -> JobCost {
+pub fn estimate_cost(
+    request: &JobRequest,
+    place: &ComposeCluster,
+    left: Option<f64>,
+) -> JobCostEstimate {
     let price = hourly_price(request, place);
     let per_hour = price.per_hour();
     let tasks = request.array.as_ref().and_then(job_types::task_count).unwrap_or(1).max(1);
@@ -81,7 +85,7 @@ pub fn estimate_cost(request: &JobRequest, place: &ComposeContext, left: Option<
     let each = hours.map(|hours| per_hour * hours);
     let total = each.map(|each| each * to_f64(tasks));
     let left = left.filter(|left| left.is_finite() && price.is_sites_unit);
-    let mut cost = JobCost {
+    let mut cost = JobCostEstimate {
         per_hour,
         tasks,
         total,
@@ -102,7 +106,7 @@ pub fn estimate_cost(request: &JobRequest, place: &ComposeContext, left: Option<
     cost
 }
 
-fn headline(request: &JobRequest, price: &HourlyPrice, each: Option<f64>, tasks: u64) -> String {
+fn headline(request: &JobRequest, price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
     let per_hour = format_with_unit(price.per_hour(), &price.unit);
     let Some((each, minutes)) = each.zip(request.minutes) else {
         return format!("It costs {per_hour} for each hour that it runs.");
@@ -130,7 +134,7 @@ fn format_with_unit(number: f64, unit: &str) -> String {
 }
 
 /// Explains what sets the price, if there is more than one candidate.
-fn explain_driver(price: &HourlyPrice) -> Option<String> {
+fn explain_driver(price: &JobHourlyCost) -> Option<String> {
     let driver = price.driver()?;
     let others: Vec<&CostPart> =
         price.parts.iter().filter(|part| part.what != driver.what).collect();
@@ -170,7 +174,7 @@ fn explain_driver(price: &HourlyPrice) -> Option<String> {
 }
 
 /// For sites that state allocations in years.
-fn explain_years(cost: &JobCost, place: &ComposeContext) -> Option<String> {
+fn explain_years(cost: &JobCostEstimate, place: &ComposeCluster) -> Option<String> {
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;

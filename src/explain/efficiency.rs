@@ -5,7 +5,7 @@
 mod tests;
 
 use super::amounts::{round_up_memory, round_up_minutes};
-use super::verdict::SuggestedOption;
+use super::verdict::SuggestedSbatchOption;
 use crate::format;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
@@ -60,7 +60,7 @@ pub struct JobEfficiency {
     /// Cores, memory, time, and GPUs if it had any.
     pub figures: Vec<EfficiencyFigure>,
     /// What to request next time; empty if the request fit or nothing can be said.
-    pub next: Vec<SuggestedOption>,
+    pub next: Vec<SuggestedSbatchOption>,
     /// What makes the figures less certain, one sentence each.
     pub caveats: Vec<String>,
 }
@@ -252,7 +252,7 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
 }
 
 /// What to request next time, with headroom. Only where it changes the request by a quarter or more.
-fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOption> {
+fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbatchOption> {
     let MeasuredJob { job, usage, whole_node } = *measured;
     let mut next = Vec::new();
     let saves = |value: u64, asked: u64| value.saturating_mul(4) <= asked.saturating_mul(3);
@@ -266,7 +266,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
         // Tasks may be spread unevenly over nodes; then no safe suggestion is possible.
         let uneven = nodes > 1 && usage.tasks <= 1;
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
-            next.push(SuggestedOption {
+            next.push(SuggestedSbatchOption {
                 option: format!("--mem={}", format::memory_option(value)),
                 why: format!(
                     "The most it held, and a quarter more: {}{each}.",
@@ -279,7 +279,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
         let ran = u32::try_from(usage.elapsed_s.div_ceil(60)).unwrap_or(u32::MAX);
         let value = round_up_minutes(ran.saturating_mul(13).div_ceil(10).max(5));
         if saves(value.into(), asked.into()) {
-            next.push(SuggestedOption {
+            next.push(SuggestedSbatchOption {
                 option: format!("--time={}", TimeLimit::Minutes(value)),
                 why: format!("The time it ran, and a third more: {}.", format::minutes(value)),
             });
@@ -290,7 +290,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedOpti
     if let Some(tenths) = busy_core_tenths(usage).filter(|_| single) {
         let value = tenths.saturating_mul(12).div_ceil(100).max(1);
         if value.saturating_mul(2) <= u64::from(job.cpus) {
-            next.push(SuggestedOption {
+            next.push(SuggestedSbatchOption {
                 option: format!("--cpus-per-task={value}"),
                 why: format!(
                     "It kept no more than {} busy on average.",

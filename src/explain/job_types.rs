@@ -1,6 +1,6 @@
 //! Matches a request to the site's job types and to the partitions it may use.
 
-use crate::recipes::context::{ComposeContext, Partition};
+use crate::recipes::context::{ComposeCluster, Partition};
 use crate::recipes::request::{ArrayRequest, JobRequest};
 use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::array_tasks::ArrayTaskSet;
@@ -8,7 +8,7 @@ use crate::slurm::array_tasks::ArrayTaskSet;
 /// The job types whose rules apply to a request: an exact match, or those of its partition and of its QOS.
 pub fn matching_job_types<'a>(
     request: &JobRequest,
-    place: &'a ComposeContext,
+    place: &'a ComposeCluster,
 ) -> Vec<&'a SiteJobType> {
     let types = &place.site.jobs.types;
     let partition = partition_name(request, place);
@@ -27,7 +27,7 @@ pub fn matching_job_types<'a>(
 
 /// The partition under which the site's job types list the request: the one it names, or the default one if a job
 /// type names that.
-fn partition_name<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> Option<&'a str> {
+fn partition_name<'a>(request: &'a JobRequest, place: &'a ComposeCluster) -> Option<&'a str> {
     if let Some(named) = request.partition.as_deref() {
         return named.split(',').next();
     }
@@ -39,7 +39,7 @@ fn partition_name<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> Opt
 }
 
 /// The names under which a request's billing factors may be listed, closest first.
-pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> Vec<&'a str> {
+pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeCluster) -> Vec<&'a str> {
     let mut names: Vec<&str> =
         matching_job_types(request, place).into_iter().map(|one| one.name.as_str()).collect();
     let partition = partition_name(request, place);
@@ -55,7 +55,7 @@ pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeContext) -> V
 }
 
 /// Whether it gets whole nodes to itself.
-pub fn uses_whole_nodes(request: &JobRequest, place: &ComposeContext) -> bool {
+pub fn uses_whole_nodes(request: &JobRequest, place: &ComposeCluster) -> bool {
     place.site.jobs.whole_node
         || matching_job_types(request, place).iter().any(|one| one.whole_node)
 }
@@ -63,7 +63,7 @@ pub fn uses_whole_nodes(request: &JobRequest, place: &ComposeContext) -> bool {
 /// The known partitions it may run in: those it names, or the default one, or all of them where the site chooses.
 pub fn candidate_partitions<'a>(
     request: &JobRequest,
-    place: &'a ComposeContext,
+    place: &'a ComposeCluster,
 ) -> Vec<&'a Partition> {
     let named = request.partition.as_deref().filter(|name| *name != "default");
     if let Some(names) = named {
@@ -96,7 +96,7 @@ pub(super) mod tests {
     const TRILLIUM: &str = include_str!("../../tests/fixtures/slurm/sinfo-trillium.txt");
 
     /// A built-in site, with the partitions recorded there, if any.
-    pub fn place(name: &str) -> ComposeContext {
+    pub fn place(name: &str) -> ComposeCluster {
         let SiteLookup::Site(site) = find_site(name) else { panic!("{name}") };
         let partitions = match name {
             "demo" => partitions::parse_partitions(DEMO),
@@ -107,7 +107,7 @@ pub(super) mod tests {
     }
 
     /// A context at a site.
-    pub fn place_of(site: Site, partitions: Vec<Partition>) -> ComposeContext {
+    pub fn place_of(site: Site, partitions: Vec<Partition>) -> ComposeCluster {
         let whole = site.jobs.gpus.iter().map(|gpu| AvailableGpu {
             model: Some(gpu.name.clone()),
             label: gpu.label.clone(),
@@ -125,7 +125,7 @@ pub(super) mod tests {
             memory_gb: slice.node_memory_gb.map(u32::from),
             ..AvailableGpu::default()
         });
-        ComposeContext {
+        ComposeCluster {
             gpus: whole.chain(slices).collect(),
             site: Arc::new(site),
             user: "alice".into(),
@@ -137,7 +137,7 @@ pub(super) mod tests {
         }
     }
 
-    fn names(place: &ComposeContext, partition: Option<&str>, qos: Option<&str>) -> Vec<String> {
+    fn names(place: &ComposeCluster, partition: Option<&str>, qos: Option<&str>) -> Vec<String> {
         let request = JobRequest {
             partition: partition.map(str::to_owned),
             qos: qos.map(str::to_owned),

@@ -10,7 +10,7 @@ use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 use crate::slurm::job::JobState;
 use crate::slurm::units::TimeLimit;
 
-pub use crate::slurm::accounting::PastRun;
+pub use crate::slurm::accounting::PastJobRun;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeProposal {
@@ -25,7 +25,7 @@ pub struct SizeProposal {
 
 /// What to request instead; nothing if too little is known or the difference is small. `whole_node`: nodes are
 /// allocated whole, so there is no point in saving cores and memory.
-pub fn right_size(runs: &[PastRun], asked: &JobRequest, whole_node: bool) -> Vec<SizeProposal> {
+pub fn right_size(runs: &[PastJobRun], asked: &JobRequest, whole_node: bool) -> Vec<SizeProposal> {
     if !runs.iter().any(|run| run.state == JobState::Completed) {
         return Vec::new();
     }
@@ -51,11 +51,11 @@ const fn differs(value: u64, was: u64) -> bool {
 }
 
 /// The runs that were long enough to be measured.
-fn measured_runs(runs: &[PastRun]) -> impl Iterator<Item = &PastRun> {
+fn measured_runs(runs: &[PastJobRun]) -> impl Iterator<Item = &PastJobRun> {
     runs.iter().filter(|run| run.usage.elapsed_s >= MIN_MEASURED_S)
 }
 
-fn propose_time(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
+fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {
     let was = asked.minutes?;
     let ran = runs.iter().filter(|run| run.state == JobState::Completed);
     let used: Vec<u64> = ran.map(|run| run.usage.elapsed_s).collect();
@@ -100,7 +100,7 @@ fn format_time_value(minutes: u32) -> String {
 }
 
 /// The most memory that a run can have held on one node, in mebibytes; none if that is unknown.
-fn peak_memory_per_node(run: &PastRun) -> Option<u64> {
+fn peak_memory_per_node(run: &PastJobRun) -> Option<u64> {
     let one = run.usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let nodes = u64::from(run.nodes.max(1));
     let tasks = u64::from(run.usage.tasks.max(1));
@@ -108,7 +108,7 @@ fn peak_memory_per_node(run: &PastRun) -> Option<u64> {
     (nodes == 1 || tasks > 1).then(|| one.saturating_mul(tasks.div_ceil(nodes)))
 }
 
-fn propose_memory(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
+fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {
     let node_cores = u64::from((asked.all_cores() / asked.nodes_or_one()).max(1));
     // Per node, as it is requested now.
     let (was, sets, parts) = match asked.memory? {
@@ -120,7 +120,7 @@ fn propose_memory(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> 
     };
     let peaks: Vec<u64> = measured_runs(runs).filter_map(peak_memory_per_node).collect();
     let peak = peaks.iter().copied().max()?;
-    let per_node = |run: &PastRun| run.memory_mb.map(|mb| mb / u64::from(run.nodes.max(1)));
+    let per_node = |run: &PastJobRun| run.memory_mb.map(|mb| mb / u64::from(run.nodes.max(1)));
     let out =
         runs.iter().filter(|run| run.state == JobState::OutOfMemory).filter_map(per_node).max();
     let enough = round_up_memory(peak.saturating_mul(6).div_ceil(5).max(256));
@@ -155,14 +155,14 @@ const fn round_up_each(whole: u64, parts: u64) -> u64 {
     if parts <= 1 { whole } else { whole.div_ceil(parts).div_ceil(256).saturating_mul(256) }
 }
 
-fn propose_cores(runs: &[PastRun], asked: &JobRequest) -> Option<SizeProposal> {
+fn propose_cores(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {
     let was = asked.cores.filter(|cores| *cores > 1)?;
     // For tasks that work together or wait for a GPU, the number of busy cores says little.
     if asked.all_tasks() > 1 || asked.gpus.is_some() {
         return None;
     }
-    let single = |run: &&PastRun| run.nodes <= 1 && run.usage.tasks <= 1 && run.gpus.is_empty();
-    let busy = |run: &PastRun| {
+    let single = |run: &&PastJobRun| run.nodes <= 1 && run.usage.tasks <= 1 && run.gpus.is_empty();
+    let busy = |run: &PastJobRun| {
         let tenths = run.usage.cpu_s?.saturating_mul(10).div_ceil(run.usage.elapsed_s.max(1));
         (run.state == JobState::Completed).then_some((tenths, run.cores))
     };

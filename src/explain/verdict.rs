@@ -14,7 +14,7 @@ use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
 
 #[derive(Debug, Clone, Copy)]
-pub struct EndedJob<'a> {
+pub struct EndedJobFacts<'a> {
     pub job: &'a SlurmJob,
     pub usage: Option<&'a JobUsage>,
     /// Who cancelled it, by name if known, to compare with the job's user; `0` and `root` mean the centre.
@@ -27,7 +27,7 @@ pub struct EndedJob<'a> {
     pub partition_max_minutes: Option<u32>,
 }
 
-impl<'a> EndedJob<'a> {
+impl<'a> EndedJobFacts<'a> {
     /// A job about which nothing else is known.
     pub const fn new(job: &'a SlurmJob) -> Self {
         Self {
@@ -74,7 +74,7 @@ pub enum VerdictTone {
 
 /// An option to change when resubmitting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SuggestedOption {
+pub struct SuggestedSbatchOption {
     /// In `sbatch` syntax: `--mem=24G`.
     pub option: String,
     pub why: String,
@@ -86,7 +86,7 @@ pub struct JobVerdict {
     pub title: String,
     pub text: String,
     /// Options to change when resubmitting.
-    pub suggestions: Vec<SuggestedOption>,
+    pub suggestions: Vec<SuggestedSbatchOption>,
     /// What to do, one sentence each.
     pub advice: Vec<String>,
 }
@@ -103,7 +103,7 @@ impl JobVerdict {
     }
 }
 
-pub fn verdict(ended: &EndedJob<'_>) -> JobVerdict {
+pub fn verdict(ended: &EndedJobFacts<'_>) -> JobVerdict {
     match ended.job.state {
         JobState::Completed => completed(ended),
         JobState::OutOfMemory => out_of_memory(ended, "It ran out of memory"),
@@ -147,7 +147,7 @@ pub fn verdict(ended: &EndedJob<'_>) -> JobVerdict {
     }
 }
 
-fn completed(ended: &EndedJob<'_>) -> JobVerdict {
+fn completed(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let text = match ended.elapsed_s() {
         Some(elapsed) => format!("It ended well after {}.", format::duration(elapsed)),
         None => "It ended well.".to_owned(),
@@ -166,7 +166,7 @@ fn completed(ended: &EndedJob<'_>) -> JobVerdict {
 }
 
 /// What it had and used, and roughly how much to request.
-fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
+fn out_of_memory(ended: &EndedJobFacts<'_>, title: &str) -> JobVerdict {
     let had = ended.job.memory_mb.filter(|mb| *mb > 0);
     let used = ended.usage.and_then(|usage| usage.max_rss_mb).filter(|mb| *mb > 0);
     let text = match (had, used) {
@@ -200,7 +200,7 @@ fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
         let reached = used.unwrap_or(0).max(each);
         let next = round_up_memory(reached.saturating_mul(3).div_ceil(2));
         let per = if ended.job.nodes > 1 { " for each machine" } else { "" };
-        verdict.suggestions.push(SuggestedOption {
+        verdict.suggestions.push(SuggestedSbatchOption {
             option: format!("--mem={}", format::memory_option(next)),
             why: if reached > each {
                 format!("Half as much again as it reached: about {}{per}.", format::memory(next))
@@ -212,7 +212,7 @@ fn out_of_memory(ended: &EndedJob<'_>, title: &str) -> JobVerdict {
     verdict.with_advice("It may also help to let the program work on less data at a time.")
 }
 
-fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
+fn timeout(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let asked = ended.job.time_limit.minutes();
     let text = match asked {
         Some(asked) => {
@@ -227,7 +227,7 @@ fn timeout(ended: &EndedJob<'_>) -> JobVerdict {
         let next =
             if asked <= 720 { asked.saturating_mul(2) } else { asked.saturating_add(asked / 2) };
         let next = round_up_minutes(next).min(most);
-        verdict.suggestions.push(SuggestedOption {
+        verdict.suggestions.push(SuggestedSbatchOption {
             option: format!("--time={}", TimeLimit::Minutes(next)),
             why: format!("{} instead of {}.", format::minutes(next), format::minutes(asked)),
         });

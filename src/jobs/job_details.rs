@@ -42,7 +42,7 @@ pub struct JobDetails {
     pub allocated: String,
     /// The time by which it must finish.
     pub deadline: Option<i64>,
-    pub usage: Option<StoredUsage>,
+    pub usage: Option<StoredJobUsage>,
     /// The person's user ID on the cluster.
     pub own_number: String,
     /// The end of its output after it ended, as plain lines.
@@ -57,7 +57,7 @@ pub struct JobDetails {
 /// [`JobUsage`] in its stored form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct StoredUsage {
+pub struct StoredJobUsage {
     elapsed_s: u64,
     cpu_s: Option<u64>,
     max_rss_mb: Option<u64>,
@@ -66,7 +66,7 @@ pub struct StoredUsage {
     gpu_memory_mb: Option<u64>,
 }
 
-impl From<&JobUsage> for StoredUsage {
+impl From<&JobUsage> for StoredJobUsage {
     fn from(usage: &JobUsage) -> Self {
         let JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } = *usage;
         Self { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb }
@@ -75,7 +75,7 @@ impl From<&JobUsage> for StoredUsage {
 
 impl JobDetails {
     pub fn usage(&self) -> Option<JobUsage> {
-        let StoredUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
+        let StoredJobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
             *self.usage.as_ref()?;
         Some(JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
     }
@@ -121,7 +121,7 @@ impl JobDetails {
         if begun {
             self.derive_paths(job);
         }
-        self.usage = told.usage.as_ref().map(StoredUsage::from).or(self.usage);
+        self.usage = told.usage.as_ref().map(StoredJobUsage::from).or(self.usage);
         job.state.slurm_name().clone_into(&mut self.state);
         self.restarts = job.restarts;
         self.read_at = now.0;

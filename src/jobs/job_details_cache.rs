@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::job_details::JobDetails;
 use super::job_record::JobRecord;
 use super::queue_monitor::is_recent;
-use crate::cluster::job_details_query::{self, JobDetailsQuery};
+use crate::cluster::job_details_query::{self, JobDetailsRequest};
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::slurm::job::{JobId, JobStage};
@@ -35,10 +35,10 @@ pub struct LoadedJobDetails {
     pub trouble: Option<String>,
 }
 
-type SharedDetailsEntry = Arc<tokio::sync::Mutex<DetailsEntry>>;
+type SharedDetailsEntry = Arc<tokio::sync::Mutex<CachedJobDetails>>;
 
 #[derive(Default)]
-struct DetailsEntry {
+struct CachedJobDetails {
     loaded: LoadedJobDetails,
     is_loaded: bool,
     asked_at: Option<Instant>,
@@ -98,8 +98,12 @@ impl JobDetailsCache {
         let running_s = (job.state.stage() == JobStage::Running && !record.is_over)
             .then(|| job.start.map_or(0, |start| self.0.core.clock.now().since(start).max(0)))
             .and_then(|seconds| u64::try_from(seconds).ok());
-        let wanted =
-            JobDetailsQuery { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
+        let wanted = JobDetailsRequest {
+            id: job.id,
+            raw_id: job.raw_id,
+            running_s,
+            is_over: record.is_over,
+        };
         let told = match self.0.connections.connection(key.connection_key()) {
             Ok(line) => job_details_query::load_job_details(&line, wanted).await,
             Err(error) => Err(error),
@@ -153,7 +157,7 @@ impl JobDetailsCache {
 
     async fn load(
         &self,
-        held: &mut DetailsEntry,
+        held: &mut CachedJobDetails,
         key: ClusterAccountId,
         record: &JobRecord,
     ) -> Result<(), StoreError> {
@@ -204,7 +208,7 @@ impl JobDetailsCache {
 }
 
 /// Whether to read again: nothing is known, the job has changed, or the details are old and the job is unfinished.
-fn is_due(held: &DetailsEntry, record: &JobRecord, now: Instant) -> bool {
+fn is_due(held: &CachedJobDetails, record: &JobRecord, now: Instant) -> bool {
     let paper = &held.loaded.details;
     let waited = |least: Duration| {
         held.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= least)

@@ -6,7 +6,7 @@ use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::{ExitStatus, JobId, JobState, SlurmJob};
 use crate::slurm::units::TimeLimit;
-use crate::store::jobs::JobRow;
+use crate::store::jobs::StoredJobRow;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRecord {
@@ -52,7 +52,7 @@ impl JobRecord {
         if self.is_over { self.job.end } else { None }
     }
 
-    pub fn from_row(row: JobRow) -> Self {
+    pub fn from_row(row: StoredJobRow) -> Self {
         let small = |number: i64| u32::try_from(number).unwrap_or(0);
         let exit = row.exit_code.map(|code| ExitStatus {
             code: small(code),
@@ -105,10 +105,10 @@ impl JobRecord {
         }
     }
 
-    pub fn to_row(&self, person: PersonId, cluster: ClusterId) -> JobRow {
+    pub fn to_row(&self, person: PersonId, cluster: ClusterId) -> StoredJobRow {
         let big = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let job = &self.job;
-        JobRow {
+        StoredJobRow {
             id: self.id.0,
             person_id: person.0,
             cluster_id: cluster.0,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::queue_monitor::is_recent;
-pub use snapshot::{JobPhase, OutputKey, OutputKind, OutputSnapshot};
+pub use snapshot::{OutputFileState, OutputKey, OutputSnapshot, OutputWriterPhase};
 
 use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
@@ -77,7 +77,7 @@ impl OutputCache {
     }
 
     /// Returns the end of a file, reading it again if it is due. Tabs share one read.
-    pub async fn follow(&self, key: &OutputKey, stage: JobPhase) -> OutputSnapshot {
+    pub async fn follow(&self, key: &OutputKey, stage: OutputWriterPhase) -> OutputSnapshot {
         let (spot, active) = self.followed_output(key);
         // A hanging cluster must not make tabs wait for one another: they get the last result.
         let Ok(mut kept) = tokio::time::timeout(LOCK_TIMEOUT, spot.copy.lock()).await else {
@@ -92,7 +92,7 @@ impl OutputCache {
         &self,
         key: &OutputKey,
         kept: &mut OutputCopy,
-        stage: JobPhase,
+        stage: OutputWriterPhase,
         active: u32,
     ) -> OutputSnapshot {
         let line = match self.0.connections.connection(key.queue.connection_key()) {
@@ -106,7 +106,7 @@ impl OutputCache {
         line.call_budget().record_use(now);
         let every = min_read_interval(&line, active);
         // Once a job has ended, its last output is fetched without long pauses.
-        let pause = if stage == JobPhase::Ongoing || kept.snapshot.trouble.is_some() {
+        let pause = if stage == OutputWriterPhase::Ongoing || kept.snapshot.trouble.is_some() {
             kept.pause.max(every)
         } else {
             every
@@ -125,13 +125,13 @@ impl OutputCache {
         };
         kept.asked_at = Some(now);
         let from = match kept.snapshot.kind {
-            OutputKind::Text | OutputKind::Binary
+            OutputFileState::Text | OutputFileState::Binary
                 if kept.snapshot.size - kept.end().min(kept.snapshot.size)
                     > as_u64(MAX_COPY_BYTES) =>
             {
                 OutputFilePosition::End
             }
-            OutputKind::Text | OutputKind::Binary => {
+            OutputFileState::Text | OutputFileState::Binary => {
                 OutputFilePosition::Offset { offset: kept.end(), inode: kept.inode }
             }
             _ => OutputFilePosition::End,
@@ -146,15 +146,18 @@ impl OutputCache {
                 } else {
                     (kept.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL)
                 };
-                kept.idle_ends =
-                    if grew || stage == JobPhase::Ongoing { 0 } else { kept.idle_ends + 1 };
+                kept.idle_ends = if grew || stage == OutputWriterPhase::Ongoing {
+                    0
+                } else {
+                    kept.idle_ends + 1
+                };
                 // The next read fetches the remainder; until then the end is not reached.
                 kept.snapshot.end = kept.end();
                 let at_end = kept.snapshot.end >= kept.snapshot.size;
                 kept.snapshot.is_final = match stage {
-                    JobPhase::Ongoing => false,
-                    JobPhase::JustEnded => at_end && kept.idle_ends >= 2,
-                    JobPhase::Ended => at_end,
+                    OutputWriterPhase::Ongoing => false,
+                    OutputWriterPhase::JustEnded => at_end && kept.idle_ends >= 2,
+                    OutputWriterPhase::Ended => at_end,
                 };
             }
             Err(error) => {
@@ -235,10 +238,10 @@ impl OutputCache {
     async fn apply_reply(&self, copy: &mut OutputCopy, found: OutputFileResult) -> bool {
         let kind = match found {
             OutputFileResult::Chunk(piece) => return self.apply_piece(copy, piece).await,
-            OutputFileResult::Missing => OutputKind::Missing,
-            OutputFileResult::NoFolder => OutputKind::NoFolder,
-            OutputFileResult::Denied => OutputKind::Denied,
-            OutputFileResult::NotAFile => OutputKind::NotAFile,
+            OutputFileResult::Missing => OutputFileState::Missing,
+            OutputFileResult::NoFolder => OutputFileState::NoFolder,
+            OutputFileResult::Denied => OutputFileState::Denied,
+            OutputFileResult::NotAFile => OutputFileState::NotAFile,
         };
         if copy.snapshot.kind == kind {
             return false;
@@ -254,9 +257,10 @@ impl OutputCache {
     }
 
     async fn apply_piece(&self, copy: &mut OutputCopy, mut piece: OutputFileChunk) -> bool {
-        let continues = matches!(copy.snapshot.kind, OutputKind::Text | OutputKind::Binary)
-            && copy.inode == piece.inode
-            && copy.end() == piece.start;
+        let continues =
+            matches!(copy.snapshot.kind, OutputFileState::Text | OutputFileState::Binary)
+                && copy.inode == piece.inode
+                && copy.end() == piece.start;
         copy.snapshot.size = piece.size;
         copy.snapshot.modified = piece.modified;
         copy.inode = piece.inode;
@@ -291,7 +295,7 @@ impl OutputCache {
         if let Ok((mut rendered, findings)) = made.await {
             rendered.is_cut = is_half;
             copy.snapshot.kind =
-                if rendered.is_binary { OutputKind::Binary } else { OutputKind::Text };
+                if rendered.is_binary { OutputFileState::Binary } else { OutputFileState::Text };
             (copy.snapshot.rendered, copy.snapshot.findings) =
                 (Arc::new(rendered), Arc::new(findings));
         }

@@ -8,7 +8,7 @@ use super::job_details::JobDetails;
 use super::job_record::JobRecord;
 use crate::cluster::{ClusterAccountId, ConnectionPool, past_runs};
 use crate::core::Core;
-use crate::explain::right_size::PastRun;
+use crate::explain::right_size::PastJobRun;
 use crate::store::{self, StoreError};
 
 /// How long an answer from the cluster is reused.
@@ -26,21 +26,21 @@ pub struct PastRunsCache(Arc<PastRunsCacheInner>);
 struct PastRunsCacheInner {
     core: Core,
     connections: ConnectionPool,
-    fetched: Mutex<HashMap<(ClusterAccountId, u64), FetchedRuns>>,
+    fetched: Mutex<HashMap<(ClusterAccountId, u64), FetchedPastRuns>>,
     /// Held during a read, so that simultaneous callers find its result.
     fetch_lock: tokio::sync::Mutex<()>,
 }
 
 /// The cluster's answer for one job, and how long it is valid.
-struct FetchedRuns {
+struct FetchedPastRuns {
     until: Instant,
-    runs: Vec<PastRun>,
+    runs: Vec<PastJobRun>,
 }
 
 /// What the database has about one job.
-enum StoredRuns {
+enum StoredPastRuns {
     /// Complete.
-    Runs(Vec<PastRun>),
+    Runs(Vec<PastJobRun>),
     /// The job is unfinished.
     NotOver,
     /// Its usage is missing.
@@ -63,14 +63,14 @@ impl PastRunsCache {
         &self,
         key: ClusterAccountId,
         numbers: &[u64],
-    ) -> Result<Vec<PastRun>, StoreError> {
+    ) -> Result<Vec<PastJobRun>, StoreError> {
         let mut runs = Vec::new();
         let mut lacking = Vec::new();
         for number in numbers.iter().take(past_runs::MAX_PAST_JOBS) {
             match self.load_stored(key, *number).await? {
-                StoredRuns::Runs(kept) => runs.extend(kept),
-                StoredRuns::Incomplete if !lacking.contains(number) => lacking.push(*number),
-                StoredRuns::Incomplete | StoredRuns::NotOver => {}
+                StoredPastRuns::Runs(kept) => runs.extend(kept),
+                StoredPastRuns::Incomplete if !lacking.contains(number) => lacking.push(*number),
+                StoredPastRuns::Incomplete | StoredPastRuns::NotOver => {}
             }
         }
         if !lacking.is_empty() {
@@ -108,7 +108,7 @@ impl PastRunsCache {
         }
         for number in unknown {
             let runs = answer.iter().filter(|run| run.number == number).cloned().collect();
-            told.insert((key, number), FetchedRuns { until: now + kept_for, runs });
+            told.insert((key, number), FetchedPastRuns { until: now + kept_for, runs });
         }
     }
 
@@ -116,23 +116,23 @@ impl PastRunsCache {
         &self,
         key: ClusterAccountId,
         number: u64,
-    ) -> Result<StoredRuns, StoreError> {
+    ) -> Result<StoredPastRuns, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let small = i64::try_from(number).unwrap_or(-1);
         let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, small).await?;
         let mut runs = Vec::new();
         for record in rows.into_iter().take(MAX_TASKS).map(JobRecord::from_row) {
             if !record.is_over {
-                return Ok(StoredRuns::NotOver);
+                return Ok(StoredPastRuns::NotOver);
             }
             let paper = store::queues::load_job_details(&mut db, record.id).await?;
             let paper: Option<JobDetails> =
                 paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
             let Some(usage) = paper.as_ref().and_then(JobDetails::usage) else {
-                return Ok(StoredRuns::Incomplete);
+                return Ok(StoredPastRuns::Incomplete);
             };
             let job = record.job;
-            runs.push(PastRun {
+            runs.push(PastJobRun {
                 number,
                 state: job.state,
                 minutes: job.time_limit.minutes(),
@@ -143,10 +143,10 @@ impl PastRunsCache {
                 usage,
             });
         }
-        Ok(if runs.is_empty() { StoredRuns::Incomplete } else { StoredRuns::Runs(runs) })
+        Ok(if runs.is_empty() { StoredPastRuns::Incomplete } else { StoredPastRuns::Runs(runs) })
     }
 
-    fn fetched(&self) -> MutexGuard<'_, HashMap<(ClusterAccountId, u64), FetchedRuns>> {
+    fn fetched(&self) -> MutexGuard<'_, HashMap<(ClusterAccountId, u64), FetchedPastRuns>> {
         self.0.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,7 +15,7 @@ const LOST_AFTER: i64 = 15 * 60;
 /// The most tasks that are stored one by one when they ended together.
 const MAX_TASKS: usize = 5000;
 
-pub type JobRecords = HashMap<JobId, Arc<JobRecord>>;
+pub type JobRecordMap = HashMap<JobId, Arc<JobRecord>>;
 
 /// The changes that people want to be notified about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct QueueDiff {
 /// Compares with the queue. `told_until` is how far the owner's notifications reach: earlier ends are not announced.
 /// `None` on the first read.
 pub fn diff_queue(
-    known: &JobRecords,
+    known: &JobRecordMap,
     told: Vec<SlurmJob>,
     told_until: Option<UnixTime>,
     now: UnixTime,
@@ -81,7 +81,7 @@ pub fn diff_queue(
 }
 
 fn vanished_tasks(
-    known: &JobRecords,
+    known: &JobRecordMap,
     told: &[SlurmJob],
     ids: &HashSet<JobId>,
     numbers: &HashSet<u64>,
@@ -200,7 +200,7 @@ fn known_job_change(
 
 /// Compares with accounting, which knows ends that the queue has forgotten. Unfinished jobs are left to the queue.
 pub fn diff_accounting(
-    known: &JobRecords,
+    known: &JobRecordMap,
     told: Vec<(SlurmJob, AccountingExtra)>,
     told_until: Option<UnixTime>,
     now: UnixTime,

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::job_list::{JobListItem, list_items};
 use super::job_record::JobRecord;
-use super::queue_diff::JobRecords;
+use super::queue_diff::JobRecordMap;
 use crate::clock::UnixTime;
 use crate::sites::cost::CostReport;
 use crate::sites::quota::StorageQuota;
-use crate::sites::storage_per_user::UserStorageUse;
+use crate::sites::storage_per_user::UserProjectStorage;
 use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::{JobStage, SlurmJob};
 use crate::slurm::pending_counts::PendingJobCounts;
@@ -21,7 +21,7 @@ use crate::slurm::priority_factors::SprioFactors;
 #[derive(Debug, Clone, Default)]
 pub struct QueueSnapshot {
     /// The person's own jobs: unfinished ones, and those that ended recently.
-    pub records: JobRecords,
+    pub records: JobRecordMap,
     /// When the queue was last read; none if never.
     pub seen: Option<UnixTime>,
     /// Why the last queue read failed.
@@ -37,7 +37,7 @@ pub struct QueueSnapshot {
     /// The jobs of the person's accounts, if someone asked for them.
     pub group: Option<Arc<GroupQueue>>,
     /// Fair share, storage and quota.
-    pub resources: Arc<ResourceSnapshot>,
+    pub resources: Arc<PersonClusterResources>,
     /// Whether the queue was longer than the portal reads.
     pub is_cut: bool,
     /// Increases with every new snapshot.
@@ -94,7 +94,7 @@ pub enum QueueReadError {
 /// A person's resources on a cluster. Stored as JSON, so every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ResourceSnapshot {
+pub struct PersonClusterResources {
     /// Fair share of the person's accounts.
     pub shares: Vec<SshareRow>,
     pub shares_at: Option<i64>,
@@ -102,7 +102,7 @@ pub struct ResourceSnapshot {
     pub places: Vec<StorageQuota>,
     pub places_at: Option<i64>,
     /// Storage per user in project folders, for PIs.
-    pub per_user: Vec<UserStorageUse>,
+    pub per_user: Vec<UserProjectStorage>,
     pub per_user_at: Option<i64>,
     /// What is left of their computing quota.
     pub cost: Option<CostReport>,

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::queue_diff::{self, JobChange, JobRecords as KnownJobs};
+use super::queue_diff::{self, JobChange, JobRecordMap as KnownJobs};
 use super::queue_monitor::{QueueMonitor, is_recent};
 use super::queue_snapshot::{GroupQueue, QueueReadError, QueueSnapshot};
-use super::save::QueueUpdate;
+use super::save::QueueChangeSet;
 use super::{JobRecord, change_notifications};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::cluster::queue::{self, QueueQuery, QueueReply};
+use crate::cluster::queue::{self, QueueReadReply, QueueReadRequest};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::GroupRole;
 use crate::slurm::job::{JobId, JobStage};
@@ -88,7 +88,7 @@ impl QueueMonitor {
         &self,
         account: &ClusterAccount,
         before: &QueueSnapshot,
-    ) -> Result<QueueQuery, StoreError> {
+    ) -> Result<QueueReadRequest, StoreError> {
         let key = account.id;
         let mut db = self.0.core.store.read().await?;
         let read_until = store::queues::get(&mut db, key.person, key.cluster).await?.history();
@@ -98,12 +98,12 @@ impl QueueMonitor {
         let at = Instant::now();
         let waits = before.records.values().any(|one| one.job.state.stage() == JobStage::Pending);
         let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return Ok(QueueQuery::default()) };
+        let Some(spot) = spots.get_mut(&key) else { return Ok(QueueReadRequest::default()) };
         let looked = spot.is_viewed(at);
         let arrays: HashSet<JobId> =
             spot.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
         let ended = spot.missing_since.keys().copied().chain(arrays).take(MAX_ENDED).collect();
-        let mut wishes = QueueQuery { ended_jobs: ended, ..QueueQuery::default() };
+        let mut wishes = QueueReadRequest { ended_jobs: ended, ..QueueReadRequest::default() };
         if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut spot.wants_history)) {
             wishes.history = Some((from.plus(-MONTH), from));
         } else if !is_recent(spot.history_asked, at, HISTORY_EVERY) {
@@ -141,8 +141,8 @@ impl QueueMonitor {
         &self,
         key: ClusterAccountId,
         before: &Arc<QueueSnapshot>,
-        mut told: QueueReply,
-        wishes: &QueueQuery,
+        mut told: QueueReadReply,
+        wishes: &QueueReadRequest,
     ) -> Result<(), QueueReadError> {
         let now = self.0.core.clock.now();
         let answer = match told.queue.take() {
@@ -186,7 +186,7 @@ impl QueueMonitor {
             changes.extend(queue_diff::lost_jobs(&left, &changes, &missed, now));
         }
         let history = wishes.history.filter(|_| asked_all);
-        let keeping = QueueUpdate { changes, gone, history, notified_until: told_until };
+        let keeping = QueueChangeSet { changes, gone, history, notified_until: told_until };
         let kept = self.save_update(key, before, keeping, now).await;
         let (changes, gone) = kept.map_err(|error| QueueReadError::Other(error.to_string()))?;
         self.after_save(key, &changes, history.is_some());

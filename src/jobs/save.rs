@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::queue_diff::{JobChange, JobTransition};
 use super::queue_monitor::QueueMonitor;
-use super::queue_snapshot::{QueueSnapshot, ResourceSnapshot};
+use super::queue_snapshot::{PersonClusterResources, QueueSnapshot};
 use super::{JobRecord, change_notifications};
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
-use crate::cluster::queue::QueueReply;
+use crate::cluster::queue::QueueReadReply;
 use crate::domain::JobRowId;
 use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::JobStage;
@@ -19,7 +19,7 @@ use crate::store::{self, StoreError};
 /// The time of the last read is saved at least this often, even if nothing else changed.
 const SAVE_SEEN_EVERY: i64 = 300;
 
-pub(super) struct QueueUpdate {
+pub(super) struct QueueChangeSet {
     /// New or changed jobs.
     pub changes: Vec<JobChange>,
     /// Records that no longer stand for any task.
@@ -37,10 +37,10 @@ impl QueueMonitor {
         &self,
         key: ClusterAccountId,
         before: &QueueSnapshot,
-        keeping: QueueUpdate,
+        keeping: QueueChangeSet,
         now: UnixTime,
     ) -> Result<(Vec<JobChange>, Vec<Arc<JobRecord>>), StoreError> {
-        let QueueUpdate { mut changes, gone, history, notified_until: told_until } = keeping;
+        let QueueChangeSet { mut changes, gone, history, notified_until: told_until } = keeping;
         let lasting = changes.iter().any(|change| change.is_worth_saving) || !gone.is_empty();
         let is_due = told_until.is_none_or(|seen| now.since(seen) >= SAVE_SEEN_EVERY);
         if !lasting && history.is_none() && !is_due {
@@ -73,10 +73,10 @@ impl QueueMonitor {
     pub(super) async fn save_resources(
         &self,
         key: ClusterAccountId,
-        before: &ResourceSnapshot,
-        told: &mut QueueReply,
+        before: &PersonClusterResources,
+        told: &mut QueueReadReply,
         now: UnixTime,
-    ) -> Option<ResourceSnapshot> {
+    ) -> Option<PersonClusterResources> {
         let mut standing = before.clone();
         if let Some(shares) = told.fair_share.take() {
             (standing.shares, standing.shares_at) = (shares, Some(now.0));

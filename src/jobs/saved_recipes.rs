@@ -2,10 +2,10 @@
 //! is stored, and every permission is checked again inside the transaction.
 
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use crate::auth::{AuthError, Ownership, Permission, Viewer};
+use crate::auth::{AuthError, OwnerAndGroup, Permission, Viewer};
 use crate::core::Core;
 use crate::domain::{DisplayName, GroupId, NameError, PersonId, RecipeId};
-use crate::recipes::recipe::{Recipe, RecipeBlock, RecipeError};
+use crate::recipes::recipe::{Recipe, RecipeError, SharedRecipeBlock};
 use crate::store::recipes::{self, NewRecipeVersion};
 pub use crate::store::recipes::{RecipeVersion, SavedRecipeRow};
 use crate::store::{self, DbConnection, StoreError};
@@ -41,12 +41,12 @@ pub enum SaveRecipeError {
 }
 
 /// Who owns a recipe.
-pub fn recipe_ownership(kept: &SavedRecipeRow) -> Ownership {
-    Ownership { owner: kept.owner(), group: kept.group() }
+pub fn recipe_ownership(kept: &SavedRecipeRow) -> OwnerAndGroup {
+    OwnerAndGroup { owner: kept.owner(), group: kept.group() }
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct RecipeDraft<'a> {
+pub struct RecipeVersionDraft<'a> {
     /// The complete recipe file.
     pub text: &'a str,
     /// What changed in this version.
@@ -98,9 +98,9 @@ impl SavedRecipes {
     pub async fn save(
         &self,
         actor: &Actor,
-        draft: RecipeDraft<'_>,
+        draft: RecipeVersionDraft<'_>,
         group: Option<GroupId>,
-        blocks: &[RecipeBlock],
+        blocks: &[SharedRecipeBlock],
     ) -> Result<RecipeId, SaveRecipeError> {
         let title = parse_title(draft.text, blocks)?;
         let owner = actor.id.ok_or(AuthError::Denied)?;
@@ -108,7 +108,7 @@ impl SavedRecipes {
         let mut tx = self.core.store.write().await?;
         self.core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if let Some(group) = group {
-            let whose = Ownership { owner: Some(owner), group: None };
+            let whose = OwnerAndGroup { owner: Some(owner), group: None };
             self.core
                 .auth
                 .authorise(&mut tx, actor, Permission::PublishRecipe(whose, group))
@@ -133,8 +133,8 @@ impl SavedRecipes {
         &self,
         actor: &Actor,
         (id, was): (RecipeId, i64),
-        draft: RecipeDraft<'_>,
-        blocks: &[RecipeBlock],
+        draft: RecipeVersionDraft<'_>,
+        blocks: &[SharedRecipeBlock],
     ) -> Result<i64, SaveRecipeError> {
         let title = parse_title(draft.text, blocks)?;
         let author = actor.id.ok_or(AuthError::Denied)?;
@@ -218,7 +218,7 @@ impl SavedRecipes {
         db: &mut DbConnection,
         actor: &Actor,
         id: RecipeId,
-        action: fn(Ownership) -> Permission,
+        action: fn(OwnerAndGroup) -> Permission,
     ) -> Result<SavedRecipeRow, SaveRecipeError> {
         let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived());
         let kept = kept.ok_or(AuthError::NotFound)?;
@@ -240,7 +240,7 @@ impl SavedRecipes {
         db: &mut DbConnection,
         (recipe, version): (RecipeId, i64),
         author: PersonId,
-        draft: RecipeDraft<'_>,
+        draft: RecipeVersionDraft<'_>,
     ) -> Result<(), SaveRecipeError> {
         let note: Option<DisplayName> = match draft.note.trim() {
             "" => None,
@@ -278,7 +278,7 @@ fn owner_if_other(actor: &Actor, kept: &SavedRecipeRow) -> Option<PersonId> {
 }
 
 /// Parses a recipe and returns its title, which must be fit for lists.
-fn parse_title(text: &str, blocks: &[RecipeBlock]) -> Result<DisplayName, SaveRecipeError> {
+fn parse_title(text: &str, blocks: &[SharedRecipeBlock]) -> Result<DisplayName, SaveRecipeError> {
     let recipe = Recipe::parse(text, blocks)?;
     recipe.title.parse().map_err(SaveRecipeError::Title)
 }

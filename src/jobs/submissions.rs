@@ -22,7 +22,7 @@ use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::domain::{PersonId, SubmissionId};
 use crate::entropy;
-use crate::slurm::submit::TokenCarrier;
+use crate::slurm::submit::SubmitTokenCarrier;
 use crate::store::submissions;
 pub use crate::store::submissions::{Submission, SubmissionState, SubmitRequest};
 use crate::store::{self, StoreError};
@@ -57,11 +57,11 @@ struct SubmissionWorkerInner {
     queues: QueueMonitor,
     /// One for each cluster account with open submissions; notified when there is more to do or a reason to hurry.
     workers: Mutex<HashMap<ClusterAccountId, Arc<Notify>>>,
-    changes: broadcast::Sender<SubmissionChange>,
+    changes: broadcast::Sender<SubmissionChangedEvent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SubmissionChange {
+pub struct SubmissionChangedEvent {
     pub person: PersonId,
     pub id: SubmissionId,
 }
@@ -79,7 +79,7 @@ impl SubmissionWorker {
     }
 
     /// Receives every change.
-    pub fn subscribe(&self) -> broadcast::Receiver<SubmissionChange> {
+    pub fn subscribe(&self) -> broadcast::Receiver<SubmissionChangedEvent> {
         self.0.changes.subscribe()
     }
 
@@ -112,7 +112,8 @@ impl SubmissionWorker {
             .filter(|account| account.cluster().retired_at().is_none())
             .ok_or(SubmitError::NotConnected)?;
         let is_kept = account.discovered.keeps_comments && !account.site().jobs.comment_lost;
-        let carrier = if is_kept { TokenCarrier::Comment } else { TokenCarrier::JobName };
+        let carrier =
+            if is_kept { SubmitTokenCarrier::Comment } else { SubmitTokenCarrier::JobName };
         let token = new_token()?;
         let id = submissions::add(&mut tx, &order, &token, carrier.as_str(), now).await?;
         let about = ActivityDetails {
@@ -187,7 +188,7 @@ impl SubmissionWorker {
 
     fn notify(&self, person: PersonId, id: SubmissionId) {
         // There may be no subscribers.
-        let _ = self.0.changes.send(SubmissionChange { person, id });
+        let _ = self.0.changes.send(SubmissionChangedEvent { person, id });
     }
 
     fn workers(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, Arc<Notify>>> {

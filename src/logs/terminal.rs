@@ -8,7 +8,7 @@ mod tests;
 
 use screen::TerminalScreen;
 
-use crate::text::{TerminalItem, TerminalText, is_disruptive};
+use crate::text::{TerminalTextReader, TerminalToken, is_disruptive};
 
 /// How much of a log is read, counted from its end.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -72,10 +72,10 @@ pub fn render(bytes: &[u8], starts_mid_line: bool) -> RenderedLog {
     bytes = without_partial_char(bytes);
     let text = String::from_utf8_lossy(bytes);
     let mut screen = TerminalScreen::new(text.len());
-    for item in TerminalText::new(&text) {
+    for item in TerminalTextReader::new(&text) {
         let c = match item {
-            TerminalItem::Char(c) => c,
-            TerminalItem::ControlSequence { params, command } => {
+            TerminalToken::Char(c) => c,
+            TerminalToken::ControlSequence { params, command } => {
                 run_control_sequence(params, command, &mut screen);
                 continue;
             }
@@ -130,7 +130,7 @@ fn is_binary(bytes: &[u8]) -> bool {
 
 /// Handles colours and the cursor moves that progress bars use.
 fn run_control_sequence(params: &str, command: char, screen: &mut TerminalScreen) {
-    let params = style::EscapeParams::parse(params);
+    let params = style::EscapeSequenceParams::parse(params);
     if params.is_private {
         return;
     }

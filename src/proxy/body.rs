@@ -148,13 +148,13 @@ where
 }
 
 /// A request body, as the client library reads it.
-pub(super) struct UploadBody {
+pub(super) struct ProxyRequestBody {
     /// `None` for requests without a body.
     held: Option<Arc<CuttableBody<super::ProxyBody>>>,
     pulse: Arc<ExchangeActivity>,
 }
 
-impl UploadBody {
+impl ProxyRequestBody {
     pub(super) fn new(
         held: Option<Arc<CuttableBody<super::ProxyBody>>>,
         pulse: Arc<ExchangeActivity>,
@@ -163,7 +163,7 @@ impl UploadBody {
     }
 }
 
-impl Body for UploadBody {
+impl Body for ProxyRequestBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -186,7 +186,7 @@ impl Body for UploadBody {
     }
 }
 
-impl Drop for UploadBody {
+impl Drop for ProxyRequestBody {
     /// The library drops it once all of it has been sent.
     fn drop(&mut self) {
         self.pulse.is_sending.store(false, Ordering::Relaxed);
@@ -195,7 +195,7 @@ impl Drop for UploadBody {
 }
 
 /// A response body, as the browser's connection reads it.
-pub(super) struct DownloadBody {
+pub(super) struct ProxyResponseBody {
     held: Arc<CuttableBody<Incoming>>,
     pulse: Arc<ExchangeActivity>,
     _upload: CutUploadOnDrop,
@@ -203,7 +203,7 @@ pub(super) struct DownloadBody {
     _held: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl DownloadBody {
+impl ProxyResponseBody {
     /// Watches the response in a separate task from here on, which also notices a browser that stops reading.
     pub(super) fn new(
         body: Incoming,
@@ -239,7 +239,7 @@ async fn cut_when_idle(
     held.cut(why);
 }
 
-impl Body for DownloadBody {
+impl Body for ProxyResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 

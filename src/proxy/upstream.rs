@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::ProxyError;
-use super::body::UploadBody;
+use super::body::ProxyRequestBody;
 
 /// The largest response head; also the most that is read ahead on a connection.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -57,12 +57,12 @@ impl Default for ProxyLimits {
 
 /// One upstream with its pooled connections. Cheap to clone; the last clone closes them.
 #[derive(Clone)]
-pub struct Upstream {
-    pub(super) client: Client<UpstreamConnector, UploadBody>,
+pub struct UpstreamClient {
+    pub(super) client: Client<UpstreamConnector, ProxyRequestBody>,
     pub(super) limits: ProxyLimits,
 }
 
-impl Upstream {
+impl UpstreamClient {
     /// An upstream without any connection yet.
     pub fn new(dial: DialUpstream, limits: ProxyLimits) -> Self {
         let places = Arc::new(Semaphore::new(limits.connections));
@@ -107,7 +107,7 @@ impl tower::Service<Uri> for UpstreamConnector {
             match timeout_at(deadline, dial()).await {
                 Ok(Ok(stream)) => Ok(UpstreamConnection {
                     stream: TokioIo::new(stream),
-                    answered: AnsweredFlag(Arc::default()),
+                    answered: UpstreamAnsweredFlag(Arc::default()),
                     _place: place,
                 }),
                 Ok(Err(error)) => Err(UpstreamConnectError::Failed(error)),
@@ -130,9 +130,9 @@ pub(super) enum UpstreamConnectError {
 
 /// Whether this connection has delivered a response before. Then its end may just mean that it was idle for too long.
 #[derive(Clone)]
-pub(super) struct AnsweredFlag(Arc<AtomicBool>);
+pub(super) struct UpstreamAnsweredFlag(Arc<AtomicBool>);
 
-impl AnsweredFlag {
+impl UpstreamAnsweredFlag {
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -141,7 +141,7 @@ impl AnsweredFlag {
 /// One connection and its slot.
 pub(super) struct UpstreamConnection {
     stream: TokioIo<UnixStream>,
-    answered: AnsweredFlag,
+    answered: UpstreamAnsweredFlag,
     _place: OwnedSemaphorePermit,
 }
 
@@ -197,7 +197,7 @@ pub(super) fn is_stale_connection(error: &Error) -> bool {
     if let Some(connected) = error.connect_info() {
         connected.get_extras(&mut extras);
     }
-    let kept = extras.get::<AnsweredFlag>().is_some_and(|it| it.0.load(Ordering::Relaxed));
+    let kept = extras.get::<UpstreamAnsweredFlag>().is_some_and(|it| it.0.load(Ordering::Relaxed));
     kept && matches!(classify_error(error), ProxyError::Unreachable)
 }
 

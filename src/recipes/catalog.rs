@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rust_embed::RustEmbed;
 
 use super::form::RecipeForm;
-use super::recipe::{Recipe, RecipeBlock, RecipeError};
+use super::recipe::{Recipe, RecipeError, SharedRecipeBlock};
 
 #[derive(RustEmbed)]
 #[folder = "recipes/"]
@@ -21,7 +21,7 @@ struct ShippedRecipes;
 #[derive(Debug, Clone, Default)]
 pub struct RecipeCatalog {
     /// Questions and script parts that several recipes share.
-    pub blocks: Vec<RecipeBlock>,
+    pub blocks: Vec<SharedRecipeBlock>,
     /// In the order in which pages list them.
     pub recipes: Vec<Arc<Recipe>>,
     /// The form of each recipe, by name. Cached, because a preview needs one on every keystroke.
@@ -38,7 +38,7 @@ pub struct RejectedRecipeFile {
 
 /// A recipe file from the administrator.
 #[derive(Debug, Clone)]
-pub struct RecipeFile {
+pub struct AdminRecipeFile {
     /// Path below the recipes folder: `sequencing.toml`, `blocks/licence.toml`.
     pub name: String,
     pub text: String,
@@ -51,11 +51,11 @@ impl RecipeCatalog {
     }
 
     /// The shipped recipes plus the administrator's own files, which replace shipped ones of the same name.
-    pub fn with_files(own: &[RecipeFile]) -> Self {
-        let mut files: Vec<RecipeFile> = ShippedRecipes::iter()
+    pub fn with_files(own: &[AdminRecipeFile]) -> Self {
+        let mut files: Vec<AdminRecipeFile> = ShippedRecipes::iter()
             .filter_map(|name| {
                 let text = ShippedRecipes::get(&name)?.data;
-                Some(RecipeFile {
+                Some(AdminRecipeFile {
                     name: name.into_owned(),
                     text: String::from_utf8_lossy(&text).into_owned(),
                 })
@@ -65,10 +65,10 @@ impl RecipeCatalog {
         files.extend(own.iter().cloned());
         files.sort_by(|a, b| a.name.cmp(&b.name));
         let mut book = Self::default();
-        let (blocks, recipes): (Vec<&RecipeFile>, Vec<&RecipeFile>) =
+        let (blocks, recipes): (Vec<&AdminRecipeFile>, Vec<&AdminRecipeFile>) =
             files.iter().partition(|file| file.name.starts_with("blocks/"));
         for file in blocks {
-            match RecipeBlock::parse(&file.text) {
+            match SharedRecipeBlock::parse(&file.text) {
                 Ok(block) => book.blocks.push(block),
                 Err(error) => {
                     book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });

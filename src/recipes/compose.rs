@@ -9,20 +9,20 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::context::ComposeContext;
-use super::edits::EditedScript;
+use super::context::ComposeCluster;
+use super::edits::MergedScript;
 use super::form::{FormAnswers, RecipeForm, SWEEP_HOW, available_choices, sweep_key};
 use super::question::{QuestionChoice, QuestionKind, RecipeQuestion};
 use super::request::{JobRequest, RequestField, SbatchDirective};
 use super::script_import;
 use super::sweep::{self, Sweep, SweepAxis, SweepMode};
-use super::template::{self, ScriptLine, join_lines};
+use super::template::{self, RenderedScriptLine, join_lines};
 use super::value::{self, AnswerValue};
 
 /// A job as composed from the form.
 #[derive(Debug, Clone, Default)]
 pub struct ComposedJob {
-    pub lines: Vec<ScriptLine>,
+    pub lines: Vec<RenderedScriptLine>,
     pub request: JobRequest,
     /// What must be fixed before the job can be submitted.
     pub problems: Vec<ComposeProblem>,
@@ -31,7 +31,7 @@ pub struct ComposedJob {
     /// Set if the job is a sweep.
     pub sweep: Option<Sweep>,
     /// The script with the person's own edits, if there are any.
-    pub edited: Option<EditedScript>,
+    pub edited: Option<MergedScript>,
     /// Whether this is the person's own script, with options that no field holds.
     is_bare: bool,
 }
@@ -53,7 +53,7 @@ impl ComposedJob {
 
     /// The script that will be sent, hand edits included.
     pub fn final_script(&self) -> String {
-        self.edited.as_ref().map_or_else(|| self.build_script(), EditedScript::script)
+        self.edited.as_ref().map_or_else(|| self.build_script(), MergedScript::script)
     }
 
     /// What that script requests, including options that were edited by hand.
@@ -78,7 +78,7 @@ impl ComposedJob {
 /// The answers that could be parsed, by key.
 type AnswersByKey<'a> = BTreeMap<&'a str, AnswerValue>;
 
-pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeContext) -> ComposedJob {
+pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster) -> ComposedJob {
     let mut job = ComposedJob { is_bare: form.bare, ..ComposedJob::default() };
     let defaults = form.defaults(place);
     let answers = apply_fixed_answers(form, answers, &defaults, &mut job);
@@ -123,7 +123,7 @@ fn apply_fixed_answers(
 fn refuse_not_offered(
     question: &RecipeQuestion,
     answers: &FormAnswers,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     job: &mut ComposedJob,
 ) {
     let answer = answers.get(&question.key).map_or("", String::as_str);
@@ -170,7 +170,7 @@ fn read_answer(
 fn read_sweep(
     form: &RecipeForm,
     answers: &FormAnswers,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     job: &mut ComposedJob,
 ) -> Sweep {
     let mut sweep = Sweep {
@@ -229,8 +229,8 @@ fn script(
     slots: &BTreeMap<&str, template::TemplateValue>,
     job: &mut ComposedJob,
     values: &AnswersByKey<'_>,
-    place: &ComposeContext,
-) -> Vec<ScriptLine> {
+    place: &ComposeCluster,
+) -> Vec<RenderedScriptLine> {
     let body = template_values::pasted_script(form, values);
     let (first, body) = match body
         .as_deref()
@@ -239,14 +239,14 @@ fn script(
         Some((first, rest)) if first.starts_with("#!") => (first.to_owned(), Some(rest.to_owned())),
         _ => ("#!/bin/bash".to_owned(), body),
     };
-    let mut lines = vec![ScriptLine::plain(first)];
+    let mut lines = vec![RenderedScriptLine::plain(first)];
     let directives = job.request.directives(place.site.jobs.gpu_option);
     lines.extend(directives.iter().map(|directive| directive_line(directive, form)));
     if !form.bare {
         lines.extend(script_preamble(place, &job.request));
     }
     if let Some(sweep) = &job.sweep {
-        lines.push(ScriptLine::default());
+        lines.push(RenderedScriptLine::default());
         lines.extend(sweep.script_lines());
     }
     let before = form.sections.iter().map(|section| (section.name.clone(), section.script.clone()));
@@ -259,7 +259,7 @@ fn script(
         }
         match template::render(&source, slots) {
             Ok(part) if part.iter().any(|line| !line.text.trim().is_empty()) => {
-                lines.push(ScriptLine::default());
+                lines.push(RenderedScriptLine::default());
                 lines.extend(part);
             }
             Ok(_) => {}
@@ -285,40 +285,46 @@ fn script(
             .find(|one| one.kind == QuestionKind::Script)
             .map_or("", |one| &one.key);
         let body = script_import::strip_directives(&body);
-        lines.extend(body.trim_end().lines().map(|line| ScriptLine::from_question(line, key)));
+        lines.extend(
+            body.trim_end().lines().map(|line| RenderedScriptLine::from_question(line, key)),
+        );
     }
     lines
 }
 
 /// The lines that start every recipe's script.
-fn script_preamble(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine> {
+fn script_preamble(place: &ComposeCluster, request: &JobRequest) -> Vec<RenderedScriptLine> {
     let mut lines = vec![
-        ScriptLine::default(),
-        ScriptLine::plain("# Stop at the first command that fails."),
-        ScriptLine::plain("set -eo pipefail"),
-        ScriptLine::plain(
+        RenderedScriptLine::default(),
+        RenderedScriptLine::plain("# Stop at the first command that fails."),
+        RenderedScriptLine::plain("set -eo pipefail"),
+        RenderedScriptLine::plain(
             "# Nothing of the sign-in shell is passed on; what this script sets is, to its own steps.",
         ),
-        ScriptLine::plain("export SLURM_EXPORT_ENV=ALL"),
+        RenderedScriptLine::plain("export SLURM_EXPORT_ENV=ALL"),
     ];
     if let Some(proxy) = &place.site.jobs.proxy {
         let proxy = super::quoting::quote_word(proxy);
-        lines.push(ScriptLine::plain("# Web addresses are reached through the site's proxy."));
-        lines.push(ScriptLine::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
+        lines.push(RenderedScriptLine::plain(
+            "# Web addresses are reached through the site's proxy.",
+        ));
+        lines.push(RenderedScriptLine::plain(format!(
+            "export http_proxy={proxy} https_proxy={proxy}"
+        )));
     }
     lines.extend(tmpdir_lines(place, request));
     lines
 }
 
 /// The job's folder on fast disk has the same name on every cluster, so recipes and people can rely on it.
-fn tmpdir_lines(place: &ComposeContext, request: &JobRequest) -> Vec<ScriptLine> {
+fn tmpdir_lines(place: &ComposeCluster, request: &JobRequest) -> Vec<RenderedScriptLine> {
     let text = match place.site.jobs.tmpdir.as_deref() {
         Some("$SLURM_TMPDIR") => return Vec::new(),
         Some(other) => format!("{TMPDIR_ALIAS_COMMENT}export SLURM_TMPDIR=\"{other}\""),
         None if request.nodes_or_one() > 1 => MAKE_TMPDIR.replace("{on every node}", ON_EVERY_NODE),
         None => MAKE_TMPDIR.replace("{on every node}", ""),
     };
-    text.lines().map(ScriptLine::plain).collect()
+    text.lines().map(RenderedScriptLine::plain).collect()
 }
 
 const TMPDIR_ALIAS_COMMENT: &str =
@@ -336,7 +342,7 @@ fi"#;
 
 const ON_EVERY_NODE: &str = "srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 ";
 
-fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> ScriptLine {
+fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> RenderedScriptLine {
     // One question may set several fields: the job type sets partition and QOS.
     let asked = |sets: RequestField| form.find_setting(sets).map(|question| question.key.clone());
     let mut keys: Vec<String> = Vec::new();
@@ -354,5 +360,5 @@ fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> ScriptLine 
         sets => keys.extend(asked(sets)),
     }
     keys.retain(|key| !form.hidden.contains(key));
-    ScriptLine { text: directive.to_line(), keys }
+    RenderedScriptLine { text: directive.to_line(), keys }
 }

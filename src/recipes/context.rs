@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::sites::Site;
-pub use crate::slurm::associations::SlurmAccount;
+pub use crate::slurm::associations::SubmitAccount;
 pub use crate::slurm::partitions::Partition;
 
 /// A cluster, as far as composing jobs is concerned.
 #[derive(Debug, Clone)]
-pub struct ComposeContext {
+pub struct ComposeCluster {
     pub site: Arc<Site>,
     /// The person's user name on the cluster.
     pub user: String,
     /// The accounts that the person may charge jobs to.
-    pub accounts: Vec<SlurmAccount>,
+    pub accounts: Vec<SubmitAccount>,
     pub partitions: Vec<Partition>,
     /// The GPUs and GPU slices that jobs can request.
     pub gpus: Vec<AvailableGpu>,
@@ -46,7 +46,7 @@ pub struct AvailableGpu {
     pub partition: Option<String>,
 }
 
-impl ComposeContext {
+impl ComposeCluster {
     pub fn partition(&self, name: &str) -> Option<&Partition> {
         self.partitions.iter().find(|partition| partition.name == name)
     }

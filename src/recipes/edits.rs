@@ -6,14 +6,14 @@ mod tests;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::template::{ScriptLine, join_lines};
+use super::template::{RenderedScriptLine, join_lines};
 
 /// Longer scripts are not compared line by line.
 const MAX_DIFF_LINES: usize = 3000;
 
 /// A script with a person's own edits merged in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EditedScript {
+pub struct MergedScript {
     /// The person's own lines refer to the change that they belong to.
     pub lines: Vec<EditedLine>,
     /// The changes, in script order.
@@ -23,7 +23,7 @@ pub struct EditedScript {
 /// One line of an edited script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EditedLine {
-    pub line: ScriptLine,
+    pub line: RenderedScriptLine,
     /// The change that this line belongs to, if any.
     pub change: Option<usize>,
 }
@@ -40,7 +40,7 @@ pub struct ScriptChange {
     pub first_line: usize,
 }
 
-impl EditedScript {
+impl MergedScript {
     /// The script as it will be sent.
     pub fn script(&self) -> String {
         join_lines(self.lines.iter().map(|line| &line.line))
@@ -58,14 +58,19 @@ struct ScriptHunk {
 
 /// Merges a person's edits into the script that the form generates now. `base` is the script when they edited it,
 /// `own` their edited version. `back` lists changes to revert, numbered as in an earlier result.
-pub fn merge_edits(base: &str, own: &str, now: &[ScriptLine], back: &[usize]) -> EditedScript {
+pub fn merge_edits(
+    base: &str,
+    own: &str,
+    now: &[RenderedScriptLine],
+    back: &[usize],
+) -> MergedScript {
     let normal = own.replace("\r\n", "\n");
     let base: Vec<&str> = base.lines().collect();
     let own: Vec<&str> = normal.lines().collect();
     let texts: Vec<&str> = now.iter().map(|line| line.text.as_str()).collect();
     if base.len().max(own.len()).max(texts.len()) > MAX_DIFF_LINES {
         // Comparing scripts this long takes too much time: treat all of it as the person's own.
-        let mut edited = EditedScript::default();
+        let mut edited = MergedScript::default();
         if back.is_empty() {
             edited.push_change(now, own.iter().map(|line| (*line).to_owned()).collect());
         } else {
@@ -75,7 +80,7 @@ pub fn merge_edits(base: &str, own: &str, now: &[ScriptLine], back: &[usize]) ->
     }
     let hunks = find_hunks(&base, &own);
     let places = map_lines(&base, &texts);
-    let mut edited = EditedScript::default();
+    let mut edited = MergedScript::default();
     let mut done = 0;
     for (number, hunk) in hunks.into_iter().enumerate() {
         let (from, to) = replaced_range(&hunk, &places, texts.len());
@@ -93,13 +98,13 @@ pub fn merge_edits(base: &str, own: &str, now: &[ScriptLine], back: &[usize]) ->
     edited
 }
 
-impl EditedScript {
-    fn push_generated(&mut self, lines: &[ScriptLine]) {
-        let line = |line: &ScriptLine| EditedLine { line: line.clone(), change: None };
+impl MergedScript {
+    fn push_generated(&mut self, lines: &[RenderedScriptLine]) {
+        let line = |line: &RenderedScriptLine| EditedLine { line: line.clone(), change: None };
         self.lines.extend(lines.iter().map(line));
     }
 
-    fn push_change(&mut self, replaced: &[ScriptLine], own: Vec<String>) {
+    fn push_change(&mut self, replaced: &[RenderedScriptLine], own: Vec<String>) {
         let number = self.changes.len();
         let mut keys: Vec<String> = replaced.iter().flat_map(|line| line.keys.clone()).collect();
         keys.sort();
@@ -112,7 +117,7 @@ impl EditedScript {
         };
         self.changes.push(change);
         let line = |text| EditedLine {
-            line: ScriptLine { text, keys: keys.clone() },
+            line: RenderedScriptLine { text, keys: keys.clone() },
             change: Some(number),
         };
         self.lines.extend(own.into_iter().map(line));

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::ComposeContext;
+use super::context::ComposeCluster;
 use super::question::{QuestionChoice, QuestionKind, RecipeQuestion, RecipeValue};
-use super::recipe::{Recipe, RecipeBlock};
+use super::recipe::{Recipe, SharedRecipeBlock};
 use super::request::RequestField;
 use super::requirements;
 use super::{sweep, template};
@@ -67,7 +67,7 @@ pub struct FormSection {
 
 impl RecipeForm {
     /// Builds the form. The recipe's own questions come first, because they are what it is about.
-    pub fn new(recipe: &Recipe, blocks: &[RecipeBlock]) -> Self {
+    pub fn new(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Self {
         let own = FormSection {
             name: String::new(),
             title: recipe.title.clone(),
@@ -151,7 +151,7 @@ impl RecipeForm {
     }
 
     /// The answers that a new form starts with.
-    pub fn defaults(&self, place: &ComposeContext) -> FormAnswers {
+    pub fn defaults(&self, place: &ComposeCluster) -> FormAnswers {
         let mut answers: FormAnswers = self
             .questions()
             .map(|question| {
@@ -166,7 +166,7 @@ impl RecipeForm {
     }
 
     /// Fills in cores and memory per GPU as the site advises, unless the recipe sets them.
-    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeContext) {
+    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeCluster) {
         let model = self
             .find_setting(RequestField::GpuModel)
             .and_then(|question| answers.get(&question.key));
@@ -193,7 +193,7 @@ impl RecipeForm {
         &self,
         question: &RecipeQuestion,
         answers: &FormAnswers,
-        place: &ComposeContext,
+        place: &ComposeCluster,
     ) -> bool {
         !self.hidden.contains(&question.key) && self.is_active(question, answers, place)
     }
@@ -203,7 +203,7 @@ impl RecipeForm {
         &self,
         question: &RecipeQuestion,
         answers: &FormAnswers,
-        place: &ComposeContext,
+        place: &ComposeCluster,
     ) -> bool {
         let mut seen = BTreeSet::new();
         self.is_active_with(question, answers, place, &mut seen)
@@ -214,7 +214,7 @@ impl RecipeForm {
         &'a self,
         question: &'a RecipeQuestion,
         answers: &FormAnswers,
-        place: &ComposeContext,
+        place: &ComposeCluster,
         seen: &mut BTreeSet<&'a str>,
     ) -> bool {
         if !seen.insert(&question.key) {
@@ -237,7 +237,7 @@ impl RecipeForm {
 /// The choices that the site offers.
 pub fn available_choices<'a>(
     question: &'a RecipeQuestion,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> impl Iterator<Item = &'a QuestionChoice> {
     question
         .choices
@@ -265,7 +265,7 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
 }
 
 /// Whether a question makes sense at this site.
-fn applies_at_site(question: &RecipeQuestion, place: &ComposeContext) -> bool {
+fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
     let jobs = &place.site.jobs;
     match question.sets {
         Some(RequestField::Memory | RequestField::MemoryPerCore) => {
@@ -284,7 +284,7 @@ fn applies_at_site(question: &RecipeQuestion, place: &ComposeContext) -> bool {
     }
 }
 
-fn default_answer(question: &RecipeQuestion, place: &ComposeContext) -> String {
+fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
     let given = question.default.0.as_str();
     match question.kind {
         QuestionKind::Account if given.is_empty() => default_account(place),
@@ -312,7 +312,7 @@ fn default_answer(question: &RecipeQuestion, place: &ComposeContext) -> String {
 }
 
 /// Preselects the account if there is only one.
-fn default_account(place: &ComposeContext) -> String {
+fn default_account(place: &ComposeCluster) -> String {
     match place.accounts.as_slice() {
         [] => String::new(),
         [first, ..] => first.name.clone(),
@@ -320,7 +320,7 @@ fn default_account(place: &ComposeContext) -> String {
 }
 
 /// Rewrites a path that starts with scratch for sites that use another variable.
-fn adapt_scratch_path(path: &str, place: &ComposeContext) -> String {
+fn adapt_scratch_path(path: &str, place: &ComposeCluster) -> String {
     match path.strip_prefix("$SCRATCH") {
         Some(rest) if !place.folders.contains_key("SCRATCH") => {
             let other = ["USERWORK", "PROJECT", "HOME"]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::compose::ComposeProblem;
 use super::form::RecipeForm;
 use super::question::{QuestionKind, RecipeQuestion, RecipeValue};
-use super::recipe::{AnswerLimits, Recipe, RecipeBlock};
+use super::recipe::{AnswerRange, Recipe, SharedRecipeBlock};
 use super::value;
 
 /// How someone wants to change a recipe.
@@ -63,7 +63,7 @@ pub const fn has_limits(kind: QuestionKind) -> bool {
 /// The resulting recipe, or the problems to fix, by question key.
 pub fn build_recipe(
     base: &Recipe,
-    blocks: &[RecipeBlock],
+    blocks: &[SharedRecipeBlock],
     wish: &RecipeOverrides,
 ) -> Result<Recipe, Vec<ComposeProblem>> {
     let form = RecipeForm::new(base, blocks);
@@ -106,7 +106,7 @@ fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &Questio
                 *own = RecipeValue(text.to_owned());
             }
         }
-        if limit != AnswerLimits::default() {
+        if limit != AnswerRange::default() {
             recipe.limits.insert(key.clone(), limit);
         }
     }

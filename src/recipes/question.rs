@@ -40,12 +40,12 @@ pub struct RecipeQuestion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<RequestField>,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub shape: TextFormat,
+    pub shape: TextAnswerFormat,
     /// Whether the path may be relative to the job's working folder.
     #[serde(default, skip_serializing_if = "is_default")]
     pub relative: bool,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub pick: PathTarget,
+    pub pick: RequiredPathKind,
     /// Placeholder text for an empty field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub example: String,
@@ -100,7 +100,7 @@ impl QuestionKind {
 /// The format that a text answer must have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TextFormat {
+pub enum TextAnswerFormat {
     #[default]
     Any,
     /// Letters, digits and a few punctuation marks, without spaces.
@@ -114,14 +114,14 @@ pub enum TextFormat {
 /// What a path must point to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PathTarget {
+pub enum RequiredPathKind {
     #[default]
     Any,
     File,
     Folder,
 }
 
-impl PathTarget {
+impl RequiredPathKind {
     /// As the file picker expects it.
     pub const fn as_str(self) -> &'static str {
         match self {

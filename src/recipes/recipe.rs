@@ -52,7 +52,7 @@ pub struct Recipe {
     pub defaults: BTreeMap<String, RecipeValue>,
     /// Limits for questions of blocks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, AnswerLimits>,
+    pub limits: BTreeMap<String, AnswerRange>,
     /// Help texts that replace those of the blocks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub help: BTreeMap<String, String>,
@@ -72,7 +72,7 @@ pub enum RecipeCategory {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct AnswerLimits {
+pub struct AnswerRange {
     #[serde(skip_serializing_if = "RecipeValue::is_empty")]
     pub min: RecipeValue,
     #[serde(skip_serializing_if = "RecipeValue::is_empty")]
@@ -101,7 +101,7 @@ pub struct RecipeRequirements {
 /// Questions, and their part of the script, that recipes share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecipeBlock {
+pub struct SharedRecipeBlock {
     /// The name by which recipes refer to it.
     pub name: String,
     /// The heading above its questions.
@@ -129,7 +129,7 @@ pub struct RecipeError {
     pub problem: String,
 }
 
-impl RecipeBlock {
+impl SharedRecipeBlock {
     pub fn parse(text: &str) -> Result<Self, RecipeError> {
         parse_toml(text)
     }
@@ -137,7 +137,7 @@ impl RecipeBlock {
 
 impl Recipe {
     /// Parses a recipe file and checks it against the known blocks.
-    pub fn parse(text: &str, blocks: &[RecipeBlock]) -> Result<Self, RecipeError> {
+    pub fn parse(text: &str, blocks: &[SharedRecipeBlock]) -> Result<Self, RecipeError> {
         let recipe: Self = parse_toml(text)?;
         check::check_recipe(&recipe, blocks).map_err(|fault| fault.with_line(text))?;
         Ok(recipe)

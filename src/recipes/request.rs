@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec};
-use crate::sites::GpuOption;
+use crate::sites::GpuSbatchOption;
 
 /// What a job requests. A `None` field is left out, and the site decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -162,7 +162,7 @@ fn quote_value(value: &str) -> String {
 
 impl JobRequest {
     /// The request as directives, in a readable order.
-    pub fn directives(&self, gpu_option: GpuOption) -> Vec<SbatchDirective> {
+    pub fn directives(&self, gpu_option: GpuSbatchOption) -> Vec<SbatchDirective> {
         let say = |option: &SbatchOptionSpec| {
             let part = option.part.as_ref()?;
             let (option, value) = (option.name.to_owned(), (part.write)(self, gpu_option)?);
@@ -209,7 +209,7 @@ impl JobRequest {
 mod tests {
     use super::*;
 
-    fn lines(request: &JobRequest, option: GpuOption) -> Vec<String> {
+    fn lines(request: &JobRequest, option: GpuSbatchOption) -> Vec<String> {
         request.directives(option).iter().map(SbatchDirective::to_line).collect()
     }
 
@@ -230,7 +230,7 @@ mod tests {
             ..JobRequest::default()
         };
         assert_eq!(
-            lines(&request, GpuOption::Gpus),
+            lines(&request, GpuSbatchOption::Gpus),
             [
                 "#SBATCH --job-name=train",
                 "#SBATCH --account=def-smith",
@@ -245,7 +245,9 @@ mod tests {
                 "#SBATCH --output=\"/scratch/my files/%j.out\"",
             ]
         );
-        assert!(lines(&request, GpuOption::Gres).contains(&"#SBATCH --gres=gpu:h100:4".into()));
+        assert!(
+            lines(&request, GpuSbatchOption::Gres).contains(&"#SBATCH --gres=gpu:h100:4".into())
+        );
         assert_eq!((request.all_tasks(), request.all_cores(), request.all_gpus()), (8, 48, 8));
         assert_eq!(request.all_memory_mb(), Some(131_072));
     }
@@ -257,7 +259,7 @@ mod tests {
             ..JobRequest::default()
         };
         assert_eq!(
-            lines(&request, GpuOption::Gpus),
+            lines(&request, GpuSbatchOption::Gpus),
             ["#SBATCH --job-name=\"a#SBATCH --account=other\\\"b\\\\\""]
         );
     }

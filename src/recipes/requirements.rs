@@ -1,12 +1,12 @@
 //! Whether a recipe can be used at a site, and if not, why.
 
-use super::context::ComposeContext;
+use super::context::ComposeCluster;
 use super::question::SiteFeature;
 use super::recipe::Recipe;
 use crate::sites::InternetAccess;
 
 /// Whether a site has a feature. If unknown, assume it does: the cluster reports an error if it doesn't.
-pub fn site_has(need: SiteFeature, place: &ComposeContext) -> bool {
+pub fn site_has(need: SiteFeature, place: &ComposeCluster) -> bool {
     let jobs = &place.site.jobs;
     match need {
         SiteFeature::Pip => !jobs.containers_only,
@@ -16,7 +16,7 @@ pub fn site_has(need: SiteFeature, place: &ComposeContext) -> bool {
 }
 
 /// Why a recipe can't be used at a site, as a sentence; `None` if it can.
-pub fn unmet_requirement(recipe: &Recipe, place: &ComposeContext) -> Option<String> {
+pub fn unmet_requirement(recipe: &Recipe, place: &ComposeCluster) -> Option<String> {
     let fits = &recipe.fits;
     let title = &place.site.title;
     let problem = if fits.gpus && !site_has(SiteFeature::Gpus, place) {
@@ -38,7 +38,7 @@ pub fn unmet_requirement(recipe: &Recipe, place: &ComposeContext) -> Option<Stri
 }
 
 /// Assume every cluster allows several nodes, unless each of its job types is limited to one.
-fn has_multiple_nodes(place: &ComposeContext) -> bool {
+fn has_multiple_nodes(place: &ComposeCluster) -> bool {
     let types = &place.site.jobs.types;
     types.is_empty() || types.iter().any(|kind| kind.max_nodes != Some(1))
 }
@@ -54,13 +54,13 @@ mod tests {
     use crate::sites;
 
     /// A site known only by its preset.
-    fn place(name: &str) -> ComposeContext {
+    fn place(name: &str) -> ComposeCluster {
         let preset = sites::presets().iter().find(|site| site.name.as_str() == name).unwrap();
         let gpu = |gpu: &sites::SiteGpu| AvailableGpu {
             model: Some(gpu.name.clone()),
             ..AvailableGpu::default()
         };
-        ComposeContext {
+        ComposeCluster {
             gpus: preset.jobs.gpus.iter().map(gpu).collect(),
             site: Arc::new(preset.clone()),
             user: "alice".into(),

@@ -4,7 +4,7 @@
 use super::request::{
     ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
 };
-use crate::sites::GpuOption;
+use crate::sites::GpuSbatchOption;
 use crate::slurm::units::{TimeLimit, parse_memory_mb};
 
 pub struct SbatchOptionSpec {
@@ -17,16 +17,16 @@ pub struct SbatchOptionSpec {
     /// Set only by the portal, or it would make sbatch do something other than submit.
     pub is_reserved: bool,
     /// The request field that it states; none for options without a field.
-    pub part: Option<RequestPart>,
+    pub part: Option<RequestFieldMapping>,
 }
 
 /// How an option maps to a field of the request.
-pub struct RequestPart {
+pub struct RequestFieldMapping {
     pub sets: RequestField,
     /// Whether the request sets this field, with whichever option.
     pub is_set: fn(&JobRequest) -> bool,
     /// The option's value; none if the request doesn't need this option.
-    pub write: fn(&JobRequest, GpuOption) -> Option<String>,
+    pub write: fn(&JobRequest, GpuSbatchOption) -> Option<String>,
     /// Stores a value in the request, whose nodes are already set; none if the field can't hold the value.
     pub read: fn(&mut JobRequest, &str) -> Option<()>,
 }
@@ -37,7 +37,7 @@ pub fn find_option(name: &str) -> Option<&'static SbatchOptionSpec> {
 }
 
 /// The request field that an option states.
-pub fn find_part(name: &str) -> Option<&'static RequestPart> {
+pub fn find_part(name: &str) -> Option<&'static RequestFieldMapping> {
     find_option(name)?.part.as_ref()
 }
 
@@ -49,7 +49,7 @@ macro_rules! part {
             short: $short,
             takes_value: true,
             is_reserved: false,
-            part: Some(RequestPart {
+            part: Some(RequestFieldMapping {
                 sets: RequestField::$sets,
                 is_set: |request| request.$field.is_some(),
                 write: $write,
@@ -141,7 +141,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         None,
         Gpus,
         gpus,
-        |request, option| write_gpus(request, option, GpuOption::GpusPerNode),
+        |request, option| write_gpus(request, option, GpuSbatchOption::GpusPerNode),
         |text, _| parse_gpus(text)
     ),
     // Counts GPUs across all nodes.
@@ -150,7 +150,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         Some('G'),
         Gpus,
         gpus,
-        |request, option| write_gpus(request, option, GpuOption::Gpus),
+        |request, option| write_gpus(request, option, GpuSbatchOption::Gpus),
         |text, request| {
             let (gpus, nodes) = (parse_gpus(text)?, request.nodes_or_one());
             let is_even = gpus.count.is_multiple_of(nodes);
@@ -163,7 +163,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         Gpus,
         gpus,
         |request, option| {
-            write_gpus(request, option, GpuOption::Gres).map(|text| format!("gpu:{text}"))
+            write_gpus(request, option, GpuSbatchOption::Gres).map(|text| format!("gpu:{text}"))
         },
         |text, _| parse_gpus(text.strip_prefix("gpu")?.trim_start_matches(':'))
     ),
@@ -197,7 +197,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         |text, _| text.strip_prefix("B:USR1@")?.parse().ok()
     ),
     SbatchOptionSpec {
-        part: Some(RequestPart {
+        part: Some(RequestFieldMapping {
             sets: RequestField::Mail,
             is_set: |request| request.mail,
             write: |request, _| request.mail.then(|| MAIL_TYPES.to_owned()),
@@ -254,9 +254,13 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
 const MAIL_TYPES: &str = "END,FAIL";
 
 /// The value of a GPU option, if it is the one that the site wants.
-fn write_gpus(request: &JobRequest, wanted: GpuOption, this: GpuOption) -> Option<String> {
+fn write_gpus(
+    request: &JobRequest,
+    wanted: GpuSbatchOption,
+    this: GpuSbatchOption,
+) -> Option<String> {
     let gpus = request.gpus.as_ref().filter(|_| wanted == this)?;
-    let nodes = if this == GpuOption::Gpus { request.nodes_or_one() } else { 1 };
+    let nodes = if this == GpuSbatchOption::Gpus { request.nodes_or_one() } else { 1 };
     let count = gpus.count.saturating_mul(nodes);
     Some(match &gpus.model {
         Some(model) => format!("{model}:{count}"),

@@ -4,7 +4,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use super::context::ComposeContext;
+use super::context::ComposeCluster;
 use super::form::{FormAnswers, RecipeForm};
 use super::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
@@ -89,7 +89,7 @@ pub fn fill_answers(
     form: &RecipeForm,
     answers: &mut FormAnswers,
     options: &[SbatchOption],
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> Vec<SbatchOption> {
     let nodes = options.iter().find(|(option, _)| option == "--nodes");
     let nodes: u32 = nodes.and_then(|(_, value)| value.as_deref()?.parse().ok()).unwrap_or(1);
@@ -119,7 +119,7 @@ fn read_option(
     option: &str,
     value: &str,
     nodes: u32,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> Option<Vec<(RequestField, String)>> {
     let part = find_part(option)?;
     let mut request = JobRequest { nodes: Some(nodes), ..JobRequest::default() };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::values::parse_values;
 use super::quoting::quote_word;
-use super::template::ScriptLine;
+use super::template::RenderedScriptLine;
 
 /// The limit for any sweep, whatever a cluster allows.
 pub const MAX_POINTS: usize = 100_000;
@@ -123,9 +123,9 @@ impl Sweep {
     }
 
     /// The script lines with which each task finds its point.
-    pub fn script_lines(&self) -> Vec<ScriptLine> {
+    pub fn script_lines(&self) -> Vec<RenderedScriptLine> {
         let points = self.len();
-        let mut lines = vec![ScriptLine::plain(format!(
+        let mut lines = vec![RenderedScriptLine::plain(format!(
             "# A sweep of {points} points: each task of the array takes one."
         ))];
         for (axis, stride) in self.axes.iter().zip(self.strides()) {
@@ -136,16 +136,19 @@ impl Sweep {
                 (SweepMode::Grid, stride) => format!("SLURM_ARRAY_TASK_ID / {stride} % {count}"),
             };
             let key = axis.key.as_deref().unwrap_or(PARAMETERS_KEY);
-            lines.push(ScriptLine::from_question(
+            lines.push(RenderedScriptLine::from_question(
                 format!("{name}_values=({})", axis.words.join(" ")),
                 key,
             ));
-            lines.push(ScriptLine::from_question(format!("{name}=${{{name}_values[{at}]}}"), key));
+            lines.push(RenderedScriptLine::from_question(
+                format!("{name}=${{{name}_values[{at}]}}"),
+                key,
+            ));
         }
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let told: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
-        lines.push(ScriptLine::plain(format!("export {}", names.join(" "))));
-        lines.push(ScriptLine::plain(format!(
+        lines.push(RenderedScriptLine::plain(format!("export {}", names.join(" "))));
+        lines.push(RenderedScriptLine::plain(format!(
             "echo \"Point $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
             points.saturating_sub(1),
             told.join(" ")

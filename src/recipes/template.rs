@@ -17,7 +17,7 @@ use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, ErrorKind, Output, UndefinedBehavior, Value};
 
 use super::quoting;
-pub use script_lines::{ScriptLine, find_mentions, join_lines};
+pub use script_lines::{RenderedScriptLine, find_mentions, join_lines};
 
 /// Far more than any template needs; stops those that would never end.
 const MAX_TEMPLATE_STEPS: u64 = 200_000;
@@ -72,7 +72,7 @@ pub fn check(source: &str) -> Result<(), TemplateError> {
 pub fn render(
     source: &str,
     slots: &BTreeMap<&str, TemplateValue>,
-) -> Result<Vec<ScriptLine>, TemplateError> {
+) -> Result<Vec<RenderedScriptLine>, TemplateError> {
     let environment = environment();
     let marked = script_lines::insert_marks(source);
     let template =

@@ -4,7 +4,7 @@ mod amounts;
 #[cfg(test)]
 mod tests;
 
-use super::question::{QuestionKind, RecipeQuestion, TextFormat};
+use super::question::{QuestionKind, RecipeQuestion, TextAnswerFormat};
 use super::quoting::{self, ShellWord, reject_invisible_chars};
 
 pub use self::amounts::{parse_duration, parse_memory};
@@ -49,7 +49,7 @@ pub fn parse_answer(
             Ok(AnswerValue::Text(text.to_owned()))
         }
         QuestionKind::Gpu | QuestionKind::Account | QuestionKind::JobType => {
-            check_format(text, TextFormat::Name)?;
+            check_format(text, TextAnswerFormat::Name)?;
             Ok(AnswerValue::Text(text.to_owned()))
         }
         QuestionKind::Choice => {
@@ -82,14 +82,15 @@ pub fn parse_answer(
         }
         QuestionKind::Path => {
             let shape = if question.relative {
-                quoting::PathShape::Relative
+                quoting::AllowedPathStart::Relative
             } else {
-                quoting::PathShape::Absolute
+                quoting::AllowedPathStart::Absolute
             };
             Ok(AnswerValue::Words(vec![quoting::parse_path(text.trim(), shape, known)?]))
         }
         QuestionKind::Paths => {
-            let read = |line: &str| quoting::parse_path(line, quoting::PathShape::Relative, known);
+            let read =
+                |line: &str| quoting::parse_path(line, quoting::AllowedPathStart::Relative, known);
             parse_lines(text)?
                 .into_iter()
                 .map(read)
@@ -109,7 +110,7 @@ pub fn parse_answer(
         QuestionKind::Modules => {
             let mut all = Vec::new();
             for name in text.split([' ', ',', '\t', '\n', '\r']).filter(|name| !name.is_empty()) {
-                check_format(name, TextFormat::Name)?;
+                check_format(name, TextAnswerFormat::Name)?;
                 all.push(ShellWord::literal(name));
             }
             Ok(AnswerValue::Words(all))
@@ -171,23 +172,23 @@ fn parse_variable(line: &str, known: &[String]) -> Result<(String, ShellWord), S
     match words.len() {
         0 => Ok((name.to_owned(), ShellWord::default())),
         1 => Ok((name.to_owned(), words.remove(0))),
-        _ => quoting::parse_path(value.trim(), quoting::PathShape::Relative, known)
+        _ => quoting::parse_path(value.trim(), quoting::AllowedPathStart::Relative, known)
             .map(|words| (name.to_owned(), words)),
     }
 }
 
-fn check_format(text: &str, shape: TextFormat) -> Result<(), String> {
+fn check_format(text: &str, shape: TextAnswerFormat) -> Result<(), String> {
     let all = |extra: &str| {
         text.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
             && !text.starts_with('-')
     };
     match shape {
-        TextFormat::Any => Ok(()),
-        TextFormat::Name if all("-_.+:/@") => Ok(()),
-        TextFormat::Name => {
+        TextAnswerFormat::Any => Ok(()),
+        TextAnswerFormat::Name if all("-_.+:/@") => Ok(()),
+        TextAnswerFormat::Name => {
             Err("Letters, digits and - _ . + : / @ only, without spaces.".to_owned())
         }
-        TextFormat::Url => {
+        TextAnswerFormat::Url => {
             let known = ["https://", "http://", "s3://", "ssh://", "git@"];
             let good =
                 known.iter().any(|start| text.len() > start.len() && text.starts_with(start));
@@ -198,8 +199,8 @@ fn check_format(text: &str, shape: TextFormat) -> Result<(), String> {
                     .to_owned())
             }
         }
-        TextFormat::GitRef if all("-_./+@") && !text.contains("..") => Ok(()),
-        TextFormat::GitRef => {
+        TextAnswerFormat::GitRef if all("-_./+@") && !text.contains("..") => Ok(()),
+        TextAnswerFormat::GitRef => {
             Err("Give the name of a branch or tag, or a commit's number.".to_owned())
         }
     }

@@ -38,7 +38,7 @@ pub const OTHER_COMMANDS: &[&str] = &[
 
 /// Why no line for the key page could be built, as a sentence for the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyLineError {
+pub enum AutomationKeyLineError {
     #[error("Give the address from which this portal reaches the cluster.")]
     NoAddress,
     /// An address that the cluster never sees.
@@ -70,22 +70,22 @@ pub fn authorized_keys_line(
     addresses: &[IpAddr],
     command: &str,
     public_key: &str,
-) -> Result<String, KeyLineError> {
+) -> Result<String, AutomationKeyLineError> {
     if addresses.is_empty() {
-        return Err(KeyLineError::NoAddress);
+        return Err(AutomationKeyLineError::NoAddress);
     }
     let mut from = Vec::new();
     for address in addresses {
         let address = address.to_canonical();
         if is_private_address(address) {
-            return Err(KeyLineError::InsideAddress(address));
+            return Err(AutomationKeyLineError::InsideAddress(address));
         }
         from.push(address.to_string());
     }
     let good = |c: char| c.is_ascii_alphanumeric() || "._-/+ ~".contains(c);
     let starts = command.starts_with(|c: char| c.is_ascii_alphanumeric() || "/.~".contains(c));
     if !starts || command.len() > 300 || !command.chars().all(good) || command.ends_with(' ') {
-        return Err(KeyLineError::Command);
+        return Err(AutomationKeyLineError::Command);
     }
     let key = parse_public_key(public_key)?;
     Ok(format!("restrict,from=\"{}\",command=\"{command}\" {key}", from.join(",")))
@@ -114,14 +114,14 @@ fn is_private_address(address: IpAddr) -> bool {
 }
 
 /// Type, body and, if it is plain, the comment of a public key.
-fn parse_public_key(text: &str) -> Result<String, KeyLineError> {
+fn parse_public_key(text: &str) -> Result<String, AutomationKeyLineError> {
     if text.contains("PRIVATE KEY") {
-        return Err(KeyLineError::PrivateKey);
+        return Err(AutomationKeyLineError::PrivateKey);
     }
     let text = text.trim();
     let mut words = text.split_whitespace();
     let (Some(kind), Some(body)) = (words.next(), words.next()) else {
-        return Err(KeyLineError::PublicKey);
+        return Err(AutomationKeyLineError::PublicKey);
     };
     let known = ["ssh-ed25519", "ssh-rsa"].contains(&kind) || kind.starts_with("ecdsa-sha2-");
     let inside = STANDARD.decode(body).unwrap_or_default();
@@ -129,7 +129,7 @@ fn parse_public_key(text: &str) -> Result<String, KeyLineError> {
     let length = u32::try_from(kind.len()).unwrap_or_default().to_be_bytes();
     let named = inside.strip_prefix(&length).is_some_and(|rest| rest.starts_with(kind.as_bytes()));
     if !known || !named || text.contains('\n') {
-        return Err(KeyLineError::PublicKey);
+        return Err(AutomationKeyLineError::PublicKey);
     }
     let comment = words.next().filter(|word| {
         word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@+".contains(c))
@@ -139,7 +139,7 @@ fn parse_public_key(text: &str) -> Result<String, KeyLineError> {
 
 /// What a person tells the centre's support.
 #[derive(Debug, Clone, Copy)]
-pub struct AutomationAccessRequest<'a> {
+pub struct AutomationRequestLetter<'a> {
     pub person: &'a str,
     /// Their user name at the site.
     pub user_name: &'a str,
@@ -152,7 +152,7 @@ pub struct AutomationAccessRequest<'a> {
 }
 
 /// The letter to the centre's support; `None` if the site has no automation hosts.
-pub fn access_request_letter(site: &Site, request: &AutomationAccessRequest<'_>) -> Option<String> {
+pub fn access_request_letter(site: &Site, request: &AutomationRequestLetter<'_>) -> Option<String> {
     let robot = site.automation.as_ref()?;
     let hosts: Vec<&str> = robot.hosts.iter().map(super::SiteHost::as_str).collect();
     let addresses: Vec<String> = request.addresses.iter().map(ToString::to_string).collect();

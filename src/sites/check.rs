@@ -3,19 +3,20 @@
 use std::fmt::Display;
 
 use super::{
-    AuthFactor, InternetAccess, Site, SiteAutomation, SiteDashboardJob, SiteError, SiteJobRules,
-    SiteKeyRules, SiteLimits, SiteLogin, SiteShell, SiteUsageUnits, StorageArea,
+    AuthFactor, InternetAccess, Site, SiteAutomationHosts, SiteDashboardJob, SiteError,
+    SiteJobRules, SiteKeyRegistration, SiteLogin, SiteRateLimits, SiteShell, SiteUsageAccounting,
+    StorageArea,
 };
 use crate::text::is_hidden;
 
-type SiteCheckResult = Result<(), SiteError>;
+type SiteValidationResult = Result<(), SiteError>;
 
 /// In characters.
 const MAX_SENTENCE: usize = 400;
 const MAX_TITLE: usize = 80;
 const MAX_LIST: usize = 40;
 
-pub(super) fn check_site(site: &Site) -> SiteCheckResult {
+pub(super) fn check_site(site: &Site) -> SiteValidationResult {
     check_line("title", &site.title, MAX_TITLE)?;
     check_optional_line("operator", site.operator.as_ref(), 160)?;
     check_sentences("notes", &site.notes)?;
@@ -39,7 +40,7 @@ pub(super) fn check_site(site: &Site) -> SiteCheckResult {
     })
 }
 
-fn check_login(login: &SiteLogin) -> SiteCheckResult {
+fn check_login(login: &SiteLogin) -> SiteValidationResult {
     check_range("login.port", login.port, 1, u16::MAX)?;
     if let Some(jump) = &login.jump {
         check_range("login.jump.port", jump.port, 1, u16::MAX)?;
@@ -60,7 +61,7 @@ fn check_login(login: &SiteLogin) -> SiteCheckResult {
     })
 }
 
-fn check_keys(keys: &SiteKeyRules, login: &SiteLogin) -> SiteCheckResult {
+fn check_keys(keys: &SiteKeyRegistration, login: &SiteLogin) -> SiteValidationResult {
     check_optional_line("keys.page_name", keys.page_name.as_ref(), MAX_TITLE)?;
     check_optional_line("keys.user_name", keys.user_name.as_ref(), MAX_TITLE)?;
     check_optional_line("keys.delay", keys.delay.as_ref(), MAX_SENTENCE)?;
@@ -83,7 +84,7 @@ fn check_keys(keys: &SiteKeyRules, login: &SiteLogin) -> SiteCheckResult {
     )
 }
 
-fn check_automation(robot: &SiteAutomation) -> SiteCheckResult {
+fn check_automation(robot: &SiteAutomationHosts) -> SiteValidationResult {
     require(!robot.hosts.is_empty(), "automation.hosts", "name at least one host.")?;
     check_list_len("automation.hosts", robot.hosts.len())?;
     check_list_len("automation.fingerprints", robot.fingerprints.len())?;
@@ -96,7 +97,7 @@ fn check_automation(robot: &SiteAutomation) -> SiteCheckResult {
     })
 }
 
-fn check_limits(limits: SiteLimits) -> SiteCheckResult {
+fn check_limits(limits: SiteRateLimits) -> SiteValidationResult {
     check_range("limits.calls_per_minute", limits.calls_per_minute, 1, 600)?;
     check_range("limits.queue_every_s", limits.queue_every_s, 2, 3600)?;
     check_range("limits.idle_minutes", limits.idle_minutes, 1, 1440)?;
@@ -105,7 +106,7 @@ fn check_limits(limits: SiteLimits) -> SiteCheckResult {
     check_range("limits.submit_spacing_s", limits.submit_spacing_s, 0, 600)
 }
 
-fn check_shell(shell: &SiteShell) -> SiteCheckResult {
+fn check_shell(shell: &SiteShell) -> SiteValidationResult {
     let Some(prepare) = &shell.prepare else {
         return Ok(());
     };
@@ -130,7 +131,7 @@ fn check_shell(shell: &SiteShell) -> SiteCheckResult {
 const INSTALLED_FOLDERS: &[&str] =
     &["/etc/", "/usr/", "/opt/", "/cvmfs/", "/cluster/", "/apps/", "/sw/"];
 
-fn check_area(at: &str, area: &StorageArea) -> SiteCheckResult {
+fn check_area(at: &str, area: &StorageArea) -> SiteValidationResult {
     check_line(&format!("{at}.label"), &area.label, MAX_TITLE)?;
     check_path(&format!("{at}.path"), &area.path)?;
     check_line(&format!("{at}.purpose"), &area.purpose, MAX_SENTENCE)?;
@@ -138,7 +139,7 @@ fn check_area(at: &str, area: &StorageArea) -> SiteCheckResult {
     check_optional_line(&format!("{at}.purge"), area.purge.as_ref(), MAX_SENTENCE)
 }
 
-fn check_jobs(jobs: &SiteJobRules) -> SiteCheckResult {
+fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {
     check_each("jobs.account_suffixes", &jobs.account_suffixes, |at, suffix| {
         check_word(at, suffix)
     })?;
@@ -213,7 +214,7 @@ fn check_jobs(jobs: &SiteJobRules) -> SiteCheckResult {
     check_unique("jobs.types", jobs.types.iter().map(|kind| &kind.name))
 }
 
-fn check_dashboards(boards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteCheckResult {
+fn check_dashboards(boards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteValidationResult {
     check_range("dashboards.cores", boards.cores, 1, 64)?;
     check_range("dashboards.memory_mb", boards.memory_mb, 256, 1_000_000)?;
     check_optional_line("dashboards.note", boards.note.as_ref(), MAX_SENTENCE)?;
@@ -236,7 +237,7 @@ fn check_dashboards(boards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteCheck
     Ok(())
 }
 
-fn check_units(units: &SiteUsageUnits) -> SiteCheckResult {
+fn check_units(units: &SiteUsageAccounting) -> SiteValidationResult {
     check_optional_line("units.name", units.name.as_ref(), MAX_TITLE)?;
     check_optional_line("units.explanation", units.explanation.as_ref(), MAX_SENTENCE)?;
     check_each("units.factors", &units.factors, |at, factor| {
@@ -249,7 +250,7 @@ fn check_units(units: &SiteUsageUnits) -> SiteCheckResult {
     })
 }
 
-fn require(fine: bool, field: &str, advice: &str) -> SiteCheckResult {
+fn require(fine: bool, field: &str, advice: &str) -> SiteValidationResult {
     if fine {
         return Ok(());
     }
@@ -257,18 +258,18 @@ fn require(fine: bool, field: &str, advice: &str) -> SiteCheckResult {
 }
 
 /// One line of text that people read.
-fn check_line(field: &str, text: &str, max: usize) -> SiteCheckResult {
+fn check_line(field: &str, text: &str, max: usize) -> SiteValidationResult {
     let fine = !text.trim().is_empty() && text.chars().count() <= max;
     require(fine, field, &format!("write one line of at most {max} characters."))?;
     let plain = !text.chars().any(is_hidden);
     require(plain, field, "remove line breaks and characters that cannot be seen.")
 }
 
-fn check_optional_line(field: &str, text: Option<&String>, max: usize) -> SiteCheckResult {
+fn check_optional_line(field: &str, text: Option<&String>, max: usize) -> SiteValidationResult {
     text.map_or(Ok(()), |text| check_line(field, text, max))
 }
 
-fn check_sentences(field: &str, texts: &[String]) -> SiteCheckResult {
+fn check_sentences(field: &str, texts: &[String]) -> SiteValidationResult {
     check_each(field, texts, |at, text| check_line(at, text, MAX_SENTENCE))
 }
 
@@ -276,18 +277,18 @@ fn check_sentences(field: &str, texts: &[String]) -> SiteCheckResult {
 fn check_each<T>(
     field: &str,
     list: &[T],
-    check: impl Fn(&str, &T) -> SiteCheckResult,
-) -> SiteCheckResult {
+    check: impl Fn(&str, &T) -> SiteValidationResult,
+) -> SiteValidationResult {
     check_list_len(field, list.len())?;
     list.iter().enumerate().try_for_each(|(n, thing)| check(&format!("{field}[{n}]"), thing))
 }
 
-fn check_list_len(field: &str, len: usize) -> SiteCheckResult {
+fn check_list_len(field: &str, len: usize) -> SiteValidationResult {
     require(len <= MAX_LIST, field, &format!("list at most {MAX_LIST}."))
 }
 
 /// A name that goes into scripts: it contains nothing that a shell interprets.
-fn check_word(field: &str, text: &str) -> SiteCheckResult {
+fn check_word(field: &str, text: &str) -> SiteValidationResult {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-/+".contains(c);
     let fine =
         !text.is_empty() && text.len() <= 80 && !text.starts_with('-') && text.chars().all(good);
@@ -298,14 +299,17 @@ fn check_word(field: &str, text: &str) -> SiteCheckResult {
     )
 }
 
-fn check_words<const N: usize>(at: &str, texts: [(&str, &Option<String>); N]) -> SiteCheckResult {
+fn check_words<const N: usize>(
+    at: &str,
+    texts: [(&str, &Option<String>); N],
+) -> SiteValidationResult {
     texts.iter().try_for_each(|(name, text)| {
         text.as_ref().map_or(Ok(()), |text| check_word(&format!("{at}.{name}"), text))
     })
 }
 
 /// A path that goes into scripts. It may begin with a variable and contain `{project}`.
-fn check_path(field: &str, text: &str) -> SiteCheckResult {
+fn check_path(field: &str, text: &str) -> SiteValidationResult {
     let (start, rest) = text.split_once('/').unwrap_or((text, ""));
     let start_fine = start.is_empty() || start == "~" || is_variable(start);
     let rest = rest.replace("{project}", "").replace("$USER", "");
@@ -335,7 +339,7 @@ fn check_range<T: PartialOrd + Display + Copy>(
     value: T,
     least: T,
     most: T,
-) -> SiteCheckResult {
+) -> SiteValidationResult {
     let fine = (least..=most).contains(&value);
     require(fine, field, &format!("give a number from {least} to {most}."))
 }
@@ -345,11 +349,11 @@ fn check_optional_range<T: PartialOrd + Display + Copy>(
     value: Option<T>,
     least: T,
     most: T,
-) -> SiteCheckResult {
+) -> SiteValidationResult {
     value.map_or(Ok(()), |value| check_range(field, value, least, most))
 }
 
-fn check_unique<'a>(field: &str, names: impl Iterator<Item = &'a String>) -> SiteCheckResult {
+fn check_unique<'a>(field: &str, names: impl Iterator<Item = &'a String>) -> SiteValidationResult {
     let mut seen = Vec::new();
     for name in names {
         require(!seen.contains(&name), field, &format!("name {name} once only."))?;

@@ -10,7 +10,7 @@ use super::is_default;
 /// would cause, and enough for responsive pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteLimits {
+pub struct SiteRateLimits {
     /// The most commands per minute for one person.
     pub calls_per_minute: u16,
     /// The shortest interval between two reads of a person's queue, in seconds.
@@ -25,7 +25,7 @@ pub struct SiteLimits {
     pub submit_spacing_s: u16,
 }
 
-impl Default for SiteLimits {
+impl Default for SiteRateLimits {
     fn default() -> Self {
         Self {
             calls_per_minute: 20,
@@ -137,7 +137,7 @@ pub enum StorageAreaKind {
 /// How usage is counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteUsageUnits {
+pub struct SiteUsageAccounting {
     /// The unit, for display: "billing hours".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -152,7 +152,7 @@ pub struct SiteUsageUnits {
     pub period: SiteAllocationPeriod,
     /// The program that reports what is left.
     #[serde(skip_serializing_if = "is_default")]
-    pub cost_tool: CostTool,
+    pub cost_tool: AllocationBalanceTool,
     #[serde(skip_serializing_if = "is_default")]
     pub factors: Vec<BillingFactor>,
 }
@@ -172,7 +172,7 @@ pub enum SiteAllocationPeriod {
 /// A program that reports what is left of an allocation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CostTool {
+pub enum AllocationBalanceTool {
     /// No such program is known at the site.
     #[default]
     None,
@@ -182,7 +182,7 @@ pub enum CostTool {
     LumiAllocations,
 }
 
-impl CostTool {
+impl AllocationBalanceTool {
     pub const fn command(self) -> Option<&'static str> {
         match self {
             Self::None => None,

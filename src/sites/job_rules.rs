@@ -39,7 +39,7 @@ pub struct SiteJobRules {
     pub gpu_model: JobOptionRule,
     /// The option that requests GPUs.
     #[serde(skip_serializing_if = "is_default")]
-    pub gpu_option: GpuOption,
+    pub gpu_option: GpuSbatchOption,
     /// Whether every job must request a GPU.
     #[serde(skip_serializing_if = "is_default")]
     pub gpu_only: bool,
@@ -111,7 +111,7 @@ impl Default for SiteJobRules {
             max_array: None,
             partition: JobOptionRule::Optional,
             gpu_model: JobOptionRule::Optional,
-            gpu_option: GpuOption::GpusPerNode,
+            gpu_option: GpuSbatchOption::GpusPerNode,
             gpu_only: false,
             whole_node: false,
             memory: JobOptionRule::Optional,
@@ -150,7 +150,7 @@ pub enum JobOptionRule {
 /// The `sbatch` option that requests GPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GpuOption {
+pub enum GpuSbatchOption {
     /// `--gpus-per-node=MODEL:N`
     #[default]
     GpusPerNode,

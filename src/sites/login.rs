@@ -90,7 +90,7 @@ pub enum AuthFactor {
 /// How a person registers their key with the site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteKeyRules {
+pub struct SiteKeyRegistration {
     /// Whether the site accepts keys at all. If not, the portal asks for no key and says why.
     #[serde(skip_serializing_if = "is_true")]
     pub opens: bool,
@@ -117,10 +117,10 @@ pub struct SiteKeyRules {
     pub user_name: Option<String>,
     /// How the site treats a key that was added to `~/.ssh/authorized_keys` by hand.
     #[serde(skip_serializing_if = "is_default")]
-    pub authorized_keys: AuthorizedKeysPolicy,
+    pub authorized_keys: AuthorizedKeysUse,
 }
 
-impl Default for SiteKeyRules {
+impl Default for SiteKeyRegistration {
     fn default() -> Self {
         Self {
             opens: true,
@@ -131,7 +131,7 @@ impl Default for SiteKeyRules {
             delay: None,
             access: None,
             user_name: None,
-            authorized_keys: AuthorizedKeysPolicy::Unknown,
+            authorized_keys: AuthorizedKeysUse::Unknown,
         }
     }
 }
@@ -139,7 +139,7 @@ impl Default for SiteKeyRules {
 /// How a site treats the key file in a person's home folder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AuthorizedKeysPolicy {
+pub enum AuthorizedKeysUse {
     #[default]
     Unknown,
     /// A key in it lets its owner log in.
@@ -151,7 +151,7 @@ pub enum AuthorizedKeysPolicy {
 /// Hosts for programs, without a second factor; access is given on request. Some centres call them automation nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteAutomation {
+pub struct SiteAutomationHosts {
     /// The preferred one first.
     pub hosts: Vec<SiteHost>,
     #[serde(skip_serializing_if = "is_ssh_port")]
@@ -179,7 +179,7 @@ pub struct SiteAutomation {
     pub wrappers: Vec<SiteForcedCommand>,
 }
 
-impl Default for SiteAutomation {
+impl Default for SiteAutomationHosts {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),

@@ -32,7 +32,7 @@ pub fn parse_diskusage_report(answer: &str) -> Vec<StorageQuota> {
 fn parse_report_row(line: &str) -> Option<StorageQuota> {
     let end = line.rfind(')')? + 1;
     let (label, figures) = line.split_at(end);
-    let mut amounts = QuotaAmounts(figures);
+    let mut amounts = QuotaNumberIter(figures);
     let used_bytes = amounts.next()?.bytes()?;
     let limit = amounts.next()?;
     let (files, files_limit) = (amounts.next(), amounts.next());
@@ -40,8 +40,8 @@ fn parse_report_row(line: &str) -> Option<StorageQuota> {
         label: one_line(label, 200),
         used_bytes,
         limit_bytes: limit.bytes().filter(|bytes| *bytes > 0),
-        files: files.and_then(QuotaAmount::count),
-        files_limit: files_limit.and_then(QuotaAmount::count).filter(|files| *files > 0),
+        files: files.and_then(QuotaNumber::count),
+        files_limit: files_limit.and_then(QuotaNumber::count).filter(|files| *files > 0),
     })
 }
 
@@ -66,7 +66,7 @@ fn parse_dusage_row(line: &str, columns: &[(usize, usize)]) -> Option<StorageQuo
         let inside = letters.get(begin..end.min(letters.len())).unwrap_or_default();
         inside.iter().collect::<String>().trim().to_owned()
     };
-    let bytes = |number| QuotaAmounts(&cell(number)).next().and_then(QuotaAmount::bytes);
+    let bytes = |number| QuotaNumberIter(&cell(number)).next().and_then(QuotaNumber::bytes);
     let count = |number| cell(number).replace([' ', '\u{a0}', ','], "").parse::<u64>().ok();
     let label = one_line(&cell(0), 200);
     let used_bytes = bytes(1).filter(|_| label.starts_with('/'))?;
@@ -96,12 +96,12 @@ pub(super) fn bounded_lines(answer: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A number in thousandths, and the unit after it in lower case.
-pub(super) struct QuotaAmount<'a> {
+pub(super) struct QuotaNumber<'a> {
     thousandths: u64,
     unit: &'a str,
 }
 
-impl QuotaAmount<'_> {
+impl QuotaNumber<'_> {
     /// `GiB` and `G` are powers of 1024, `GB` of 1000.
     pub(super) fn bytes(self) -> Option<u64> {
         let unit = self.unit.to_ascii_lowercase();
@@ -132,12 +132,12 @@ impl QuotaAmount<'_> {
 }
 
 /// The amounts in `0  B/1024GiB           7 /2000K`, one after the other.
-pub(super) struct QuotaAmounts<'a>(pub(super) &'a str);
+pub(super) struct QuotaNumberIter<'a>(pub(super) &'a str);
 
-impl<'a> Iterator for QuotaAmounts<'a> {
-    type Item = QuotaAmount<'a>;
+impl<'a> Iterator for QuotaNumberIter<'a> {
+    type Item = QuotaNumber<'a>;
 
-    fn next(&mut self) -> Option<QuotaAmount<'a>> {
+    fn next(&mut self) -> Option<QuotaNumber<'a>> {
         let text = self.0.trim_start_matches([' ', '/', '*']);
         let length =
             |text: &str, good: fn(u8) -> bool| text.bytes().take_while(|b| good(*b)).count();
@@ -150,7 +150,7 @@ impl<'a> Iterator for QuotaAmounts<'a> {
         let part: String = part.chars().chain("000".chars()).take(3).collect();
         let whole: u64 = whole.parse().ok()?;
         let thousandths = whole.checked_mul(1000)?.checked_add(part.parse().ok()?)?;
-        Some(QuotaAmount { thousandths, unit })
+        Some(QuotaNumber { thousandths, unit })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quota::{QuotaAmount, QuotaAmounts, bounded_lines};
+use super::quota::{QuotaNumber, QuotaNumberIter, bounded_lines};
 use crate::text::one_line;
 
 const MAX_ROWS: usize = 1000;
@@ -11,7 +11,7 @@ const MAX_NAME_CHARS: usize = 100;
 /// What one person stores in a project's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct UserStorageUse {
+pub struct UserProjectStorage {
     /// The project: `def-x`.
     pub project: String,
     /// The person's user name on the cluster.
@@ -23,7 +23,7 @@ pub struct UserStorageUse {
 
 /// Parses the output: blocks that begin with `Breakdown for project def-x (Last update: …)`. Leaves out what is on
 /// tape, and totals.
-pub fn parse_per_user(answer: &str) -> Vec<UserStorageUse> {
+pub fn parse_per_user(answer: &str) -> Vec<UserProjectStorage> {
     let mut found = Vec::new();
     let mut project: Option<String> = None;
     for line in bounded_lines(answer) {
@@ -46,15 +46,15 @@ fn parse_project(text: &str) -> Option<String> {
 }
 
 /// `user01   2   0.00 GiB   On disk`.
-fn parse_row(line: &str, project: &str) -> Option<UserStorageUse> {
+fn parse_row(line: &str, project: &str) -> Option<UserProjectStorage> {
     let mut words = line.split_whitespace();
     let user = words.next().filter(|name| *name != "Total")?;
     let files = words.next()?.parse().ok()?;
     let size = format!("{} {}", words.next()?, words.next()?);
-    let used_bytes = QuotaAmounts(&size).next().and_then(QuotaAmount::bytes)?;
+    let used_bytes = QuotaNumberIter(&size).next().and_then(QuotaNumber::bytes)?;
     let on_disk = words.next_back().is_none_or(|word| word == "disk");
     let user = one_line(user, MAX_NAME_CHARS);
-    (on_disk && !user.is_empty()).then(|| UserStorageUse {
+    (on_disk && !user.is_empty()).then(|| UserProjectStorage {
         project: project.to_owned(),
         user,
         used_bytes,

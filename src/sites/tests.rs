@@ -14,7 +14,7 @@ fn two_lines_make_a_site() {
     assert_eq!(site.family, SiteFamily::Other);
     assert_eq!((site.login.port, site.login.preferred_factors()), (22, &[AuthFactor::Key][..]));
     assert!(!site.login.needs_person() && site.keys.opens && site.jobs.mail);
-    assert_eq!(site.limits, SiteLimits::default());
+    assert_eq!(site.limits, SiteRateLimits::default());
     assert_eq!(site.to_toml().unwrap(), SMALL, "an export holds no more than was said");
     assert_eq!(site.to_json().unwrap(), r#"{"name":"a","title":"A"}"#);
     assert!(site.host().unwrap_err().to_string().contains("`login.host`"));

@@ -18,7 +18,7 @@ use super::text::is_name;
 use super::units::TimeLimit;
 use crate::clock::UnixTime;
 
-pub use self::steps::{PastRun, parse_past_runs, parse_steps, past_runs_args, steps_args};
+pub use self::steps::{PastJobRun, parse_past_runs, parse_steps, past_runs_args, steps_args};
 
 /// The program. It needs `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "sacct";

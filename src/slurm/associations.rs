@@ -91,7 +91,7 @@ fn split_commas(list: &str) -> impl Iterator<Item = &str> {
 /// let people submit with `def-x`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SlurmAccount {
+pub struct SubmitAccount {
     /// The name to submit with.
     pub name: String,
     /// The Slurm accounts behind it, as `sshare` and `sacct` need them.
@@ -116,14 +116,14 @@ pub struct SlurmAccount {
 
 /// The accounts behind the associations, sorted by name. `suffixes` are the endings that the centre adds to names: an
 /// ending of `cpu` or `gpu` also says what the account is for.
-pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Vec<SlurmAccount> {
-    let mut found: BTreeMap<&str, SlurmAccount> = BTreeMap::new();
+pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Vec<SubmitAccount> {
+    let mut found: BTreeMap<&str, SubmitAccount> = BTreeMap::new();
     for one in associations {
         let (name, suffix) = split_suffix(&one.account, suffixes);
         if let Some(account) = found.get_mut(name) {
             account.add(one, suffix);
         } else if found.len() < MAX_ACCOUNTS {
-            found.insert(name, SlurmAccount::new(name, one, suffix));
+            found.insert(name, SubmitAccount::new(name, one, suffix));
         }
     }
     found.into_values().collect()
@@ -138,7 +138,7 @@ fn split_suffix<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str)
     suffixes.iter().find_map(fits).unwrap_or((account, ""))
 }
 
-impl SlurmAccount {
+impl SubmitAccount {
     fn new(name: &str, one: &Association, suffix: &str) -> Self {
         let mut account = Self {
             name: name.to_owned(),

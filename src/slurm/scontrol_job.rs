@@ -114,7 +114,7 @@ impl ScontrolJob {
         let record = &record[record.find("JobId=")?..];
         let (head, _) = record.split_once(" JobName=")?;
         let (block, tail) = find_block(record)?;
-        let tail = ScontrolTextFields::parse(tail)?;
+        let tail = ScontrolFreeText::parse(tail)?;
         let before = |key: &str| find_value(head, key);
         let inside = |key: &str| find_value(block, key);
         let text_of = |key: &str| clean_value(inside(key), MAX_LIST_LEN);
@@ -211,7 +211,7 @@ fn find_value<'a>(words: &'a str, key: &str) -> &'a str {
 
 /// The fields that people fill in, from the command on.
 #[derive(Default)]
-struct ScontrolTextFields<'a> {
+struct ScontrolFreeText<'a> {
     command: &'a str,
     submit_line: &'a str,
     work_dir: &'a str,
@@ -221,7 +221,7 @@ struct ScontrolTextFields<'a> {
     stdout: &'a str,
 }
 
-impl<'a> ScontrolTextFields<'a> {
+impl<'a> ScontrolFreeText<'a> {
     fn parse(tail: &'a str) -> Option<Self> {
         // From the end: the last input, and the output after it.
         let (rest, input) = tail.rsplit_once(" StdIn=")?;

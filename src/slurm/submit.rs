@@ -28,13 +28,13 @@ const MAX_LINE_LEN: usize = 400;
 
 /// Where the token travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenCarrier {
+pub enum SubmitTokenCarrier {
     Comment,
     /// At the end of the job's name.
     JobName,
 }
 
-impl TokenCarrier {
+impl SubmitTokenCarrier {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Comment => "comment",
@@ -49,10 +49,10 @@ impl TokenCarrier {
 }
 
 /// The arguments. They override the same options in the script.
-pub fn args(carrier: TokenCarrier, token: &str, job_name: &str) -> Vec<String> {
+pub fn args(carrier: SubmitTokenCarrier, token: &str, job_name: &str) -> Vec<String> {
     let mark = match carrier {
-        TokenCarrier::Comment => format!("--comment={COMMENT_PREFIX}{token}"),
-        TokenCarrier::JobName => format!("--job-name={job_name}.{token}"),
+        SubmitTokenCarrier::Comment => format!("--comment={COMMENT_PREFIX}{token}"),
+        SubmitTokenCarrier::JobName => format!("--job-name={job_name}.{token}"),
     };
     vec!["--parsable".to_owned(), mark]
 }

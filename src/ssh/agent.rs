@@ -85,12 +85,12 @@ fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<
 #[derive(Debug)]
 pub struct SshAgent {
     path: PathBuf,
-    shared: Arc<AgentState>,
+    shared: Arc<SshAgentState>,
     task: AbortHandle,
 }
 
 #[derive(Debug)]
-struct AgentState {
+struct SshAgentState {
     /// Emptied when the agent is dropped. A signature in progress keeps its own reference.
     keys: Mutex<Option<Arc<Vec<PrivateKey>>>>,
     list_count: AtomicUsize,
@@ -107,7 +107,7 @@ impl SshAgent {
     ) -> io::Result<Self> {
         check_folder(path)?;
         let listener = UnixListener::bind(path)?;
-        let shared = Arc::new(AgentState {
+        let shared = Arc::new(SshAgentState {
             keys: Mutex::new(Some(Arc::new(keys))),
             list_count: AtomicUsize::new(0),
             signing_key_index: Mutex::new(None),
@@ -163,7 +163,7 @@ fn permission_denied(text: &'static str) -> io::Error {
 
 async fn accept_connections(
     listener: UnixListener,
-    shared: Arc<AgentState>,
+    shared: Arc<SshAgentState>,
     allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
 ) {
     let mut connections = JoinSet::new();
@@ -185,7 +185,7 @@ async fn accept_connections(
 }
 
 /// Answers requests until the client hangs up or breaks the protocol.
-async fn serve(mut stream: UnixStream, shared: Arc<AgentState>) -> io::Result<()> {
+async fn serve(mut stream: UnixStream, shared: Arc<SshAgentState>) -> io::Result<()> {
     loop {
         let length = usize::try_from(stream.read_u32().await?).unwrap_or(usize::MAX);
         if length == 0 || length > MAX_MESSAGE_BYTES {

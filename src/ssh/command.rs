@@ -27,7 +27,7 @@ fn is_plain(c: char) -> bool {
 
 /// Why a command cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CommandError {
+pub enum InvalidCommandError {
     /// Each shell treats line breaks and other control characters (except tabs) differently.
     #[error("an argument holds a line break or another control character")]
     ControlCharacter,
@@ -41,7 +41,7 @@ pub enum CommandError {
 
 /// How the remote side parses a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum CommandDialect {
+pub enum RemoteShellDialect {
     /// Any login shell, before the variables of a full login are known.
     #[default]
     Bare,
@@ -53,9 +53,9 @@ pub enum CommandDialect {
 
 /// Whether the held-back part of a command's input was sent. Once the command has ended or failed, *no* is final.
 #[derive(Debug, Clone, Default)]
-pub struct HeldInputFlag(Arc<AtomicBool>);
+pub struct HeldInputSentFlag(Arc<AtomicBool>);
 
-impl HeldInputFlag {
+impl HeldInputSentFlag {
     /// True if it was sent, or may have been.
     pub fn is_sent(&self) -> bool {
         self.0.load(Ordering::SeqCst)
@@ -64,15 +64,15 @@ impl HeldInputFlag {
 
 /// The end of an input, held back until the program prints a word.
 #[derive(Debug, Clone)]
-struct HeldInput {
+struct HeldCommandInput {
     word: Vec<u8>,
     bytes: Vec<u8>,
-    sent: HeldInputFlag,
+    sent: HeldInputSentFlag,
 }
 
 /// Held-back input in flight: the output reader passes it to the input writer.
 pub(super) struct HeldInputSender {
-    held: HeldInput,
+    held: HeldCommandInput,
     to: oneshot::Sender<Vec<u8>>,
 }
 
@@ -100,7 +100,7 @@ pub struct RemoteCommand {
     program: &'static str,
     args: Vec<String>,
     input: Option<Vec<u8>>,
-    held_input: Option<HeldInput>,
+    held_input: Option<HeldCommandInput>,
     deadline: Duration,
     max_output: usize,
 }
@@ -141,9 +141,9 @@ impl RemoteCommand {
     /// This keeps a command that changes something from taking effect long after it was requested, wherever it was
     /// delayed: it waits a few seconds for this input and gives up.
     #[must_use]
-    pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, HeldInputFlag) {
-        let given = HeldInputFlag::default();
-        self.held_input = Some(HeldInput { word: word.into(), bytes, sent: given.clone() });
+    pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, HeldInputSentFlag) {
+        let given = HeldInputSentFlag::default();
+        self.held_input = Some(HeldCommandInput { word: word.into(), bytes, sent: given.clone() });
         (self, given)
     }
 
@@ -164,7 +164,7 @@ impl RemoteCommand {
     /// that marks where each command's output begins and ends
     /// ([`CommandOutput::split_batch`](super::CommandOutput::split_batch)). Times are printed as seconds since 1970,
     /// because the cluster's time zone is unknown, and lists of array tasks in full.
-    pub fn batch(nonce: &str, commands: &[Self]) -> Result<Self, CommandError> {
+    pub fn batch(nonce: &str, commands: &[Self]) -> Result<Self, InvalidCommandError> {
         let mut script = String::from("export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0;");
         for command in commands {
             let seconds = command.deadline.as_secs().max(1);
@@ -205,16 +205,19 @@ impl RemoteCommand {
     }
 
     /// The command line as the remote side receives it.
-    pub fn to_command_line(&self, dialect: &CommandDialect) -> Result<String, CommandError> {
+    pub fn to_command_line(
+        &self,
+        dialect: &RemoteShellDialect,
+    ) -> Result<String, InvalidCommandError> {
         let line = match dialect {
-            CommandDialect::Bare => self.shell_line(&[]),
-            CommandDialect::Shell(variables) => self.shell_line(variables),
-            CommandDialect::Automation => self.automation_line(),
+            RemoteShellDialect::Bare => self.shell_line(&[]),
+            RemoteShellDialect::Shell(variables) => self.shell_line(variables),
+            RemoteShellDialect::Automation => self.automation_line(),
         }?;
-        if line.len() > 100_000 { Err(CommandError::TooLong) } else { Ok(line) }
+        if line.len() > 100_000 { Err(InvalidCommandError::TooLong) } else { Ok(line) }
     }
 
-    fn shell_line(&self, variables: &[(String, String)]) -> Result<String, CommandError> {
+    fn shell_line(&self, variables: &[(String, String)]) -> Result<String, InvalidCommandError> {
         let mut line = format!("exec /usr/bin/env {UNSET_VARIABLES} SLURM_TIME_FORMAT=standard");
         for (name, value) in variables {
             line.push(' ');
@@ -233,11 +236,11 @@ impl RemoteCommand {
         Ok(line)
     }
 
-    fn automation_line(&self) -> Result<String, CommandError> {
+    fn automation_line(&self) -> Result<String, InvalidCommandError> {
         let mut line = self.program.to_owned();
         for arg in &self.args {
             if arg.is_empty() || !arg.chars().all(is_plain) {
-                return Err(CommandError::NotPlain);
+                return Err(InvalidCommandError::NotPlain);
             }
             line.push(' ');
             line.push_str(arg);
@@ -248,9 +251,9 @@ impl RemoteCommand {
 
 /// A word that sh, bash, tcsh and fish all read as `text`. Three characters that some of them interpret even inside
 /// single quotes are placed outside, with a backslash.
-fn quote(text: &str) -> Result<String, CommandError> {
+fn quote(text: &str) -> Result<String, InvalidCommandError> {
     if text.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(CommandError::ControlCharacter);
+        return Err(InvalidCommandError::ControlCharacter);
     }
     if !text.is_empty() && text.chars().all(|c| is_plain(c) && c != '|') {
         return Ok(text.to_owned());
@@ -278,7 +281,7 @@ mod tests {
     /// What a local shell makes of a command line that prints its arguments.
     fn spoken(shell: &str, args: &[String]) -> Option<Vec<String>> {
         let command = RemoteCommand::new("printf").arg("%s@END@").args(args.iter().cloned());
-        let line = command.to_command_line(&CommandDialect::Bare).unwrap();
+        let line = command.to_command_line(&RemoteShellDialect::Bare).unwrap();
         let output = std::process::Command::new(shell).args(["-c", &line]).output().ok()?;
         let text = String::from_utf8(output.stdout).unwrap();
         let text = text.strip_prefix(&format!("{OUTPUT_MARK}\n")).unwrap_or_else(|| {
@@ -322,7 +325,7 @@ mod tests {
 
         #[test]
         fn a_robot_gets_plain_words_or_nothing(arg in ".{0,20}") {
-            let line = RemoteCommand::new("squeue").arg(arg.clone()).to_command_line(&CommandDialect::Automation);
+            let line = RemoteCommand::new("squeue").arg(arg.clone()).to_command_line(&RemoteShellDialect::Automation);
             if let Ok(line) = line {
                 prop_assert_eq!(line.split(' ').collect::<Vec<_>>(), ["squeue", arg.as_str()]);
             }
@@ -332,16 +335,16 @@ mod tests {
     #[test]
     fn control_characters_are_refused() {
         for bad in ["a\nb", "a\rb", "a\0b", "\u{1b}[0m"] {
-            let line = RemoteCommand::new("ls").arg(bad).to_command_line(&CommandDialect::Bare);
-            assert_eq!(line, Err(CommandError::ControlCharacter));
+            let line = RemoteCommand::new("ls").arg(bad).to_command_line(&RemoteShellDialect::Bare);
+            assert_eq!(line, Err(InvalidCommandError::ControlCharacter));
         }
         assert_eq!(
-            RemoteCommand::new("ls").arg("a b").to_command_line(&CommandDialect::Automation),
-            Err(CommandError::NotPlain)
+            RemoteCommand::new("ls").arg("a b").to_command_line(&RemoteShellDialect::Automation),
+            Err(InvalidCommandError::NotPlain)
         );
         let robot = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i|%T|%r"]);
         assert_eq!(
-            robot.to_command_line(&CommandDialect::Automation).unwrap(),
+            robot.to_command_line(&RemoteShellDialect::Automation).unwrap(),
             "squeue --me -h -o %i|%T|%r"
         );
     }

@@ -8,7 +8,7 @@ use openssh::Session;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::call_budget::CallBudget;
-use super::command::{CommandDialect, CommandError, RemoteCommand};
+use super::command::{InvalidCommandError, RemoteCommand, RemoteShellDialect};
 use super::control_master::ControlMaster;
 use super::exec;
 use super::sftp::SftpSessionCache;
@@ -94,7 +94,7 @@ pub enum RunCommandError {
     #[error("The login shell on the cluster did not run the command. It said: {0}")]
     ShellFailed(String),
     #[error("This cannot be sent to the cluster: {0}.")]
-    InvalidCommand(#[from] CommandError),
+    InvalidCommand(#[from] InvalidCommandError),
 }
 
 type SharedRead = Arc<OnceCell<Result<Arc<CommandOutput>, RunCommandError>>>;
@@ -106,7 +106,7 @@ pub struct ClusterConnection {
     pub(super) call_budget: CallBudget,
     pub(super) sftp_sessions: SftpSessionCache,
     master: ControlMaster,
-    dialect: RwLock<Arc<CommandDialect>>,
+    dialect: RwLock<Arc<RemoteShellDialect>>,
     shared_reads: Mutex<HashMap<String, SharedRead>>,
 }
 
@@ -114,7 +114,7 @@ impl ClusterConnection {
     /// Attaches to a control master.
     pub fn new(
         master: ControlMaster,
-        dialect: CommandDialect,
+        dialect: RemoteShellDialect,
         sessions: usize,
         calls_per_minute: u32,
     ) -> Arc<Self> {
@@ -150,11 +150,11 @@ impl ClusterConnection {
     }
 
     /// Sets how commands are written from now on.
-    pub fn set_dialect(&self, dialect: CommandDialect) {
+    pub fn set_dialect(&self, dialect: RemoteShellDialect) {
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
 
-    fn dialect(&self) -> Arc<CommandDialect> {
+    fn dialect(&self) -> Arc<RemoteShellDialect> {
         self.dialect.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -224,7 +224,7 @@ mod tests {
     /// What a local shell makes of a batch.
     fn carried_out(commands: &[RemoteCommand]) -> Vec<Option<CommandOutput>> {
         let batch = RemoteCommand::batch("k3j9x0ab", commands).unwrap();
-        let line = batch.to_command_line(&CommandDialect::Bare).unwrap();
+        let line = batch.to_command_line(&RemoteShellDialect::Bare).unwrap();
         let done = std::process::Command::new("/bin/sh").args(["-c", &line]).output().unwrap();
         CommandOutput { code: 0, stdout: done.stdout, stderr: done.stderr }.split_batch("k3j9x0ab")
     }

@@ -9,7 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::text::{is_hidden, strip_hidden};
 
-use super::command::{CommandDialect, CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand};
+use super::command::{
+    CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand, RemoteShellDialect,
+};
 use super::connection::{ClusterConnection, CommandOutput, RunCommandError};
 use super::slots::{CallUrgency, SessionSlot};
 
@@ -21,7 +23,7 @@ const LONG_PAUSE: Duration = Duration::from_millis(256);
 /// How much is kept of what a login shell prints instead of running the command.
 const MAX_CHATTER: usize = 400;
 
-type OutputSender = oneshot::Sender<Result<CommandOutput, RunCommandError>>;
+type CommandOutputSender = oneshot::Sender<Result<CommandOutput, RunCommandError>>;
 /// The process at the remote end of a session.
 pub(super) type RemoteChild = Child<Arc<Session>>;
 
@@ -30,9 +32,9 @@ pub(super) async fn execute(
     line: &ClusterConnection,
     text: String,
     mut command: RemoteCommand,
-    dialect: &CommandDialect,
+    dialect: &RemoteShellDialect,
     urgency: CallUrgency,
-    tell: OutputSender,
+    tell: CommandOutputSender,
 ) {
     let begun = Instant::now();
     let Some(place) = line.slots.acquire(urgency).await else {
@@ -163,7 +165,7 @@ fn is_refusal(error: &Error) -> bool {
 async fn collect_output(
     (stdout, stderr): (Option<openssh::ChildStdout>, Option<openssh::ChildStderr>),
     most: usize,
-    handover: Option<(HeldInputSender, &OutputSender)>,
+    handover: Option<(HeldInputSender, &CommandOutputSender)>,
 ) -> Result<(Vec<u8>, Vec<u8>), RunCommandError> {
     tokio::try_join!(read_bounded(stdout, most, handover), read_bounded(stderr, most, None))
 }
@@ -173,7 +175,7 @@ async fn collect_output(
 async fn read_bounded(
     pipe: Option<impl AsyncRead + Unpin>,
     most: usize,
-    mut handover: Option<(HeldInputSender, &OutputSender)>,
+    mut handover: Option<(HeldInputSender, &CommandOutputSender)>,
 ) -> Result<Vec<u8>, RunCommandError> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
@@ -195,7 +197,7 @@ async fn interpret_exit(
     status: Result<std::process::ExitStatus, Error>,
     begun: Instant,
     command: &RemoteCommand,
-    dialect: &CommandDialect,
+    dialect: &RemoteShellDialect,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 ) -> Result<CommandOutput, RunCommandError> {
@@ -215,7 +217,7 @@ async fn interpret_exit(
     if matches!(code, TIMED_OUT | KILLED) && begun.elapsed() >= command.deadline() {
         return Err(RunCommandError::TimedOut);
     }
-    if *dialect == CommandDialect::Automation {
+    if *dialect == RemoteShellDialect::Automation {
         return match find_rejection(&stdout).or_else(|| find_rejection(&stderr)) {
             Some(words) => Err(RunCommandError::Rejected(words)),
             None => Ok(CommandOutput { code, stdout, stderr }),

@@ -18,7 +18,7 @@ use super::agent::SshAgent;
 use super::askpass::{ASKPASS_SOCKET_VARIABLE, AskpassListener, AskpassQuestion, MAX_ANSWER_BYTES};
 use super::control_master::{self, ControlMaster};
 use super::keys::PrivateKey;
-use super::login_error::{ConnectError, LoginError, LoginTraces};
+use super::login_error::{ConnectError, SshLoginError, SshLoginEvidence};
 use super::process;
 use super::route::{ConnectionFolder, SshRoute, read_head_and_tail};
 
@@ -71,7 +71,7 @@ pub fn is_valid_answer(answer: &str) -> bool {
 
 /// The result of a successful login.
 #[derive(Debug)]
-pub struct CompletedLogin {
+pub struct CompletedSshLogin {
     pub master: ControlMaster,
     /// Which of the keys was used, if any.
     pub signing_key_index: Option<usize>,
@@ -85,8 +85,8 @@ pub struct CompletedLogin {
 pub async fn log_in(
     plan: LoginRequest,
     ask: impl Fn(LoginQuestion) + Send,
-) -> Result<CompletedLogin, ConnectError> {
-    let notices = ServerNotices::default();
+) -> Result<CompletedSshLogin, ConnectError> {
+    let notices = SshServerNotices::default();
     let folder = plan.folder.clone();
     let attempt = LoginTask {
         ask,
@@ -104,14 +104,14 @@ pub async fn log_in(
 struct LoginTask<Ask> {
     ask: Ask,
     cancel: CancellationToken,
-    notices: ServerNotices,
+    notices: SshServerNotices,
     questions: u32,
     answered: u32,
 }
 
 impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
-    async fn run(mut self, plan: LoginRequest) -> Result<CompletedLogin, LoginError> {
-        let here = |error: io::Error| LoginError::LocalFault(error.to_string());
+    async fn run(mut self, plan: LoginRequest) -> Result<CompletedSshLogin, SshLoginError> {
+        let here = |error: io::Error| SshLoginError::LocalFault(error.to_string());
         let folder = plan.folder;
         folder.prepare(&plan.route).map_err(here)?;
         let ssh = Arc::new(AtomicI32::new(0));
@@ -135,7 +135,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
             Ok(master) => {
                 // Reaps the process when it ends; it does not end with this program.
                 tokio::spawn(async move { child.wait().await });
-                Ok(CompletedLogin {
+                Ok(CompletedSshLogin {
                     master,
                     signing_key_index: signed,
                     questions: self.questions,
@@ -149,8 +149,9 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
             }
             Err(LoginEnd::Exited) => {
                 let read = |path: PathBuf| read_head_and_tail(&path);
-                let traces = LoginTraces { has_signed: signed.is_some(), answers: self.answered };
-                Err(LoginError::from_logs(
+                let traces =
+                    SshLoginEvidence { has_signed: signed.is_some(), answers: self.answered };
+                Err(SshLoginError::from_logs(
                     &read(folder.log_file()),
                     &read(folder.jump_log_file()),
                     traces,
@@ -177,8 +178,8 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         let end = loop {
             tokio::select! {
                 _ = child.wait() => break Err(LoginEnd::Exited),
-                () = self.cancel.cancelled() => break Err(LoginError::Cancelled.into()),
-                () = tokio::time::sleep_until(deadline) => break Err(LoginError::AnswerTimedOut.into()),
+                () = self.cancel.cancelled() => break Err(SshLoginError::Cancelled.into()),
+                () = tokio::time::sleep_until(deadline) => break Err(SshLoginError::AnswerTimedOut.into()),
                 _ = look.tick() => {
                     if folder.control_socket().exists() && control_master::find_master_pid(folder).await == Some(ssh) {
                         break Ok(());
@@ -189,7 +190,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                     // It stays open without an answer until ssh is gone.
                     waiting = Some(question);
                     if attended == LoginAttendance::Unattended {
-                        break Err(LoginError::NeedsPerson.into());
+                        break Err(SshLoginError::NeedsPerson.into());
                     }
                     self.questions += 1;
                     let notices = self.notices.text();
@@ -199,7 +200,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                     (self.ask)(LoginQuestion { number: self.questions, text, notices, answer });
                 }
                 answer = &mut reply, if waiting.is_some() => {
-                    let Ok(answer) = answer else { break Err(LoginError::Cancelled.into()) };
+                    let Ok(answer) = answer else { break Err(SshLoginError::Cancelled.into()) };
                     if let Some(question) = waiting.take() {
                         self.answered += 1;
                         // If it does not arrive, ssh has ended, which is detected above.
@@ -220,17 +221,17 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
 
 enum LoginEnd {
     Exited,
-    Failed(LoginError),
+    Failed(SshLoginError),
 }
 
 impl From<io::Error> for LoginEnd {
     fn from(error: io::Error) -> Self {
-        Self::Failed(LoginError::LocalFault(error.to_string()))
+        Self::Failed(SshLoginError::LocalFault(error.to_string()))
     }
 }
 
-impl From<LoginError> for LoginEnd {
-    fn from(failure: LoginError) -> Self {
+impl From<SshLoginError> for LoginEnd {
+    fn from(failure: SshLoginError) -> Self {
         Self::Failed(failure)
     }
 }
@@ -268,9 +269,9 @@ fn spawn_ssh(
 
 /// What a server prints besides its questions: banners and notices. Untrusted and bounded.
 #[derive(Debug, Clone, Default)]
-struct ServerNotices(Arc<Mutex<Vec<u8>>>);
+struct SshServerNotices(Arc<Mutex<Vec<u8>>>);
 
-impl ServerNotices {
+impl SshServerNotices {
     fn collect(&self, child: &mut Child) {
         let Some(mut stderr) = child.stderr.take() else { return };
         let kept = self.0.clone();

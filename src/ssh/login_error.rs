@@ -13,7 +13,7 @@ pub enum RouteHop {
 
 /// What is known besides ssh's log.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LoginTraces {
+pub struct SshLoginEvidence {
     /// The key was used to sign, so the server had accepted it.
     pub has_signed: bool,
     /// How many answers the person gave.
@@ -22,7 +22,7 @@ pub struct LoginTraces {
 
 /// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoginError {
+pub enum SshLoginError {
     /// The host shows a key other than the pinned ones; its fingerprint if ssh logged it.
     HostKeyChanged(RouteHop, Option<String>),
     /// No host key of the type that the host shows is pinned.
@@ -63,26 +63,26 @@ pub enum LoginError {
 /// Why a login failed, with what the server printed, unchanged.
 #[derive(Debug)]
 pub struct ConnectError {
-    pub failure: LoginError,
+    pub failure: SshLoginError,
     pub notices: String,
 }
 
 impl ConnectError {
     /// An error of the portal itself.
     pub fn internal(error: &dyn fmt::Display) -> Self {
-        LoginError::LocalFault(error.to_string()).into()
+        SshLoginError::LocalFault(error.to_string()).into()
     }
 }
 
-impl From<LoginError> for ConnectError {
-    fn from(failure: LoginError) -> Self {
+impl From<SshLoginError> for ConnectError {
+    fn from(failure: SshLoginError) -> Self {
         Self { failure, notices: String::new() }
     }
 }
 
-impl LoginError {
+impl SshLoginError {
     /// Finds the reason in ssh's logs.
-    pub fn from_logs(log: &str, jump_log: &str, traces: LoginTraces) -> Self {
+    pub fn from_logs(log: &str, jump_log: &str, traces: SshLoginEvidence) -> Self {
         let (log, jump_log) = (&strip_server_lines(log), &strip_server_lines(jump_log));
         // A host key alarm comes first, on either host. Then the jump host: if it fails, the target only reports a
         // hang-up.
@@ -146,7 +146,7 @@ impl LoginError {
 }
 
 /// What happened and what to do, for the person who wanted to connect.
-impl fmt::Display for LoginError {
+impl fmt::Display for SshLoginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = |hop: &RouteHop| match hop {
             RouteHop::Target => "The cluster",
@@ -186,38 +186,38 @@ fn strip_server_lines(log: &str) -> String {
 }
 
 /// Looks for the banner of ssh's own warning.
-fn find_host_key_alarm(log: &str, hop: RouteHop) -> Option<LoginError> {
+fn find_host_key_alarm(log: &str, hop: RouteHop) -> Option<SshLoginError> {
     let warns = |line: &str| {
         line.starts_with("@ ")
             && (line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
                 || line.contains("REVOKED HOST KEY DETECTED"))
     };
-    log.lines().any(warns).then(|| LoginError::HostKeyChanged(hop, find_fingerprint(log)))
+    log.lines().any(warns).then(|| SshLoginError::HostKeyChanged(hop, find_fingerprint(log)))
 }
 
-fn find_host_problem(log: &str, hop: RouteHop) -> Option<LoginError> {
+fn find_host_problem(log: &str, hop: RouteHop) -> Option<SshLoginError> {
     let has = |text: &str| log.contains(text);
     Some(if has("Host key verification failed") || has("host key is known for") {
-        LoginError::HostKeyUnknown(hop)
+        SshLoginError::HostKeyUnknown(hop)
     } else if has("Could not resolve hostname") {
-        LoginError::NoSuchHost(hop)
+        SshLoginError::NoSuchHost(hop)
     } else if has("Connection refused") {
-        LoginError::ConnectionRefused(hop)
+        SshLoginError::ConnectionRefused(hop)
     } else if has("timed out") || has("No route to host") || has("Network is unreachable") {
-        LoginError::TimedOut(hop)
+        SshLoginError::TimedOut(hop)
     } else {
         return None;
     })
 }
 
-fn classify_sign_in(log: &str, jump_log: &str, traces: LoginTraces) -> LoginError {
-    let LoginTraces { has_signed: signed, answers } = traces;
+fn classify_sign_in(log: &str, jump_log: &str, traces: SshLoginEvidence) -> SshLoginError {
+    let SshLoginEvidence { has_signed: signed, answers } = traces;
     let has = |text: &str| log.contains(text) || jump_log.contains(text);
     if has("Permission denied") || has("Too many authentication failures") {
         return if signed || answers > 0 {
-            LoginError::SignInRefused { after_key: signed, answers }
+            SshLoginError::SignInRefused { after_key: signed, answers }
         } else {
-            LoginError::KeyRefused
+            SshLoginError::KeyRefused
         };
     }
     if has("Connection closed")
@@ -225,10 +225,10 @@ fn classify_sign_in(log: &str, jump_log: &str, traces: LoginTraces) -> LoginErro
         || has("closed by remote host")
         || has("Broken pipe")
     {
-        return LoginError::Disconnected { after_key: signed, answers };
+        return SshLoginError::Disconnected { after_key: signed, answers };
     }
     let last = log.lines().chain(jump_log.lines()).rfind(|line| !line.trim().is_empty());
-    LoginError::Other(strip_hidden(last.unwrap_or_default().trim(), 300))
+    SshLoginError::Other(strip_hidden(last.unwrap_or_default().trim(), 300))
 }
 
 /// The fingerprint in ssh's warning.
@@ -246,56 +246,60 @@ mod tests {
     /// Log lines of OpenSSH 9.2 for each kind of failure.
     #[test]
     fn logs_are_read_as_ssh_wrote_them() {
-        let traces = LoginTraces::default();
+        let traces = SshLoginEvidence::default();
         let changed = "@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU.\nPlease contact your system administrator.\nHost key verification failed.\n";
         assert_eq!(
-            LoginError::from_logs(changed, "", traces),
-            LoginError::HostKeyChanged(
+            SshLoginError::from_logs(changed, "", traces),
+            SshLoginError::HostKeyChanged(
                 RouteHop::Target,
                 Some("SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU".into())
             )
         );
         let unknown = "No ED25519 host key is known for fir and you have requested strict checking.\nHost key verification failed.\n";
         assert_eq!(
-            LoginError::from_logs(unknown, "", traces),
-            LoginError::HostKeyUnknown(RouteHop::Target)
+            SshLoginError::from_logs(unknown, "", traces),
+            SshLoginError::HostKeyUnknown(RouteHop::Target)
         );
         for (log, expected) in [
-            ("alice@127.0.0.1: Permission denied (publickey).", LoginError::KeyRefused),
+            ("alice@127.0.0.1: Permission denied (publickey).", SshLoginError::KeyRefused),
             (
                 "ssh: connect to host 127.0.0.1 port 9: Connection refused",
-                LoginError::ConnectionRefused(RouteHop::Target),
+                SshLoginError::ConnectionRefused(RouteHop::Target),
             ),
             (
                 "ssh: Could not resolve hostname x.invalid: Name or service not known",
-                LoginError::NoSuchHost(RouteHop::Target),
+                SshLoginError::NoSuchHost(RouteHop::Target),
             ),
             (
                 "Connection timed out during banner exchange\nConnection to 127.0.0.1 port 2 timed out",
-                LoginError::TimedOut(RouteHop::Target),
+                SshLoginError::TimedOut(RouteHop::Target),
             ),
             (
                 "Connection closed by 127.0.0.1 port 22022",
-                LoginError::Disconnected { after_key: false, answers: 0 },
+                SshLoginError::Disconnected { after_key: false, answers: 0 },
             ),
-            ("", LoginError::Other(String::new())),
+            ("", SshLoginError::Other(String::new())),
         ] {
-            assert_eq!(LoginError::from_logs(log, "", traces), expected, "{log}");
+            assert_eq!(SshLoginError::from_logs(log, "", traces), expected, "{log}");
         }
         let forged = "Received disconnect from 127.0.0.1 port 1:2: x\nReceived disconnect from h: @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nDisconnected from h\nConnection closed by 127.0.0.1 port 1";
         assert_eq!(
-            LoginError::from_logs(forged, "", traces),
-            LoginError::Disconnected { after_key: false, answers: 0 },
+            SshLoginError::from_logs(forged, "", traces),
+            SshLoginError::Disconnected { after_key: false, answers: 0 },
             "a server's own words raise no alarm"
         );
-        let after = LoginTraces { has_signed: true, answers: 2 };
+        let after = SshLoginEvidence { has_signed: true, answers: 2 };
         assert_eq!(
-            LoginError::from_logs("alice@h: Permission denied (keyboard-interactive).", "", after),
-            LoginError::SignInRefused { after_key: true, answers: 2 }
+            SshLoginError::from_logs(
+                "alice@h: Permission denied (keyboard-interactive).",
+                "",
+                after
+            ),
+            SshLoginError::SignInRefused { after_key: true, answers: 2 }
         );
         assert_eq!(
-            LoginError::from_logs("Connection closed by UNKNOWN port 65535", changed, traces),
-            LoginError::HostKeyChanged(
+            SshLoginError::from_logs("Connection closed by UNKNOWN port 65535", changed, traces),
+            SshLoginError::HostKeyChanged(
                 RouteHop::Jump,
                 Some("SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU".into())
             )

@@ -22,12 +22,12 @@ struct DbRevision {
 
 /// Tracks the database's revision: this process counts its commits; commits by others show in the write-ahead log.
 #[derive(Debug)]
-pub(super) struct RevisionTracker {
+pub(super) struct DbRevisionTracker {
     commits: AtomicU64,
     wal: PathBuf,
 }
 
-impl RevisionTracker {
+impl DbRevisionTracker {
     pub(super) fn new(database: &std::path::Path) -> Self {
         let mut wal = database.as_os_str().to_owned();
         wal.push("-wal");
@@ -45,7 +45,7 @@ impl RevisionTracker {
     }
 }
 
-struct StoreCacheEntry<V> {
+struct CachedStoreRead<V> {
     revision: DbRevision,
     read_at: Instant,
     value: Arc<V>,
@@ -53,7 +53,7 @@ struct StoreCacheEntry<V> {
 
 /// Values by key. Each is valid as long as the database has not changed since it was read.
 pub struct StoreCache<K, V> {
-    entries: Mutex<HashMap<K, StoreCacheEntry<V>>>,
+    entries: Mutex<HashMap<K, CachedStoreRead<V>>>,
     capacity: usize,
 }
 
@@ -82,7 +82,7 @@ impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
         }
         entries.insert(
             key.clone(),
-            StoreCacheEntry { revision, read_at: Instant::now(), value: value.clone() },
+            CachedStoreRead { revision, read_at: Instant::now(), value: value.clone() },
         );
         Ok(value)
     }

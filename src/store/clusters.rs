@@ -32,7 +32,7 @@ impl Cluster {
 }
 
 /// What an administrator sets for a cluster.
-pub struct ClusterDescription<'a> {
+pub struct ClusterDetails<'a> {
     pub title: &'a DisplayName,
     pub host: &'a HostName,
     pub port: u16,
@@ -52,7 +52,7 @@ macro_rules! columns {
 pub async fn add(
     db: &mut DbConnection,
     slug: &Slug,
-    what: &ClusterDescription<'_>,
+    what: &ClusterDetails<'_>,
     now: UnixTime,
 ) -> Result<ClusterId> {
     Ok(sqlx::query_scalar(
@@ -69,11 +69,7 @@ pub async fn add(
 }
 
 /// Changes the description of a cluster.
-pub async fn update(
-    db: &mut DbConnection,
-    id: ClusterId,
-    what: &ClusterDescription<'_>,
-) -> Result<()> {
+pub async fn update(db: &mut DbConnection, id: ClusterId, what: &ClusterDetails<'_>) -> Result<()> {
     sqlx::query("UPDATE clusters SET title = $2, host = $3, port = $4, site = $5 WHERE id = $1")
         .bind(id)
         .bind(what.title.as_str())

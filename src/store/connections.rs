@@ -27,7 +27,7 @@ pub struct ConnectionRow {
     connected_at: Option<UnixTime>,
     /// Why it is not open, in words.
     pub problem: String,
-    /// The same as a code of `ssh::LoginError`; empty if there is none.
+    /// The same as a code of `ssh::SshLoginError`; empty if there is none.
     pub problem_code: String,
     /// The discovered facts, as JSON.
     pub discovered: String,
@@ -148,7 +148,7 @@ pub async fn mark_connected(
     Ok(done.rows_affected() == 1)
 }
 
-/// Records why a connection is not open: a code of `ssh::LoginError`, if there is one, and words.
+/// Records why a connection is not open: a code of `ssh::SshLoginError`, if there is one, and words.
 pub async fn set_problem(
     db: &mut DbConnection,
     key: ConnectionKey,

@@ -71,7 +71,7 @@ pub struct NewDashboardRow<'a> {
 
 /// What the owner can change at any time.
 #[derive(Debug, Clone, Copy)]
-pub struct DashboardSettings<'a> {
+pub struct DashboardOwnerSettings<'a> {
     pub title: &'a str,
     /// The group whose members can see it.
     pub group: Option<GroupId>,
@@ -181,7 +181,7 @@ pub async fn list_recent_places(
 pub async fn update_settings(
     db: &mut DbConnection,
     id: DashboardId,
-    settings: DashboardSettings<'_>,
+    settings: DashboardOwnerSettings<'_>,
 ) -> Result<()> {
     sqlx::query(
         "UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",

@@ -4,7 +4,7 @@ use crate::clock::UnixTime;
 
 /// The terms of a guest link, and how often it was used.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct GuestLinkRow {
+pub struct StoredGuestLinkTerms {
     /// Who it is for, in its maker's words.
     pub label: String,
     /// The hash of the passphrase; empty if there is none.
@@ -17,7 +17,7 @@ pub struct GuestLinkRow {
     opened_at: Option<UnixTime>,
 }
 
-impl GuestLinkRow {
+impl StoredGuestLinkTerms {
     pub fn revoked_at(&self) -> Option<UnixTime> {
         self.revoked_at
     }

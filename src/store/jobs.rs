@@ -6,7 +6,7 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 
 /// A job as it is stored: plain words and numbers, which the `jobs` module interprets.
 #[derive(Debug, Clone, PartialEq, Default, sqlx::FromRow)]
-pub struct JobRow {
+pub struct StoredJobRow {
     /// The row's id; 0 if it is not stored yet.
     pub id: i64,
     pub person_id: i64,
@@ -88,7 +88,7 @@ macro_rules! select {
 }
 
 /// Saves a job, new or changed, and returns its row id.
-pub async fn save(db: &mut DbConnection, row: &JobRow) -> Result<JobRowId> {
+pub async fn save(db: &mut DbConnection, row: &StoredJobRow) -> Result<JobRowId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
                            partition, qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes,
@@ -156,7 +156,7 @@ pub async fn list_current(
     cluster: ClusterId,
     ended_since: UnixTime,
     most: i64,
-) -> Result<Vec<JobRow>> {
+) -> Result<Vec<StoredJobRow>> {
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
          ORDER BY is_over, end_at DESC LIMIT $4"
@@ -176,7 +176,7 @@ pub async fn find(
     cluster: ClusterId,
     number: i64,
     task: i64,
-) -> Result<Option<JobRow>> {
+) -> Result<Option<StoredJobRow>> {
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"
     ))
@@ -205,7 +205,7 @@ pub async fn list_array_tasks(
     person: PersonId,
     cluster: ClusterId,
     number: i64,
-) -> Result<Vec<JobRow>> {
+) -> Result<Vec<StoredJobRow>> {
     Ok(sqlx::query_as(select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"
     ))
@@ -236,7 +236,7 @@ pub async fn search_history(
     search: &JobHistorySearch,
     offset: i64,
     most: i64,
-) -> Result<(Vec<JobRow>, i64)> {
+) -> Result<(Vec<StoredJobRow>, i64)> {
     let pattern = like_pattern(&search.text);
     let rows = sqlx::query_as(select!(
         "WHERE person_id = $1 AND is_over = 1

@@ -7,7 +7,7 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 
 /// How much of a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
-pub struct QueueRow {
+pub struct QueueReadState {
     seen_at: Option<UnixTime>,
     history_from: Option<UnixTime>,
     history_until: Option<UnixTime>,
@@ -15,7 +15,7 @@ pub struct QueueRow {
     pub standing: String,
 }
 
-impl QueueRow {
+impl QueueReadState {
     /// When the queue was last read.
     pub fn seen_at(&self) -> Option<UnixTime> {
         self.seen_at
@@ -27,7 +27,11 @@ impl QueueRow {
     }
 }
 
-pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueRow> {
+pub async fn get(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+) -> Result<QueueReadState> {
     let row = sqlx::query_as(
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
     )

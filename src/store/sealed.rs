@@ -38,7 +38,7 @@ impl SealedColumn {
 
 /// A sealed value, with what identifies its place.
 #[derive(Debug, sqlx::FromRow)]
-pub struct SealedValue {
+pub struct SealedColumnValue {
     pub row: i64,
     pub person: PersonId,
     /// The SSH key's id.
@@ -48,7 +48,7 @@ pub struct SealedValue {
     pub value: Vec<u8>,
 }
 
-pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<SealedValue>> {
+pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<SealedColumnValue>> {
     let sql = match column {
         SealedColumn::PasswordHash => {
             "SELECT id AS row, id AS person, 0 AS key, x'' AS token_hash, password_sealed AS value FROM people"

@@ -21,7 +21,7 @@ pub struct Session {
 
 /// A signed-in browser as its owner sees it.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct SessionDevice {
+pub struct SignedInBrowser {
     pub id: SessionId,
     pub created_at: UnixTime,
     pub last_seen_at: UnixTime,
@@ -108,7 +108,7 @@ pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Resul
 pub async fn list_for_person(
     db: &mut DbConnection,
     person: PersonId,
-) -> Result<Vec<SessionDevice>> {
+) -> Result<Vec<SignedInBrowser>> {
     Ok(sqlx::query_as(
         "SELECT id, created_at, last_seen_at, address, user_agent FROM sessions
          WHERE person_id = $1 ORDER BY last_seen_at DESC, id DESC",

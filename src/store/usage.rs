@@ -27,7 +27,7 @@ pub struct UsageSource {
 
 /// A day that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
-pub struct UsageDayRow {
+pub struct UsageDayReadRow {
     pub day: Day,
     pub read_at: UnixTime,
     /// Whether it is never read again.
@@ -141,7 +141,7 @@ pub async fn list_days(
     db: &mut DbConnection,
     source: UsageSourceId,
     from: Day,
-) -> Result<Vec<UsageDayRow>> {
+) -> Result<Vec<UsageDayReadRow>> {
     Ok(sqlx::query_as(
         "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE source_id = $1 AND day >= $2 ORDER BY day",
     )
@@ -155,7 +155,7 @@ pub async fn list_days(
 pub async fn replace_day(
     db: &mut DbConnection,
     source: UsageSourceId,
-    read: UsageDayRow,
+    read: UsageDayReadRow,
 ) -> Result<()> {
     for sql in [
         "DELETE FROM usage_daily WHERE source_id = $1 AND day = $2",

@@ -4,7 +4,7 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId, PersonId};
 
-/// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlert`.
+/// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlertKind`.
 pub async fn list_kinds(
     db: &mut DbConnection,
     person: PersonId,

@@ -5,7 +5,7 @@ use std::str::Chars;
 
 /// One item of terminal text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TerminalItem<'a> {
+pub enum TerminalToken<'a> {
     /// Any character that doesn't start an escape; may be a control character.
     Char(char),
     /// `ESC [ params command`, as in `ESC [ 1;31 m`.
@@ -13,9 +13,9 @@ pub enum TerminalItem<'a> {
 }
 
 /// Reads text item by item. Skips titles, links and all other escapes.
-pub struct TerminalText<'a>(Chars<'a>);
+pub struct TerminalTextReader<'a>(Chars<'a>);
 
-impl<'a> TerminalText<'a> {
+impl<'a> TerminalTextReader<'a> {
     pub fn new(text: &'a str) -> Self {
         Self(text.chars())
     }
@@ -23,8 +23,8 @@ impl<'a> TerminalText<'a> {
     /// Only the characters.
     pub fn chars(text: &'a str) -> impl Iterator<Item = char> {
         Self::new(text).filter_map(|item| match item {
-            TerminalItem::Char(c) => Some(c),
-            TerminalItem::ControlSequence { .. } => None,
+            TerminalToken::Char(c) => Some(c),
+            TerminalToken::ControlSequence { .. } => None,
         })
     }
 
@@ -36,7 +36,7 @@ impl<'a> TerminalText<'a> {
     }
 
     /// Reads what follows an escape character.
-    fn read_escape(&mut self) -> Option<TerminalItem<'a>> {
+    fn read_escape(&mut self) -> Option<TerminalToken<'a>> {
         if self.next_if(|c| c == '[').is_some() {
             return self.read_control_sequence();
         }
@@ -50,13 +50,13 @@ impl<'a> TerminalText<'a> {
     }
 
     /// Parameters and the final letter. Without that letter it isn't a sequence, and is skipped.
-    fn read_control_sequence(&mut self) -> Option<TerminalItem<'a>> {
+    fn read_control_sequence(&mut self) -> Option<TerminalToken<'a>> {
         let rest = self.0.as_str();
         let (params, rest) =
             rest.split_at(rest.find(|c| !matches!(c, ' '..='?')).unwrap_or(rest.len()));
         self.0 = rest.chars();
         let command = self.next_if(|c| matches!(c, '@'..='~'))?;
-        Some(TerminalItem::ControlSequence { params, command })
+        Some(TerminalToken::ControlSequence { params, command })
     }
 
     /// Skips a title or the like. It ends at the end of the line at the latest, so that it can't swallow what
@@ -75,8 +75,8 @@ impl<'a> TerminalText<'a> {
     }
 }
 
-impl<'a> Iterator for TerminalText<'a> {
-    type Item = TerminalItem<'a>;
+impl<'a> Iterator for TerminalTextReader<'a> {
+    type Item = TerminalToken<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -87,7 +87,7 @@ impl<'a> Iterator for TerminalText<'a> {
                     self.skip_string();
                     None
                 }
-                c => return Some(TerminalItem::Char(c)),
+                c => return Some(TerminalToken::Char(c)),
             };
             if sequence.is_some() {
                 return sequence;

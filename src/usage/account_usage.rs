@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::daily_totals::DailyTotals;
+use super::daily_totals::DayUsageTotals;
 use super::totals::UsageTotals;
 use super::wait_histogram::WaitHistogram;
 use crate::clock::{Day, UnixTime};
-use crate::store::usage::UsageDayRow;
+use crate::store::usage::UsageDayReadRow;
 use crate::store::usage::daily::UsageDailyRow;
 
 /// The sums of one person and one job type on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageRow {
+pub struct UserDayUsage {
     /// User name on the cluster; empty for others, whose names are not kept.
     pub user: Arc<str>,
     /// The job type.
@@ -28,13 +28,13 @@ pub struct AccountUsageDay {
     pub is_final: bool,
     /// Whether there were more jobs than could be read.
     pub is_cut: bool,
-    pub rows: Arc<[UsageRow]>,
+    pub rows: Arc<[UserDayUsage]>,
     /// The sum of all rows: many pages need no more.
     pub total: Arc<UsageTotals>,
 }
 
 impl AccountUsageDay {
-    fn new(read: UsageDayRow, rolls: Vec<UsageRow>) -> Self {
+    fn new(read: UsageDayReadRow, rolls: Vec<UserDayUsage>) -> Self {
         let mut total = UsageTotals::default();
         for roll in &rolls {
             total.add(&roll.totals);
@@ -53,7 +53,7 @@ pub struct AccountUsage {
 impl AccountUsage {
     /// Builds it from the rows of the database.
     pub fn from_rows(
-        days: &[UsageDayRow],
+        days: &[UsageDayReadRow],
         rows: Vec<UsageDailyRow>,
         names: &HashMap<i64, String>,
     ) -> Self {
@@ -61,16 +61,16 @@ impl AccountUsage {
             names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
         let nobody: Arc<str> = Arc::from("");
         let name = |id: i64| names.get(&id).unwrap_or(&nobody).clone();
-        let mut rolls: BTreeMap<Day, Vec<UsageRow>> = BTreeMap::new();
+        let mut rolls: BTreeMap<Day, Vec<UserDayUsage>> = BTreeMap::new();
         for row in rows {
             let (user, kind) = (name(row.user_id), name(row.kind_id));
-            rolls.entry(Day(row.day)).or_default().push(UsageRow {
+            rolls.entry(Day(row.day)).or_default().push(UserDayUsage {
                 user,
                 kind,
                 totals: totals_from_row(&row),
             });
         }
-        let page = |read: &UsageDayRow| {
+        let page = |read: &UsageDayReadRow| {
             (read.day, AccountUsageDay::new(*read, rolls.remove(&read.day).unwrap_or_default()))
         };
         Self { days: days.iter().map(page).collect() }
@@ -78,9 +78,9 @@ impl AccountUsage {
 
     /// A copy in which one day was read again.
     #[must_use]
-    pub fn with_day(&self, read: UsageDayRow, sheet: &DailyTotals) -> Self {
+    pub fn with_day(&self, read: UsageDayReadRow, sheet: &DayUsageTotals) -> Self {
         let mut pages = self.days.clone();
-        let roll = |(user, kind, sums): &(String, String, UsageTotals)| UsageRow {
+        let roll = |(user, kind, sums): &(String, String, UsageTotals)| UserDayUsage {
             user: Arc::from(user.as_str()),
             kind: Arc::from(kind.as_str()),
             totals: sums.clone(),
@@ -100,7 +100,11 @@ impl AccountUsage {
     }
 
     /// The rows of these days.
-    pub fn rows_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &UsageRow)> {
+    pub fn rows_between(
+        &self,
+        from: Day,
+        until: Day,
+    ) -> impl Iterator<Item = (Day, &UserDayUsage)> {
         self.days_between(from, until)
             .flat_map(|(day, page)| page.rows.iter().map(move |roll| (day, roll)))
     }
@@ -210,14 +214,15 @@ mod tests {
         sums.waits.record(500);
         assert_eq!(totals_from_row(&row_from_totals(Day(3), 1, 2, &sums)), sums);
         let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
-        let day = UsageDayRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
+        let day =
+            UsageDayReadRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
         let ledger =
             AccountUsage::from_rows(&[day], vec![row_from_totals(Day(3), 1, 2, &sums)], &names);
         let all: Vec<_> = ledger.rows_between(Day(0), Day(9)).collect();
         assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
         assert_eq!(ledger.rows_between(Day(4), Day(9)).count(), 0);
         assert_eq!(ledger.rows_between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
-        let again = ledger.with_day(day, &DailyTotals::default());
+        let again = ledger.with_day(day, &DayUsageTotals::default());
         assert_eq!(again.rows_between(Day(0), Day(9)).count(), 0);
     }
 }

@@ -23,7 +23,7 @@ const STORAGE_THRESHOLD: (u64, u64) = (9, 10);
 const MIN_JOBS: u64 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsageAlert {
+pub enum UsageAlertKind {
     /// An allocation is nearly used up.
     Quota,
     /// A storage area is nearly full.
@@ -32,7 +32,7 @@ pub enum UsageAlert {
     Failing,
 }
 
-impl UsageAlert {
+impl UsageAlertKind {
     pub const ALL: [Self; 3] = [Self::Quota, Self::Storage, Self::Failing];
 
     /// The code in the database and in forms.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::totals::{UsageOutcome, UsageTotals};
+use super::totals::{UsageJobOutcome, UsageTotals};
 use super::units::SiteUnit;
 use crate::clock::UnixTime;
 use crate::sites::Site;
@@ -26,7 +26,7 @@ const OTHER_KINDS: &str = "other names";
 
 /// Whose names are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UserNamePolicy {
+pub enum KeptUserNames {
     All,
     /// One person's; everybody else is one sum without a name.
     Only(String),
@@ -34,23 +34,23 @@ pub enum UserNamePolicy {
 
 /// A window of time: a day of the cluster's own calendar, or the part of it that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DayWindow {
+pub struct OneDayWindow {
     pub from: UnixTime,
     /// The first moment after the window.
     pub until: UnixTime,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DailyTotals {
+pub struct DayUsageTotals {
     /// Sums by person and job type; both empty for others, whose names are not kept.
     pub rows: Vec<(String, String, UsageTotals)>,
     /// The jobs behind the sums, as far as names are kept.
-    pub jobs: Vec<UsageJobRun>,
+    pub jobs: Vec<UsageRunDay>,
 }
 
 /// A job's run on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageJobRun {
+pub struct UsageRunDay {
     pub raw: u64,
     /// When this run started.
     pub start: UnixTime,
@@ -60,7 +60,7 @@ pub struct UsageJobRun {
     pub user: String,
     pub kind: String,
     /// How it ended, if it ended on this day: so the jobs of a period are exactly those that are counted in it.
-    pub outcome: UsageOutcome,
+    pub outcome: UsageJobOutcome,
     /// Seconds on this day.
     pub seconds: u64,
     /// Elapsed seconds in total, so far.
@@ -80,10 +80,10 @@ pub struct UsageJobRun {
 /// Counts the runs of one account in a window.
 pub fn count_day(
     runs: &[&AccountedRun],
-    window: DayWindow,
-    names: &UserNamePolicy,
+    window: OneDayWindow,
+    names: &KeptUserNames,
     site: &Site,
-) -> DailyTotals {
+) -> DayUsageTotals {
     let unit = SiteUnit::from_site(site);
     let mut rolls: HashMap<(String, String), UsageTotals> = HashMap::new();
     let mut kinds_of: HashMap<String, usize> = HashMap::new();
@@ -95,8 +95,8 @@ pub fn count_day(
             continue;
         }
         let is_told = match names {
-            UserNamePolicy::All => true,
-            UserNamePolicy::Only(user) => *user == run.user,
+            KeptUserNames::All => true,
+            KeptUserNames::Only(user) => *user == run.user,
         };
         let user = if is_told { run.user.clone() } else { String::new() };
         let mut kind = if is_told { job_kind(&run.name) } else { String::new() };
@@ -123,17 +123,17 @@ pub fn count_day(
     rolls.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     jobs.sort_by_key(|job| (job.raw, job.start));
     jobs.dedup_by_key(|job| (job.raw, job.start));
-    DailyTotals { rows: rolls, jobs }
+    DayUsageTotals { rows: rolls, jobs }
 }
 
 /// Whether a run ended within a window.
-fn ends_in(run: &AccountedRun, window: DayWindow) -> bool {
+fn ends_in(run: &AccountedRun, window: OneDayWindow) -> bool {
     run.state.is_over() && run.end.is_some_and(|end| end >= window.from && end < window.until)
 }
 
 /// A run's seconds within a window. A run that is still going counts up to the window's end, which is not in the
 /// future.
-fn seconds_in(run: &AccountedRun, window: DayWindow) -> u64 {
+fn seconds_in(run: &AccountedRun, window: OneDayWindow) -> u64 {
     let Some(start) = run.start else { return 0 };
     let end = match run.end {
         Some(end) => end,
@@ -164,15 +164,15 @@ fn add_time(sums: &mut UsageTotals, run: &AccountedRun, seconds: u64, rate: u64)
 
 /// Adds a job's end: its outcome, its wait, and its usage against what was allocated.
 fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
-    let outcome = UsageOutcome::from_state(run.state);
+    let outcome = UsageJobOutcome::from_state(run.state);
     sums.jobs += 1;
     match outcome {
-        UsageOutcome::Done => sums.done += 1,
-        UsageOutcome::Failed | UsageOutcome::Interrupted => sums.failed += 1,
-        UsageOutcome::TimedOut => sums.timed_out += 1,
-        UsageOutcome::OutOfMemory => sums.memory_out += 1,
-        UsageOutcome::Cancelled => sums.cancelled += 1,
-        UsageOutcome::Running => {}
+        UsageJobOutcome::Done => sums.done += 1,
+        UsageJobOutcome::Failed | UsageJobOutcome::Interrupted => sums.failed += 1,
+        UsageJobOutcome::TimedOut => sums.timed_out += 1,
+        UsageJobOutcome::OutOfMemory => sums.memory_out += 1,
+        UsageJobOutcome::Cancelled => sums.cancelled += 1,
+        UsageJobOutcome::Running => {}
     }
     let elapsed = elapsed_seconds(run);
     if elapsed > 0 {
@@ -187,7 +187,7 @@ fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
     if elapsed < MIN_JUDGED_SECONDS {
         return;
     }
-    let judged = outcome == UsageOutcome::Done && !whole_node;
+    let judged = outcome == UsageJobOutcome::Done && !whole_node;
     if let Some(used) = run.usage.cpu_s {
         let held = elapsed * cores;
         sums.held_core_s += held;
@@ -250,8 +250,8 @@ fn job_run(
     user: String,
     kind: String,
     seconds: u64,
-    window: DayWindow,
-) -> UsageJobRun {
+    window: OneDayWindow,
+) -> UsageRunDay {
     // A run that has started is over, or was running until the window's end.
     let start = run.start.or(run.end).unwrap_or(window.from);
     let so_far = |start: UnixTime| u64::try_from(window.until.since(start)).unwrap_or(0);
@@ -262,7 +262,7 @@ fn job_run(
     let gpus = run.gpus.iter();
     let gpus =
         gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
-    UsageJobRun {
+    UsageRunDay {
         raw: run.raw_id,
         start,
         number: run.number,
@@ -270,9 +270,9 @@ fn job_run(
         user,
         kind,
         outcome: if ends_in(run, window) {
-            UsageOutcome::from_state(run.state)
+            UsageJobOutcome::from_state(run.state)
         } else {
-            UsageOutcome::Running
+            UsageJobOutcome::Running
         },
         seconds,
         elapsed_s,

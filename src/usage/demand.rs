@@ -8,7 +8,7 @@ const MAX_JOB_SECONDS: u64 = 366 * SECONDS_PER_DAY.unsigned_abs();
 
 /// What a set of jobs asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JobDemand {
+pub struct JobDemandTotals {
     /// Number of jobs; each array task counts as one.
     pub jobs: u64,
     /// Core seconds, if all jobs use their whole time limit.
@@ -22,9 +22,9 @@ pub struct JobDemand {
 /// The demand of a set of accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountDemand {
-    pub waiting: JobDemand,
+    pub waiting: JobDemandTotals,
     /// Running jobs: what they hold from now until their time limit.
-    pub running: JobDemand,
+    pub running: JobDemandTotals,
     /// Cores allocated to them now.
     pub cores: u64,
     /// GPUs allocated to them now.
@@ -53,7 +53,7 @@ pub fn compute_demand(jobs: &[SlurmJob], accounts: &[String], now: UnixTime) -> 
     found
 }
 
-impl JobDemand {
+impl JobDemandTotals {
     fn add(&mut self, job: &SlurmJob, tasks: u64, seconds: Option<u64>) {
         self.jobs = self.jobs.saturating_add(tasks);
         let Some(seconds) = seconds.filter(|seconds| *seconds <= MAX_JOB_SECONDS) else {
@@ -104,7 +104,8 @@ mod tests {
         };
         let over = job(JobState::Completed, 8, TimeLimit::Minutes(60));
         let found = compute_demand(&[array, endless, other, running, over], &smith, NOW);
-        let waiting = JobDemand { jobs: 11, core_s: 144_000, gpu_s: 72_000, without_limit: 1 };
+        let waiting =
+            JobDemandTotals { jobs: 11, core_s: 144_000, gpu_s: 72_000, without_limit: 1 };
         assert_eq!(found.waiting, waiting);
         assert_eq!((found.running.core_s, found.cores, found.gpus), (14_400, 8, 0));
         assert_eq!(compute_demand(&[], &smith, NOW), AccountDemand::default());

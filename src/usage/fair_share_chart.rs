@@ -28,7 +28,7 @@ const MARKS: [(f64, &str, bool); 6] = [
 ];
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct FairShareChart {
+pub struct FairShareHistoryChart {
     /// Segments without a gap: `x,y x,y …`.
     pub segments: Vec<String>,
     pub last: (String, String),
@@ -43,7 +43,7 @@ pub struct FairShareChart {
 }
 
 /// Draws the points; none if there are fewer than two.
-pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
+pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
     let step = points.len().div_ceil(MAX_POINTS).max(1);
     let known: Vec<(UnixTime, f64)> = points
         .iter()
@@ -98,7 +98,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareChart> {
         words(known.iter().map(|one| one.1).fold(f64::INFINITY, f64::min)),
         words(known.iter().map(|one| one.1).fold(0.0, f64::max)),
     );
-    Some(FairShareChart {
+    Some(FairShareHistoryChart {
         last: (x(last.0), y(last.1)),
         baseline_y: y(1.0),
         segments: stretches,

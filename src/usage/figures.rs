@@ -97,7 +97,7 @@ pub struct MemberFigures {
 
 /// The figures of a job type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobKindFigures {
+pub struct JobTypeFigures {
     /// Its name; empty for other people's jobs, whose names are not shown.
     pub name: String,
     pub totals: UsageTotals,
@@ -130,7 +130,7 @@ pub struct UsageFigures {
     /// By person, highest usage of the chart's measure first.
     pub members: Vec<MemberFigures>,
     /// By job type, likewise.
-    pub kinds: Vec<JobKindFigures>,
+    pub kinds: Vec<JobTypeFigures>,
     pub accounts: Vec<AccountFigures>,
     /// Bars from the first day to the last; some are empty.
     pub bars: Vec<UsageBar>,
@@ -190,12 +190,12 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     }
     let colours = assign_colours(view);
     all.members = member_figures(view, people, &colours, choice.measure);
-    let mut kinds: Vec<JobKindFigures> = kinds
+    let mut kinds: Vec<JobTypeFigures> = kinds
         .into_iter()
-        .map(|(name, sums)| JobKindFigures { name: name.to_owned(), totals: sums })
+        .map(|(name, sums)| JobTypeFigures { name: name.to_owned(), totals: sums })
         .collect();
     kinds.sort_by(|a, b| {
-        let by = |one: &JobKindFigures| choice.measure.hours(&one.totals);
+        let by = |one: &JobTypeFigures| choice.measure.hours(&one.totals);
         by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name))
     });
     all.kinds = kinds;

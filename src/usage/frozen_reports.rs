@@ -1,6 +1,6 @@
 //! Builds, freezes, loads and deletes reports. Permissions are checked inside each transaction.
 
-use super::report::{ReportSubject, UsageReport};
+use super::report::{ReportInputs, UsageReport};
 use super::service::UsageService;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission, Viewer};
@@ -26,7 +26,7 @@ impl UsageService {
         let allocations = store::allocations::list_for_group(&mut db, group).await?;
         drop(db);
         let now = self.0.core.clock.now();
-        let subject = ReportSubject { group: &named.name, month, allocations: &allocations, now };
+        let subject = ReportInputs { group: &named.name, month, allocations: &allocations, now };
         Ok(UsageReport::build(&view, subject))
     }
 

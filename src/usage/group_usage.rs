@@ -11,7 +11,7 @@ use super::service::{UsageService, lock};
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::{Permission, Viewer};
 use crate::clock::{Day, UnixTime};
-use crate::cluster::{ClusterAccountId, ClusterAccounts, ClusterProfile, DiscoveredFacts};
+use crate::cluster::{ClusterAccountCache, ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::sites::Site;
 use crate::slurm::accounting::account_runs::is_account_name;
@@ -137,7 +137,7 @@ impl GroupAccountDetails {
 }
 
 /// What is read from the database for a view.
-pub struct GroupUsageContext {
+pub struct GroupUsageRecords {
     accounts: Vec<Arc<GroupAccountDetails>>,
     people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
 }
@@ -164,7 +164,7 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-    ) -> Result<Arc<GroupUsageContext>, StoreError> {
+    ) -> Result<Arc<GroupUsageRecords>, StoreError> {
         let store = &self.0.core.store;
         let key = (viewer.id, group);
         self.0
@@ -180,7 +180,7 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-        ground: &GroupUsageContext,
+        ground: &GroupUsageRecords,
     ) -> Result<GroupUsage, StoreError> {
         let (now, depth) = (self.0.core.clock.now(), self.0.core.config.usage_pace.history_days);
         let mut accounts = Vec::new();
@@ -223,7 +223,7 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-        ground: &GroupUsageContext,
+        ground: &GroupUsageRecords,
     ) -> Result<bool, StoreError> {
         let key = (viewer.id, group);
         let is_open = |facts: &Arc<GroupAccountDetails>| {
@@ -267,10 +267,10 @@ async fn list_led_accounts(
 
 async fn read_context(
     db: &mut DbConnection,
-    accounts: &ClusterAccounts,
+    accounts: &ClusterAccountCache,
     viewer: PersonId,
     group: GroupId,
-) -> Result<GroupUsageContext, StoreError> {
+) -> Result<GroupUsageRecords, StoreError> {
     let led = list_led_accounts(db, viewer).await?;
     let own = accounts.list_with(db, viewer).await?;
     let mut facts = Vec::new();
@@ -303,7 +303,7 @@ async fn read_context(
     }
     facts.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
     let people = Arc::new(list_people(db, accounts, group, &clusters).await?);
-    Ok(GroupUsageContext { accounts: facts, people })
+    Ok(GroupUsageRecords { accounts: facts, people })
 }
 
 /// Slurm's names for an account. One that the viewer cannot use themselves keeps its own name.
@@ -318,7 +318,7 @@ fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
 /// name, and the output of a shell over there is under its owner's control.
 async fn list_people(
     db: &mut DbConnection,
-    accounts: &ClusterAccounts,
+    accounts: &ClusterAccountCache,
     group: GroupId,
     clusters: &HashMap<ClusterId, Arc<ClusterProfile>>,
 ) -> Result<HashMap<(ClusterId, String), GroupPerson>, StoreError> {

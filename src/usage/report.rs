@@ -31,12 +31,12 @@ pub struct UsageReport {
     pub made_at: i64,
     /// Name of the site's own unit, before `hours`; empty if there is none, or several.
     pub site_unit: String,
-    pub totals: ReportFigures,
-    pub accounts: Vec<ReportFigures>,
+    pub totals: ReportFiguresRow,
+    pub accounts: Vec<ReportFiguresRow>,
     /// By person, highest usage first.
-    pub members: Vec<ReportFigures>,
+    pub members: Vec<ReportFiguresRow>,
     /// By job type, likewise.
-    pub kinds: Vec<ReportFigures>,
+    pub kinds: Vec<ReportFiguresRow>,
     /// What the chart shows: `core hours` or `GPU hours`.
     pub measure: String,
     /// Names in the order of a bar's parts. The last may stand for several people.
@@ -44,7 +44,7 @@ pub struct UsageReport {
     /// Their colours: a person has the same one in every month. Older reports have none.
     pub colours: Vec<usize>,
     /// One bar per day.
-    pub bars: Vec<ReportBar>,
+    pub bars: Vec<ReportChartDay>,
     pub allocations: Vec<ReportAllocation>,
     /// What is missing, in sentences.
     pub notes: Vec<String>,
@@ -52,7 +52,7 @@ pub struct UsageReport {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ReportFigures {
+pub struct ReportFiguresRow {
     /// The person, job type or account.
     pub name: String,
     /// More detail, such as the cluster.
@@ -83,7 +83,7 @@ pub struct ReportFigures {
 /// One day of the chart.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ReportBar {
+pub struct ReportChartDay {
     pub day: Day,
     /// Hours of each of [`UsageReport::series`].
     pub parts: Vec<f64>,
@@ -91,7 +91,7 @@ pub struct ReportBar {
     pub is_missing: bool,
 }
 
-impl ReportBar {
+impl ReportChartDay {
     pub fn total(&self) -> f64 {
         self.parts.iter().sum()
     }
@@ -121,7 +121,7 @@ pub struct ReportAllocation {
 
 /// What a report is about.
 #[derive(Debug, Clone, Copy)]
-pub struct ReportSubject<'a> {
+pub struct ReportInputs<'a> {
     pub group: &'a str,
     pub month: Month,
     /// The group's allocations.
@@ -130,7 +130,7 @@ pub struct ReportSubject<'a> {
     pub now: UnixTime,
 }
 
-impl ReportFigures {
+impl ReportFiguresRow {
     fn new(name: String, detail: String, sums: &UsageTotals) -> Self {
         let model = |(model, seconds): &(String, u64)| (clean_name(model), hours(*seconds));
         Self {
@@ -160,8 +160,8 @@ impl UsageReport {
     }
 
     /// Builds a report. All text from others is truncated and cleaned here; pages escape it.
-    pub fn build(view: &GroupUsage, subject: ReportSubject<'_>) -> Self {
-        let ReportSubject { month, now, .. } = subject;
+    pub fn build(view: &GroupUsage, subject: ReportInputs<'_>) -> Self {
+        let ReportInputs { month, now, .. } = subject;
         let today = view.accounts.iter().map(|account| account.today).max();
         let until = month.last().min(today.unwrap_or_else(|| Day::from_time(now)));
         let choice = |measure| FiguresQuery {
@@ -179,9 +179,9 @@ impl UsageReport {
             UsageMeasure::Cores
         };
         let account = |one: &figures::AccountFigures| {
-            ReportFigures::new(clean_name(&one.account), clean_name(&one.cluster), &one.totals)
+            ReportFiguresRow::new(clean_name(&one.account), clean_name(&one.cluster), &one.totals)
         };
-        let ReportChartSeries { series, colours, bars } = build_chart(&all, until);
+        let ReportChart { series, colours, bars } = build_chart(&all, until);
         let group = clean_name(subject.group);
         Self {
             title: format!("{group}: {}", month.words()),
@@ -191,7 +191,7 @@ impl UsageReport {
             until,
             made_at: now.0,
             site_unit: site_unit(view),
-            totals: ReportFigures::new("All".to_owned(), String::new(), &all.totals),
+            totals: ReportFiguresRow::new("All".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
             members: rows_with_rest(
                 all.members.iter().map(member_entry).collect(),
@@ -219,7 +219,7 @@ fn member_entry(one: &figures::MemberFigures) -> (String, String, &UsageTotals) 
     (clean_name(&one.name), String::new(), &one.totals)
 }
 
-fn kind_entry(one: &figures::JobKindFigures) -> (String, String, &UsageTotals) {
+fn kind_entry(one: &figures::JobTypeFigures) -> (String, String, &UsageTotals) {
     let name = if one.name.is_empty() { "Jobs of others" } else { &one.name };
     (clean_name(name), String::new(), &one.totals)
 }
@@ -229,7 +229,7 @@ fn rows_with_rest(
     all: Vec<(String, String, &UsageTotals)>,
     most: usize,
     noun: &str,
-) -> Vec<ReportFigures> {
+) -> Vec<ReportFiguresRow> {
     // A single extra row needs no row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
     let mut rest = UsageTotals::default();
@@ -237,26 +237,26 @@ fn rows_with_rest(
     let mut rows = Vec::new();
     for (place, (name, detail, sums)) in all.into_iter().enumerate() {
         if place < most {
-            rows.push(ReportFigures::new(name, detail, sums));
+            rows.push(ReportFiguresRow::new(name, detail, sums));
         } else {
             rest.add(sums);
             others += 1;
         }
     }
     if others > 0 {
-        rows.push(ReportFigures::new(format!("{others} other {noun}"), String::new(), &rest));
+        rows.push(ReportFiguresRow::new(format!("{others} other {noun}"), String::new(), &rest));
     }
     rows
 }
 
-struct ReportChartSeries {
+struct ReportChart {
     series: Vec<String>,
     colours: Vec<usize>,
-    bars: Vec<ReportBar>,
+    bars: Vec<ReportChartDay>,
 }
 
 /// The chart: those with a colour of their own one by one, the others together.
-fn build_chart(all: &UsageFigures, until: Day) -> ReportChartSeries {
+fn build_chart(all: &UsageFigures, until: Day) -> ReportChart {
     let used =
         |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
     let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
@@ -277,10 +277,10 @@ fn build_chart(all: &UsageFigures, until: Day) -> ReportChartSeries {
         if !others.is_empty() {
             parts.push(others.iter().map(of).sum());
         }
-        ReportBar { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
+        ReportChartDay { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
     };
     let bars = all.bars.iter().map(bar).collect();
-    ReportChartSeries { series, colours, bars }
+    ReportChart { series, colours, bars }
 }
 
 /// The name of the accounts' site unit, if they agree.
@@ -291,7 +291,7 @@ fn site_unit(view: &GroupUsage) -> String {
     first.filter(|_| same).map_or("", SiteUnit::title).to_owned()
 }
 
-fn list_allocations(view: &GroupUsage, subject: ReportSubject<'_>) -> Vec<ReportAllocation> {
+fn list_allocations(view: &GroupUsage, subject: ReportInputs<'_>) -> Vec<ReportAllocation> {
     let (first, last) = (subject.month.first(), subject.month.last());
     let one = |allocation: &Allocation| {
         if allocation.begins() > last || allocation.ends() < first {

@@ -8,19 +8,19 @@ use super::report::UsageReport;
 use super::service::UsageService;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::guest_links::{
-    CreateGuestLinkError, GuestLinkId, GuestLinkRequest, MAX_OPEN_LINKS, OpenGuestLinkError,
-    ViewingSession,
+    CreateGuestLinkError, GuestLinkId, GuestLinkRequest, GuestViewingSession, MAX_OPEN_LINKS,
+    OpenGuestLinkError,
 };
 use crate::auth::token::{self, SecretToken};
-use crate::auth::{AuthError, Permission, Visitor};
+use crate::auth::{AuthError, Permission, RequestClient};
 use crate::domain::{GroupId, ReportId, ReportLinkId};
 pub use crate::store::reports::guest_links::ReportGuestLink;
-use crate::store::reports::guest_links::{self, NewReportGuestLink, ReportAccess};
+use crate::store::reports::guest_links::{self, NewReportGuestLink, ReportGuestAccess};
 use crate::store::{self, DbConnection, StoreError};
 
 /// A browser that may view a report now.
 #[derive(Debug, Clone)]
-pub struct ReportPass {
+pub struct CheckedReportAccess {
     pub link: ReportGuestLink,
     /// The key in its URL.
     pub access_key: String,
@@ -34,7 +34,7 @@ pub enum ReportAccessError {
     Closed,
     /// The passphrase is still missing.
     #[error("a passphrase is asked")]
-    Locked(Box<ReportPass>),
+    Locked(Box<CheckedReportAccess>),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -111,8 +111,8 @@ impl UsageService {
     pub async fn open_report_link(
         &self,
         token: &str,
-        visitor: &Visitor,
-    ) -> Result<ViewingSession, OpenGuestLinkError> {
+        visitor: &RequestClient,
+    ) -> Result<GuestViewingSession, OpenGuestLinkError> {
         let core = &self.0.core;
         let now = core.clock.now();
         let found = guest_links::find(&mut *core.store.read().await?, &token::hash(token)).await?;
@@ -129,7 +129,7 @@ impl UsageService {
         core.auth.limit_link_opening(GuestLinkId::Report(link.id), visitor)?;
         let make = || SecretToken::generate().map_err(AuthError::from);
         let (word, cookie) = (make()?, make()?);
-        let access = ReportAccess {
+        let access = ReportGuestAccess {
             cookie_hash: cookie.hash_token().to_vec(),
             link_id: link.id,
             is_locked: link.terms.asks_passphrase(),
@@ -142,7 +142,7 @@ impl UsageService {
         }
         store::commit(tx).await?;
         let word = word.as_str().to_owned();
-        Ok(ViewingSession {
+        Ok(GuestViewingSession {
             path_token: word,
             cookie,
             lifetime_secs: link.terms.expires_at.since(now),
@@ -154,7 +154,7 @@ impl UsageService {
         &self,
         tx: &mut DbConnection,
         link: &ReportGuestLink,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
         guest_links::count_opening(tx, link.id, now).await?;
@@ -172,7 +172,7 @@ impl UsageService {
         &self,
         word: &str,
         cookie: Option<&str>,
-    ) -> Result<ReportPass, ReportAccessError> {
+    ) -> Result<CheckedReportAccess, ReportAccessError> {
         let cookie = cookie.ok_or(ReportAccessError::Closed)?;
         let hash = token::hash(cookie);
         let now = self.0.core.clock.now();
@@ -183,7 +183,7 @@ impl UsageService {
         let access = access.ok_or(ReportAccessError::Closed)?;
         let link = guest_links::get(&mut db, access.link_id).await?;
         let link = link.filter(|link| link.is_usable(now));
-        let pass = ReportPass {
+        let pass = CheckedReportAccess {
             link: link.ok_or(ReportAccessError::Closed)?,
             access_key: word.to_owned(),
         };
@@ -193,9 +193,9 @@ impl UsageService {
     /// Unlocks an access with its passphrase. False if the passphrase was wrong.
     pub async fn unlock_report(
         &self,
-        pass: &ReportPass,
+        pass: &CheckedReportAccess,
         passphrase: &SecretString,
-        visitor: &Visitor,
+        visitor: &RequestClient,
     ) -> Result<bool, AuthError> {
         let core = &self.0.core;
         let link = GuestLinkId::Report(pass.link.id);
@@ -211,7 +211,10 @@ impl UsageService {
     }
 
     /// The report that a guest with access sees.
-    pub async fn load_shared_report(&self, pass: &ReportPass) -> Result<UsageReport, AuthError> {
+    pub async fn load_shared_report(
+        &self,
+        pass: &CheckedReportAccess,
+    ) -> Result<UsageReport, AuthError> {
         let mut db = self.0.core.store.read().await?;
         let now = self.0.core.clock.now();
         let (group, id) = (pass.link.group_id, pass.link.report_id);

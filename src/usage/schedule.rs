@@ -49,8 +49,8 @@ pub fn progress(ledger: &AccountUsage, depth: i64, today: Day) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::usage::UsageDayRow;
-    use crate::usage::daily_totals::DailyTotals;
+    use crate::store::usage::UsageDayReadRow;
+    use crate::usage::daily_totals::DayUsageTotals;
 
     #[test]
     fn the_latest_first_and_nothing_twice() {
@@ -61,8 +61,8 @@ mod tests {
             order.push(day);
             let until = day.plus(1).start();
             let is_final = now.since(until) >= SETTLED_AFTER;
-            let read = UsageDayRow { day, read_at: now, is_final, is_cut: false };
-            ledger = ledger.with_day(read, &DailyTotals::default());
+            let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: false };
+            ledger = ledger.with_day(read, &DayUsageTotals::default());
         }
         assert_eq!(order.len(), 366);
         assert_eq!((order[0], order[1]), (today, today.plus(-1)));

@@ -10,7 +10,7 @@ use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::Day;
-use crate::cluster::{ClusterAccounts, ClusterProfile};
+use crate::cluster::{ClusterAccountCache, ClusterProfile};
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
@@ -25,11 +25,11 @@ const MIN_AMOUNT: f64 = 0.001;
 const MAX_PERIOD_DAYS: i64 = 5 * 366;
 
 /// The viewer, the group, and whose figures were viewed.
-pub(super) type UsageViewKey = (PersonId, GroupId, String);
+pub(super) type RecordedUsageView = (PersonId, GroupId, String);
 
 /// A cluster, and the accounts on it that a group could have.
 #[derive(Debug, Clone)]
-pub struct GroupAccountOption {
+pub struct GroupAccountChoices {
     pub profile: Arc<ClusterProfile>,
     /// Account names, and whether each belongs to the group.
     pub accounts: Vec<(String, bool)>,
@@ -84,7 +84,7 @@ impl UsageService {
         &self,
         person: PersonId,
         group: GroupId,
-    ) -> Result<Vec<GroupAccountOption>, StoreError> {
+    ) -> Result<Vec<GroupAccountChoices>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         read_account_options(&mut db, self.0.connections.accounts(), person, group).await
     }
@@ -105,9 +105,10 @@ impl UsageService {
         let known = self.0.connections.accounts();
         let offers = read_account_options(&mut tx, known, person, group).await?;
         let is_offered = |(cluster, account): &(ClusterId, String)| {
-            let of = |offer: &&GroupAccountOption| offer.profile.row.id == *cluster;
-            let has =
-                |offer: &GroupAccountOption| offer.accounts.iter().any(|(name, _)| name == account);
+            let of = |offer: &&GroupAccountChoices| offer.profile.row.id == *cluster;
+            let has = |offer: &GroupAccountChoices| {
+                offer.accounts.iter().any(|(name, _)| name == account)
+            };
             is_name(account) && offers.iter().find(of).is_some_and(has)
         };
         if !added.iter().all(is_offered) {
@@ -291,10 +292,10 @@ fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: 
 
 async fn read_account_options(
     db: &mut DbConnection,
-    accounts: &ClusterAccounts,
+    accounts: &ClusterAccountCache,
     person: PersonId,
     group: GroupId,
-) -> Result<Vec<GroupAccountOption>, StoreError> {
+) -> Result<Vec<GroupAccountChoices>, StoreError> {
     let mut found: BTreeMap<ClusterId, BTreeMap<String, bool>> = BTreeMap::new();
     for own in accounts.list_with(db, person).await? {
         let names = own.discovered.accounts.iter().map(|account| account.name.clone());
@@ -308,10 +309,10 @@ async fn read_account_options(
     for (cluster, names) in found {
         let Some(row) = store::clusters::get(db, cluster).await? else { continue };
         let profile = accounts.profile(db, row).await?;
-        offers.push(GroupAccountOption { profile, accounts: names.into_iter().collect() });
+        offers.push(GroupAccountChoices { profile, accounts: names.into_iter().collect() });
     }
     let order =
-        |one: &GroupAccountOption| (one.profile.row.title.clone(), one.profile.row.slug.clone());
+        |one: &GroupAccountChoices| (one.profile.row.title.clone(), one.profile.row.slug.clone());
     offers.sort_by_cached_key(order);
     Ok(offers)
 }

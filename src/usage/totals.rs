@@ -128,7 +128,7 @@ pub fn hours(seconds: u64) -> f64 {
 
 /// How a job ended, as far as the figures care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum UsageOutcome {
+pub enum UsageJobOutcome {
     Running,
     Done,
     /// With an error of its own.
@@ -140,7 +140,7 @@ pub enum UsageOutcome {
     Interrupted,
 }
 
-impl UsageOutcome {
+impl UsageJobOutcome {
     /// All outcomes, in the order of their numbers in the database.
     pub const ALL: [Self; 7] = [
         Self::Running,
@@ -236,15 +236,15 @@ mod tests {
 
     #[test]
     fn outcomes_keep_their_numbers_and_words() {
-        for one in UsageOutcome::ALL {
-            assert_eq!(UsageOutcome::from_number(one.number()), one);
-            assert_eq!(UsageOutcome::parse(one.as_str()), Some(one));
+        for one in UsageJobOutcome::ALL {
+            assert_eq!(UsageJobOutcome::from_number(one.number()), one);
+            assert_eq!(UsageJobOutcome::parse(one.as_str()), Some(one));
         }
-        assert_eq!(UsageOutcome::from_number(99), UsageOutcome::Running);
-        assert_eq!(UsageOutcome::from_state(JobState::Running), UsageOutcome::Running);
+        assert_eq!(UsageJobOutcome::from_number(99), UsageJobOutcome::Running);
+        assert_eq!(UsageJobOutcome::from_state(JobState::Running), UsageJobOutcome::Running);
         assert!(
-            UsageOutcome::from_state(JobState::NodeFail).is_lost()
-                && !UsageOutcome::Cancelled.is_lost()
+            UsageJobOutcome::from_state(JobState::NodeFail).is_lost()
+                && !UsageJobOutcome::Cancelled.is_lost()
         );
     }
 }

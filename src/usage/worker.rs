@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::account_usage::{AccountUsage, row_from_totals};
-use super::daily_totals::{DailyTotals, DayWindow, UserNamePolicy, count_day};
+use super::daily_totals::{DayUsageTotals, KeptUserNames, OneDayWindow, count_day};
 use super::schedule::{self, SETTLED_AFTER};
 use super::service::{UsageService, lock};
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
@@ -15,7 +15,7 @@ use crate::cluster::accounting_day::{
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::ClusterId;
 use crate::ssh::RunCommandError;
-use crate::store::usage::{UsageDayRow, UsageSource, jobs};
+use crate::store::usage::{UsageDayReadRow, UsageSource, jobs};
 use crate::store::{self, StoreError};
 
 /// Reading goes on for this long after the last view, in seconds, even while the person is away.
@@ -111,7 +111,7 @@ impl UsageService {
         // Slow commands hold up others, so they get as much time in between.
         let pause = pause.max(now.saturating_duration_since(began));
         let turn =
-            super::service::UsageReadTurn { last_read: now, next_read: now + pause, failures };
+            super::service::UsageReadTiming { last_read: now, next_read: now + pause, failures };
         lock(&self.0.turns).insert(reader, turn);
     }
 
@@ -190,15 +190,15 @@ impl UsageService {
         ground: &UsageReadContext,
     ) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
-        let window = DayWindow { from: told.from, until: told.until.min(now) };
+        let window = OneDayWindow { from: told.from, until: told.until.min(now) };
         let is_final = now.since(told.until) >= SETTLED_AFTER;
-        let read = UsageDayRow { day, read_at: now, is_final, is_cut: told.is_cut };
+        let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: told.is_cut };
         let mut sheets = Vec::new();
         for (book, _) in books {
             let names = if book.has_names {
-                UserNamePolicy::All
+                KeptUserNames::All
             } else {
-                UserNamePolicy::Only(ground.account.remote_user.clone())
+                KeptUserNames::Only(ground.account.remote_user.clone())
             };
             let runs: Vec<&AccountedRun> =
                 told.runs.iter().filter(|run| run.account == book.account).collect();
@@ -246,8 +246,8 @@ impl UsageService {
 pub async fn save_daily_totals(
     db: &mut store::DbConnection,
     book: &UsageSource,
-    read: UsageDayRow,
-    sheet: &DailyTotals,
+    read: UsageDayReadRow,
+    sheet: &DayUsageTotals,
 ) -> Result<(), StoreError> {
     if !store::usage::exists(db, book.id).await? {
         return Ok(());

@@ -111,7 +111,7 @@ impl SecretKeyBytes {
 pub struct PasswordDerivedKey(SecretKeyBytes);
 
 /// The key of one person's keychain: it opens the keys of their private keys.
-pub struct KeychainKey(SecretKeyBytes);
+pub struct PersonKeychainKey(SecretKeyBytes);
 
 /// The key that seals exactly one private key.
 struct DataEncryptionKey(SecretKeyBytes);
@@ -122,7 +122,7 @@ impl std::fmt::Debug for PasswordDerivedKey {
     }
 }
 
-impl std::fmt::Debug for KeychainKey {
+impl std::fmt::Debug for PersonKeychainKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ChainKey")
     }
@@ -166,7 +166,7 @@ pub fn derive_password_key(
     Ok(PasswordDerivedKey(SecretKeyBytes(out)))
 }
 
-impl KeychainKey {
+impl PersonKeychainKey {
     /// A new random keychain key, for a person who has none yet.
     pub fn generate() -> Result<Self, VaultError> {
         SecretKeyBytes::random().map(Self)
@@ -183,7 +183,7 @@ impl KeychainKey {
         Ok(SealedPrivateKey { body, own_key: self.wrap(place, &own)? })
     }
 
-    /// Opens what [`KeychainKey::seal_private`] sealed for the same place.
+    /// Opens what [`PersonKeychainKey::seal_private`] sealed for the same place.
     pub fn open_private(
         &self,
         place: &str,
@@ -214,7 +214,7 @@ impl Vault {
         &self,
         person: &str,
         stretched: &PasswordDerivedKey,
-        chain: &KeychainKey,
+        chain: &PersonKeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
         let inner = KeychainLayer::Password.seal(&*stretched.0.0, person, &*chain.0.0)?;
         self.seal(VaultPurpose::ChainByPassword, person, &inner)
@@ -226,10 +226,10 @@ impl Vault {
         person: &str,
         stretched: &PasswordDerivedKey,
         sealed: &[u8],
-    ) -> Result<KeychainKey, VaultError> {
+    ) -> Result<PersonKeychainKey, VaultError> {
         let inner = self.open(VaultPurpose::ChainByPassword, person, sealed)?;
         let chain = KeychainLayer::Password.open(&*stretched.0.0, person, &inner)?;
-        SecretKeyBytes::from_opened(&chain).map(KeychainKey)
+        SecretKeyBytes::from_opened(&chain).map(PersonKeychainKey)
     }
 
     /// Locks a keychain key with a session token, which only the browser keeps: after a restart, the portal unlocks
@@ -240,7 +240,7 @@ impl Vault {
         &self,
         place: &str,
         token: &str,
-        chain: &KeychainKey,
+        chain: &PersonKeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
         let inner = KeychainLayer::Session.seal(token.as_bytes(), place, &*chain.0.0)?;
         self.seal(VaultPurpose::ChainBySession, place, &inner)
@@ -252,16 +252,16 @@ impl Vault {
         place: &str,
         token: &str,
         sealed: &[u8],
-    ) -> Result<KeychainKey, VaultError> {
+    ) -> Result<PersonKeychainKey, VaultError> {
         let inner = self.open(VaultPurpose::ChainBySession, place, sealed)?;
         let chain = KeychainLayer::Session.open(token.as_bytes(), place, &inner)?;
-        SecretKeyBytes::from_opened(&chain).map(KeychainKey)
+        SecretKeyBytes::from_opened(&chain).map(PersonKeychainKey)
     }
 
     /// Allows unattended use of a private key: seals its own key under the master key alone.
     pub fn allow_unattended(
         &self,
-        chain: &KeychainKey,
+        chain: &PersonKeychainKey,
         place: &str,
         own_key: &[u8],
     ) -> Result<Vec<u8>, VaultError> {

@@ -8,10 +8,10 @@ use super::{Vault, VaultError, VaultPurpose};
 
 /// The key of one signing purpose under one master key. What is stored only as a signature can't be signed again, so
 /// the key itself moves along, sealed for [`VaultPurpose::FormerSigningKey`].
-pub struct SigningKey(Zeroizing<[u8; 64]>);
+pub struct RetiredSigningKey(Zeroizing<[u8; 64]>);
 
-impl SigningKey {
-    /// Reads what [`SigningKey::as_bytes`] returned.
+impl RetiredSigningKey {
+    /// Reads what [`RetiredSigningKey::as_bytes`] returned.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, VaultError> {
         let mut key = Zeroizing::new([0; 64]);
         if bytes.len() != key.len() {
@@ -33,9 +33,9 @@ impl SigningKey {
     }
 }
 
-impl std::fmt::Debug for SigningKey {
+impl std::fmt::Debug for RetiredSigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SigningKey")
+        f.write_str("RetiredSigningKey")
     }
 }
 
@@ -54,8 +54,8 @@ impl Vault {
 
     /// The key with which [`Vault::sign`] signs for `purpose`. Only for purposes that sign and never seal: the
     /// sealing key of a purpose starts with the same bytes.
-    pub fn signing_key(&self, purpose: VaultPurpose) -> SigningKey {
-        SigningKey(self.key(purpose))
+    pub fn signing_key(&self, purpose: VaultPurpose) -> RetiredSigningKey {
+        RetiredSigningKey(self.key(purpose))
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
                 old.signing_key(VaultPurpose::RecoveryCode).as_bytes(),
             )
             .unwrap();
-        let key = SigningKey::from_bytes(
+        let key = RetiredSigningKey::from_bytes(
             &new.open(VaultPurpose::FormerSigningKey, "recovery-code", &kept).unwrap(),
         )
         .unwrap();
@@ -101,7 +101,7 @@ mod tests {
         assert_ne!(key.sign(b"other"), signature);
         assert!(!new.verify(VaultPurpose::RecoveryCode, b"code", &signature));
         assert_ne!(new.signing_key(VaultPurpose::RecoveryCode).sign(b"code"), signature);
-        assert!(SigningKey::from_bytes(&[0; 63]).is_err());
-        assert_eq!(format!("{key:?}"), "SigningKey");
+        assert!(RetiredSigningKey::from_bytes(&[0; 63]).is_err());
+        assert_eq!(format!("{key:?}"), "RetiredSigningKey");
     }
 }

@@ -15,8 +15,8 @@ use axum::routing::{any, get, post};
 use axum_extra::extract::cookie::{Cookie, SameSite};
 
 use crate::app::{App, AppState};
-use crate::auth::guest_links::ViewingSession;
-use crate::dashboards::{DashboardAccessError, DashboardPass};
+use crate::auth::guest_links::GuestViewingSession;
+use crate::dashboards::{CheckedDashboardAccess, DashboardAccessError};
 use crate::probe::DASHBOARD_ORIGIN_HEADER;
 use crate::web::http::assets;
 use crate::web::http::cookies::RequestCookies;
@@ -76,7 +76,7 @@ async fn check_access(
     app: &App,
     word: &str,
     headers: &HeaderMap,
-) -> Result<DashboardPass, DashboardAccessError> {
+) -> Result<CheckedDashboardAccess, DashboardAccessError> {
     if !is_token(word) {
         return Err(DashboardAccessError::Closed);
     }
@@ -84,19 +84,19 @@ async fn check_access(
         .check_access(
             word,
             RequestCookies::from_headers(headers)
-                .get_by_name(GuestPageKind::Dashboard.cookie_name(app)),
+                .get_by_name(GuestContentKind::Dashboard.cookie_name(app)),
         )
         .await
 }
 
 /// What guests can view here. Each kind has its own cookies and paths, so that neither opens the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GuestPageKind {
+enum GuestContentKind {
     Dashboard,
     Report,
 }
 
-impl GuestPageKind {
+impl GuestContentKind {
     const fn noun(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",
@@ -123,7 +123,11 @@ impl GuestPageKind {
 }
 
 /// The cookie of a browser that was let in, valid only under the path of its viewing session.
-fn access_cookie(app: &App, thing: GuestPageKind, entered: &ViewingSession) -> Cookie<'static> {
+fn access_cookie(
+    app: &App,
+    thing: GuestContentKind,
+    entered: &GuestViewingSession,
+) -> Cookie<'static> {
     Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
         .path(format!("{}/", thing.base_path(&entered.path_token)))
         .http_only(true)

@@ -8,19 +8,19 @@ use crate::entropy;
 use crate::store::StoreCache;
 use crate::web::http::stream_limits::EventStreamLimiter;
 use crate::web::pages::groups::usage::UsageSummaryCache;
-use crate::web::pages::home::{HasJobsCache, HomeOverview, HomeVisits};
+use crate::web::pages::home::{HasJobsCache, HomeSharedData, HomeVisits};
 
 /// The services, plus the state that only pages need.
 #[derive(Clone)]
 pub struct PortalState {
     pub app: AppState,
-    pub pages: Arc<PageState>,
+    pub pages: Arc<SharedPageState>,
 }
 
 /// What only pages keep from one request to the next.
-pub struct PageState {
+pub struct SharedPageState {
     /// The figures that are the same on everyone's home page.
-    pub home_overview: StoreCache<(), HomeOverview>,
+    pub home_overview: StoreCache<(), HomeSharedData>,
     /// Whether each person has ever had a job.
     pub has_jobs: HasJobsCache,
     /// When each person last visited the home page.
@@ -35,7 +35,7 @@ pub struct PageState {
 
 impl PortalState {
     pub fn new(app: AppState) -> std::io::Result<Self> {
-        let pages = PageState {
+        let pages = SharedPageState {
             home_overview: StoreCache::new(1),
             has_jobs: StoreCache::new(1000),
             home_visits: HomeVisits::default(),
@@ -48,7 +48,7 @@ impl PortalState {
     }
 }
 
-impl PageState {
+impl SharedPageState {
     /// An id for the next request, by which it can be found in the log.
     pub fn next_request_id(&self) -> String {
         format!("{:08x}-{}", self.run_id, self.request_counter.fetch_add(1, Ordering::Relaxed))

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use portolan::auth::activity::Actor;
-use portolan::sites::{AuthFactor, Site, SiteAutomation, SiteName};
+use portolan::sites::{AuthFactor, Site, SiteAutomationHosts, SiteName};
 
 use crate::accessibility::audit;
 use crate::support::browser::Browser;
@@ -137,13 +137,13 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
     differs.login.fingerprints = vec![published.parse().unwrap()];
     let mut as_published = site("key", &[AuthFactor::Key]);
     as_published.login.fingerprints = vec![Cluster::get().fingerprint().parse().unwrap()];
-    as_published.automation = Some(SiteAutomation {
+    as_published.automation = Some(SiteAutomationHosts {
         hosts: vec!["127.0.0.1".parse().unwrap()],
         port: Cluster::get().port("robot"),
         support: Some("support@harbour.example".into()),
         notes: vec!["Access is given on request only.".into()],
         forbids: vec!["A terminal.".into()],
-        ..SiteAutomation::default()
+        ..SiteAutomationHosts::default()
     });
     for (site, words) in [
         (nowhere, "No answer"),

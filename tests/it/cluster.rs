@@ -1,7 +1,7 @@
 //! The portal and the real test cluster: adding it, pinning its host key, noticing a change.
 
-use portolan::sites::{self, Site, SiteAutomation, SiteJumpHost};
-use portolan::store::clusters::ClusterDescription;
+use portolan::sites::{self, Site, SiteAutomationHosts, SiteJumpHost};
+use portolan::store::clusters::ClusterDetails;
 use portolan::store::{self, Store};
 
 use crate::support::cluster::Cluster;
@@ -69,14 +69,14 @@ fn description(installation: &Installation, change: impl FnOnce(&mut Site)) -> S
     path.to_str().unwrap().to_owned()
 }
 
-fn robot(fingerprints: &[&str]) -> SiteAutomation {
+fn robot(fingerprints: &[&str]) -> SiteAutomationHosts {
     let fingerprints = fingerprints.iter().map(|print| print.parse().unwrap()).collect();
     let hosts = vec!["127.0.0.1".parse().unwrap()];
-    SiteAutomation {
+    SiteAutomationHosts {
         hosts,
         port: Cluster::get().port("robot"),
         fingerprints,
-        ..SiteAutomation::default()
+        ..SiteAutomationHosts::default()
     }
 }
 
@@ -266,8 +266,7 @@ async fn doctor_reports_a_changed_host_key() {
     let mut tx = store.write().await.unwrap();
     let (slug, title, host) =
         ("harbour".parse().unwrap(), "Harbour".parse().unwrap(), "127.0.0.1".parse().unwrap());
-    let what =
-        ClusterDescription { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
+    let what = ClusterDetails { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
     let now = crate::support::app::START;
     let id = store::clusters::add(&mut tx, &slug, &what, now).await.unwrap();
     store::clusters::replace_host_keys(&mut tx, id, &[("login".into(), other)], now).await.unwrap();

@@ -405,7 +405,7 @@ async fn group_members_see_shared_dashboards_read_only() {
     assert!(boards.stop(&bob, id).await.is_err());
     assert!(boards.wake(&bob, id).await.is_err());
     let group = portolan::domain::GroupId(portal.group(&admin, "Smith Lab").await);
-    let settings = portolan::store::dashboards::DashboardSettings {
+    let settings = portolan::store::dashboards::DashboardOwnerSettings {
         title: "Curves",
         group: Some(group),
         wakes_per_day: 1,

@@ -7,7 +7,7 @@ mod rights;
 mod states;
 
 use portolan::cluster::DiscoveredFacts;
-use portolan::cluster::discovered_facts::{DiscoveredFolder, FolderKind, SlurmAccount};
+use portolan::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind, SubmitAccount};
 use portolan::store;
 
 use crate::support::app::START;
@@ -48,9 +48,9 @@ impl TestApp {
         who.name_user("key", name).await;
         let path = format!("/scratch/{name}");
         let folder =
-            DiscoveredFolder { label: FolderKind::Scratch, path, writable: true, group: None };
+            DiscoveredUserFolder { label: FolderKind::Scratch, path, writable: true, group: None };
         let account =
-            |name: &str| SlurmAccount { name: name.to_owned(), ..SlurmAccount::default() };
+            |name: &str| SubmitAccount { name: name.to_owned(), ..SubmitAccount::default() };
         let learnt = DiscoveredFacts {
             user: Some(name.to_owned()),
             home: Some(format!("/home/{name}")),

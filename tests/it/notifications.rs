@@ -3,7 +3,7 @@
 use portolan::clock::UnixTime;
 use portolan::domain::PersonId;
 use portolan::store;
-use portolan::store::jobs::JobRow;
+use portolan::store::jobs::StoredJobRow;
 use portolan::store::notifications::NewJobNotification;
 
 use crate::queue::{connected, submit, wait_for_list};
@@ -28,7 +28,7 @@ pub async fn tell(portal: &TestApp, name: &str, slug: &str, all: &[Told<'_>]) {
     let now = portal.clock.now();
     let mut tx = portal.app.store.write().await.unwrap();
     for one in all {
-        let row = JobRow {
+        let row = StoredJobRow {
             person_id: person.0,
             cluster_id: cluster.0,
             number: one.number,
@@ -39,7 +39,7 @@ pub async fn tell(portal: &TestApp, name: &str, slug: &str, all: &[Told<'_>]) {
             state: one.state.to_owned(),
             is_over: one.kind == "ended",
             end_at: (one.kind == "ended").then_some(now.0),
-            ..JobRow::default()
+            ..StoredJobRow::default()
         };
         let job = store::jobs::save(&mut tx, &row).await.unwrap();
         let (kind, state) = (one.kind, one.state);

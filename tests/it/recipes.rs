@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use portolan::recipes::catalog::RecipeCatalog;
 use portolan::recipes::compose::{ComposedJob, compose};
-use portolan::recipes::context::{AvailableGpu, ComposeContext, SlurmAccount};
+use portolan::recipes::context::{AvailableGpu, ComposeCluster, SubmitAccount};
 use portolan::recipes::form::RecipeForm;
 use portolan::sites::{self, Site};
 
@@ -17,7 +17,7 @@ use crate::support::cluster::Cluster;
 const USER: &str = "carol";
 
 /// A site as she finds it. Its folders have the same names everywhere, so that scripts of sites can be compared.
-pub fn place(site: &Site) -> ComposeContext {
+pub fn place(site: &Site) -> ComposeCluster {
     let gpu = |gpu: &sites::SiteGpu| AvailableGpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),
@@ -27,13 +27,13 @@ pub fn place(site: &Site) -> ComposeContext {
         ..AvailableGpu::default()
     };
     let folders = [("HOME", "home"), ("SCRATCH", "scratch")];
-    let account = SlurmAccount {
+    let account = SubmitAccount {
         name: "def-smith".into(),
         for_cpu: true,
         for_gpu: true,
-        ..SlurmAccount::default()
+        ..SubmitAccount::default()
     };
-    ComposeContext {
+    ComposeCluster {
         gpus: site.jobs.gpus.iter().map(gpu).collect(),
         site: Arc::new(site.clone()),
         user: USER.into(),
@@ -49,7 +49,7 @@ pub fn place(site: &Site) -> ComposeContext {
 }
 
 /// What the form makes of a recipe with a few answers; the others stay as the form has them at first.
-pub fn composed(recipe: &str, answers: &[(&str, &str)], place: &ComposeContext) -> ComposedJob {
+pub fn composed(recipe: &str, answers: &[(&str, &str)], place: &ComposeCluster) -> ComposedJob {
     let book = RecipeCatalog::shipped();
     let form = RecipeForm::new(book.find(recipe).unwrap(), &book.blocks);
     let mut all = form.defaults(place);

@@ -1,14 +1,14 @@
 //! Monthly reports of groups: who may make them, that a frozen one stays as it is, and links for guests.
 
 use portolan::clock::Day;
-use portolan::cluster::discovered_facts::SlurmAccount;
+use portolan::cluster::discovered_facts::SubmitAccount;
 use portolan::cluster::{ClusterAccountId, DiscoveredFacts};
 use portolan::domain::GroupId;
 use portolan::store::allocations::NewAllocation;
 use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
-use portolan::store::usage::UsageDayRow;
+use portolan::store::usage::UsageDayReadRow;
 use portolan::store::{self, dashboards};
-use portolan::usage::daily_totals::DailyTotals;
+use portolan::usage::daily_totals::DayUsageTotals;
 use portolan::usage::{UsageTotals, save_daily_totals};
 use reqwest::Method;
 
@@ -60,7 +60,7 @@ impl Lab {
         portal.add_pinned(&site_at("key", 9), &[("login".to_owned(), HOST_KEY.to_owned())]).await;
         pi.name_user("key", "pia").await;
         let key = portal.connection_key("pia", "key").await;
-        let account = SlurmAccount { name: ACCOUNT.to_owned(), ..SlurmAccount::default() };
+        let account = SubmitAccount { name: ACCOUNT.to_owned(), ..SubmitAccount::default() };
         let learnt = DiscoveredFacts {
             user: Some("pia".into()),
             accounts: vec![account],
@@ -91,7 +91,7 @@ impl Lab {
         let mut tx = self.portal.app.store.write().await.unwrap();
         store::usage::open_source(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
         let books = store::usage::list_sources(&mut tx, person, cluster).await.unwrap();
-        let read = UsageDayRow {
+        let read = UsageDayReadRow {
             day: Day::from_time(START).plus(-back),
             read_at: START,
             is_final: true,
@@ -100,7 +100,7 @@ impl Lab {
         let roll = |(user, kind, sums): &(&str, &str, UsageTotals)| {
             ((*user).to_owned(), (*kind).to_owned(), sums.clone())
         };
-        let sheet = DailyTotals { rows: rolls.iter().map(roll).collect(), jobs: Vec::new() };
+        let sheet = DayUsageTotals { rows: rolls.iter().map(roll).collect(), jobs: Vec::new() };
         save_daily_totals(&mut tx, &books[0], read, &sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }

@@ -4,7 +4,7 @@ mod files;
 mod sharing;
 
 use portolan::cluster::DiscoveredFacts;
-use portolan::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
+use portolan::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind};
 use portolan::store;
 use scraper::{Html, Selector};
 
@@ -52,7 +52,7 @@ impl TestApp {
         who.name_user("key", name).await;
         let path = format!("/scratch/{name}");
         let folder =
-            DiscoveredFolder { label: FolderKind::Scratch, path, writable: true, group: None };
+            DiscoveredUserFolder { label: FolderKind::Scratch, path, writable: true, group: None };
         let learnt = DiscoveredFacts {
             user: Some(name.to_owned()),
             home: Some(format!("/home/{name}")),

@@ -2,7 +2,7 @@
 
 use portolan::clock::UnixTime;
 use portolan::domain::GroupId;
-use portolan::jobs::queue_snapshot::ResourceSnapshot;
+use portolan::jobs::queue_snapshot::PersonClusterResources;
 use portolan::sites::quota::StorageQuota;
 use portolan::store;
 
@@ -19,8 +19,11 @@ async fn choose(world: &Lab, form: &[(&str, &str)]) {
 }
 
 async fn put_places(world: &Lab, places: Vec<StorageQuota>) {
-    let standing =
-        ResourceSnapshot { places, places_at: Some(START.0), ..ResourceSnapshot::default() };
+    let standing = PersonClusterResources {
+        places,
+        places_at: Some(START.0),
+        ..PersonClusterResources::default()
+    };
     let text = serde_json::to_string(&standing).unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
     sqlx::query(

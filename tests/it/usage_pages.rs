@@ -8,9 +8,9 @@ use portolan::clock::{Day, UnixTime};
 use portolan::domain::PersonId;
 use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
-use portolan::store::usage::{self, UsageDayRow, UsageSource};
-use portolan::usage::daily_totals::{DailyTotals, UsageJobRun};
-use portolan::usage::{UsageOutcome, UsageTotals, save_daily_totals};
+use portolan::store::usage::{self, UsageDayReadRow, UsageSource};
+use portolan::usage::daily_totals::{DayUsageTotals, UsageRunDay};
+use portolan::usage::{UsageJobOutcome, UsageTotals, save_daily_totals};
 
 use crate::support::app::START;
 use crate::support::{Client, Page, TestApp};
@@ -44,7 +44,7 @@ async fn world() -> World {
 }
 
 /// What someone did on a day: name, sort, hours of 4 cores, how it ended.
-type Did<'a> = (&'a str, &'a str, u64, UsageOutcome);
+type Did<'a> = (&'a str, &'a str, u64, UsageJobOutcome);
 
 impl World {
     fn url(&self, rest: &str) -> String {
@@ -63,7 +63,7 @@ impl World {
 
     /// Writes what someone's connection would have told of a day. Others are without names for those who do not lead.
     async fn put_day(&self, reader: &str, has_names: bool, day: Day, did: &[Did<'_>]) {
-        let mut sheet = DailyTotals::default();
+        let mut sheet = DayUsageTotals::default();
         for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
             let named = has_names || *user == reader;
             let (user, kind) = if named { (*user, *kind) } else { ("", "") };
@@ -80,7 +80,7 @@ impl World {
         self.put_sheet(reader, has_names, day, &sheet).await;
     }
 
-    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &DailyTotals) {
+    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &DayUsageTotals) {
         let portal = &self.portal;
         let person = PersonId(portal.person_id(reader).await);
         let cluster = portal.cluster_id("key").await;
@@ -90,7 +90,7 @@ impl World {
             usage::open_source(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
         let books = usage::list_sources(&mut tx, person, cluster).await.unwrap();
         let book: UsageSource = books.into_iter().find(|book| book.id == id).unwrap();
-        let read = UsageDayRow { day, read_at: now, is_final: true, is_cut: false };
+        let read = UsageDayReadRow { day, read_at: now, is_final: true, is_cut: false };
         save_daily_totals(&mut tx, &book, read, sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }
@@ -102,11 +102,11 @@ impl World {
             let day = TODAY.plus(-back);
             let hours = u64::try_from(back % 7).unwrap();
             let did = [
-                ("pia", "train-#", 3, UsageOutcome::Done),
-                ("max", "fit", 2 + hours, UsageOutcome::Done),
-                ("max", EVIL, 1, UsageOutcome::Failed),
-                (EVIL, "=cmd()", 1, UsageOutcome::OutOfMemory),
-                ("gone", "fit", 1 + hours / 2, UsageOutcome::TimedOut),
+                ("pia", "train-#", 3, UsageJobOutcome::Done),
+                ("max", "fit", 2 + hours, UsageJobOutcome::Done),
+                ("max", EVIL, 1, UsageJobOutcome::Failed),
+                (EVIL, "=cmd()", 1, UsageJobOutcome::OutOfMemory),
+                ("gone", "fit", 1 + hours / 2, UsageJobOutcome::TimedOut),
             ];
             self.put_day("pia", true, day, &did).await;
             self.put_day("max", false, day, &did).await;
@@ -138,7 +138,7 @@ impl World {
     }
 }
 
-fn sums(hours: u64, outcome: UsageOutcome) -> UsageTotals {
+fn sums(hours: u64, outcome: UsageJobOutcome) -> UsageTotals {
     let seconds = hours * 3600;
     let lost = if outcome.is_lost() { seconds * 4 } else { 0 };
     let one = |is: bool| u64::from(is);
@@ -146,10 +146,10 @@ fn sums(hours: u64, outcome: UsageOutcome) -> UsageTotals {
         core_s: seconds * 4 + 7,
         gpu_s: seconds,
         jobs: 1,
-        done: one(outcome == UsageOutcome::Done),
-        failed: one(outcome == UsageOutcome::Failed),
-        timed_out: one(outcome == UsageOutcome::TimedOut),
-        memory_out: one(outcome == UsageOutcome::OutOfMemory),
+        done: one(outcome == UsageJobOutcome::Done),
+        failed: one(outcome == UsageJobOutcome::Failed),
+        timed_out: one(outcome == UsageJobOutcome::TimedOut),
+        memory_out: one(outcome == UsageJobOutcome::OutOfMemory),
         held_core_s: seconds * 4,
         used_core_s: seconds * 3,
         held_mb_s: seconds * 4096,
@@ -164,8 +164,8 @@ fn sums(hours: u64, outcome: UsageOutcome) -> UsageTotals {
     sums
 }
 
-fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> UsageJobRun {
-    UsageJobRun {
+fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> UsageRunDay {
+    UsageRunDay {
         raw,
         start: UnixTime(day.start().0 + 60),
         number: raw,
@@ -290,23 +290,23 @@ async fn members_find_only_their_own_jobs() {
 async fn job_list_says_which_jobs_and_hours_it_counts() {
     let world = world().await;
     world.choose(&["key/def-one", "key/def-two"]).await;
-    let failed = ("pia", "over-midnight", 2, UsageOutcome::Failed);
-    let over = UsageJobRun {
+    let failed = ("pia", "over-midnight", 2, UsageJobOutcome::Failed);
+    let over = UsageRunDay {
         elapsed_s: 10 * 3600,
         gpus: String::new(),
         ..line(1, TODAY.plus(-1), failed)
     };
-    let never = UsageJobRun {
+    let never = UsageRunDay {
         cores: 0,
         gpus: String::new(),
-        ..line(3, TODAY, ("pia", "late", 0, UsageOutcome::TimedOut))
+        ..line(3, TODAY, ("pia", "late", 0, UsageJobOutcome::TimedOut))
     };
-    let trained = line(2, TODAY, ("pia", "train", 3, UsageOutcome::Done));
+    let trained = line(2, TODAY, ("pia", "train", 3, UsageJobOutcome::Done));
     let rolls = [&over, &trained, &never].map(|one| {
         let sums = sums(one.seconds / 3600, one.outcome);
         (one.user.clone(), one.kind.clone(), sums)
     });
-    let sheet = DailyTotals { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
+    let sheet = DayUsageTotals { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
     world.put_sheet("pia", true, TODAY, &sheet).await;
 
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;

@@ -16,7 +16,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the portal reports about the doctor's own request.
 #[derive(Debug, Deserialize)]
-struct ProbeReply {
+struct DoctorProbeReply {
     forwarded_proto: Option<String>,
     forwarded_for: Option<String>,
     client_address: String,
@@ -91,7 +91,7 @@ async fn check_public_address(
         .text()
         .await
         .map_err(drop)
-        .and_then(|text| serde_json::from_str::<ProbeReply>(&text).map_err(drop))
+        .and_then(|text| serde_json::from_str::<DoctorProbeReply>(&text).map_err(drop))
     else {
         return vec![DoctorFinding::bad(
             WHAT,
@@ -144,7 +144,7 @@ fn explain_unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> Str
     )
 }
 
-fn check_proxy(config: &Config, seen: &ProbeReply) -> Vec<DoctorFinding> {
+fn check_proxy(config: &Config, seen: &DoctorProbeReply) -> Vec<DoctorFinding> {
     const WHAT: &str = "Proxy";
     let mut findings = Vec::new();
     match (&seen.forwarded_for, config.proxy.trusted.is_empty()) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
+use crate::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind};
 
 fn starts_of(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|path| (*path).to_owned()).collect()
@@ -80,7 +80,7 @@ fn odd_answers_are_left_out_and_long_ones_bounded() {
 
 #[test]
 fn a_start_lies_in_no_other() {
-    let folder = |path: &str| DiscoveredFolder {
+    let folder = |path: &str| DiscoveredUserFolder {
         label: FolderKind::Project,
         path: path.to_owned(),
         writable: true,

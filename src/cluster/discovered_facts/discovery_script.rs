@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{DiscoveredFacts, DiscoveredFolder, FolderKind, MAX_LIST_LEN};
+use super::{DiscoveredFacts, DiscoveredUserFolder, FolderKind, MAX_LIST_LEN};
 use crate::slurm::text::is_name;
 use crate::text;
 
@@ -52,7 +52,7 @@ const MAX_VALUE_LEN: usize = 400;
 const MAX_LINES: usize = 2000;
 
 /// A folder as the script reports it: what it was looked for as, and its path before and after following links.
-struct ReportedFolder<'a> {
+struct DiscoveryFolderLine<'a> {
     source: &'a str,
     writable: bool,
     path: &'a str,
@@ -69,7 +69,7 @@ impl DiscoveredFacts {
             ended |= line.trim_end() == "end";
             match line.split_once('\t') {
                 Some(("dir", value)) if seen.len() < MAX_LIST_LEN => {
-                    seen.extend(ReportedFolder::parse(value));
+                    seen.extend(DiscoveryFolderLine::parse(value));
                 }
                 Some(("gone", value)) => self.report_missing_folder(value),
                 Some((name, value)) => self.set_fact(name, value),
@@ -123,7 +123,7 @@ impl DiscoveredFacts {
     }
 }
 
-impl<'a> ReportedFolder<'a> {
+impl<'a> DiscoveryFolderLine<'a> {
     fn parse(value: &'a str) -> Option<Self> {
         let mut fields = value.splitn(4, '\t');
         let (what, mode, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -151,12 +151,12 @@ impl<'a> ReportedFolder<'a> {
 /// The folders worth showing, each once. Paths from variables are kept as the centre writes them; links in the home
 /// folder are resolved, because some centres refuse jobs whose folder begins with `/home`. Folders that really are
 /// inside the home folder belong to the person (`~/projects/thesis`) and are not listed separately.
-fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
+fn folders_to_show(seen: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder> {
     let homes: Vec<&str> =
         seen.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
     let at_home = |path: &str| homes.iter().any(|home| is_below(path, home));
     let has_groups = seen.iter().any(|s| s.source == "group" && !at_home(s.real_path));
-    let mut found: Vec<(&str, DiscoveredFolder)> = Vec::new();
+    let mut found: Vec<(&str, DiscoveredUserFolder)> = Vec::new();
     for one in seen {
         let Some(label) = one.kind() else { continue };
         let own = match one.source {
@@ -174,8 +174,12 @@ fn folders_to_show(seen: &[ReportedFolder<'_>]) -> Vec<DiscoveredFolder> {
             known.group = known.group.take().or(group);
         } else {
             let path = if at_home(one.path) { one.real_path } else { one.path };
-            let folder =
-                DiscoveredFolder { label, path: path.to_owned(), writable: one.writable, group };
+            let folder = DiscoveredUserFolder {
+                label,
+                path: path.to_owned(),
+                writable: one.writable,
+                group,
+            };
             found.push((one.real_path, folder));
         }
     }

@@ -18,8 +18,13 @@ fn look(text: &str) -> DiscoveredFacts {
     DiscoveredFacts::from_answers(Some(text), None, None, None, &[])
 }
 
-fn folder(label: FolderKind, path: impl Into<String>, group: Option<&str>) -> DiscoveredFolder {
-    DiscoveredFolder { label, path: path.into(), writable: true, group: group.map(str::to_owned) }
+fn folder(label: FolderKind, path: impl Into<String>, group: Option<&str>) -> DiscoveredUserFolder {
+    DiscoveredUserFolder {
+        label,
+        path: path.into(),
+        writable: true,
+        group: group.map(str::to_owned),
+    }
 }
 
 /// Runs the script in `home` with these variables and nothing else.

@@ -9,7 +9,7 @@ const TILDE: &str = "~";
 
 /// The variables that stand for a person's folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PathVariables(Vec<PathVariable>);
+pub struct FolderVariables(Vec<PathVariable>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PathVariable {
@@ -20,7 +20,7 @@ struct PathVariable {
     is_certain: bool,
 }
 
-impl PathVariables {
+impl FolderVariables {
     pub fn from_facts(learnt: &DiscoveredFacts) -> Self {
         let mut names = Vec::new();
         for (variable, kind) in [
@@ -69,15 +69,15 @@ impl PathVariables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::discovered_facts::DiscoveredFolder;
+    use crate::cluster::discovered_facts::DiscoveredUserFolder;
 
-    fn names(folders: &[(FolderKind, &str)]) -> PathVariables {
-        let folder = |(label, path): &(FolderKind, &str)| DiscoveredFolder {
+    fn names(folders: &[(FolderKind, &str)]) -> FolderVariables {
+        let folder = |(label, path): &(FolderKind, &str)| DiscoveredUserFolder {
             label: *label,
             path: (*path).to_owned(),
-            ..DiscoveredFolder::default()
+            ..DiscoveredUserFolder::default()
         };
-        PathVariables::from_facts(&DiscoveredFacts {
+        FolderVariables::from_facts(&DiscoveredFacts {
             folders: folders.iter().map(folder).collect(),
             ..DiscoveredFacts::default()
         })

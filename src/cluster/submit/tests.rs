@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::slurm::submit::TokenCarrier;
-use crate::ssh::CommandDialect;
+use crate::slurm::submit::SubmitTokenCarrier;
+use crate::ssh::RemoteShellDialect;
 
 const MARK: &str = "k3j9x0ab";
 
@@ -15,7 +15,7 @@ const TIMEOUTS: SbatchTimeouts =
     SbatchTimeouts { go: Duration::from_secs(1), sbatch: Duration::from_secs(5) };
 
 fn command(script: &str, folders: &[String], timeouts: SbatchTimeouts) -> RemoteCommand {
-    let args = submit::args(TokenCarrier::Comment, "tok", "it's");
+    let args = submit::args(SubmitTokenCarrier::Comment, "tok", "it's");
     sbatch_command(MARK, script, folders, args, timeouts).0
 }
 
@@ -41,7 +41,8 @@ fn run(
     sent: usize,
     go: &str,
 ) -> SbatchOutcome {
-    let line = command(script, folders, timeouts).to_command_line(&CommandDialect::Bare).unwrap();
+    let line =
+        command(script, folders, timeouts).to_command_line(&RemoteShellDialect::Bare).unwrap();
     let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
     let mut child = Command::new(shell)
         .args(["-c", &line])
@@ -196,7 +197,7 @@ fn failures_before_the_word_are_certain_and_afterwards_not() {
 #[test]
 fn automation_hosts_get_none() {
     let refused = command("#!/bin/sh\n", &[], TIMEOUTS)
-        .to_command_line(&CommandDialect::Automation)
+        .to_command_line(&RemoteShellDialect::Automation)
         .unwrap_err();
     let done = parse_outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
     assert!(matches!(done, SbatchOutcome::Impossible(_)));
@@ -210,7 +211,7 @@ fn part(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
 #[test]
 fn a_look_says_absent_only_if_both_have_answered() {
     let look = |queue: CommandOutput, history: CommandOutput| {
-        SubmissionSearch { fields: MARK.to_owned(), queue, history }.find("tok")
+        SubmissionSearchOutput { fields: MARK.to_owned(), queue, history }.find("tok")
     };
     let none = || part(0, "", "");
     let there = part(0, "7_[1-2]_k3j9x0abname_k3j9x0abportolan:tok_k3j9x0ab\n", "");

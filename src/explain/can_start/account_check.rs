@@ -1,25 +1,25 @@
 //! Checks which account a request is charged to, and whether it may be.
 
-use super::ProblemCollector;
-use crate::recipes::context::{ComposeContext, SlurmAccount};
+use super::RequestProblemCollector;
+use crate::recipes::context::{ComposeCluster, SubmitAccount};
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::SiteFamily;
 
 /// The account that a request names, by its display name or by Slurm's.
 pub(super) fn find_account<'a>(
     request: &JobRequest,
-    place: &'a ComposeContext,
-) -> Option<&'a SlurmAccount> {
+    place: &'a ComposeCluster,
+) -> Option<&'a SubmitAccount> {
     let name = request.account.as_deref()?;
     let fits =
-        |one: &&SlurmAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
+        |one: &&SubmitAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
     place.accounts.iter().find(fits)
 }
 
-pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let place = found.place;
     let wants_gpus = request.gpus.is_some();
-    let fits = |one: &&SlurmAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
+    let fits = |one: &&SubmitAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
     let fitting: Vec<&str> =
         place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
     let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };

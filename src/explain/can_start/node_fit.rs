@@ -1,19 +1,19 @@
 //! Whether any node can satisfy a request.
 
-use super::ProblemCollector;
+use super::RequestProblemCollector;
 use crate::explain::job_types::{candidate_partitions, matching_job_types};
 use crate::format;
-use crate::recipes::context::{ComposeContext, Partition};
+use crate::recipes::context::{ComposeCluster, Partition};
 use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily};
 
 /// The least that it needs on each node.
-struct NodeDemand {
+struct PerNodeDemand {
     cores: u64,
     memory_mb: u64,
 }
 
-impl NodeDemand {
+impl PerNodeDemand {
     fn from_request(request: &JobRequest) -> Self {
         let cores_of_task = u64::from(request.cores.unwrap_or(1).max(1));
         // Without a node count, Slurm may spread tasks over as many nodes as it takes.
@@ -35,9 +35,9 @@ impl NodeDemand {
     }
 }
 
-pub(super) fn check(request: &JobRequest, found: &mut ProblemCollector<'_>) {
+pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let place = found.place;
-    let wanted = NodeDemand::from_request(request);
+    let wanted = PerNodeDemand::from_request(request);
     let candidates = candidate_partitions(request, place);
     let before = found.problems.len();
     if let Some(most) = max_of(&candidates, |one| one.cpus.map(|span| span.most)) {
@@ -99,7 +99,11 @@ fn max_nodes(of: &[&Partition]) -> u64 {
     of.iter().map(|one| u64::from(one.node_count())).max().unwrap_or(0)
 }
 
-fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut ProblemCollector<'_>) {
+fn check_nodes(
+    request: &JobRequest,
+    candidates: &[&Partition],
+    found: &mut RequestProblemCollector<'_>,
+) {
     let Some(asked) = request.nodes else { return };
     let there = max_nodes(candidates);
     if there > 0 && u64::from(asked) > there {
@@ -139,7 +143,11 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut Prob
 }
 
 /// Whether the cluster has such GPUs at all.
-fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut ProblemCollector<'_>) {
+fn check_gpu_models(
+    gpus: &GpuRequest,
+    request: &JobRequest,
+    found: &mut RequestProblemCollector<'_>,
+) {
     let place = found.place;
     let shown: Vec<&str> = place
         .partitions
@@ -188,7 +196,7 @@ fn check_gpus_per_node(
     gpus: &GpuRequest,
     request: &JobRequest,
     candidates: &[&Partition],
-    found: &mut ProblemCollector<'_>,
+    found: &mut RequestProblemCollector<'_>,
 ) {
     let place = found.place;
     let model = gpus.model.as_deref();
@@ -230,9 +238,9 @@ fn check_gpus_per_node(
 /// Each requirement can be met alone; checks whether one partition meets them all.
 fn check_combination(
     request: &JobRequest,
-    wanted: &NodeDemand,
+    wanted: &PerNodeDemand,
     candidates: &[&Partition],
-    found: &mut ProblemCollector<'_>,
+    found: &mut RequestProblemCollector<'_>,
 ) {
     let fits = |one: &&Partition| fits(request, wanted, one, found.place);
     if candidates.len() > 1 && !candidates.iter().any(fits) {
@@ -246,9 +254,9 @@ fn check_combination(
 
 fn fits(
     request: &JobRequest,
-    wanted: &NodeDemand,
+    wanted: &PerNodeDemand,
     partition: &Partition,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> bool {
     let enough = |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| {
         span.is_none_or(|span| span.most >= least)

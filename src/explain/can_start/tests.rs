@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::explain::job_types::tests::{place, place_of};
-use crate::recipes::context::SlurmAccount;
+use crate::recipes::context::SubmitAccount;
 use crate::recipes::request::{ArrayRequest, GpuRequest, MemoryRequest};
 use crate::slurm::partitions;
 
@@ -10,11 +10,11 @@ const DEMO: &str = include_str!("../../../tests/fixtures/slurm/sinfo-22.05.txt")
 
 type Expected = &'static [(RequestField, ProblemSeverity)];
 
-fn of(place: &ComposeContext, request: &JobRequest) -> Vec<(RequestField, ProblemSeverity)> {
+fn of(place: &ComposeCluster, request: &JobRequest) -> Vec<(RequestField, ProblemSeverity)> {
     find_problems(request, place).iter().map(|problem| (problem.sets, problem.severity)).collect()
 }
 
-fn one(place: &ComposeContext, request: &JobRequest) -> RequestProblem {
+fn one(place: &ComposeCluster, request: &JobRequest) -> RequestProblem {
     let mut all = find_problems(request, place);
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
@@ -24,8 +24,8 @@ fn gpus(model: Option<&str>, count: u32) -> GpuRequest {
     GpuRequest { model: model.map(str::to_owned), count }
 }
 
-fn account(name: &str, without: bool, with: bool) -> SlurmAccount {
-    SlurmAccount { name: name.into(), for_cpu: without, for_gpu: with, ..SlurmAccount::default() }
+fn account(name: &str, without: bool, with: bool) -> SubmitAccount {
+    SubmitAccount { name: name.into(), for_cpu: without, for_gpu: with, ..SubmitAccount::default() }
 }
 
 fn partition(name: &str) -> JobRequest {
@@ -55,7 +55,8 @@ fn time_is_held_against_the_tightest_limit() {
     let short = JobRequest { minutes: Some(10), ..JobRequest::default() };
     assert!(one(&place("trillium"), &short).sentence.contains("15 min at least"));
     let mut own = place("demo");
-    own.accounts = vec![SlurmAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
+    own.accounts =
+        vec![SubmitAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
     let mine = JobRequest {
         account: Some("def-smith".into()),
         minutes: Some(31),
@@ -220,7 +221,7 @@ fn projects_pay_for_what_they_may() {
     let mut narval = place("narval");
     let gpu = JobRequest { gpus: Some(gpus(Some("a100"), 1)), ..JobRequest::default() };
     narval.accounts = vec![
-        SlurmAccount { slurm_names: vec!["rrg-a_gpu".into()], ..account("rrg-a", false, true) },
+        SubmitAccount { slurm_names: vec!["rrg-a_gpu".into()], ..account("rrg-a", false, true) },
         account("def-b", true, true),
     ];
     let by = |name: &str, request: &JobRequest| JobRequest {
@@ -235,7 +236,7 @@ fn projects_pay_for_what_they_may() {
         one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no project called def-x")
     );
     let mut demo = place("demo");
-    demo.accounts = vec![SlurmAccount {
+    demo.accounts = vec![SubmitAccount {
         qos: vec!["normal".into()],
         partitions: vec!["cpu".into()],
         ..account("def-b", true, true)

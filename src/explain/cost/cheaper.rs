@@ -1,10 +1,10 @@
 //! Finds requests that cost less and do nearly the same. Each is priced again with the change applied, so no saving
 //! is promised that is not real.
 
-use super::price::{HourlyPrice, hourly_price};
+use super::price::{JobHourlyCost, hourly_price};
 use super::{CheaperRequest, CostDriver};
 use crate::format;
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::request::{JobRequest, MemoryRequest, RequestField};
 
 /// The smallest saving worth a sentence, as a fraction of the price.
@@ -14,8 +14,8 @@ const MAX_OFFERS: usize = 3;
 /// Cheaper requests, cheapest first.
 pub(super) fn find_cheaper(
     request: &JobRequest,
-    place: &ComposeContext,
-    now: &HourlyPrice,
+    place: &ComposeCluster,
+    now: &JobHourlyCost,
 ) -> Vec<CheaperRequest> {
     let mut found: Vec<CheaperRequest> = match now.driver().map(|part| part.what) {
         Some(CostDriver::Memory) => less_memory(request, place, now).into_iter().collect(),
@@ -33,8 +33,8 @@ pub(super) fn find_cheaper(
 /// The changed request, if it really is cheaper.
 fn cheaper_if_changed(
     then: &JobRequest,
-    place: &ComposeContext,
-    now: &HourlyPrice,
+    place: &ComposeCluster,
+    now: &JobHourlyCost,
     changes: Vec<(RequestField, String)>,
     sentence: impl FnOnce(&str) -> String,
 ) -> Option<CheaperRequest> {
@@ -47,7 +47,7 @@ fn cheaper_if_changed(
 }
 
 /// The highest cost among the parts other than the driver.
-fn next_highest(now: &HourlyPrice, driver: CostDriver) -> f64 {
+fn next_highest(now: &JobHourlyCost, driver: CostDriver) -> f64 {
     let others = now.parts.iter().filter(|part| part.what != driver);
     others.map(|part| part.counts).fold(0.0, f64::max)
 }
@@ -55,8 +55,8 @@ fn next_highest(now: &HourlyPrice, driver: CostDriver) -> f64 {
 /// Reduces memory until something else sets the price.
 fn less_memory(
     request: &JobRequest,
-    place: &ComposeContext,
-    now: &HourlyPrice,
+    place: &ComposeCluster,
+    now: &JobHourlyCost,
 ) -> Option<CheaperRequest> {
     let part = now.parts.iter().find(|part| part.what == CostDriver::Memory)?;
     let share = next_highest(now, CostDriver::Memory) / part.counts;
@@ -89,8 +89,8 @@ fn less_memory(
 /// Reduces cores until the GPUs set the price.
 fn fewer_cores(
     request: &JobRequest,
-    place: &ComposeContext,
-    now: &HourlyPrice,
+    place: &ComposeCluster,
+    now: &JobHourlyCost,
 ) -> Option<CheaperRequest> {
     let part = now.parts.iter().find(|part| part.what == CostDriver::Cores)?;
     let share = next_highest(now, CostDriver::Cores) / part.counts;
@@ -114,8 +114,8 @@ fn fewer_cores(
 /// Replaces a whole GPU with a slice.
 fn gpu_slices(
     request: &JobRequest,
-    place: &ComposeContext,
-    now: &HourlyPrice,
+    place: &ComposeCluster,
+    now: &JobHourlyCost,
 ) -> Vec<CheaperRequest> {
     let Some(gpus) = request.gpus.as_ref().filter(|_| request.all_gpus() == 1) else {
         return Vec::new();

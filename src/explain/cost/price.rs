@@ -3,12 +3,12 @@
 use super::{CostDriver, CostPart};
 use crate::explain::job_types::{candidate_partitions, factor_names, uses_whole_nodes};
 use crate::format;
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::request::JobRequest;
 use crate::sites::{BillingBasis, Site};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct HourlyPrice {
+pub(super) struct JobHourlyCost {
     /// The unit as shown.
     pub unit: String,
     /// The cost of each part.
@@ -19,7 +19,7 @@ pub(super) struct HourlyPrice {
     pub notes: Vec<String>,
 }
 
-impl HourlyPrice {
+impl JobHourlyCost {
     /// The charge: the largest part.
     pub fn per_hour(&self) -> f64 {
         self.parts.iter().map(|part| part.counts).fold(0.0, f64::max)
@@ -35,7 +35,7 @@ impl HourlyPrice {
 /// The name under which Alliance sites list the memory factor for jobs without GPUs.
 const WITHOUT_GPUS: &str = "cpu";
 
-pub(super) fn hourly_price(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
+pub(super) fn hourly_price(request: &JobRequest, place: &ComposeCluster) -> JobHourlyCost {
     let units = &place.site.units;
     let name = units.name.as_deref().unwrap_or_default();
     let in_rgu = name.contains("RGU");
@@ -63,12 +63,12 @@ fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
 /// Cores, memory and GPUs, each multiplied by its factor.
 fn price_in_units(
     request: &JobRequest,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     names: &[&str],
     unit: &str,
-) -> HourlyPrice {
+) -> JobHourlyCost {
     let site = &*place.site;
-    let mut price = HourlyPrice {
+    let mut price = JobHourlyCost {
         unit: unit.to_owned(),
         parts: Vec::new(),
         is_sites_unit: site.units.name.is_some(),
@@ -139,7 +139,7 @@ fn counts_memory(site: &Site) -> bool {
 }
 
 /// GPUs in reference units; cores and memory beyond a GPU's bundle count as more GPUs.
-fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> HourlyPrice {
+fn price_in_reference_gpus(request: &JobRequest, place: &ComposeCluster) -> JobHourlyCost {
     let site = &*place.site;
     let Some(model) = gpu_model(request, site) else {
         let note =
@@ -153,7 +153,7 @@ fn price_in_reference_gpus(request: &JobRequest, place: &ComposeContext) -> Hour
         return price_in_gpu_hours(request, place, vec![note]);
     };
     let gpus = all_gpus(request, place);
-    let mut price = HourlyPrice {
+    let mut price = JobHourlyCost {
         unit: "RGU hours".to_owned(),
         parts: vec![CostPart {
             what: CostDriver::Gpus,
@@ -220,20 +220,20 @@ fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
 /// Counts GPUs one by one, where their factors are unknown.
 fn price_in_gpu_hours(
     request: &JobRequest,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     notes: Vec<String>,
-) -> HourlyPrice {
+) -> JobHourlyCost {
     let gpus = all_gpus(request, place);
     let part = CostPart {
         what: CostDriver::Gpus,
         words: format::count(gpus, "GPU"),
         counts: to_f64(gpus),
     };
-    HourlyPrice { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
+    JobHourlyCost { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
 }
 
 /// All GPUs of the request; on whole nodes, all GPUs of the nodes.
-fn all_gpus(request: &JobRequest, place: &ComposeContext) -> u64 {
+fn all_gpus(request: &JobRequest, place: &ComposeCluster) -> u64 {
     let asked = u64::from(request.all_gpus());
     let per_node = gpu_model(request, &place.site)
         .and_then(|model| place.site.jobs.gpus.iter().find(|gpu| gpu.name == model))
@@ -269,14 +269,14 @@ fn total_memory_mb(request: &JobRequest, site: &Site) -> Option<u64> {
 }
 
 /// How many nodes it takes, where nodes are allocated whole.
-fn node_count(request: &JobRequest, place: &ComposeContext) -> u64 {
+fn node_count(request: &JobRequest, place: &ComposeCluster) -> u64 {
     let asked = u64::from(request.nodes_or_one());
     let needed = cores_of_node(request, place)
         .map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
     asked.max(needed.unwrap_or(0))
 }
 
-fn cores_of_node(request: &JobRequest, place: &ComposeContext) -> Option<u64> {
+fn cores_of_node(request: &JobRequest, place: &ComposeCluster) -> Option<u64> {
     let of = |partition: &crate::recipes::context::Partition| partition.cpus.map(|span| span.most);
     let usual = place.default_partition().filter(|_| request.partition.is_none());
     usual

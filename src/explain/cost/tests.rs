@@ -128,7 +128,7 @@ fn whole_nodes_and_plain_hours() {
     let node = estimate_cost(&JobRequest { memory: None, ..job(1, 0, 60) }, &trillium, None);
     assert!(near(node.per_hour, 192.0) && node.driver == CostDriver::Nodes);
     assert_eq!(node.sentences[0], "Jobs get whole nodes here, so it pays for 1 node as a whole.");
-    let unknown = crate::recipes::context::ComposeContext { partitions: Vec::new(), ..trillium };
+    let unknown = crate::recipes::context::ComposeCluster { partitions: Vec::new(), ..trillium };
     let unknown = estimate_cost(&JobRequest { nodes: Some(2), ..job(1, 0, 60) }, &unknown, None);
     assert_eq!((unknown.unit.as_str(), unknown.notes.len()), ("node hours", 1));
     let demo = estimate_cost(&with_gpus(Some("v100"), 1, 4, 16), &place("demo"), None);

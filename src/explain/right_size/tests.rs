@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::slurm::job_usage::JobUsage;
 
-fn run(state: JobState, elapsed_s: u64, rss_mb: u64, cpu_s: u64) -> PastRun {
-    PastRun {
+fn run(state: JobState, elapsed_s: u64, rss_mb: u64, cpu_s: u64) -> PastJobRun {
+    PastJobRun {
         number: 1,
         state,
         minutes: Some(1440),
@@ -31,7 +31,7 @@ fn asked() -> JobRequest {
     }
 }
 
-fn values(runs: &[PastRun], asked: &JobRequest) -> Vec<(RequestField, String)> {
+fn values(runs: &[PastJobRun], asked: &JobRequest) -> Vec<(RequestField, String)> {
     right_size(runs, asked, false).into_iter().map(|one| (one.sets, one.value)).collect()
 }
 
@@ -69,8 +69,8 @@ fn nothing_without_a_run_that_ended_well() {
 fn what_was_too_little_once_is_not_proposed_again() {
     let good = run(JobState::Completed, 3000, 1000, 20_000);
     let out_of_memory =
-        PastRun { memory_mb: Some(12_288), ..run(JobState::OutOfMemory, 300, 900, 10) };
-    let late = PastRun { minutes: Some(180), ..run(JobState::Timeout, 10_800, 900, 10) };
+        PastJobRun { memory_mb: Some(12_288), ..run(JobState::OutOfMemory, 300, 900, 10) };
+    let late = PastJobRun { minutes: Some(180), ..run(JobState::Timeout, 10_800, 900, 10) };
     let low =
         JobRequest { minutes: Some(120), memory: Some(MemoryRequest::PerNode(8192)), ..asked() };
     let found = right_size(&[good.clone(), out_of_memory, late], &low, false);
@@ -87,9 +87,9 @@ fn memory_for_each_core_and_tasks_on_several_nodes() {
         values(std::slice::from_ref(&good), &each)
             .contains(&(RequestField::MemoryPerCore, "512M".to_owned()))
     );
-    let wide = PastRun { nodes: 2, ..good.clone() };
+    let wide = PastJobRun { nodes: 2, ..good.clone() };
     assert!(!values(&[wide], &asked()).iter().any(|(sets, _)| *sets == RequestField::Memory));
-    let many = PastRun { usage: JobUsage { tasks: 4, ..good.usage.clone() }, ..good };
+    let many = PastJobRun { usage: JobUsage { tasks: 4, ..good.usage.clone() }, ..good };
     let found = values(&[many], &asked());
     assert_eq!(found, [(RequestField::Time, "1:30:00".to_owned())], "4 × 3 GB is close to 16");
 }
@@ -100,9 +100,9 @@ proptest! {
         seconds in prop::collection::vec(60_u64..1_000_000, 1..6), mb in prop::collection::vec(1_u64..2_000_000, 1..6),
         minutes in 1_u32..30_000, memory in 1_u64..4_000_000, out in prop::option::of(1_u64..1_000_000),
     ) {
-        let mut runs: Vec<PastRun> =
+        let mut runs: Vec<PastJobRun> =
             seconds.iter().zip(&mb).map(|(s, mb)| run(JobState::Completed, *s, *mb, *s)).collect();
-        runs.extend(out.map(|mb| PastRun { memory_mb: Some(mb), ..run(JobState::OutOfMemory, 90, 1, 1) }));
+        runs.extend(out.map(|mb| PastJobRun { memory_mb: Some(mb), ..run(JobState::OutOfMemory, 90, 1, 1) }));
         let request = JobRequest { minutes: Some(minutes), memory: Some(MemoryRequest::PerNode(memory)), ..asked() };
         for one in right_size(&runs, &request, false) {
             prop_assert!(one.value != one.was);

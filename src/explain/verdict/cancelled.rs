@@ -1,6 +1,6 @@
 //! Cancelled jobs, and jobs that never started because their request could not be met.
 
-use super::{EndedJob, JobVerdict, VerdictTone, timeout};
+use super::{EndedJobFacts, JobVerdict, VerdictTone, timeout};
 use crate::clock::UnixTime;
 use crate::explain::waiting;
 use crate::format;
@@ -10,7 +10,7 @@ use crate::text::sanitize;
 const MAX_NAME_CHARS: usize = 60;
 
 /// A job that a person or Slurm itself cancelled.
-pub fn cancelled(ended: &EndedJob<'_>) -> JobVerdict {
+pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
     if ended.finding(FindingKind::TimeLimit).is_some() {
         return timeout(ended);
     }
@@ -56,7 +56,7 @@ pub fn cancelled(ended: &EndedJob<'_>) -> JobVerdict {
 }
 
 /// It never ran because its request could not be met, according to Slurm's reason.
-pub fn impossible_request(ended: &EndedJob<'_>) -> Option<JobVerdict> {
+pub fn impossible_request(ended: &EndedJobFacts<'_>) -> Option<JobVerdict> {
     let why = waiting::explain_wait(&waiting::WaitingJob {
         partition_max_minutes: ended.partition_max_minutes,
         ..waiting::WaitingJob::new(ended.job, UnixTime(0))

@@ -1,7 +1,7 @@
 //! Failed jobs: the most telling error in the output comes first, then how the last program ended.
 
 use super::cancelled::impossible_request;
-use super::{EndedJob, JobVerdict, VerdictTone, out_of_memory, timeout};
+use super::{EndedJobFacts, JobVerdict, VerdictTone, out_of_memory, timeout};
 use crate::explain::exit;
 use crate::format;
 use crate::logs::findings::{FindingKind, LogFinding};
@@ -11,7 +11,7 @@ use crate::text::sanitize;
 const MAX_QUOTE: usize = 300;
 
 /// A job whose last program reported an error, or that could not be started.
-pub fn failed(ended: &EndedJob<'_>) -> JobVerdict {
+pub fn failed(ended: &EndedJobFacts<'_>) -> JobVerdict {
     if ended.never_began()
         && let Some(verdict) = impossible_request(ended)
     {
@@ -44,7 +44,7 @@ pub fn failed(ended: &EndedJob<'_>) -> JobVerdict {
 }
 
 /// Explains the error in the output; the exit status comes second.
-fn verdict_from_finding(ended: &EndedJob<'_>, finding: &LogFinding) -> JobVerdict {
+fn verdict_from_finding(ended: &EndedJobFacts<'_>, finding: &LogFinding) -> JobVerdict {
     let tone = match finding.kind {
         FindingKind::NodeFailure | FindingKind::Preempted => VerdictTone::Warning,
         _ => VerdictTone::Danger,
@@ -68,7 +68,7 @@ fn with_quote(mut verdict: JobVerdict, finding: &LogFinding) -> JobVerdict {
 }
 
 /// Only the exit status is known.
-fn verdict_from_exit(ended: &EndedJob<'_>) -> JobVerdict {
+fn verdict_from_exit(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let words = ended.job.exit.and_then(exit::explain_exit);
     if words.as_ref().is_some_and(|words| words.signal == Some(9)) {
         let verdict = out_of_memory(ended, "It was stopped, probably for lack of memory");
@@ -86,7 +86,7 @@ fn verdict_from_exit(ended: &EndedJob<'_>) -> JobVerdict {
 }
 
 /// `After 12 min it ended with exit code 1: …`
-fn exit_sentence(ended: &EndedJob<'_>) -> String {
+fn exit_sentence(ended: &EndedJobFacts<'_>) -> String {
     let after = ended.elapsed_s().map(|elapsed| format!("After {} it", format::duration(elapsed)));
     let it = after.unwrap_or_else(|| "It".to_owned());
     match ended.job.exit.and_then(exit::explain_exit) {

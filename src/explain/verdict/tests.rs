@@ -31,28 +31,28 @@ fn usage(rss: u64) -> JobUsage {
 
 fn with_log(job: &SlurmJob, log: &[&str]) -> JobVerdict {
     let found = find_errors(log);
-    verdict(&EndedJob { findings: &found.list, ..EndedJob::new(job) })
+    verdict(&EndedJobFacts { findings: &found.list, ..EndedJobFacts::new(job) })
 }
 
 #[test]
 fn memory_that_ran_out() {
     let job = job(JobState::OutOfMemory);
-    let told = verdict(&EndedJob { usage: Some(&usage(16_282)), ..EndedJob::new(&job) });
+    let told = verdict(&EndedJobFacts { usage: Some(&usage(16_282)), ..EndedJobFacts::new(&job) });
     assert_eq!(told.tone, VerdictTone::Danger);
     assert_eq!(
         told.text,
         "It used 15.9 GB of the 16 GB of memory that it had, needed more, and was stopped."
     );
     assert_eq!(told.suggestions[0].option, "--mem=24G");
-    let missed = verdict(&EndedJob { usage: Some(&usage(2_048)), ..EndedJob::new(&job) });
+    let missed = verdict(&EndedJobFacts { usage: Some(&usage(2_048)), ..EndedJobFacts::new(&job) });
     assert!(
         missed.text.contains("2 GB were measured") && missed.text.contains("peak was not caught")
     );
     assert_eq!(missed.suggestions[0].option, "--mem=24G");
-    let whole = verdict(&EndedJob { whole_node: true, ..EndedJob::new(&job) });
+    let whole = verdict(&EndedJobFacts { whole_node: true, ..EndedJobFacts::new(&job) });
     assert!(whole.suggestions.is_empty() && whole.advice[0].contains("machines with more"));
     let spread = SlurmJob { nodes: 4, ..job };
-    let told = verdict(&EndedJob::new(&spread));
+    let told = verdict(&EndedJobFacts::new(&spread));
     assert_eq!(told.suggestions[0].option, "--mem=6G");
     assert!(told.suggestions[0].why.contains("each machine"));
 }
@@ -60,13 +60,15 @@ fn memory_that_ran_out() {
 #[test]
 fn time_that_ran_out() {
     let job = job(JobState::Timeout);
-    let told = verdict(&EndedJob::new(&job));
+    let told = verdict(&EndedJobFacts::new(&job));
     assert!(told.text.contains("limit of 3 h"));
     assert_eq!(told.suggestions[0].option, "--time=06:00:00");
     assert!(told.advice[0].contains("checkpoints"));
-    let capped = verdict(&EndedJob { partition_max_minutes: Some(240), ..EndedJob::new(&job) });
+    let capped =
+        verdict(&EndedJobFacts { partition_max_minutes: Some(240), ..EndedJobFacts::new(&job) });
     assert_eq!(capped.suggestions[0].option, "--time=04:00:00");
-    let longest = verdict(&EndedJob { partition_max_minutes: Some(180), ..EndedJob::new(&job) });
+    let longest =
+        verdict(&EndedJobFacts { partition_max_minutes: Some(180), ..EndedJobFacts::new(&job) });
     assert!(longest.suggestions.is_empty() && longest.advice[0].contains("longest"));
 }
 
@@ -74,7 +76,7 @@ fn time_that_ran_out() {
 fn programs_that_failed() {
     let mut job = job(JobState::Failed);
     job.exit = Some(ExitStatus { code: 1, signal: 0 });
-    let plain = verdict(&EndedJob::new(&job));
+    let plain = verdict(&EndedJobFacts::new(&job));
     assert!(plain.text.starts_with("After 12 min it ended with exit code 1: "), "{}", plain.text);
     let python = with_log(
         &job,
@@ -100,11 +102,11 @@ fn programs_that_failed() {
         ("It probably ran out of memory", "--mem=24G")
     );
     job.exit = Some(ExitStatus { code: 137, signal: 0 });
-    assert!(verdict(&EndedJob::new(&job)).title.contains("probably for lack of memory"));
+    assert!(verdict(&EndedJobFacts::new(&job)).title.contains("probably for lack of memory"));
     job.exit = Some(ExitStatus { code: 0, signal: 11 });
-    assert!(verdict(&EndedJob::new(&job)).text.contains("SIGSEGV"));
+    assert!(verdict(&EndedJobFacts::new(&job)).text.contains("SIGSEGV"));
     job.exit = Some(ExitStatus { code: 0, signal: 53 });
-    assert!(verdict(&EndedJob::new(&job)).text.contains("folder for its output"));
+    assert!(verdict(&EndedJobFacts::new(&job)).text.contains("folder for its output"));
 }
 
 #[test]
@@ -112,22 +114,22 @@ fn jobs_that_never_began() {
     let mut job = job(JobState::Cancelled);
     (job.start, job.end) = (None, Some(UnixTime(5_000)));
     job.node_list.clear();
-    assert_eq!(verdict(&EndedJob::new(&job)).text, "It was cancelled before it began.");
+    assert_eq!(verdict(&EndedJobFacts::new(&job)).text, "It was cancelled before it began.");
     "DependencyNeverSatisfied".clone_into(&mut job.reason);
-    let told = verdict(&EndedJob { cancelled_by: Some("0"), ..EndedJob::new(&job) });
+    let told = verdict(&EndedJobFacts { cancelled_by: Some("0"), ..EndedJobFacts::new(&job) });
     assert_eq!((told.title.as_str(), told.tone), ("It never began", VerdictTone::Danger));
     assert!(told.text.ends_with("Slurm's reason: DependencyNeverSatisfied."));
     job.state = JobState::Failed;
     "InvalidAccount".clone_into(&mut job.reason);
-    assert_eq!(verdict(&EndedJob::new(&job)).title, "It never began");
+    assert_eq!(verdict(&EndedJobFacts::new(&job)).title, "It never began");
     "JobLaunchFailure".clone_into(&mut job.reason);
-    assert_eq!(verdict(&EndedJob::new(&job)).title, "It could not be started");
+    assert_eq!(verdict(&EndedJobFacts::new(&job)).title, "It could not be started");
 }
 
 #[test]
 fn who_cancelled_it() {
     let job = job(JobState::Cancelled);
-    let by = |who| verdict(&EndedJob { cancelled_by: who, ..EndedJob::new(&job) });
+    let by = |who| verdict(&EndedJobFacts { cancelled_by: who, ..EndedJobFacts::new(&job) });
     assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min by its owner.");
     assert_eq!(by(Some("bob")).text, "It was cancelled after 12 min by bob.");
     assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user number 31001.");
@@ -139,18 +141,18 @@ fn who_cancelled_it() {
 #[test]
 fn other_ends() {
     assert_eq!(
-        verdict(&EndedJob::new(&job(JobState::Completed))).text,
+        verdict(&EndedJobFacts::new(&job(JobState::Completed))).text,
         "It ended well after 12 min."
     );
     let hidden = with_log(&job(JobState::Completed), &["line 4: blastn: command not found"]);
     assert_eq!(hidden.tone, VerdictTone::Warning);
     assert!(hidden.advice[0].contains("a program was not found"), "{:?}", hidden.advice);
     for state in [JobState::NodeFail, JobState::BootFail, JobState::Preempted, JobState::Deadline] {
-        let told = verdict(&EndedJob::new(&job(state)));
+        let told = verdict(&EndedJobFacts::new(&job(state)));
         assert_eq!(told.tone, VerdictTone::Warning);
         assert!(!told.advice.is_empty());
     }
-    assert_eq!(verdict(&EndedJob::new(&job(JobState::Running))).tone, VerdictTone::Neutral);
+    assert_eq!(verdict(&EndedJobFacts::new(&job(JobState::Running))).tone, VerdictTone::Neutral);
 }
 
 proptest! {
@@ -162,7 +164,7 @@ proptest! {
         for state in [JobState::OutOfMemory, JobState::Timeout, JobState::Failed, JobState::Cancelled, JobState::Completed] {
             let job = SlurmJob { nodes, memory_mb: Some(memory), time_limit: TimeLimit::Minutes(limit),
                 exit: Some(ExitStatus { code, signal }), ..job(state) };
-            let told = verdict(&EndedJob { usage: Some(&used), findings: &found.list, ..EndedJob::new(&job) });
+            let told = verdict(&EndedJobFacts { usage: Some(&used), findings: &found.list, ..EndedJobFacts::new(&job) });
             prop_assert!(!told.title.is_empty() && told.text.len() < 2000);
         }
     }

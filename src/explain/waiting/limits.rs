@@ -18,7 +18,7 @@ enum LimitOwner {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LimitCounting {
+enum LimitBasis {
     /// Resources held at the same time.
     Now,
     /// What running jobs may still use up to their time limits.
@@ -31,9 +31,9 @@ enum LimitCounting {
 
 /// A limit that Slurm gives as the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SlurmLimit {
+pub struct BlockingLimit {
     whose: LimitOwner,
-    counted: LimitCounting,
+    counted: LimitBasis,
     what: &'static str,
 }
 
@@ -59,7 +59,7 @@ const LIMITED_RESOURCES: &[(&str, &str)] = &[
 ];
 
 /// Parses a reason; none if it does not name a limit.
-pub fn parse_limit(reason: &str) -> Option<SlurmLimit> {
+pub fn parse_limit(reason: &str) -> Option<BlockingLimit> {
     let name = reason.split([',', ' ']).next()?;
     let (service, rest) = match (name.strip_prefix("Assoc"), name.strip_prefix("QOS")) {
         (Some(rest), _) => (false, rest),
@@ -72,14 +72,14 @@ pub fn parse_limit(reason: &str) -> Option<SlurmLimit> {
     let (slurm, what) = LIMITED_RESOURCES.iter().find(|(word, _)| rest.starts_with(word))?;
     let rest = &rest[slurm.len()..];
     let (counted, rest) = match (rest.strip_prefix("RunMinutes"), rest.strip_prefix("Minutes")) {
-        (Some(rest), _) => (LimitCounting::Reserved, rest),
-        (None, Some(rest)) => (LimitCounting::Spent, rest),
-        (None, None) => (LimitCounting::Now, rest),
+        (Some(rest), _) => (LimitBasis::Reserved, rest),
+        (None, Some(rest)) => (LimitBasis::Spent, rest),
+        (None, None) => (LimitBasis::Now, rest),
     };
     let group = if service { LimitOwner::Service } else { LimitOwner::Project };
     let (whose, counted) = match (scope, rest.trim_end_matches("Limit")) {
-        ("Min", "" | "NotSatisfied" | "PerJob") => (LimitOwner::Job, LimitCounting::Least),
-        ("Grp", "") if *what == "time" => (group, LimitCounting::Spent),
+        ("Min", "" | "NotSatisfied" | "PerJob") => (LimitOwner::Job, LimitBasis::Least),
+        ("Grp", "") if *what == "time" => (group, LimitBasis::Spent),
         ("Grp", "") => (group, counted),
         (_, "PerJob") => (LimitOwner::Job, counted),
         (_, "PerNode") => (LimitOwner::Machine, counted),
@@ -87,14 +87,14 @@ pub fn parse_limit(reason: &str) -> Option<SlurmLimit> {
         (_, "PerUser") | ("Max", "") => (LimitOwner::Person, counted),
         _ => return None,
     };
-    Some(SlurmLimit { whose, counted, what })
+    Some(BlockingLimit { whose, counted, what })
 }
 
-impl SlurmLimit {
+impl BlockingLimit {
     pub fn explain(self, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let what = self.what;
         match (self.whose, self.counted) {
-            (_, LimitCounting::Least) => new_explanation(
+            (_, LimitBasis::Least) => new_explanation(
                 WaitKind::Never,
                 "Asks for too little",
                 &format!(
@@ -103,7 +103,7 @@ impl SlurmLimit {
                 "Leave --qos out, choose another one, or ask for more.",
             ),
             (LimitOwner::Job | LimitOwner::Machine, counted) => self.too_much(counted, waiting),
-            (whose, LimitCounting::Spent) => new_explanation(
+            (whose, LimitBasis::Spent) => new_explanation(
                 WaitKind::Limit,
                 "The budget is used up",
                 &format!(
@@ -118,7 +118,7 @@ impl SlurmLimit {
                 "Ask for less time or less of it: a job counts with all that it asks for.\nUse another account, or ask \
                  whoever leads the project, or the centre, for more.",
             ),
-            (whose, LimitCounting::Reserved) => new_explanation(
+            (whose, LimitBasis::Reserved) => new_explanation(
                 WaitKind::Limit,
                 "Running jobs have reserved enough",
                 &format!(
@@ -128,7 +128,7 @@ impl SlurmLimit {
                 ),
                 "A shorter time limit counts for less.",
             ),
-            (whose, LimitCounting::Now) if what == "jobs in the queue" => new_explanation(
+            (whose, LimitBasis::Now) if what == "jobs in the queue" => new_explanation(
                 WaitKind::Limit,
                 "Too many jobs in the queue",
                 &format!(
@@ -137,7 +137,7 @@ impl SlurmLimit {
                 ),
                 "Wait until some have ended.",
             ),
-            (whose, LimitCounting::Now) if what == "jobs" => new_explanation(
+            (whose, LimitBasis::Now) if what == "jobs" => new_explanation(
                 WaitKind::Limit,
                 whose.reached_headline(),
                 &format!(
@@ -146,7 +146,7 @@ impl SlurmLimit {
                 ),
                 "",
             ),
-            (whose, LimitCounting::Now) => new_explanation(
+            (whose, LimitBasis::Now) => new_explanation(
                 WaitKind::Limit,
                 whose.reached_headline(),
                 &format!(
@@ -170,7 +170,7 @@ impl SlurmLimit {
     }
 
     /// More than a single job may have.
-    fn too_much(self, counted: LimitCounting, waiting: &WaitingJob<'_>) -> WaitExplanation {
+    fn too_much(self, counted: LimitBasis, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let asked = waiting.job.time_limit.minutes();
         if self.what == "time" {
             let much = asked.map_or_else(
@@ -187,7 +187,7 @@ impl SlurmLimit {
             );
         }
         let each = if self.whose == LimitOwner::Machine { "on each machine " } else { "" };
-        let times = if counted == LimitCounting::Now { "" } else { " × time" };
+        let times = if counted == LimitBasis::Now { "" } else { " × time" };
         new_explanation(
             WaitKind::Never,
             &format!("Asks for too much: {}", self.what),

@@ -16,7 +16,7 @@ pub struct OutputKey {
 
 /// What the path turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OutputKind {
+pub enum OutputFileState {
     #[default]
     Unread,
     Text,
@@ -34,7 +34,7 @@ pub enum OutputKind {
 /// The end of a file, ready to be shown.
 #[derive(Debug, Clone, Default)]
 pub struct OutputSnapshot {
-    pub kind: OutputKind,
+    pub kind: OutputFileState,
     /// Bytes before the part that is shown.
     pub base: u64,
     /// The file's size.
@@ -56,7 +56,7 @@ pub struct OutputSnapshot {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobPhase {
+pub enum OutputWriterPhase {
     /// It may still write.
     Ongoing,
     /// It ended a moment ago, and its last output may still be on the way.

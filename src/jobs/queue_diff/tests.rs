@@ -16,7 +16,7 @@ fn job(number: u64, state: JobState) -> SlurmJob {
     }
 }
 
-fn known(jobs: Vec<SlurmJob>) -> JobRecords {
+fn known(jobs: Vec<SlurmJob>) -> JobRecordMap {
     let record = |job: SlurmJob| {
         (job.id, Arc::new(JobRecord { id: JobRowId(1), ..JobRecord::new(job, UnixTime(9_000)) }))
     };
@@ -63,10 +63,10 @@ fn ranks_and_estimates_are_not_worth_writing_down() {
 #[test]
 fn what_was_there_before_the_first_look_is_no_news() {
     let told = vec![job(1, JobState::Running), job(2, JobState::Failed)];
-    let first = diff_queue(&JobRecords::new(), told.clone(), None, NOW);
+    let first = diff_queue(&JobRecordMap::new(), told.clone(), None, NOW);
     assert!(first.changes.iter().all(|change| change.transition.is_none() && change.is_new));
     // Both started and ended while the portal was down.
-    let later = diff_queue(&JobRecords::new(), told, Some(UnixTime(9_400)), NOW);
+    let later = diff_queue(&JobRecordMap::new(), told, Some(UnixTime(9_400)), NOW);
     let news: Vec<_> = later.changes.iter().map(|change| change.transition).collect();
     assert_eq!(news, [Some(JobTransition::Started), Some(JobTransition::Ended)]);
 }
@@ -96,11 +96,11 @@ fn a_rest_whose_tasks_all_began_is_gone_and_a_vanished_job_is_missing() {
 fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
     let rest = SlurmJob { tasks: ArrayTaskSet::parse("4-9"), ..job(7, JobState::Pending) };
     let cancelled = SlurmJob { tasks: ArrayTaskSet::parse("1-3"), ..job(7, JobState::Cancelled) };
-    let merged = diff_queue(&JobRecords::new(), vec![rest.clone(), cancelled.clone()], None, NOW);
+    let merged = diff_queue(&JobRecordMap::new(), vec![rest.clone(), cancelled.clone()], None, NOW);
     let ids: Vec<String> = merged.changes.iter().map(|one| one.record.job.id.to_string()).collect();
     assert_eq!(ids, ["7", "7_1", "7_2", "7_3"]);
     assert!(merged.vanished.is_empty());
-    let before: JobRecords =
+    let before: JobRecordMap =
         merged.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
     assert!(diff_queue(&before, vec![rest, cancelled.clone()], Some(NOW), NOW).changes.is_empty());
     let all = SlurmJob { tasks: ArrayTaskSet::parse("1-9"), ..cancelled };
@@ -142,7 +142,7 @@ fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
     );
     assert!(changes.iter().all(|change| change.record.is_settled));
     assert_eq!(changes[1].transition, Some(JobTransition::Ended), "it ended after the last look");
-    let after: JobRecords =
+    let after: JobRecordMap =
         changes.iter().map(|one| (one.record.job.id, Arc::new(one.record.clone()))).collect();
     assert!(diff_accounting(&after, told, None, NOW).is_empty(), "told and settled");
 }
@@ -176,9 +176,9 @@ fn fifty_thousand_jobs_are_compared_and_listed() {
         SlurmJob { id, ..job(number, state) }
     };
     let told: Vec<SlurmJob> = (0..50_000).map(one).collect();
-    let first = diff_queue(&JobRecords::new(), told.clone(), None, NOW);
+    let first = diff_queue(&JobRecordMap::new(), told.clone(), None, NOW);
     assert_eq!(first.changes.len(), 50_000);
-    let before: JobRecords =
+    let before: JobRecordMap =
         first.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
     let again = diff_queue(&before, told, Some(NOW), NOW);
     assert!(again.changes.is_empty() && again.missing.is_empty());

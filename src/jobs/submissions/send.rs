@@ -8,11 +8,11 @@ use super::worker::SubmissionWorkerState;
 use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::clock::UnixTime;
 use crate::cluster::submit::{
-    self, SbatchOutcome, SbatchTimeouts, SubmissionSearch, SubmissionSearchResult,
+    self, SbatchOutcome, SbatchTimeouts, SubmissionSearchOutput, SubmissionSearchResult,
 };
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::slurm;
-use crate::slurm::submit::{SbatchAnswer, TokenCarrier};
+use crate::slurm::submit::{SbatchAnswer, SubmitTokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
 
@@ -26,7 +26,7 @@ const OWNER_AWAY_MESSAGE: &str =
 const NOT_ARRIVED_MESSAGE: &str = "It did not reach Slurm.";
 
 /// What every step needs.
-struct SubmissionContext {
+struct SubmissionSendContext {
     account: Arc<ClusterAccount>,
     connection: Arc<ClusterConnection>,
 }
@@ -76,7 +76,7 @@ impl SubmissionWorker {
         }
         self.notify(one.person_id, one.id);
         memory.known_absent = None;
-        let carrier = TokenCarrier::from_stored(&one.carrier);
+        let carrier = SubmitTokenCarrier::from_stored(&one.carrier);
         let outcome = submit::submit(
             &ground.connection,
             &one.script,
@@ -179,9 +179,9 @@ impl SubmissionWorker {
 
     async fn search_cluster(
         &self,
-        ground: &SubmissionContext,
+        ground: &SubmissionSendContext,
         since: UnixTime,
-    ) -> Result<SubmissionSearch, RunCommandError> {
+    ) -> Result<SubmissionSearchOutput, RunCommandError> {
         submit::search_submissions(
             &ground.connection,
             &ground.account.remote_user,
@@ -195,7 +195,7 @@ impl SubmissionWorker {
     async fn apply_search(
         &self,
         one: &Submission,
-        look: &Result<SubmissionSearch, String>,
+        look: &Result<SubmissionSearchOutput, String>,
         asked: Instant,
         memory: &mut SubmissionWorkerState,
     ) -> Result<(), StoreError> {
@@ -318,7 +318,7 @@ impl SubmissionWorker {
     async fn load_context(
         &self,
         key: ClusterAccountId,
-    ) -> Result<Result<SubmissionContext, String>, StoreError> {
+    ) -> Result<Result<SubmissionSendContext, String>, StoreError> {
         let core = &self.0.core;
         let connection = match self.0.connections.connection(key.connection_key()) {
             Ok(line) => line,
@@ -329,7 +329,7 @@ impl SubmissionWorker {
         }
         let account = self.0.connections.accounts().get(key).await?;
         Ok(match account {
-            Some(account) => Ok(SubmissionContext { account, connection }),
+            Some(account) => Ok(SubmissionSendContext { account, connection }),
             None => Err(RunCommandError::NotConnected.to_string()),
         })
     }

@@ -8,14 +8,14 @@ use super::{CUT_MARK, LogLine, LogSpan, MAX_LINE_CHARS, MAX_LINES, MAX_SPANS};
 const MAX_SPANS_PER_LINE: usize = 500;
 
 #[derive(Default)]
-struct ScreenRow {
+struct TerminalRow {
     cells: Vec<(char, TextStyle)>,
     is_cut: bool,
 }
 
 /// All lines, and the cursor.
 pub struct TerminalScreen {
-    rows: VecDeque<ScreenRow>,
+    rows: VecDeque<TerminalRow>,
     row: usize,
     /// The cursor's column.
     pub column: usize,
@@ -29,7 +29,7 @@ impl TerminalScreen {
     /// An empty screen for this many bytes of input.
     pub fn new(bytes: usize) -> Self {
         Self {
-            rows: VecDeque::from([ScreenRow::default()]),
+            rows: VecDeque::from([TerminalRow::default()]),
             row: 0,
             column: 0,
             style: TextStyle::default(),
@@ -70,7 +70,7 @@ impl TerminalScreen {
         }
         // Lines in a log tend to have similar lengths.
         let like = self.rows.back().map_or(0, |row| row.cells.len()).min(128);
-        self.rows.push_back(ScreenRow { cells: Vec::with_capacity(like), is_cut: false });
+        self.rows.push_back(TerminalRow { cells: Vec::with_capacity(like), is_cut: false });
         if self.rows.len() > MAX_LINES + 1 {
             self.rows.pop_front();
             self.row -= 1;
@@ -133,7 +133,7 @@ impl TerminalScreen {
 }
 
 /// Builds a line's spans, without styles if there are too many.
-fn to_log_line(row: &ScreenRow, left: &mut usize) -> LogLine {
+fn to_log_line(row: &TerminalRow, left: &mut usize) -> LogLine {
     let mut spans: Vec<LogSpan> = Vec::new();
     let most = MAX_SPANS_PER_LINE.min(*left);
     let mut rest = row.cells.as_slice();

@@ -58,7 +58,7 @@ impl TextStyle {
     }
 
     /// Applies `ESC [ … m`.
-    pub fn apply(&mut self, params: &EscapeParams) {
+    pub fn apply(&mut self, params: &EscapeSequenceParams) {
         let mut groups = params.groups();
         while let Some(group) = groups.next() {
             match group[0] {
@@ -158,7 +158,7 @@ const MAX_NUMBERS: usize = 32;
 
 /// The numbers of a sequence: groups separated by semicolons, their parts by colons.
 #[derive(Debug, Default)]
-pub struct EscapeParams {
+pub struct EscapeSequenceParams {
     numbers: [u16; MAX_NUMBERS],
     /// Whether each number continues its group.
     is_subparam: [bool; MAX_NUMBERS],
@@ -167,7 +167,7 @@ pub struct EscapeParams {
     pub is_private: bool,
 }
 
-impl EscapeParams {
+impl EscapeSequenceParams {
     pub fn parse(text: &str) -> Self {
         let mut params = Self::default();
         text.chars().for_each(|c| params.push(c));

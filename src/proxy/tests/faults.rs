@@ -9,9 +9,11 @@ use tokio::io::AsyncWriteExt as _;
 use super::world::{
     RawPeer, hostile_upstream, impatient, passage, patient, request, response_shown_for, text,
 };
-use crate::proxy::{BoxError, DialUpstream, ProxyError, ProxyLimits, Upstream, forward_request};
+use crate::proxy::{
+    BoxError, DialUpstream, ProxyError, ProxyLimits, UpstreamClient, forward_request,
+};
 
-async fn asked(upstream: &Upstream) -> ProxyError {
+async fn asked(upstream: &UpstreamClient) -> ProxyError {
     forward_request(upstream, passage("/"), request(Method::GET, &[])).await.unwrap_err()
 }
 
@@ -20,13 +22,13 @@ async fn nobody_there() {
     let dial: DialUpstream = Arc::new(|| {
         Box::pin(async { Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) })
     });
-    assert_eq!(asked(&Upstream::new(dial, patient())).await, ProxyError::Unreachable);
+    assert_eq!(asked(&UpstreamClient::new(dial, patient())).await, ProxyError::Unreachable);
 }
 
 #[tokio::test]
 async fn a_connection_that_never_stands() {
     let dial: DialUpstream = Arc::new(|| Box::pin(std::future::pending()));
-    assert_eq!(asked(&Upstream::new(dial, impatient())).await, ProxyError::TimedOut);
+    assert_eq!(asked(&UpstreamClient::new(dial, impatient())).await, ProxyError::TimedOut);
 }
 
 #[tokio::test]

@@ -14,11 +14,11 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::{
-    DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, Upstream, forward_request,
+    DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, UpstreamClient, forward_request,
 };
 
 pub struct HostileUpstream {
-    pub upstream: Upstream,
+    pub upstream: UpstreamClient,
     /// How often it was dialled.
     pub dialled: Arc<AtomicUsize>,
     _folder: tempfile::TempDir,
@@ -45,7 +45,7 @@ where
         counter.fetch_add(1, Ordering::SeqCst);
         Box::pin(UnixStream::connect(socket.clone()))
     });
-    HostileUpstream { upstream: Upstream::new(dial, limits), dialled, _folder: folder }
+    HostileUpstream { upstream: UpstreamClient::new(dial, limits), dialled, _folder: folder }
 }
 
 /// Limits that no test reaches by accident.

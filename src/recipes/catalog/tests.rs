@@ -2,8 +2,8 @@ use std::fmt::Write as _;
 
 use super::*;
 
-fn file(name: &str, text: &str) -> RecipeFile {
-    RecipeFile { name: name.into(), text: text.into() }
+fn file(name: &str, text: &str) -> AdminRecipeFile {
+    AdminRecipeFile { name: name.into(), text: text.into() }
 }
 
 #[test]

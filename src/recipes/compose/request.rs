@@ -1,7 +1,7 @@
 //! Builds the job request from the answers.
 
 use super::{AnswersByKey, ComposedJob, template_values};
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::{FormAnswers, RecipeForm, SWEEP_AT_ONCE};
 use crate::recipes::request::{
     ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
@@ -15,7 +15,7 @@ pub fn fill_request(
     form: &RecipeForm,
     values: &AnswersByKey<'_>,
     answers: &FormAnswers,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) {
     let mut asked = RequestAnswers { form, values };
     let mut request = JobRequest {
@@ -103,7 +103,7 @@ impl<'a> RequestAnswers<'a> {
 }
 
 /// Partition and QOS: as chosen, or the partition that has the requested GPUs.
-fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place: &ComposeContext) {
+fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place: &ComposeCluster) {
     let jobs = &place.site.jobs;
     request.qos = asked.text(RequestField::Qos);
     if let Some(name) = asked.text(RequestField::Partition) {
@@ -156,7 +156,7 @@ fn set_array(
 fn set_folder(
     request: &mut JobRequest,
     asked: &RequestAnswers<'_>,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     job: &mut ComposedJob,
 ) {
     let Some(AnswerValue::Words(words)) = asked.value(RequestField::Folder) else { return };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{AnswersByKey, ComposedJob};
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::RecipeForm;
 use crate::recipes::question::QuestionKind;
 use crate::recipes::quoting::{ShellWord, quote_word as quoted};
@@ -19,7 +19,7 @@ pub fn collect_template_values<'a>(
     form: &'a RecipeForm,
     values: &AnswersByKey<'a>,
     job: &ComposedJob,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> BTreeMap<&'a str, TemplateValue> {
     let mut slots: BTreeMap<&str, TemplateValue> = BTreeMap::new();
     for question in form.questions() {

@@ -2,21 +2,21 @@ use std::sync::Arc;
 
 use super::*;
 use crate::recipes::catalog::RecipeCatalog;
-use crate::recipes::context::{AvailableGpu, SlurmAccount};
+use crate::recipes::context::{AvailableGpu, SubmitAccount};
 use crate::recipes::form::SWEEP_AT_ONCE;
 use crate::sites;
 
 /// The demo cluster as alice sees it.
-pub fn demo() -> ComposeContext {
+pub fn demo() -> ComposeCluster {
     let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone();
-    ComposeContext {
+    ComposeCluster {
         site: Arc::new(site),
         user: "alice".into(),
-        accounts: vec![SlurmAccount {
+        accounts: vec![SubmitAccount {
             name: "def-smith".into(),
             for_cpu: true,
             for_gpu: true,
-            ..SlurmAccount::default()
+            ..SubmitAccount::default()
         }],
         partitions: Vec::new(),
         gpus: vec![AvailableGpu {

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn lines(list: &[(&str, &str)]) -> Vec<ScriptLine> {
-    list.iter().map(|(text, key)| ScriptLine::from_question(*text, key)).collect()
+fn lines(list: &[(&str, &str)]) -> Vec<RenderedScriptLine> {
+    list.iter().map(|(text, key)| RenderedScriptLine::from_question(*text, key)).collect()
 }
 
-fn text(lines: &[ScriptLine]) -> String {
+fn text(lines: &[RenderedScriptLine]) -> String {
     lines.iter().fold(String::new(), |text, line| text + &line.text + "\n")
 }
 
@@ -69,20 +69,20 @@ proptest! {
     /// As long as the form doesn't change, the script is exactly what the person wrote.
     #[test]
     fn nothing_is_overwritten(base in "([ab]\n){0,8}", own in "([abc]\n){0,8}") {
-        let now: Vec<ScriptLine> = base.lines().map(ScriptLine::plain).collect();
+        let now: Vec<RenderedScriptLine> = base.lines().map(RenderedScriptLine::plain).collect();
         prop_assert_eq!(merge_edits(&base, &own, &now, &[]).script(), own);
     }
 
     /// Without edits, the script is exactly what the form generates.
     #[test]
     fn nothing_is_kept_that_nobody_wrote(base in "([ab]\n){0,8}", now in "([abc]\n){0,8}") {
-        let lines: Vec<ScriptLine> = now.lines().map(ScriptLine::plain).collect();
+        let lines: Vec<RenderedScriptLine> = now.lines().map(RenderedScriptLine::plain).collect();
         prop_assert_eq!(merge_edits(&base, &base, &lines, &[]).script(), now);
     }
 
     #[test]
     fn any_mix_is_survived(base in "([abc]\n){0,8}", own in "([abc]\n){0,8}", now in "([abc]\n){0,8}") {
-        let lines: Vec<ScriptLine> = now.lines().map(ScriptLine::plain).collect();
+        let lines: Vec<RenderedScriptLine> = now.lines().map(RenderedScriptLine::plain).collect();
         let edited = merge_edits(&base, &own, &lines, &[]);
         for change in &edited.changes {
             prop_assert!(change.first_line >= 1 && change.first_line <= edited.lines.len() + 1);
@@ -94,7 +94,7 @@ proptest! {
 fn very_long_scripts_are_taken_as_they_are() {
     let base = "a\n".repeat(4000);
     let own = "b\n".repeat(4000);
-    let now: Vec<ScriptLine> = base.lines().map(ScriptLine::plain).collect();
+    let now: Vec<RenderedScriptLine> = base.lines().map(RenderedScriptLine::plain).collect();
     assert_eq!(merge_edits(&base, &own, &now, &[]).script(), own);
     assert_eq!(merge_edits(&base, &own, &now, &[0]).script(), base);
 }

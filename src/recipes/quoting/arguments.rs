@@ -5,7 +5,7 @@ use super::{ShellWord, is_allowed_char, parse_variable};
 /// More arguments than this must have been pasted by mistake.
 const MAX_ARGUMENTS: usize = 1000;
 
-enum ArgumentQuoting {
+enum ArgumentQuoteState {
     Nothing,
     Single,
     Double,
@@ -15,7 +15,7 @@ enum ArgumentQuoting {
 pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, String> {
     let mut all: Vec<ShellWord> = Vec::new();
     let mut word: Option<ShellWord> = None;
-    let mut inside = ArgumentQuoting::Nothing;
+    let mut inside = ArgumentQuoteState::Nothing;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
@@ -24,19 +24,19 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
             return Err("This holds a character that cannot be seen. Type it anew.".to_owned());
         }
         match (&inside, c) {
-            (ArgumentQuoting::Nothing, _) if is_space => all.extend(word.take()),
-            (ArgumentQuoting::Nothing, '\'') => {
-                inside = ArgumentQuoting::Single;
+            (ArgumentQuoteState::Nothing, _) if is_space => all.extend(word.take()),
+            (ArgumentQuoteState::Nothing, '\'') => {
+                inside = ArgumentQuoteState::Single;
                 word.get_or_insert_default();
             }
-            (ArgumentQuoting::Nothing, '"') => {
-                inside = ArgumentQuoting::Double;
+            (ArgumentQuoteState::Nothing, '"') => {
+                inside = ArgumentQuoteState::Double;
                 word.get_or_insert_default();
             }
-            (ArgumentQuoting::Single, '\'') | (ArgumentQuoting::Double, '"') => {
-                inside = ArgumentQuoting::Nothing;
+            (ArgumentQuoteState::Single, '\'') | (ArgumentQuoteState::Double, '"') => {
+                inside = ArgumentQuoteState::Nothing;
             }
-            (ArgumentQuoting::Nothing | ArgumentQuoting::Double, '$') => {
+            (ArgumentQuoteState::Nothing | ArgumentQuoteState::Double, '$') => {
                 let place = word.get_or_insert_default();
                 match parse_variable(rest, known)? {
                     Some((name, length)) => {
@@ -46,10 +46,10 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
                     None => place.push('$'),
                 }
             }
-            (ArgumentQuoting::Nothing | ArgumentQuoting::Double, '\\') => {
+            (ArgumentQuoteState::Nothing | ArgumentQuoteState::Double, '\\') => {
                 let next = rest.chars().next().filter(|next| is_allowed_char(*next));
                 let escapes = match inside {
-                    ArgumentQuoting::Double => {
+                    ArgumentQuoteState::Double => {
                         next.is_some_and(|next| matches!(next, '"' | '\\' | '$'))
                     }
                     _ => next.is_some(),
@@ -66,7 +66,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
                 return Err("A quote is open at the end of a line: close it.".to_owned());
             }
             // As in bash: at the start of a word it means the home folder.
-            (ArgumentQuoting::Nothing, '~')
+            (ArgumentQuoteState::Nothing, '~')
                 if word.is_none() && (rest.is_empty() || rest.starts_with(['/', ' '])) =>
             {
                 word = Some(ShellWord::default().followed_by_variable("HOME"));
@@ -74,7 +74,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
             _ => word.get_or_insert_default().push(c),
         }
     }
-    if !matches!(inside, ArgumentQuoting::Nothing) {
+    if !matches!(inside, ArgumentQuoteState::Nothing) {
         return Err("A quote is open at the end: close it.".to_owned());
     }
     all.extend(word);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Recipe, RecipeBlock, RecipeError};
+use super::{Recipe, RecipeError, SharedRecipeBlock};
 use crate::recipes::form::{BUILT_IN_KEYS, RecipeForm};
 use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue};
 use crate::recipes::{template, value};
@@ -36,7 +36,7 @@ fn is_valid_key(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-pub fn check_recipe(recipe: &Recipe, blocks: &[RecipeBlock]) -> Result<(), RecipeCheckError> {
+pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(), RecipeCheckError> {
     let name_is_good = !recipe.name.is_empty()
         && recipe.name.len() <= 60
         && recipe.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');

@@ -3,7 +3,7 @@ use proptest::{collection, option};
 
 use super::*;
 use crate::recipes::request::{ArrayRequest, JobDependency, SbatchDirective};
-use crate::sites::GpuOption;
+use crate::sites::GpuSbatchOption;
 
 fn said(script: &str) -> Vec<String> {
     let one = |(option, value): SbatchOption| match value {
@@ -71,7 +71,7 @@ proptest! {
     /// Whatever we write, we can read back.
     #[test]
     fn every_request_that_is_written_reads_back_equal(request in any_request()) {
-        for option in [GpuOption::GpusPerNode, GpuOption::Gpus, GpuOption::Gres] {
+        for option in [GpuSbatchOption::GpusPerNode, GpuSbatchOption::Gpus, GpuSbatchOption::Gres] {
             let lines = request.directives(option);
             let lines: Vec<String> = lines.iter().map(SbatchDirective::to_line).collect();
             let script = format!("#!/bin/sh\n{}\n", lines.join("\n"));

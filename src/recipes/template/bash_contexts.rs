@@ -32,7 +32,7 @@ pub fn check(source: &str) -> Result<(), TemplateError> {
         let problem = "Comments in braces are not known here; use # of bash.".to_owned();
         return Err(TemplateError { line, problem });
     }
-    let mut scan = TemplateScanner { rest: source, line: 1, inside: Vec::new(), before: '\n' };
+    let mut scan = BashContextScanner { rest: source, line: 1, inside: Vec::new(), before: '\n' };
     while !scan.rest.is_empty() {
         scan.scan_next()?;
     }
@@ -42,14 +42,14 @@ pub fn check(source: &str) -> Result<(), TemplateError> {
     }
 }
 
-struct TemplateScanner<'a> {
+struct BashContextScanner<'a> {
     rest: &'a str,
     line: usize,
     inside: Vec<BashContext>,
     before: char,
 }
 
-impl TemplateScanner<'_> {
+impl BashContextScanner<'_> {
     fn refuse(&self, problem: &str) -> Result<(), TemplateError> {
         Err(TemplateError { line: self.line, problem: problem.to_owned() })
     }

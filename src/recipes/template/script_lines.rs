@@ -12,13 +12,13 @@ const END_OF_KEYS_MARK: char = '\u{f0002}';
 const END_OF_VALUE_MARK: char = '\u{f0003}';
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScriptLine {
+pub struct RenderedScriptLine {
     pub text: String,
     /// The keys of the questions that wrote it.
     pub keys: Vec<String>,
 }
 
-impl ScriptLine {
+impl RenderedScriptLine {
     /// A line that no question wrote.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), keys: Vec::new() }
@@ -31,7 +31,7 @@ impl ScriptLine {
 }
 
 /// Joins lines into a script.
-pub fn join_lines<'a>(lines: impl IntoIterator<Item = &'a ScriptLine>) -> String {
+pub fn join_lines<'a>(lines: impl IntoIterator<Item = &'a RenderedScriptLine>) -> String {
     let mut text = String::new();
     for line in lines {
         text.push_str(&line.text);
@@ -164,14 +164,14 @@ pub fn find_mentions(source: &str) -> TemplateMentions {
 }
 
 /// Splits the rendered text into lines and removes the marks.
-pub fn extract_lines(text: &str) -> Vec<ScriptLine> {
+pub fn extract_lines(text: &str) -> Vec<RenderedScriptLine> {
     let mut open: Vec<String> = Vec::new();
     text.trim_end_matches('\n').split('\n').map(|line| extract_line(line, &mut open)).collect()
 }
 
 /// `open`: keys whose value continues from the previous line.
-fn extract_line(marked: &str, open: &mut Vec<String>) -> ScriptLine {
-    let mut line = ScriptLine { text: String::new(), keys: open.clone() };
+fn extract_line(marked: &str, open: &mut Vec<String>) -> RenderedScriptLine {
+    let mut line = RenderedScriptLine { text: String::new(), keys: open.clone() };
     let mut conditions = Vec::new();
     let mut rest = marked;
     while let Some(at) = rest.find([VALUE_MARK, CONDITION_MARK, END_OF_VALUE_MARK]) {

@@ -30,7 +30,7 @@ fn a_key_line_has_all_three_restrictions() {
 #[test]
 fn what_would_not_work_is_refused_with_a_reason() {
     let out = [address("203.0.113.7")];
-    assert_eq!(authorized_keys_line(&[], "/x", KEY), Err(KeyLineError::NoAddress));
+    assert_eq!(authorized_keys_line(&[], "/x", KEY), Err(AutomationKeyLineError::NoAddress));
     for inside in [
         "10.0.0.5",
         "192.168.1.2",
@@ -42,13 +42,13 @@ fn what_would_not_work_is_refused_with_a_reason() {
         "::",
     ] {
         let error = authorized_keys_line(&[address(inside)], "/x", KEY).unwrap_err();
-        assert_eq!(error, KeyLineError::InsideAddress(address(inside)));
+        assert_eq!(error, AutomationKeyLineError::InsideAddress(address(inside)));
         assert!(error.to_string().starts_with(inside));
     }
     for command in ["", " ", "/x\" ssh-rsa", "/x\ny", "-x", "/x;id", "/x $(id)", "/x ", "/é"] {
         assert_eq!(
             authorized_keys_line(&out, command, KEY),
-            Err(KeyLineError::Command),
+            Err(AutomationKeyLineError::Command),
             "{command:?}"
         );
     }
@@ -62,10 +62,14 @@ fn what_would_not_work_is_refused_with_a_reason() {
         format!("{KEY}\n{KEY}"),
         "ssh-dss AAAAB3NzaC1kc3M=".to_owned(),
     ] {
-        assert_eq!(authorized_keys_line(&out, "/x", &key), Err(KeyLineError::PublicKey), "{key:?}");
+        assert_eq!(
+            authorized_keys_line(&out, "/x", &key),
+            Err(AutomationKeyLineError::PublicKey),
+            "{key:?}"
+        );
     }
     let private = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n";
-    assert_eq!(authorized_keys_line(&out, "/x", private), Err(KeyLineError::PrivateKey));
+    assert_eq!(authorized_keys_line(&out, "/x", private), Err(AutomationKeyLineError::PrivateKey));
     let odd = format!("{kind} {body} \"odd\"");
     assert!(
         authorized_keys_line(&out, "/x", &odd).unwrap().ends_with(body),
@@ -94,7 +98,7 @@ fn every_outcome_is_explained_in_sentences() {
 
 #[test]
 fn the_letter_says_what_runs_from_where_and_how_often() {
-    let request = AutomationAccessRequest {
+    let request = AutomationRequestLetter {
         person: "Alice Smith",
         user_name: "alice",
         portal: "portolan.example.org",

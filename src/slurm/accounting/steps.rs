@@ -22,7 +22,7 @@ const MAX_RUNS: usize = 200;
 
 /// A run with what it requested and what it used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PastRun {
+pub struct PastJobRun {
     /// The job ID; for a task, that of the array.
     pub number: u64,
     pub state: JobState,
@@ -160,8 +160,8 @@ pub fn past_runs_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
 }
 
 /// Parses one run for each job and each array task, in the order of the output.
-pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastRun> {
-    let mut found: Vec<(PastRun, StepTotals)> = Vec::new();
+pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastJobRun> {
+    let mut found: Vec<(PastJobRun, StepTotals)> = Vec::new();
     let mut left = MAX_STEPS;
     for_each_record::<PAST_FIELD_COUNT>(answer, nonce, |fields| {
         let [id, state, elapsed, cpu, rss, tasks, average, most, limit, cpus, nodes, asked] =
@@ -173,7 +173,7 @@ pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastRun> {
             && let Some((JobId { number, .. }, None)) = parse_job_id(job, 0)
         {
             let asked = parse_tres(asked);
-            let run = PastRun {
+            let run = PastJobRun {
                 number,
                 state: JobState::parse(state),
                 minutes: TimeLimit::parse(limit).minutes(),
@@ -191,5 +191,8 @@ pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastRun> {
         left -= 1;
         left > 0
     });
-    found.into_iter().map(|(run, totals)| PastRun { usage: totals.into_usage(), ..run }).collect()
+    found
+        .into_iter()
+        .map(|(run, totals)| PastJobRun { usage: totals.into_usage(), ..run })
+        .collect()
 }

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::KeyImportError;
 use super::openssh::require_passphrase;
 use crate::ssh::keys::PrivateKey;
-use crate::ssh::keys::build::{self, RsaNumbers};
+use crate::ssh::keys::build::{self, RsaKeyNumbers};
 
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const DSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10040.4.1");
@@ -34,7 +34,7 @@ pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
     if key.other_prime_infos.is_some() {
         return Err(KeyImportError::OtherKind);
     }
-    let pair = build::rsa(RsaNumbers {
+    let pair = build::rsa(RsaKeyNumbers {
         modulus: key.modulus.as_bytes(),
         public_exponent: key.public_exponent.as_bytes(),
         private_exponent: key.private_exponent.as_bytes(),

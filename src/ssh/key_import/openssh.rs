@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::KeyImportError;
 use crate::ssh::keys::PrivateKey;
-use crate::ssh::keys::build::{self, RsaNumbers};
+use crate::ssh::keys::build::{self, RsaKeyNumbers};
 use crate::ssh::wire::WireReader;
 
 const MAGIC: &[u8] = b"openssh-key-v1\0";
@@ -165,7 +165,7 @@ fn parse_private_key(reader: &mut WireReader<'_>) -> Result<PrivateKey, KeyImpor
                 let private_exponent = reader.positive()?;
                 let _coefficient = reader.positive()?;
                 let primes = [reader.positive()?, reader.positive()?];
-                build::rsa(RsaNumbers { modulus, public_exponent, private_exponent, primes })
+                build::rsa(RsaKeyNumbers { modulus, public_exponent, private_exponent, primes })
             }
             _ => {
                 let curve = parse_curve(kind)?;

@@ -222,12 +222,12 @@ fn halves_that_do_not_belong_together_are_damage() {
 /// With one prime of two bits the signer would take 2^3000 steps.
 #[test]
 fn a_lopsided_rsa_key_is_refused() {
-    use crate::ssh::keys::build::{RsaNumbers, rsa};
+    use crate::ssh::keys::build::{RsaKeyNumbers, rsa};
     use ::rsa::BigUint;
     let three = BigUint::from(3u8);
     let other = (BigUint::from(1u8) << 3100_usize) + BigUint::from(1u8);
     let modulus = (&three * &other).to_bytes_be();
-    let numbers = RsaNumbers {
+    let numbers = RsaKeyNumbers {
         modulus: &modulus,
         public_exponent: &[1, 0, 1],
         private_exponent: &[1],
@@ -235,7 +235,7 @@ fn a_lopsided_rsa_key_is_refused() {
     };
     assert_eq!(rsa(numbers).err(), Some(KeyBuildError::Mismatch));
     let long = vec![0xff; 1025];
-    let numbers = RsaNumbers { modulus: &long, ..numbers };
+    let numbers = RsaKeyNumbers { modulus: &long, ..numbers };
     assert_eq!(rsa(numbers).err(), Some(KeyBuildError::RsaTooLong(8200)));
 }
 

@@ -71,7 +71,7 @@ fn left_pad<const N: usize>(number: &[u8]) -> Option<Zeroizing<[u8; N]>> {
 
 /// The numbers of an RSA key, without leading zeros.
 #[derive(Clone, Copy)]
-pub(crate) struct RsaNumbers<'a> {
+pub(crate) struct RsaKeyNumbers<'a> {
     pub(crate) modulus: &'a [u8],
     pub(crate) public_exponent: &'a [u8],
     pub(crate) private_exponent: &'a [u8],
@@ -88,7 +88,7 @@ pub(crate) fn check_rsa_length(modulus: &[u8]) -> Result<(), KeyBuildError> {
 }
 
 /// An RSA key with two primes.
-pub(crate) fn rsa(numbers: RsaNumbers<'_>) -> Result<KeypairData, KeyBuildError> {
+pub(crate) fn rsa(numbers: RsaKeyNumbers<'_>) -> Result<KeypairData, KeyBuildError> {
     check_rsa_length(numbers.modulus)?;
     let [p, q] = numbers.primes;
     if bit_length(p).abs_diff(bit_length(q)) > RSA_MAX_PRIME_BIT_DIFF

@@ -69,10 +69,10 @@ pub(super) async fn get_session(
     Ok(session)
 }
 
-type SftpSessionSender = oneshot::Sender<Result<Arc<SftpSession>, SftpError>>;
+type OpenedSftpSender = oneshot::Sender<Result<Arc<SftpSession>, SftpError>>;
 
 /// Runs from taking a session slot until that slot is free again.
-async fn open_and_hold(line: &ClusterConnection, tell: SftpSessionSender) {
+async fn open_and_hold(line: &ClusterConnection, tell: OpenedSftpSender) {
     let wait = tokio::time::timeout(SLOT_TIMEOUT, line.slots.acquire(CallUrgency::Interactive));
     let Ok(Some(place)) = wait.await else {
         let _ = tell.send(Err(RunCommandError::Busy.into()));

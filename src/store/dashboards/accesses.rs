@@ -15,7 +15,7 @@ pub enum DashboardAccessGrant {
 
 /// A browser that may view a dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct DashboardAccess {
+pub struct DashboardBrowserAccess {
     /// The key in its URL.
     pub access_key: String,
     /// SHA-256 of its cookie.
@@ -31,7 +31,7 @@ pub struct DashboardAccess {
     pub expires_at: UnixTime,
 }
 
-impl DashboardAccess {
+impl DashboardBrowserAccess {
     /// The viewer, if they are signed in.
     pub fn person(&self) -> Option<PersonId> {
         self.person_id
@@ -101,7 +101,10 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
 }
 
 /// The access with this key in its URL.
-pub async fn find(db: &mut DbConnection, access_key: &str) -> Result<Option<DashboardAccess>> {
+pub async fn find(
+    db: &mut DbConnection,
+    access_key: &str,
+) -> Result<Option<DashboardBrowserAccess>> {
     Ok(sqlx::query_as(
         "SELECT a.access_key, a.cookie_hash, a.dashboard_id, a.session_id, a.link_id, s.person_id,
                 s.last_seen_at AS session_seen_at, s.expires_at AS session_expires_at, a.is_locked, a.expires_at

@@ -2,7 +2,7 @@
 
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, DashboardLinkId, PersonId};
-use crate::store::guest_links::GuestLinkRow;
+use crate::store::guest_links::StoredGuestLinkTerms;
 use crate::store::{DbConnection, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -16,7 +16,7 @@ pub struct DashboardGuestLink {
     pub owner_name: String,
     /// Label, passphrase, expiry and usage.
     #[sqlx(flatten)]
-    pub terms: GuestLinkRow,
+    pub terms: StoredGuestLinkTerms,
 }
 
 impl DashboardGuestLink {

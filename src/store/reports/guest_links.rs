@@ -3,7 +3,7 @@
 
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{GroupId, PersonId, ReportId, ReportLinkId};
-use crate::store::guest_links::GuestLinkRow;
+use crate::store::guest_links::StoredGuestLinkTerms;
 use crate::store::{DbConnection, Result};
 
 /// Links that have ended are listed for this many seconds: 90 days.
@@ -24,7 +24,7 @@ pub struct ReportGuestLink {
     pub is_owner_off: bool,
     /// Label, passphrase, expiry and usage.
     #[sqlx(flatten)]
-    pub terms: GuestLinkRow,
+    pub terms: StoredGuestLinkTerms,
 }
 
 impl ReportGuestLink {
@@ -168,7 +168,7 @@ pub async fn count_opening(db: &mut DbConnection, id: ReportLinkId, now: UnixTim
 
 /// A browser that may view a report.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct ReportAccess {
+pub struct ReportGuestAccess {
     /// SHA-256 of its cookie.
     pub cookie_hash: Vec<u8>,
     /// The link it followed.
@@ -187,7 +187,7 @@ const MAX_LOCKED: i64 = 100;
 pub async fn add_access(
     db: &mut DbConnection,
     access_key: &str,
-    access: &ReportAccess,
+    access: &ReportGuestAccess,
     now: UnixTime,
 ) -> Result<()> {
     sqlx::query(
@@ -216,7 +216,10 @@ pub async fn add_access(
 }
 
 /// The access with this key in its URL.
-pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Option<ReportAccess>> {
+pub async fn find_access(
+    db: &mut DbConnection,
+    access_key: &str,
+) -> Result<Option<ReportGuestAccess>> {
     Ok(sqlx::query_as(
         "SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE access_key = $1",
     )

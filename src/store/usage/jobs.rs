@@ -81,7 +81,7 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow
 
 /// Sums over jobs with the same GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct UsageJobTotal {
+pub struct UsageGpuTotal {
     pub gpus: String,
     pub jobs: i64,
     /// Seconds within the days of the filter.
@@ -136,7 +136,7 @@ pub async fn sum_by_gpus(
     db: &mut DbConnection,
     source: UsageSourceId,
     filter: &UsageJobFilter,
-) -> Result<Vec<UsageJobTotal>> {
+) -> Result<Vec<UsageGpuTotal>> {
     Ok(sqlx::query_as(from_fitting!(
         "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s,
          sum(elapsed_s * cores) AS run_core_s",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::{
-    UsageAlert, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert,
+    UsageAlertKind, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert,
     storage_alert,
 };
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
@@ -12,7 +12,7 @@ use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterAccountId;
 use crate::domain::{GroupId, PersonId};
-use crate::jobs::queue_snapshot::ResourceSnapshot;
+use crate::jobs::queue_snapshot::PersonClusterResources;
 use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
 use crate::usage::service::{UsageService, lock};
@@ -28,10 +28,10 @@ impl UsageService {
         &self,
         person: PersonId,
         group: GroupId,
-    ) -> Result<Vec<UsageAlert>, StoreError> {
+    ) -> Result<Vec<UsageAlertKind>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let words = store::usage_alerts::list_kinds(&mut db, person, group).await?;
-        Ok(words.iter().filter_map(|word| UsageAlert::parse(word)).collect())
+        Ok(words.iter().filter_map(|word| UsageAlertKind::parse(word)).collect())
     }
 
     /// Sets the alerts that a PI wants for their group.
@@ -40,7 +40,7 @@ impl UsageService {
         actor: &Actor,
         person: PersonId,
         group: GroupId,
-        alerts: &[UsageAlert],
+        alerts: &[UsageAlertKind],
     ) -> Result<(), AuthError> {
         let core = &self.0.core;
         let now = core.clock.now();
@@ -81,9 +81,9 @@ impl UsageService {
         let viewer = core.auth.viewer(&mut db, person).await?;
         drop(db);
         let Some(viewer) = viewer.filter(|_| !wanted.is_empty()) else { return Ok(()) };
-        let mut groups: BTreeMap<GroupId, Vec<UsageAlert>> = BTreeMap::new();
+        let mut groups: BTreeMap<GroupId, Vec<UsageAlertKind>> = BTreeMap::new();
         for (group, word) in &wanted {
-            groups.entry(*group).or_default().extend(UsageAlert::parse(word));
+            groups.entry(*group).or_default().extend(UsageAlertKind::parse(word));
         }
         for (group, alerts) in groups {
             // Former PIs are not notified.
@@ -102,14 +102,14 @@ impl UsageService {
         &self,
         view: &GroupUsage,
         reader: ClusterAccountId,
-        alerts: &[UsageAlert],
+        alerts: &[UsageAlertKind],
     ) -> Result<Vec<UsageAlertMessage>, StoreError> {
         let is_here = |account: &&GroupAccountUsage| account.details.cluster == reader.cluster;
         let here: Vec<&GroupAccountUsage> = view.accounts.iter().filter(is_here).collect();
         let Some(first) = here.first() else { return Ok(Vec::new()) };
         let mut news = Vec::new();
         let mut db = self.0.core.store.read().await?;
-        if alerts.contains(&UsageAlert::Quota) {
+        if alerts.contains(&UsageAlertKind::Quota) {
             for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
                 let is_its = |account: &&&GroupAccountUsage| {
                     account.details.account == allocation.account
@@ -119,9 +119,9 @@ impl UsageService {
                 news.extend(account.and_then(|account| quota_alert(account, &allocation)));
             }
         }
-        if alerts.contains(&UsageAlert::Storage) {
+        if alerts.contains(&UsageAlertKind::Storage) {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
-            let standing: ResourceSnapshot =
+            let standing: PersonClusterResources =
                 serde_json::from_str(&queue.standing).unwrap_or_default();
             let now = self.0.core.clock.now();
             let at = standing.places_at.map(UnixTime);
@@ -136,7 +136,7 @@ impl UsageService {
                 );
             }
         }
-        if alerts.contains(&UsageAlert::Failing) {
+        if alerts.contains(&UsageAlertKind::Failing) {
             news.extend(list_failing_jobs_alerts(view, &first.details.slug));
         }
         Ok(news)

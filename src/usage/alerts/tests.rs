@@ -68,7 +68,7 @@ fn failing_in_numbers_is_told() {
 
 #[test]
 fn words_come_back() {
-    for alert in UsageAlert::ALL {
-        assert_eq!(UsageAlert::parse(alert.as_str()), Some(alert));
+    for alert in UsageAlertKind::ALL {
+        assert_eq!(UsageAlertKind::parse(alert.as_str()), Some(alert));
     }
 }

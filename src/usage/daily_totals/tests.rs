@@ -5,7 +5,8 @@ use crate::slurm::accounting::account_runs;
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::JobState;
 
-const DAY: DayWindow = DayWindow { from: UnixTime(1_794_268_800), until: UnixTime(1_794_355_200) };
+const DAY: OneDayWindow =
+    OneDayWindow { from: UnixTime(1_794_268_800), until: UnixTime(1_794_355_200) };
 /// Recorded together from Slurm 22.05: what `sacct` and `sreport` say about the same day.
 const SACCT: &str = include_str!("../../../tests/fixtures/slurm/sacct-spent-22.05.txt");
 const SREPORT: &str = include_str!("../../../tests/fixtures/slurm/sreport-day-22.05.txt");
@@ -31,10 +32,10 @@ fn run(start: i64, end: i64) -> AccountedRun {
     }
 }
 
-fn all(runs: &[AccountedRun], window: DayWindow) -> UsageTotals {
+fn all(runs: &[AccountedRun], window: OneDayWindow) -> UsageTotals {
     let runs: Vec<&AccountedRun> = runs.iter().collect();
     let mut sums = UsageTotals::default();
-    count_day(&runs, window, &UserNamePolicy::All, &demo())
+    count_day(&runs, window, &KeptUserNames::All, &demo())
         .rows
         .iter()
         .for_each(|(_, _, one)| sums.add(one));
@@ -59,7 +60,7 @@ fn a_day_equals_what_sreport_says() {
     assert!(!cut && runs.len() > 10);
     for account in ["def-smith", "rrg-smith"] {
         let mine: Vec<&AccountedRun> = runs.iter().filter(|run| run.account == account).collect();
-        let sheet = count_day(&mine, DAY, &UserNamePolicy::All, &saga);
+        let sheet = count_day(&mine, DAY, &KeptUserNames::All, &saga);
         let mut whole = UsageTotals::default();
         let mut people: HashMap<&str, UsageTotals> = HashMap::new();
         for (user, _, sums) in &sheet.rows {
@@ -83,28 +84,28 @@ fn a_day_equals_what_sreport_says() {
 
 #[test]
 fn a_job_over_midnight_is_paid_on_both_days_and_ends_on_one() {
-    let next = DayWindow { from: DAY.until, until: DAY.until.plus(86_400) };
+    let next = OneDayWindow { from: DAY.until, until: DAY.until.plus(86_400) };
     let runs = [run(DAY.until.0 - 3600, DAY.until.0 + 1800)];
     let (first, second) = (all(&runs, DAY), all(&runs, next));
     assert_eq!((first.core_s, first.jobs), (4 * 3600, 0));
     assert_eq!((second.core_s, second.jobs, second.done), (4 * 1800, 1, 1));
     let at_midnight = [run(DAY.until.0 - 60, DAY.until.0)];
     assert_eq!((all(&at_midnight, DAY).jobs, all(&at_midnight, next).jobs), (0, 1), "exactly once");
-    let ends = |window: DayWindow| {
+    let ends = |window: OneDayWindow| {
         let run = run(DAY.until.0 - 3600, DAY.until.0 + 7200);
-        count_day(&[&run], window, &UserNamePolicy::All, &demo()).jobs[0].outcome
+        count_day(&[&run], window, &KeptUserNames::All, &demo()).jobs[0].outcome
     };
-    let next = DayWindow { from: DAY.until, until: DAY.until.plus(86_400) };
+    let next = OneDayWindow { from: DAY.until, until: DAY.until.plus(86_400) };
     assert_eq!(
         [ends(DAY), ends(next)],
-        [UsageOutcome::Running, UsageOutcome::Done],
+        [UsageJobOutcome::Running, UsageJobOutcome::Done],
         "likewise in the list"
     );
 }
 
 #[test]
 fn a_day_of_25_hours_has_25_hours() {
-    let long = DayWindow { from: DAY.from, until: DAY.from.plus(25 * 3600) };
+    let long = OneDayWindow { from: DAY.from, until: DAY.from.plus(25 * 3600) };
     assert_eq!(all(&[run(DAY.from.0 - 5000, long.until.0 + 5000)], long).core_s, 4 * 25 * 3600);
 }
 
@@ -112,7 +113,7 @@ fn a_day_of_25_hours_has_25_hours() {
 fn running_waiting_and_still_jobs() {
     let mut running = run(DAY.from.0 + 100, 0);
     (running.end, running.state) = (None, JobState::Running);
-    let so_far = DayWindow { until: DAY.from.plus(1100), ..DAY };
+    let so_far = OneDayWindow { until: DAY.from.plus(1100), ..DAY };
     let sums = all(&[running], so_far);
     assert_eq!((sums.core_s, sums.jobs), (4000, 0));
     let mut waiting = run(0, 0);
@@ -148,7 +149,7 @@ fn waste_and_what_would_have_been_enough() {
     assert_eq!((sums.held_gpu_s, sums.used_gpu_s, sums.spare_core_s), (7200, 5400, 0));
     let mut whole = demo();
     whole.jobs.whole_node = true;
-    let sheet = count_day(&[&one], DAY, &UserNamePolicy::All, &whole);
+    let sheet = count_day(&[&one], DAY, &KeptUserNames::All, &whole);
     assert_eq!((sheet.rows[0].2.spare_core_s, sheet.rows[0].2.spare_mb_s), (0, 0));
 }
 
@@ -159,7 +160,7 @@ fn without_names_others_are_one_sum() {
         |user: &str, raw: u64| AccountedRun { user: user.into(), raw_id: raw, ..mine.clone() };
     let runs = [mine.clone(), theirs("carol", 2), theirs("eve", 3)];
     let runs: Vec<&AccountedRun> = runs.iter().collect();
-    let sheet = count_day(&runs, DAY, &UserNamePolicy::Only("bob".into()), &demo());
+    let sheet = count_day(&runs, DAY, &KeptUserNames::Only("bob".into()), &demo());
     let who: Vec<_> =
         sheet.rows.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
     assert_eq!(who, [("", "", 2), ("bob", "fit-#", 1)]);
@@ -185,7 +186,7 @@ fn sorts_of_jobs() {
     });
     let runs: Vec<AccountedRun> = names.collect();
     let runs: Vec<&AccountedRun> = runs.iter().collect();
-    let sheet = count_day(&runs, DAY, &UserNamePolicy::All, &demo());
+    let sheet = count_day(&runs, DAY, &KeptUserNames::All, &demo());
     assert_eq!(sheet.rows.len(), MAX_KINDS_PER_USER + 1);
     assert_eq!(sheet.jobs.len(), runs.len());
 }
@@ -201,7 +202,7 @@ proptest! {
         edges.sort_unstable();
         let (mut seconds, mut ends) = (0, 0);
         for pair in edges.windows(2) {
-            let window = DayWindow { from: from.plus(pair[0]), until: from.plus(pair[1]) };
+            let window = OneDayWindow { from: from.plus(pair[0]), until: from.plus(pair[1]) };
             let sums = all(&runs, window);
             seconds += sums.core_s;
             ends += sums.jobs;

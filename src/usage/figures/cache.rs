@@ -21,18 +21,18 @@ type FiguresCacheKey = (PersonId, GroupId, FiguresQuery);
 pub struct FiguresCache(Mutex<HashMap<FiguresCacheKey, CachedFigures>>);
 
 struct CachedFigures {
-    inputs: FiguresInputs,
+    inputs: FiguresFingerprint,
     figures: Arc<UsageFigures>,
 }
 
 /// All inputs of the figures, except the query.
-struct FiguresInputs {
+struct FiguresFingerprint {
     is_leader: bool,
     people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
-    accounts: Vec<AccountFiguresInputs>,
+    accounts: Vec<AccountFingerprint>,
 }
 
-struct AccountFiguresInputs {
+struct AccountFingerprint {
     cluster: ClusterId,
     slug: String,
     title: String,
@@ -44,19 +44,18 @@ struct AccountFiguresInputs {
     usage: Vec<Weak<AccountUsage>>,
 }
 
-impl FiguresInputs {
+impl FiguresFingerprint {
     fn new(view: &GroupUsage) -> Self {
         let (leads, people) = (view.is_leader, view.people.clone());
         Self {
             is_leader: leads,
             people,
-            accounts: view.accounts.iter().map(AccountFiguresInputs::new).collect(),
+            accounts: view.accounts.iter().map(AccountFingerprint::new).collect(),
         }
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
-        let same =
-            |(one, account): (&AccountFiguresInputs, &GroupAccountUsage)| one.matches(account);
+        let same = |(one, account): (&AccountFingerprint, &GroupAccountUsage)| one.matches(account);
         self.is_leader == view.is_leader
             && self.accounts.len() == view.accounts.len()
             && self.accounts.iter().zip(&view.accounts).all(same)
@@ -64,7 +63,7 @@ impl FiguresInputs {
     }
 }
 
-impl AccountFiguresInputs {
+impl AccountFingerprint {
     fn new(account: &GroupAccountUsage) -> Self {
         let facts = &account.details;
         Self {
@@ -105,7 +104,7 @@ impl FiguresCache {
             return made.figures.clone();
         }
         let made = CachedFigures {
-            inputs: FiguresInputs::new(view),
+            inputs: FiguresFingerprint::new(view),
             figures: Arc::new(compute_figures(view, choice)),
         };
         let found = made.figures.clone();

@@ -4,9 +4,9 @@ use super::*;
 use crate::clock::UnixTime;
 use crate::cluster::DiscoveredFacts;
 use crate::domain::GroupId;
-use crate::store::usage::UsageDayRow;
+use crate::store::usage::UsageDayReadRow;
 use crate::usage::AccountUsage;
-use crate::usage::daily_totals::DailyTotals;
+use crate::usage::daily_totals::DayUsageTotals;
 use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
 
 const TODAY: Day = Day(20_773);
@@ -24,9 +24,9 @@ fn ledger(days: &[OneDay]) -> Arc<AccountUsage> {
         let rolls = rolls
             .iter()
             .map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
-        let sheet = DailyTotals { rows: rolls.collect(), jobs: Vec::new() };
+        let sheet = DayUsageTotals { rows: rolls.collect(), jobs: Vec::new() };
         let day = TODAY.plus(-back);
-        let read = UsageDayRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
+        let read = UsageDayReadRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
         ledger = ledger.with_day(read, &sheet);
     }
     Arc::new(ledger)

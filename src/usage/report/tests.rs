@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::*;
 use crate::cluster::DiscoveredFacts;
 use crate::domain::{ClusterId, GroupId, PersonId};
-use crate::store::usage::UsageDayRow;
-use crate::usage::daily_totals::DailyTotals;
+use crate::store::usage::UsageDayReadRow;
+use crate::usage::daily_totals::DayUsageTotals;
 use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
 use crate::usage::{AccountUsage, UsageTotals};
 
@@ -34,13 +34,13 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
                 rolls.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
             }
         }
-        let read = UsageDayRow {
+        let read = UsageDayReadRow {
             day: TODAY.plus(-back),
             read_at: UnixTime(1),
             is_final: true,
             is_cut: back == 0,
         };
-        ledger = ledger.with_day(read, &DailyTotals { rows: rolls, jobs: Vec::new() });
+        ledger = ledger.with_day(read, &DayUsageTotals { rows: rolls, jobs: Vec::new() });
     }
     let facts = GroupAccountDetails {
         cluster: ClusterId(1),
@@ -77,7 +77,7 @@ fn report(view: &GroupUsage) -> UsageReport {
     let month = TODAY.month();
     UsageReport::build(
         view,
-        ReportSubject { group: "Lab", month, allocations: &[], now: UnixTime(5) },
+        ReportInputs { group: "Lab", month, allocations: &[], now: UnixTime(5) },
     )
 }
 
@@ -89,7 +89,7 @@ fn a_month_adds_up() {
     assert_eq!((made.totals.jobs, made.totals.success), (80, Some(0.5)));
     let of_all: f64 = made.members.iter().map(|one| one.core_hours).sum();
     let of_kinds: f64 = made.kinds.iter().map(|one| one.core_hours).sum();
-    let of_bars: f64 = made.bars.iter().map(ReportBar::total).sum();
+    let of_bars: f64 = made.bars.iter().map(ReportChartDay::total).sum();
     for sum in [of_all, of_kinds, of_bars] {
         assert!((sum - 80.0).abs() < 1e-9, "{sum}");
     }

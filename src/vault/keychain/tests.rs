@@ -14,7 +14,7 @@ fn password(text: &str) -> PasswordDerivedKey {
     derive_password_key(&SecretString::from(text.to_owned()), &SALT).unwrap()
 }
 
-fn same(a: &KeychainKey, b: &KeychainKey) -> bool {
+fn same(a: &PersonKeychainKey, b: &PersonKeychainKey) -> bool {
     *a.0.0 == *b.0.0
 }
 
@@ -45,7 +45,7 @@ fn stretching_depends_on_password_and_salt_and_costs_what_a_check_costs() {
 
 #[test]
 fn a_chain_opens_with_its_password_and_master_key_only() {
-    let (right, chain) = (password("quiet harbour"), KeychainKey::generate().unwrap());
+    let (right, chain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
     let sealed = vault('a').lock_keychain(PERSON, &right, &chain).unwrap();
     assert!(same(&vault('a').unlock_keychain(PERSON, &right, &sealed).unwrap(), &chain));
 
@@ -60,7 +60,7 @@ fn a_chain_opens_with_its_password_and_master_key_only() {
 
 #[test]
 fn the_master_key_alone_gives_no_chain() {
-    let (right, chain) = (password("quiet harbour"), KeychainKey::generate().unwrap());
+    let (right, chain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
     let sealed = vault('a').lock_keychain(PERSON, &right, &chain).unwrap();
     let inner = vault('a').open(VaultPurpose::ChainByPassword, PERSON, &sealed).unwrap();
     assert_eq!(inner[0], VERSION);
@@ -80,7 +80,7 @@ fn the_master_key_alone_gives_no_chain() {
 #[test]
 fn a_new_password_locks_the_same_chain_again() {
     let (old, new) = (password("quiet harbour"), password("open water ahead"));
-    let chain = KeychainKey::generate().unwrap();
+    let chain = PersonKeychainKey::generate().unwrap();
     let key = chain.seal_private(KEY, b"private").unwrap();
     let before = vault('a').lock_keychain(PERSON, &old, &chain).unwrap();
 
@@ -93,7 +93,7 @@ fn a_new_password_locks_the_same_chain_again() {
 
 #[test]
 fn a_session_opens_the_chain_with_its_token_only() {
-    let chain = KeychainKey::generate().unwrap();
+    let chain = PersonKeychainKey::generate().unwrap();
     let sealed = vault('a').lock_keychain_for_session(SESSION, "token", &chain).unwrap();
     let open = |vault: &Vault, place: &str, token: &str, sealed: &[u8]| {
         vault.unlock_keychain_for_session(place, token, sealed)
@@ -113,7 +113,8 @@ fn a_session_opens_the_chain_with_its_token_only() {
 
 #[test]
 fn a_private_key_opens_on_its_chain_in_its_place_only() {
-    let (chain, stranger) = (KeychainKey::generate().unwrap(), KeychainKey::generate().unwrap());
+    let (chain, stranger) =
+        (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
     let sealed = chain.seal_private(KEY, b"private").unwrap();
     let other = chain.seal_private("person:17/key:6", b"another").unwrap();
     assert_eq!(&**chain.open_private(KEY, (&sealed).into()).unwrap(), b"private");
@@ -138,7 +139,8 @@ fn a_private_key_opens_on_its_chain_in_its_place_only() {
 
 #[test]
 fn unattended_use_needs_the_master_key_and_nothing_else() {
-    let (chain, stranger) = (KeychainKey::generate().unwrap(), KeychainKey::generate().unwrap());
+    let (chain, stranger) =
+        (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
     let sealed = chain.seal_private(KEY, b"private").unwrap();
     assert!(vault('a').allow_unattended(&stranger, KEY, &sealed.own_key).is_err(), "not theirs");
     let unattended = vault('a').allow_unattended(&chain, KEY, &sealed.own_key).unwrap();
@@ -161,7 +163,7 @@ fn unattended_use_needs_the_master_key_and_nothing_else() {
 #[test]
 fn everything_moves_to_another_master_key_without_a_password() {
     let (old, new) = (vault('a'), vault('b'));
-    let (right, chain) = (password("quiet harbour"), KeychainKey::generate().unwrap());
+    let (right, chain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
     let key = chain.seal_private(KEY, b"private").unwrap();
     let by_password = old.lock_keychain(PERSON, &right, &chain).unwrap();
     let by_session = old.lock_keychain_for_session(SESSION, "token", &chain).unwrap();
@@ -221,7 +223,7 @@ const GOLDEN: [&str; 5] = [
 
 #[test]
 fn nothing_secret_shows_in_debug_output() {
-    let chain = KeychainKey::generate().unwrap();
+    let chain = PersonKeychainKey::generate().unwrap();
     assert_eq!(format!("{chain:?}"), "ChainKey");
     assert_eq!(format!("{:?}", password("quiet harbour")), "Stretched");
 }

@@ -8,11 +8,11 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::app::{App, AppState};
-use crate::auth::guest_links::{OpenGuestLinkError, ViewingSession};
-use crate::auth::{AuthError, Visitor};
+use crate::auth::guest_links::{GuestViewingSession, OpenGuestLinkError};
+use crate::auth::{AuthError, RequestClient};
 use crate::dashboards::DashboardAccessError;
 use crate::web::dashboard_origin::viewer::{self, GuestMessage};
-use crate::web::dashboard_origin::{GuestPageKind, access_cookie, check_access, is_token};
+use crate::web::dashboard_origin::{GuestContentKind, access_cookie, check_access, is_token};
 use crate::web::http::errors::{format_wait, set_retry_after};
 use crate::web::http::extractors::{FormBody, PathParams};
 use crate::web::http::visitor::visitor_from_request;
@@ -27,7 +27,7 @@ pub async fn by_ticket(
         return viewer::show_message(&app, StatusCode::GONE, &TICKET_EXPIRED);
     }
     match app.dashboards.redeem_ticket(&ticket, &visitor_from_parts(&app, &parts)).await {
-        Ok(Some(entered)) => redirect_with_cookie(&app, GuestPageKind::Dashboard, &entered),
+        Ok(Some(entered)) => redirect_with_cookie(&app, GuestContentKind::Dashboard, &entered),
         Ok(None) => viewer::show_message(&app, StatusCode::GONE, &TICKET_EXPIRED),
         Err(error) => show_auth_error(&app, &error),
     }
@@ -41,14 +41,14 @@ pub async fn by_link(
 ) -> Response {
     // A token of another length isn't ours, and counts as a try like any other guess.
     let opened = app.dashboards.open_guest_link(&token, &visitor_from_parts(&app, &parts)).await;
-    respond_to_link(&app, GuestPageKind::Dashboard, opened)
+    respond_to_link(&app, GuestContentKind::Dashboard, opened)
 }
 
 /// The response to an opened guest link, to a dashboard or a report.
 pub fn respond_to_link(
     app: &App,
-    thing: GuestPageKind,
-    opened: Result<ViewingSession, OpenGuestLinkError>,
+    thing: GuestContentKind,
+    opened: Result<GuestViewingSession, OpenGuestLinkError>,
 ) -> Response {
     match opened {
         Ok(entered) => redirect_with_cookie(app, thing, &entered),
@@ -64,7 +64,7 @@ pub fn respond_to_link(
 }
 
 #[derive(Deserialize)]
-pub struct UnlockForm {
+pub struct GuestPassphraseForm {
     pub passphrase: SecretString,
 }
 
@@ -73,9 +73,9 @@ pub async fn unlock(
     State(app): State<AppState>,
     PathParams(word): PathParams<String>,
     parts: Parts,
-    FormBody(form): FormBody<UnlockForm>,
+    FormBody(form): FormBody<GuestPassphraseForm>,
 ) -> Response {
-    let to = format!("{}/", GuestPageKind::Dashboard.base_path(&word));
+    let to = format!("{}/", GuestContentKind::Dashboard.base_path(&word));
     let pass = match check_access(&app, &word, &parts.headers).await {
         Err(DashboardAccessError::Locked(pass)) => pass,
         Ok(_) => return see_other(&to),
@@ -121,11 +121,15 @@ const LINK_REVOKED: GuestMessage = GuestMessage {
     text: "Whoever shared it has withdrawn the link. Ask them for a new one.",
 };
 
-pub fn visitor_from_parts(app: &App, parts: &Parts) -> Visitor {
+pub fn visitor_from_parts(app: &App, parts: &Parts) -> RequestClient {
     visitor_from_request(parts, &app.config.proxy.trusted)
 }
 
-fn redirect_with_cookie(app: &App, thing: GuestPageKind, entered: &ViewingSession) -> Response {
+fn redirect_with_cookie(
+    app: &App,
+    thing: GuestContentKind,
+    entered: &GuestViewingSession,
+) -> Response {
     let mut headers = HeaderMap::new();
     if let Ok(value) = access_cookie(app, thing, entered).to_string().parse() {
         headers.insert(header::SET_COOKIE, value);

@@ -9,14 +9,14 @@ use axum::response::Response;
 use crate::app::{App, AppState};
 use crate::clock::UnixTime;
 use crate::usage::report::UsageReport;
-use crate::usage::report_guest_links::{ReportAccessError, ReportPass};
+use crate::usage::report_guest_links::{CheckedReportAccess, ReportAccessError};
 use crate::web::dashboard_origin::enter::{
-    self, UnlockForm, respond_to_link, respond_to_unlock, see_other, visitor_from_parts,
+    self, GuestPassphraseForm, respond_to_link, respond_to_unlock, see_other, visitor_from_parts,
 };
 use crate::web::dashboard_origin::viewer::{
-    self, DashboardOriginAssets, GuestMessage, LockedGuestPage,
+    self, DashboardOriginAssetUrls, GuestMessage, LockedGuestPage,
 };
-use crate::web::dashboard_origin::{GuestPageKind, is_token};
+use crate::web::dashboard_origin::{GuestContentKind, is_token};
 use crate::web::http::assets;
 use crate::web::http::cookies::RequestCookies;
 use crate::web::http::extractors::{FormBody, PathParams};
@@ -32,7 +32,7 @@ const CLOSED: GuestMessage = GuestMessage {
 #[derive(Template)]
 #[template(path = "dashboard_origin/guest_report.html")]
 struct GuestReportPage {
-    assets: DashboardOriginAssets,
+    assets: DashboardOriginAssetUrls,
     report_css: &'static str,
     owner: String,
     group: String,
@@ -49,20 +49,20 @@ pub async fn by_link(
 ) -> Response {
     // A token of another length isn't ours, and counts as a try like any other guess.
     let opened = app.usage.open_report_link(&token, &visitor_from_parts(&app, &parts)).await;
-    respond_to_link(&app, GuestPageKind::Report, opened)
+    respond_to_link(&app, GuestContentKind::Report, opened)
 }
 
 async fn check_report_access(
     app: &App,
     word: &str,
     headers: &HeaderMap,
-) -> Result<ReportPass, ReportAccessError> {
+) -> Result<CheckedReportAccess, ReportAccessError> {
     if !is_token(word) {
         return Err(ReportAccessError::Closed);
     }
     let sent = RequestCookies::from_headers(headers);
     app.usage
-        .check_report_access(word, sent.get_by_name(GuestPageKind::Report.cookie_name(app)))
+        .check_report_access(word, sent.get_by_name(GuestContentKind::Report.cookie_name(app)))
         .await
 }
 
@@ -81,7 +81,7 @@ pub async fn get(
         Err(error) => return enter::show_auth_error(&app, &error),
     };
     let page = GuestReportPage {
-        assets: DashboardOriginAssets::new(),
+        assets: DashboardOriginAssetUrls::new(),
         report_css: assets::asset_url("report.css"),
         owner: pass.link.owner_name.clone(),
         group: pass.link.group_name.clone(),
@@ -97,9 +97,9 @@ pub async fn unlock(
     State(app): State<AppState>,
     PathParams(word): PathParams<String>,
     parts: Parts,
-    FormBody(form): FormBody<UnlockForm>,
+    FormBody(form): FormBody<GuestPassphraseForm>,
 ) -> Response {
-    let to = format!("{}/", GuestPageKind::Report.base_path(&word));
+    let to = format!("{}/", GuestContentKind::Report.base_path(&word));
     let pass = match check_report_access(&app, &word, &parts.headers).await {
         Err(ReportAccessError::Locked(pass)) => pass,
         Ok(_) => return see_other(&to),
@@ -110,10 +110,10 @@ pub async fn unlock(
     respond_to_unlock(&app, &to, tried, |problem| show_report_passphrase(&pass, problem))
 }
 
-fn show_report_passphrase(pass: &ReportPass, problem: &str) -> Response {
+fn show_report_passphrase(pass: &CheckedReportAccess, problem: &str) -> Response {
     let owner = &pass.link.owner_name;
     viewer::show_passphrase_form(
-        &LockedGuestPage { kind: GuestPageKind::Report, word: &pass.access_key, owner },
+        &LockedGuestPage { kind: GuestContentKind::Report, word: &pass.access_key, owner },
         problem,
     )
 }

@@ -11,10 +11,10 @@ use serde::Serialize;
 use crate::app::{App, AppState};
 use crate::clock::UnixTime;
 use crate::dashboards::{
-    DashboardAccessError, DashboardKind, DashboardPass, DashboardStatus, DashboardViewer,
+    CheckedDashboardAccess, DashboardAccessError, DashboardKind, DashboardStatus, DashboardViewer,
 };
 use crate::store::dashboards::runs::{DashboardRun as RunRow, DashboardRunState as Run};
-use crate::web::dashboard_origin::{GuestPageKind, check_access, dashboard_base_path};
+use crate::web::dashboard_origin::{GuestContentKind, check_access, dashboard_base_path};
 use crate::web::http::assets;
 use crate::web::http::extractors::PathParams;
 
@@ -37,15 +37,15 @@ const CLOSED: GuestMessage = GuestMessage {
 #[derive(Template)]
 #[template(path = "dashboard_origin/message.html")]
 struct GuestMessagePage<'a> {
-    assets: DashboardOriginAssets,
+    assets: DashboardOriginAssetUrls,
     title: &'a str,
     text: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard_origin/passphrase.html")]
-struct PassphrasePage<'a> {
-    assets: DashboardOriginAssets,
+struct GuestPassphrasePage<'a> {
+    assets: DashboardOriginAssetUrls,
     noun: &'static str,
     base: String,
     owner: &'a str,
@@ -55,7 +55,7 @@ struct PassphrasePage<'a> {
 #[derive(Template)]
 #[template(path = "dashboard_origin/dashboard_frame.html")]
 struct DashboardFramePage {
-    assets: DashboardOriginAssets,
+    assets: DashboardOriginAssetUrls,
     base: String,
     /// The URL fragment that the dashboard opens at.
     initial_hash: &'static str,
@@ -64,14 +64,14 @@ struct DashboardFramePage {
 }
 
 /// URLs of styles and scripts.
-pub struct DashboardOriginAssets {
+pub struct DashboardOriginAssetUrls {
     pub css: &'static str,
     pub dashboard_css: &'static str,
     pub js: &'static str,
     pub icon: &'static str,
 }
 
-impl DashboardOriginAssets {
+impl DashboardOriginAssetUrls {
     pub fn new() -> Self {
         Self {
             css: assets::asset_url("app.css"),
@@ -124,7 +124,7 @@ pub async fn get(
     let resting = (!standing.is_live).then(|| describe_unavailable(&standing));
     let bar = build_bar(&app, &pass, &standing);
     let begin = initial_hash(&pass);
-    let look = DashboardOriginAssets::new();
+    let look = DashboardOriginAssetUrls::new();
     render_page(
         StatusCode::OK,
         &DashboardFramePage {
@@ -139,7 +139,7 @@ pub async fn get(
 
 /// MLflow opens on its pages for language models, but people here have trained something and want to see
 /// their runs.
-fn initial_hash(pass: &DashboardPass) -> &'static str {
+fn initial_hash(pass: &CheckedDashboardAccess) -> &'static str {
     match pass.dashboard.kind.parse() {
         Ok(DashboardKind::Mlflow) => "#/experiments?workflowType=machine_learning",
         _ => "",
@@ -184,7 +184,7 @@ fn ends_at(standing: &DashboardStatus) -> Option<UnixTime> {
     standing.run.as_ref().filter(|run| run.state != Run::Over).and_then(RunRow::ends_at)
 }
 
-fn build_bar(app: &App, pass: &DashboardPass, standing: &DashboardStatus) -> DashboardBar {
+fn build_bar(app: &App, pass: &CheckedDashboardAccess, standing: &DashboardStatus) -> DashboardBar {
     let board = &pass.dashboard;
     let kind = board.kind.parse::<DashboardKind>().map_or("Dashboard", DashboardKind::title);
     let is_owner = pass.viewer == DashboardViewer::Owner;
@@ -248,7 +248,7 @@ pub fn show_no_access(app: &App, error: &DashboardAccessError) -> Response {
 
 /// Who shared what, for a guest who has yet to enter the passphrase.
 pub struct LockedGuestPage<'a> {
-    pub kind: GuestPageKind,
+    pub kind: GuestContentKind,
     /// The token in the browser's path.
     pub word: &'a str,
     pub owner: &'a str,
@@ -258,20 +258,20 @@ pub struct LockedGuestPage<'a> {
 pub fn show_passphrase_form(behind: &LockedGuestPage<'_>, problem: &str) -> Response {
     let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
     let LockedGuestPage { kind: thing, word, owner } = *behind;
-    let (look, noun, base) = (DashboardOriginAssets::new(), thing.noun(), thing.base_path(word));
-    render_page(status, &PassphrasePage { assets: look, noun, base, owner, problem })
+    let (look, noun, base) = (DashboardOriginAssetUrls::new(), thing.noun(), thing.base_path(word));
+    render_page(status, &GuestPassphrasePage { assets: look, noun, base, owner, problem })
 }
 
 /// Like `show_passphrase_form`, for a dashboard.
-pub fn show_dashboard_passphrase(pass: &DashboardPass, problem: &str) -> Response {
+pub fn show_dashboard_passphrase(pass: &CheckedDashboardAccess, problem: &str) -> Response {
     let owner = &pass.dashboard.owner_name;
     show_passphrase_form(
-        &LockedGuestPage { kind: GuestPageKind::Dashboard, word: &pass.word, owner },
+        &LockedGuestPage { kind: GuestContentKind::Dashboard, word: &pass.word, owner },
         problem,
     )
 }
 
-pub fn show_expired_link(_: &App, thing: GuestPageKind, at: UnixTime) -> Response {
+pub fn show_expired_link(_: &App, thing: GuestContentKind, at: UnixTime) -> Response {
     let text = format!(
         "It worked until {}. Ask whoever shared the {} for a new link.",
         at.words(),
@@ -280,7 +280,7 @@ pub fn show_expired_link(_: &App, thing: GuestPageKind, at: UnixTime) -> Respons
     render_page(
         StatusCode::GONE,
         &GuestMessagePage {
-            assets: DashboardOriginAssets::new(),
+            assets: DashboardOriginAssetUrls::new(),
             title: "This link has ended",
             text: &text,
         },
@@ -291,7 +291,7 @@ pub fn show_message(_: &App, status: StatusCode, words: &GuestMessage) -> Respon
     render_page(
         status,
         &GuestMessagePage {
-            assets: DashboardOriginAssets::new(),
+            assets: DashboardOriginAssetUrls::new(),
             title: words.title,
             text: words.text,
         },

@@ -14,11 +14,11 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::app::AppState;
 use crate::auth::sessions::SignedInPerson;
-use crate::auth::{Permission, SessionsEnded};
+use crate::auth::{Permission, SessionsEndedEvent};
 use crate::cluster::ClusterAccountId;
 use crate::dashboards::owner_of;
 use crate::domain::{DashboardId, PersonId};
-use crate::jobs::submissions::SubmissionChange;
+use crate::jobs::submissions::SubmissionChangedEvent;
 use crate::store;
 use crate::store::connections::ConnectionKey;
 use crate::web::HandlerResult;
@@ -53,16 +53,16 @@ pub async fn get(context: RequestContext) -> HandlerResult {
 }
 
 struct EventSubscriptions {
-    sessions_ended: Receiver<SessionsEnded>,
+    sessions_ended: Receiver<SessionsEndedEvent>,
     connections: Receiver<ConnectionKey>,
     queues: Receiver<ClusterAccountId>,
-    submissions: Receiver<SubmissionChange>,
+    submissions: Receiver<SubmissionChangedEvent>,
     dashboards: Receiver<DashboardId>,
     usage: Receiver<ClusterAccountId>,
     notifications: Receiver<PersonId>,
 }
 
-enum StreamSignal {
+enum EventStreamSignal {
     PageEvent(String),
     /// The session may have ended.
     RecheckSession,
@@ -85,7 +85,7 @@ impl EventSubscriptions {
         }
     }
 
-    async fn next_signal(&mut self, app: &AppState, me: &SignedInPerson) -> StreamSignal {
+    async fn next_signal(&mut self, app: &AppState, me: &SignedInPerson) -> EventStreamSignal {
         let person = me.person.id;
         tokio::select! {
             changed = self.connections.recv() => to_signal(changed, |key| {
@@ -99,22 +99,22 @@ impl EventSubscriptions {
                 (change.person == person).then(|| "submissions".to_owned())
             }),
             changed = self.dashboards.recv() => match changed {
-                Ok(board) if can_see_dashboard(app, me, board).await => StreamSignal::PageEvent("dashboards".to_owned()),
+                Ok(board) if can_see_dashboard(app, me, board).await => EventStreamSignal::PageEvent("dashboards".to_owned()),
                 told => to_signal(told, |_| None),
             },
             read = self.usage.recv() => to_signal(read, |reader| {
                 (reader.person == person).then(|| "usage".to_owned())
             }),
             rung = self.notifications.recv() => to_signal(rung, |whom| (whom == person).then(|| "notifications".to_owned())),
-            () = app.stop.cancelled() => StreamSignal::ShuttingDown,
+            () = app.stop.cancelled() => EventStreamSignal::ShuttingDown,
             told = self.sessions_ended.recv() => match told {
-                Ok(ended) if ended.applies_to(person, me.session) => StreamSignal::SessionEnded,
-                Ok(_) => StreamSignal::Ignored,
+                Ok(ended) if ended.applies_to(person, me.session) => EventStreamSignal::SessionEnded,
+                Ok(_) => EventStreamSignal::Ignored,
                 // Too many events were missed to know what they said, so check.
-                Err(RecvError::Lagged(_)) => StreamSignal::RecheckSession,
-                Err(RecvError::Closed) => StreamSignal::ShuttingDown,
+                Err(RecvError::Lagged(_)) => EventStreamSignal::RecheckSession,
+                Err(RecvError::Closed) => EventStreamSignal::ShuttingDown,
             },
-            () = tokio::time::sleep(RECHECK_INTERVAL) => StreamSignal::RecheckSession,
+            () = tokio::time::sleep(RECHECK_INTERVAL) => EventStreamSignal::RecheckSession,
         }
     }
 }
@@ -131,11 +131,11 @@ async fn can_see_dashboard(app: &AppState, me: &SignedInPerson, id: DashboardId)
 fn to_signal<T>(
     told: Result<T, RecvError>,
     event: impl FnOnce(T) -> Option<String>,
-) -> StreamSignal {
+) -> EventStreamSignal {
     match told {
-        Ok(told) => event(told).map_or(StreamSignal::Ignored, StreamSignal::PageEvent),
-        Err(RecvError::Lagged(_)) => StreamSignal::Ignored,
-        Err(RecvError::Closed) => StreamSignal::ShuttingDown,
+        Ok(told) => event(told).map_or(EventStreamSignal::Ignored, EventStreamSignal::PageEvent),
+        Err(RecvError::Lagged(_)) => EventStreamSignal::Ignored,
+        Err(RecvError::Closed) => EventStreamSignal::ShuttingDown,
     }
 }
 
@@ -150,14 +150,14 @@ fn build_stream(
         let (app, me, cookie, mut ears, place) = state?;
         loop {
             let is_over = match ears.next_signal(&app, &me).await {
-                StreamSignal::PageEvent(name) => {
+                EventStreamSignal::PageEvent(name) => {
                     let event = Event::default().event(name).data("changed");
                     return Some((Ok(event), Some((app, me, cookie, ears, place))));
                 }
-                StreamSignal::RecheckSession => !is_session_valid(&app, &cookie).await,
-                StreamSignal::SessionEnded => true,
-                StreamSignal::Ignored => false,
-                StreamSignal::ShuttingDown => return None,
+                EventStreamSignal::RecheckSession => !is_session_valid(&app, &cookie).await,
+                EventStreamSignal::SessionEnded => true,
+                EventStreamSignal::Ignored => false,
+                EventStreamSignal::ShuttingDown => return None,
             };
             if is_over {
                 // Browsers drop events without data.

@@ -12,13 +12,13 @@ use axum_extra::extract::CookieJar;
 use crate::app::AppState;
 use crate::auth::activity::Actor;
 use crate::auth::sessions::SignedInPerson;
-use crate::auth::{Permission, Visitor};
+use crate::auth::{Permission, RequestClient};
 use crate::error::AppError;
 use crate::web::http::cookies::{CookieKind, RequestCookies};
 use crate::web::http::flash::FlashMessage;
 use crate::web::http::visitor::visitor_from_request;
 use crate::web::pages::account::theme::Theme;
-use crate::web::portal_state::{PageState, PortalState};
+use crate::web::portal_state::{PortalState, SharedPageState};
 
 /// Requires a signed-in person; otherwise the request is redirected to the sign-in page.
 pub struct CurrentPerson(pub Arc<SignedInPerson>);
@@ -44,12 +44,12 @@ pub struct QueryParams<T>(pub T);
 /// What every page needs to know about its request.
 pub struct RequestContext {
     pub app: AppState,
-    pub pages: Arc<PageState>,
+    pub pages: Arc<SharedPageState>,
     /// The cookies that the browser sent.
     pub cookies: RequestCookies,
     /// The cookies that the response will set.
     pub jar: CookieJar,
-    pub visitor: Visitor,
+    pub visitor: RequestClient,
     pub theme: Theme,
     /// A message left by the previous page.
     pub flash: Option<FlashMessage>,

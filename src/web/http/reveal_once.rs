@@ -17,7 +17,7 @@ const LIFETIME_SECS: i64 = 60;
 
 /// A link and whom it is for.
 #[derive(Debug, Default)]
-pub struct RevealedSecret {
+pub struct SecretShownOnce {
     pub link: String,
     /// The note that its creator gave it.
     pub label: String,
@@ -28,7 +28,7 @@ pub fn redirect(
     context: RequestContext,
     me: &CurrentPerson,
     to: &str,
-    shown: &RevealedSecret,
+    shown: &SecretShownOnce,
 ) -> HandlerResult {
     let text = format!("{}\n{}", shown.link, shown.label);
     let sealed = context
@@ -47,12 +47,12 @@ pub fn take_pending(
     context: &RequestContext,
     me: &CurrentPerson,
     here: &str,
-) -> Option<RevealedSecret> {
+) -> Option<SecretShownOnce> {
     let sealed = URL_SAFE_NO_PAD.decode(context.cookie(CookieKind::RevealOnce)?).ok()?;
     let text =
         context.app.vault.open(VaultPurpose::ShownOnce, &seal_context(me, here), &sealed).ok()?;
     let (link, label) = std::str::from_utf8(&text).ok()?.split_once('\n')?;
-    Some(RevealedSecret { link: link.to_owned(), label: label.to_owned() })
+    Some(SecretShownOnce { link: link.to_owned(), label: label.to_owned() })
 }
 
 /// Clears the cookie on the page that showed the secret.

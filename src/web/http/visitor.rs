@@ -7,19 +7,19 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use ipnet::IpNet;
 
-use crate::auth::Visitor;
+use crate::auth::RequestClient;
 
 /// How much of a user agent is kept.
 const MAX_USER_AGENT_CHARS: usize = 200;
 
-pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> Visitor {
+pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> RequestClient {
     let peer = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip().to_canonical());
     let user_agent =
         parts.headers.get(header::USER_AGENT).map_or("", |value| value.to_str().unwrap_or(""));
-    Visitor {
+    RequestClient {
         address: client_address(peer, &parts.headers, trusted),
         user_agent: crate::text::strip_hidden(user_agent, MAX_USER_AGENT_CHARS),
     }

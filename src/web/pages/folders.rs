@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use self::folder_view::{FolderView, OpenedFolder, PickMode};
 use crate::auth::Permission;
-use crate::cluster::folders::{self, FolderError, FolderListing, PathVariables};
+use crate::cluster::folders::{self, FolderError, FolderListing, FolderVariables};
 use crate::cluster::{ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::error::AppError;
 use crate::ssh::{ClusterConnection, RunCommandError};
@@ -38,7 +38,7 @@ pub struct FolderQuery {
 }
 
 #[derive(Deserialize)]
-pub struct NewFolderForm {
+pub struct NewRemoteFolderForm {
     path: String,
     name: String,
     #[serde(default)]
@@ -78,7 +78,7 @@ pub async fn create(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(slug): PathParams<String>,
-    FormBody(form): FormBody<NewFolderForm>,
+    FormBody(form): FormBody<NewRemoteFolderForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let there = FolderBrowser::load(&context, &me, &slug).await?;
@@ -120,7 +120,7 @@ fn render(
 struct FolderBrowser {
     profile: Arc<ClusterProfile>,
     discovered: Arc<DiscoveredFacts>,
-    folder_names: PathVariables,
+    folder_names: FolderVariables,
     connection: Result<Arc<ClusterConnection>, RunCommandError>,
 }
 
@@ -136,7 +136,7 @@ impl FolderBrowser {
         let discovered = account.map(|account| account.discovered.clone()).unwrap_or_default();
         Ok(Self {
             profile: known,
-            folder_names: PathVariables::from_facts(&discovered),
+            folder_names: FolderVariables::from_facts(&discovered),
             discovered,
             connection: context.app.connections.connection(id.connection_key()),
         })

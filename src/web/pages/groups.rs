@@ -23,7 +23,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestC
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
 
 #[derive(Deserialize)]
 pub struct RenameGroupForm {
@@ -62,7 +62,7 @@ struct GroupPage {
     invitations: Vec<InvitationRow>,
     me: PersonId,
     rights: GroupRights,
-    state: GroupPageState,
+    state: GroupFormState,
 }
 
 /// What the viewer may do on a group's page.
@@ -77,9 +77,9 @@ struct GroupRights {
 }
 
 /// What a submitted form leaves to show on a group's page.
-pub struct GroupPageState {
+pub struct GroupFormState {
     /// A link that was just created.
-    pub shown: RevealedSecret,
+    pub shown: SecretShownOnce,
     /// The invitation's note as typed, if the form had problems.
     pub typed_label: String,
     /// The chosen role.
@@ -94,10 +94,10 @@ pub struct GroupPageState {
     pub name: Option<String>,
 }
 
-impl Default for GroupPageState {
+impl Default for GroupFormState {
     fn default() -> Self {
         Self {
-            shown: RevealedSecret::default(),
+            shown: SecretShownOnce::default(),
             typed_label: String::new(),
             role: "member".into(),
             days: DEFAULT_INVITATION_DAYS.to_string(),
@@ -108,7 +108,7 @@ impl Default for GroupPageState {
     }
 }
 
-impl GroupPageState {
+impl GroupFormState {
     fn has_errors(&self) -> bool {
         !self.invite_problems.is_empty() || !self.name_problems.is_empty()
     }
@@ -203,10 +203,10 @@ pub async fn get(
 ) -> HandlerResult {
     me.may(Permission::SeeGroup(group))?;
     let Some(shown) = reveal_once::take_pending(&context, &me, &group_path(group)) else {
-        return render_group(&context, &me, group, GroupPageState::default()).await;
+        return render_group(&context, &me, group, GroupFormState::default()).await;
     };
     let page =
-        render_group(&context, &me, group, GroupPageState { shown, ..GroupPageState::default() })
+        render_group(&context, &me, group, GroupFormState { shown, ..GroupFormState::default() })
             .await?;
     Ok(reveal_once::clear_cookie(&context, page))
 }
@@ -216,7 +216,7 @@ pub async fn render_group(
     context: &RequestContext,
     me: &CurrentPerson,
     group: GroupId,
-    state: GroupPageState,
+    state: GroupFormState,
 ) -> HandlerResult {
     let rights = GroupRights {
         invite: me.may(Permission::Invite(group, GroupRole::Member)).is_ok(),
@@ -268,10 +268,10 @@ pub async fn rename(
             Err(error) => problems = name_taken_error(error)?,
         }
     }
-    let state = GroupPageState {
+    let state = GroupFormState {
         name_problems: problems,
         name: Some(echo_input(&form.name)),
-        ..GroupPageState::default()
+        ..GroupFormState::default()
     };
     render_group(&context, &me, group, state).await
 }

@@ -18,7 +18,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues;
-use crate::web::pages::jobs::list_row::JobTime;
+use crate::web::pages::jobs::list_row::JobTimeCell;
 
 mod getting_started;
 mod job_summary;
@@ -27,7 +27,7 @@ mod visits;
 
 use getting_started::{GettingStartedStep, admin_steps, mark_next_step, member_steps};
 use job_summary::HomeJobSummary;
-use resource_bars::HomeResources;
+use resource_bars::HomeClusterResources;
 pub use visits::HomeVisits;
 
 /// How many clusters are shown; the rest are on the page of all clusters.
@@ -40,7 +40,7 @@ struct HomePage {
     greeting: String,
     steps: Vec<GettingStartedStep>,
     now: HomeJobSummary,
-    standings: Vec<HomeResources>,
+    standings: Vec<HomeClusterResources>,
     memberships: Vec<Membership>,
     connections: Vec<HomeConnection>,
     /// How many clusters aren't shown.
@@ -63,7 +63,7 @@ struct HomeConnection {
 }
 
 /// The figures that are the same for everyone.
-pub struct HomeOverview {
+pub struct HomeSharedData {
     clusters: Vec<Cluster>,
     has_group: bool,
     has_people: bool,
@@ -75,7 +75,7 @@ pub struct HomeOverview {
 pub type HasJobsCache = store::StoreCache<PersonId, bool>;
 
 /// The figures that are the same for everyone, from memory if nothing was written since.
-pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeOverview>, StoreError> {
+pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeSharedData>, StoreError> {
     let app = &context.app;
     context
         .pages
@@ -85,7 +85,7 @@ pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeOverview>
             let people = store::people::count(&mut db).await?;
             let mut clusters = store::clusters::list(&mut db).await?;
             clusters.retain(|cluster| cluster.retired_at().is_none());
-            Ok(HomeOverview {
+            Ok(HomeSharedData {
                 clusters,
                 has_group: !store::groups::list(&mut db).await?.is_empty(),
                 has_people: people > 1,
@@ -148,7 +148,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         greeting: format!("Hello {first_name}"),
         steps: mark_next_step(steps),
         now: HomeJobSummary::new(&places, since, app.clock.now()),
-        standings: places.iter().filter_map(HomeResources::from_place).collect(),
+        standings: places.iter().filter_map(HomeClusterResources::from_place).collect(),
         memberships: me.0.memberships.clone(),
         more: facts.clusters.len() - connections.len(),
         connections,
@@ -159,7 +159,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
 /// The person's connections, those in use first.
 fn list_connections(
     app: &AppState,
-    facts: &HomeOverview,
+    facts: &HomeSharedData,
     accounts: &[Arc<ClusterAccount>],
 ) -> Vec<HomeConnection> {
     let account_on = |cluster: &Cluster| accounts.iter().find(|one| one.id.cluster == cluster.id);

@@ -88,7 +88,7 @@ pub async fn mark_read(
 
 /// The last notification that a page has shown.
 #[derive(Deserialize)]
-pub struct NewSinceQuery {
+pub struct NewNotificationsQuery {
     #[serde(default)]
     after: Option<NotificationId>,
 }
@@ -97,7 +97,7 @@ pub struct NewSinceQuery {
 pub async fn show_bell(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(query): QueryParams<NewSinceQuery>,
+    QueryParams(query): QueryParams<NewNotificationsQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let person = me.0.person.id;

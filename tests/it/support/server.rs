@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use portolan::sites::{Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName};
+use portolan::sites::{Site, SiteAutomationHosts, SiteHost, SiteJumpHost, SiteName};
 
 use super::cluster::Cluster;
 use super::program::{free_port, stderr, stdout};
@@ -233,7 +233,7 @@ pub fn through(mut site: Site, port: u16) -> Site {
 /// The same, with an automation host.
 pub fn with_automation_host(mut site: Site, port: u16) -> Site {
     site.automation =
-        Some(SiteAutomation { hosts: vec![host()], port, ..SiteAutomation::default() });
+        Some(SiteAutomationHosts { hosts: vec![host()], port, ..SiteAutomationHosts::default() });
     site
 }
 

@@ -13,7 +13,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::notifications::{TOASTS_PREFERENCE, load_toast_kinds};
 
 const PAGE_PATH: &str = "/account/notifications";
@@ -135,7 +135,7 @@ pub async fn set_webhook(
         context.app.webhooks.set(&me.actor(&context), me.0.person.id, address, &chosen).await;
     match done {
         Ok(Some(secret)) => {
-            let shown = RevealedSecret { link: secret.to_string(), label: String::new() };
+            let shown = SecretShownOnce { link: secret.to_string(), label: String::new() };
             reveal_once::redirect(context, &me, PAGE_PATH, &shown)
         }
         Ok(None) => Ok(flash::redirect(context, PAGE_PATH, FlashMessage::WebhookSet)),
@@ -180,7 +180,7 @@ pub async fn renew_secret(context: RequestContext, me: CurrentPerson) -> Handler
     me.may(Permission::UseOwnAccount)?;
     let renewed = context.app.webhooks.renew_secret(&me.actor(&context), me.0.person.id).await;
     let shown =
-        RevealedSecret { link: renewed.map_err(to_app_error)?.to_string(), label: String::new() };
+        SecretShownOnce { link: renewed.map_err(to_app_error)?.to_string(), label: String::new() };
     reveal_once::redirect(context, &me, PAGE_PATH, &shown)
 }
 

@@ -39,7 +39,7 @@ pub struct ConfirmPasswordForm {
 
 #[derive(Template)]
 #[template(path = "account/second_factor_off.html")]
-struct SecondFactorOffPage {
+struct SecondFactorSetupPage {
     page: PageFrame,
     qr: QrCodeImage,
     secret: String,
@@ -50,7 +50,7 @@ struct SecondFactorOffPage {
 
 #[derive(Template)]
 #[template(path = "account/second_factor_on.html")]
-struct SecondFactorOnPage {
+struct SecondFactorManagePage {
     page: PageFrame,
     codes_left: i64,
     off_problems: FormErrors,
@@ -113,7 +113,7 @@ fn render_off_page(
     let TotpEnrolment { sealed, secret, address } =
         context.app.auth.begin_totp_enrolment(&me.0, &issuer, sealed)?;
     let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    let page = SecondFactorOffPage {
+    let page = SecondFactorSetupPage {
         page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
         qr: QrCodeImage::new(&address)?,
         secret: secret.to_string(),
@@ -132,7 +132,7 @@ async fn render_on_page(
 ) -> HandlerResult {
     let wrong = !off_problems.is_empty() || !codes_problems.is_empty();
     let mut db = context.app.store.read().await?;
-    let page = SecondFactorOnPage {
+    let page = SecondFactorManagePage {
         page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
         codes_left: store::recovery_codes::count_left(&mut db, me.0.person.id).await?,
         off_problems,

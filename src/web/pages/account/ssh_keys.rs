@@ -44,7 +44,7 @@ pub struct ImportKeyForm {
 
 /// The page to return to.
 #[derive(Deserialize)]
-pub struct ReturnToQuery {
+pub struct SshKeysPageQuery {
     #[serde(default)]
     back: String,
 }
@@ -93,7 +93,7 @@ impl SshKeyPage {
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(back): QueryParams<ReturnToQuery>,
+    QueryParams(back): QueryParams<SshKeysPageQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let mut page = load_page(&context, &me, FormErrors::default()).await?;

@@ -14,7 +14,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
 
 #[derive(Deserialize)]
 pub struct SetAdminForm {
@@ -135,7 +135,7 @@ pub async fn create_reset_link(
         context,
         &me,
         &person_path(id),
-        &RevealedSecret { link, ..RevealedSecret::default() },
+        &SecretShownOnce { link, ..SecretShownOnce::default() },
     )
 }
 

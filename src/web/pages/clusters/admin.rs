@@ -41,7 +41,7 @@ pub struct ClusterFileForm {
 struct NewClusterPage {
     page: PageFrame,
     centres: Vec<PresetCentre>,
-    retired: Vec<RetiredPresetEntry>,
+    retired: Vec<RetiredClusterPreset>,
     file: String,
     problems: FormErrors,
 }
@@ -52,7 +52,7 @@ struct PresetCentre {
 }
 
 /// A preset for a retired cluster, with its replacements.
-struct RetiredPresetEntry {
+struct RetiredClusterPreset {
     cluster: &'static RetiredSite,
     instead: Vec<&'static Site>,
 }
@@ -310,7 +310,7 @@ fn build_new_page(
         centres,
         retired: sites::retired_sites()
             .iter()
-            .map(|cluster| RetiredPresetEntry {
+            .map(|cluster| RetiredClusterPreset {
                 instead: cluster.instead.iter().filter_map(known).collect(),
                 cluster,
             })

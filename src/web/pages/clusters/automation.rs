@@ -35,10 +35,10 @@ pub struct AutomationQuery {
 
 #[derive(Template)]
 #[template(path = "clusters/automation.html")]
-struct AutomationPage {
+struct AutomationSetupPage {
     page: PageFrame,
     profile: Arc<ClusterProfile>,
-    automation: crate::sites::SiteAutomation,
+    automation: crate::sites::SiteAutomationHosts,
     user: String,
     key: Option<SshKey>,
     address: String,
@@ -47,12 +47,12 @@ struct AutomationPage {
     key_line: Result<String, String>,
     request: String,
     has_host_key: bool,
-    test: AutomationTest,
+    test: AutomationTestResult,
     is_admin: bool,
 }
 
 /// The result of the last test.
-enum AutomationTest {
+enum AutomationTestResult {
     None,
     Running,
     /// It works: what was discovered, and what does not work, one sentence each.
@@ -61,13 +61,13 @@ enum AutomationTest {
     Fails(Vec<String>),
 }
 
-impl AutomationPage {
+impl AutomationSetupPage {
     const fn works(&self) -> bool {
-        matches!(self.test, AutomationTest::Works(..))
+        matches!(self.test, AutomationTestResult::Works(..))
     }
 
     const fn is_untested(&self) -> bool {
-        matches!(self.test, AutomationTest::None)
+        matches!(self.test, AutomationTestResult::None)
     }
 
     /// How a step is drawn: done, next or later. Only the centre knows whether the line is registered and access was
@@ -127,7 +127,7 @@ pub async fn get(
     let user = line.as_ref().map(|line| line.remote_user.clone()).unwrap_or_default();
     let request = automation::access_request_letter(
         &known.site,
-        &automation::AutomationAccessRequest {
+        &automation::AutomationRequestLetter {
             person: &me.0.person.display_name,
             user_name: &user,
             portal: &context.app.config.portal.public_url.to_string(),
@@ -136,18 +136,18 @@ pub async fn get(
         },
     );
     let test = match (context.app.connections.status(robot_key), &line) {
-        (ConnectionStatus::Connecting(_), _) => AutomationTest::Running,
+        (ConnectionStatus::Connecting(_), _) => AutomationTestResult::Running,
         (ConnectionStatus::Up(_), Some(line)) => {
             let facts = context.app.cluster_accounts.discovered(line).unwrap_or_default();
             let missing = dedup_keep_last(&facts.missing);
-            AutomationTest::Works(facts, missing)
+            AutomationTestResult::Works(facts, missing)
         }
-        (_, Some(line)) if !line.problem.is_empty() => AutomationTest::Fails(
+        (_, Some(line)) if !line.problem.is_empty() => AutomationTestResult::Fails(
             line.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
         ),
-        _ => AutomationTest::None,
+        _ => AutomationTestResult::None,
     };
-    respond(&AutomationPage {
+    respond(&AutomationSetupPage {
         page: PageFrame::for_person(&context, &me.0, "Unattended work", NavSection::Clusters),
         has_host_key: !known
             .host_keys(crate::cluster::cluster_profile::hops::AUTOMATION)

@@ -6,7 +6,7 @@ use askama::Template;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectState, DiscoveredFacts};
+use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, DiscoveredFacts};
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
@@ -19,7 +19,7 @@ use crate::web::http::page_frame::{
 };
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
 use crate::web::pages::clusters::find_cluster;
-use crate::web::pages::clusters::panel::{ConnectPanel, PanelContent};
+use crate::web::pages::clusters::panel::{ConnectPanel, ConnectPanelContent};
 
 /// How many items of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
-use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectStartError};
+use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectStartError};
 use crate::domain::{ConnectionRole, RemoteUser};
 use crate::error::AppError;
 use crate::ssh::login::LoginAttendance;
@@ -37,7 +37,7 @@ pub struct PromptAnswerForm {
 
 /// Which attempt the request is about.
 #[derive(Deserialize)]
-pub struct ConnectPurposeForm {
+pub struct ConnectAttemptForm {
     #[serde(default)]
     purpose: String,
     seen: Option<String>,
@@ -45,7 +45,7 @@ pub struct ConnectPurposeForm {
 
 /// What the open page already shows.
 #[derive(Deserialize)]
-pub struct PanelSeenQuery {
+pub struct ConnectPanelQuery {
     seen: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub async fn show_panel(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(slug): PathParams<String>,
-    QueryParams(seen): QueryParams<PanelSeenQuery>,
+    QueryParams(seen): QueryParams<ConnectPanelQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
@@ -106,7 +106,7 @@ pub async fn connect(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(slug): PathParams<String>,
-    FormBody(seen): FormBody<PanelSeenQuery>,
+    FormBody(seen): FormBody<ConnectPanelQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
@@ -121,7 +121,7 @@ pub async fn test_key(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(slug): PathParams<String>,
-    FormBody(seen): FormBody<PanelSeenQuery>,
+    FormBody(seen): FormBody<ConnectPanelQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
@@ -149,7 +149,7 @@ pub async fn cancel_attempt(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(slug): PathParams<String>,
-    FormBody(form): FormBody<ConnectPurposeForm>,
+    FormBody(form): FormBody<ConnectAttemptForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
@@ -157,7 +157,7 @@ pub async fn cancel_attempt(
     let purpose = parse_purpose(&form.purpose);
     context.app.connections.cancel_attempt(key, purpose).await;
     // A cancelled test says nothing about the key.
-    let seen = form.seen.filter(|_| purpose == ConnectPurpose::Connect);
+    let seen = form.seen.filter(|_| purpose == ConnectAttemptKind::Connect);
     panel_or_page(&context, &me, &known, seen).await
 }
 
@@ -173,8 +173,8 @@ pub async fn disconnect(
     Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::Disconnected))
 }
 
-fn parse_purpose(word: &str) -> ConnectPurpose {
-    if word == "test" { ConnectPurpose::TestNewKey } else { ConnectPurpose::Connect }
+fn parse_purpose(word: &str) -> ConnectAttemptKind {
+    if word == "test" { ConnectAttemptKind::TestNewKey } else { ConnectAttemptKind::Connect }
 }
 
 /// The panel or page if the attempt has started, otherwise why it has not.

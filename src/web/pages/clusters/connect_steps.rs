@@ -7,7 +7,7 @@ use crate::cluster::{
 };
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
-use crate::ssh::LoginError;
+use crate::ssh::SshLoginError;
 use crate::store;
 use crate::store::keys::SshKey;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -113,7 +113,7 @@ impl ClusterSetupState {
             return NextConnectStep::Key;
         }
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
-        let is_refused = account.problem_code == LoginError::KeyRefused.code();
+        let is_refused = account.problem_code == SshLoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_empty();
         if known.site.keys.opens && (is_refused || !is_tried) {
             NextConnectStep::Key

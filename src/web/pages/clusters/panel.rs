@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::cluster::{
-    ClusterProfile, ConnectPurpose, ConnectState, ConnectionStatus, OpenConnection,
+    ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection,
 };
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
@@ -14,7 +14,7 @@ use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectS
 /// The panel alone; the page includes the same template.
 #[derive(Template)]
 #[template(path = "clusters/panel.html")]
-struct PanelFragment<'a> {
+struct ConnectPanelFragment<'a> {
     panel: &'a ConnectPanel,
 }
 
@@ -30,18 +30,18 @@ pub struct ConnectPanel {
     pub mark: String,
     /// Whether the connection is open, whatever the panel shows.
     pub is_connected: bool,
-    pub content: PanelContent,
+    pub content: ConnectPanelContent,
     jump_host: Option<String>,
 }
 
 /// The figures of a connection, for a page that already shows the panel.
 #[derive(Template)]
 #[template(path = "clusters/panel_figures.html")]
-struct PanelFigures<'a> {
+struct ConnectPanelFigures<'a> {
     connection: &'a OpenConnection,
 }
 
-pub enum PanelContent {
+pub enum ConnectPanelContent {
     /// Something else has to be done first.
     NotReady(&'static str),
     Down {
@@ -55,7 +55,7 @@ pub enum PanelContent {
         needs: &'static str,
     },
     /// An attempt to connect, or a test of a new key beside the open connection.
-    Attempt(ConnectPurpose, ConnectState),
+    Attempt(ConnectAttemptKind, ConnectState),
     Up {
         user: String,
         connection: OpenConnection,
@@ -68,7 +68,7 @@ impl ConnectPanel {
     pub fn new(known: &ClusterProfile, way: &ClusterSetupState) -> Self {
         let next = way.next_step(known);
         let content = match &way.test {
-            Some(test) => PanelContent::Attempt(test.purpose, test.state()),
+            Some(test) => ConnectPanelContent::Attempt(test.purpose, test.state()),
             None => connection_content(known, way),
         };
         Self {
@@ -85,7 +85,7 @@ impl ConnectPanel {
 
     /// Whether it can change without the person doing anything.
     pub const fn is_moving(&self) -> bool {
-        matches!(self.content, PanelContent::Attempt(..))
+        matches!(self.content, ConnectPanelContent::Attempt(..))
     }
 
     /// With a jump host, two hosts may prompt; say which one wants the code or password.
@@ -108,42 +108,42 @@ impl ConnectPanel {
     pub fn respond(&self, seen: Option<&str>) -> HandlerResult {
         use axum::response::IntoResponse as _;
         if seen != Some(self.mark.as_str()) {
-            return respond(&PanelFragment { panel: self });
+            return respond(&ConnectPanelFragment { panel: self });
         }
-        let PanelContent::Up { connection, .. } = &self.content else {
+        let ConnectPanelContent::Up { connection, .. } = &self.content else {
             return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
         };
         let place = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
-        Ok((place, respond(&PanelFigures { connection })?).into_response())
+        Ok((place, respond(&ConnectPanelFigures { connection })?).into_response())
     }
 }
 
-fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> PanelContent {
+fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> ConnectPanelContent {
     if known.row.alarm_at().is_some() {
-        return PanelContent::Alarm;
+        return ConnectPanelContent::Alarm;
     }
     let account = way.account.as_deref();
     match (&way.status, account) {
         (ConnectionStatus::Connecting(attempt), _) => {
-            PanelContent::Attempt(attempt.purpose, attempt.state())
+            ConnectPanelContent::Attempt(attempt.purpose, attempt.state())
         }
-        (ConnectionStatus::Up(connection), _) => PanelContent::Up {
+        (ConnectionStatus::Up(connection), _) => ConnectPanelContent::Up {
             user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
             connection: connection.clone(),
         },
         (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
-            PanelContent::NotReady("Nobody can connect to it.")
+            ConnectPanelContent::NotReady("Nobody can connect to it.")
         }
         (ConnectionStatus::Down, None) => {
-            PanelContent::NotReady("First enter your user name above.")
+            ConnectPanelContent::NotReady("First enter your user name above.")
         }
         (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
-            PanelContent::NotReady("First create or import your key above.")
+            ConnectPanelContent::NotReady("First create or import your key above.")
         }
         (ConnectionStatus::Down, Some(account)) => {
             let (problem, said) =
                 account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
-            PanelContent::Down {
+            ConnectPanelContent::Down {
                 problem: problem.to_owned(),
                 said: said.to_owned(),
                 again: account.connected_at.is_some(),
@@ -167,18 +167,18 @@ fn what_to_have_ready(way: &[AuthFactor]) -> &'static str {
 }
 
 /// Equal for equal content.
-fn content_mark(content: &PanelContent) -> String {
+fn content_mark(content: &ConnectPanelContent) -> String {
     match content {
-        PanelContent::NotReady(_) => "not-ready".into(),
-        PanelContent::Alarm => "alarm".into(),
-        PanelContent::Down { problem, .. } => format!("down-{}", problem.len()),
-        PanelContent::Attempt(purpose, ConnectState::Prompted { number, .. }) => {
+        ConnectPanelContent::NotReady(_) => "not-ready".into(),
+        ConnectPanelContent::Alarm => "alarm".into(),
+        ConnectPanelContent::Down { problem, .. } => format!("down-{}", problem.len()),
+        ConnectPanelContent::Attempt(purpose, ConnectState::Prompted { number, .. }) => {
             format!("{}-asked-{number}", purpose.as_str())
         }
-        PanelContent::Attempt(purpose, state) => {
+        ConnectPanelContent::Attempt(purpose, state) => {
             format!("{}-{}", purpose.as_str(), state.words().0.replace(' ', "-"))
         }
-        PanelContent::Up { connection, .. } => format!("up-{}", connection.since.0),
+        ConnectPanelContent::Up { connection, .. } => format!("up-{}", connection.since.0),
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::domain::{DisplayName, HostName, Slug};
 use crate::sites::{
-    AccountPrefix, Site, SiteAutomation, SiteHost, SiteJumpHost, SiteName, StorageArea,
+    AccountPrefix, Site, SiteAutomationHosts, SiteHost, SiteJumpHost, SiteName, StorageArea,
     StorageAreaKind,
 };
 use crate::web::http::form_errors::FormErrors;
@@ -121,7 +121,7 @@ impl ClusterSettingsForm {
         if host.is_empty() {
             site.automation = None;
         } else if let Some(host) = problems.parse::<HostName>("robot_host", host) {
-            let robot = site.automation.get_or_insert_with(SiteAutomation::default);
+            let robot = site.automation.get_or_insert_with(SiteAutomationHosts::default);
             robot.port = parse_port(problems, "robot_port", &self.robot_port);
             match robot.hosts.first_mut() {
                 Some(first) => *first = SiteHost(host),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cluster::discovered_facts::FolderKind;
 use crate::cluster::{ClusterAccount, ConnectionStatus, DiscoveredFacts};
 use crate::error::AppError;
-use crate::recipes::context::{AvailableGpu, ComposeContext};
+use crate::recipes::context::{AvailableGpu, ComposeCluster};
 use crate::sites::Site;
 use crate::store::clusters::Cluster;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -15,7 +15,7 @@ use crate::web::http::extractors::{CurrentPerson, RequestContext};
 pub struct ComposeTarget {
     pub account: Arc<ClusterAccount>,
     /// What forms know about it.
-    pub compose_context: Arc<ComposeContext>,
+    pub compose_context: Arc<ComposeCluster>,
     pub is_connected: bool,
 }
 
@@ -59,14 +59,14 @@ pub async fn find_target(
     found.into_iter().find(|spot| spot.cluster().slug == slug).ok_or(AppError::NotFound)
 }
 
-fn build_compose_context(account: &ClusterAccount) -> ComposeContext {
+fn build_compose_context(account: &ClusterAccount) -> ComposeCluster {
     let (site, facts) = (account.site(), &account.discovered);
     // Slurm's limit is one more than the highest task number; our numbers start at 0.
     let max_array = match (site.jobs.max_array, facts.max_array_size) {
         (Some(said), Some(told)) => Some(said.min(told)),
         (said, told) => said.or(told),
     };
-    ComposeContext {
+    ComposeCluster {
         user: facts.user.clone().unwrap_or_default(),
         folders: path_variables(facts),
         accounts: facts.accounts.clone(),

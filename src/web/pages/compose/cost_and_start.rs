@@ -1,14 +1,14 @@
 //! What a job costs and whether it can ever start, from what is already known, before it is submitted.
 
 use crate::explain::can_start::{ProblemSeverity, find_problems};
-use crate::explain::cost::{JobCost, estimate_cost, remaining_quota};
+use crate::explain::cost::{JobCostEstimate, estimate_cost, remaining_quota};
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites;
 use crate::web::pages::compose::compose_target::ComposeTarget;
 use crate::web::pages::compose::recipe_lookup::ChosenRecipe;
 
-pub struct CostAndStart {
-    pub cost: JobCost,
+pub struct CostAndBlockers {
+    pub cost: JobCostEstimate,
     /// Cheaper alternatives: a sentence, and the answers to apply.
     pub cheaper: Vec<(String, String)>,
     /// What is certain to keep it from starting: a sentence, and the question it is about.
@@ -23,7 +23,7 @@ pub fn assess_cost_and_start(
     request: &JobRequest,
     spot: &ComposeTarget,
     told: Option<&sites::cost::CostReport>,
-) -> CostAndStart {
+) -> CostAndBlockers {
     let left =
         told.zip(request.account.as_deref()).and_then(|(told, one)| remaining_quota(told, one));
     let cost = estimate_cost(request, &spot.compose_context, left);
@@ -39,7 +39,7 @@ pub fn assess_cost_and_start(
             if problem.severity == ProblemSeverity::Refused { &mut never } else { &mut perhaps };
         list.push((problem.sentence, key));
     }
-    CostAndStart { cost, cheaper, blockers: never, warnings: perhaps }
+    CostAndBlockers { cost, cheaper, blockers: never, warnings: perhaps }
 }
 
 /// The key of the question that sets this part of the request; empty if there is none.

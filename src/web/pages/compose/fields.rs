@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::recipes::compose::ComposeProblem;
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::{FormAnswers, RecipeForm, available_choices, sweep_key};
 use crate::recipes::question::{QuestionKind, RecipeQuestion};
 use crate::sites::JobOptionRule;
@@ -87,7 +87,7 @@ pub struct FieldOption {
 pub fn build_sections(
     form: &RecipeForm,
     answers: &FormAnswers,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     problems: &[ComposeProblem],
 ) -> Vec<ComposeSection> {
     let mut errors: BTreeMap<&str, &str> = BTreeMap::new();
@@ -126,7 +126,7 @@ fn build_field(
     question: &RecipeQuestion,
     form: &RecipeForm,
     answers: &FormAnswers,
-    place: &ComposeContext,
+    place: &ComposeCluster,
     errors: &BTreeMap<&str, &str>,
 ) -> ComposeField {
     let value = answers.get(&question.key).cloned().unwrap_or_default();
@@ -193,7 +193,7 @@ const fn control_for(kind: QuestionKind) -> FieldControl {
 fn list_options(
     question: &RecipeQuestion,
     value: &str,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> Vec<FieldOption> {
     let mut all: Vec<(String, String)> = match question.kind {
         QuestionKind::Choice => available_choices(question, place)
@@ -241,8 +241,8 @@ fn list_options(
 
 /// An account with its description.
 fn account_label(
-    account: &crate::recipes::context::SlurmAccount,
-    place: &ComposeContext,
+    account: &crate::recipes::context::SubmitAccount,
+    place: &ComposeCluster,
 ) -> String {
     let prefix = place.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
     let only = match (account.for_cpu, account.for_gpu) {

@@ -71,7 +71,7 @@ pub struct ComposeNotice {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct ComposeQuery {
+pub struct PrefilledAnswersQuery {
     /// The other parameters hold initial answers, as `a.key=value`.
     #[serde(flatten)]
     pub rest: std::collections::BTreeMap<String, String>,
@@ -82,7 +82,7 @@ pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
     PathParams((slug, address)): PathParams<(String, String)>,
-    QueryParams(ask): QueryParams<ComposeQuery>,
+    QueryParams(ask): QueryParams<PrefilledAnswersQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let spot = compose_target::find_target(&context, &me, &slug).await?;

@@ -1,7 +1,7 @@
 //! A form as a browser sent it.
 
 use crate::recipes::compose::{ComposedJob, compose};
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::recipes::edits::merge_edits;
 use crate::recipes::form::{FormAnswers, RecipeForm};
 use crate::recipes::script_import;
@@ -71,7 +71,7 @@ impl JobFormValues {
     pub fn compose(
         &self,
         form: &RecipeForm,
-        place: &ComposeContext,
+        place: &ComposeCluster,
         back: &[usize],
     ) -> ComposedJob {
         let mut job = compose(form, &self.answers, place);

@@ -11,7 +11,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
-use crate::web::pages::compose::cost_and_start::{CostAndStart, assess_cost_and_start};
+use crate::web::pages::compose::cost_and_start::{CostAndBlockers, assess_cost_and_start};
 use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 
@@ -26,13 +26,13 @@ struct ScriptPanelFragment {
 pub struct ScriptPanel {
     pub base: String,
     pub(super) lines: Vec<ScriptLineView>,
-    pub(super) changes: Vec<ScriptChangeView>,
+    pub(super) changes: Vec<HandEditView>,
     pub(super) is_editing: bool,
     /// What must be answered or fixed.
     pub(super) todo: Vec<ComposeTodo>,
     /// Keys of questions that don't apply now.
     pub(super) hidden: String,
-    pub(super) cost_and_start: CostAndStart,
+    pub(super) cost_and_start: CostAndBlockers,
     pub points: Option<SweepPointsView>,
     pub(super) script: String,
     pub(super) generated: String,
@@ -46,7 +46,7 @@ pub struct ScriptLineView {
 }
 
 /// A change made by hand.
-pub struct ScriptChangeView {
+pub struct HandEditView {
     pub(super) at: usize,
     pub(super) labels: String,
     pub(super) generated: String,
@@ -107,7 +107,7 @@ pub fn build_panel(
         let key = keys.first()?;
         Some((label(key)?, key.clone()))
     };
-    let line = |line: &crate::recipes::template::ScriptLine| ScriptLineView {
+    let line = |line: &crate::recipes::template::RenderedScriptLine| ScriptLineView {
         text: line.text.clone(),
         keys: line.keys.join(" "),
         made_by: made_by(&line.keys),
@@ -117,13 +117,12 @@ pub fn build_panel(
         Some(_) => Vec::new(),
         None => job.lines.iter().map(line).collect(),
     };
-    let changes =
-        job.edited.iter().flat_map(|edited| &edited.changes).map(|change| ScriptChangeView {
-            at: change.first_line,
-            labels: change.keys.iter().filter_map(|key| label(key)).collect::<Vec<_>>().join(", "),
-            generated: change.generated.join("\n"),
-            has_generated: !change.generated.is_empty(),
-        });
+    let changes = job.edited.iter().flat_map(|edited| &edited.changes).map(|change| HandEditView {
+        at: change.first_line,
+        labels: change.keys.iter().filter_map(|key| label(key)).collect::<Vec<_>>().join(", "),
+        generated: change.generated.join("\n"),
+        has_generated: !change.generated.is_empty(),
+    });
     let hidden: Vec<&str> = form
         .questions()
         .filter(|one| !form.is_asked(one, &filled.answers, &spot.compose_context))

@@ -7,7 +7,7 @@ use crate::dashboards::actions::MAX_WAKES_PER_DAY;
 use crate::dashboards::{DashboardError, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
 use crate::domain::{DashboardId, DisplayName, GroupId};
 use crate::error::AppError;
-use crate::store::dashboards::DashboardSettings;
+use crate::store::dashboards::DashboardOwnerSettings;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
@@ -119,7 +119,7 @@ pub async fn update_settings(
         };
         return show_with_problems(&context, &me, standing, forms).await;
     };
-    let settings = DashboardSettings {
+    let settings = DashboardOwnerSettings {
         title: &form.title,
         group: parse_group(&form.group)?,
         wakes_per_day: wakes,

@@ -3,7 +3,7 @@
 use crate::dashboards::{DashboardKind, job};
 use crate::explain::cost::estimate_cost;
 use crate::format;
-use crate::recipes::context::ComposeContext;
+use crate::recipes::context::ComposeCluster;
 use crate::store::dashboards::Dashboard;
 
 /// `about 1 core hour for 1 h`.
@@ -11,7 +11,7 @@ pub fn cost_text(
     kind: DashboardKind,
     minutes: u32,
     account: &str,
-    place: &ComposeContext,
+    place: &ComposeCluster,
 ) -> String {
     let account = Some(account).filter(|account| !account.is_empty());
     let request = job::build_request(kind, minutes, account, None, &place.site);
@@ -24,7 +24,7 @@ pub fn cost_text(
 }
 
 /// Like `cost_text`, for an existing dashboard.
-pub fn dashboard_cost_text(board: &Dashboard, place: &ComposeContext) -> Option<String> {
+pub fn dashboard_cost_text(board: &Dashboard, place: &ComposeCluster) -> Option<String> {
     let kind = board.kind.parse().ok()?;
     let minutes = u32::try_from(board.minutes).ok()?;
     Some(cost_text(kind, minutes, &board.account, place))

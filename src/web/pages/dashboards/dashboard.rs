@@ -17,7 +17,7 @@ use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{
     FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
 };
-use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::dashboards::live_view::{DashboardLiveView, build_live_view};
 use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices, to_app_error};
 
@@ -42,7 +42,7 @@ struct DashboardFragment {
 /// The settings and guest links of its owner.
 struct DashboardOwnerPanel {
     /// A guest link that was just created.
-    shown: RevealedSecret,
+    shown: SecretShownOnce,
     link_form: GuestLinkFormState,
     /// Guest links that work, and those that no longer do.
     open: Vec<DashboardGuestLink>,
@@ -134,7 +134,7 @@ pub async fn open(
 #[derive(Default)]
 pub struct DashboardForms {
     /// A guest link that was just created.
-    pub shown: RevealedSecret,
+    pub shown: SecretShownOnce,
     pub link_form: GuestLinkFormState,
     pub settings: DashboardSettingsState,
 }

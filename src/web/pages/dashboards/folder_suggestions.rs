@@ -6,8 +6,8 @@ use std::time::Duration;
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::cluster::dashboard_folders::{DashboardFolderKind, DashboardFolders};
-use crate::cluster::folders::PathVariables;
+use crate::cluster::dashboard_folders::{DashboardFolderKind, FoundDashboardFolders};
+use crate::cluster::folders::FolderVariables;
 use crate::dashboards::DashboardKind;
 use crate::error::AppError;
 use crate::ssh::RunCommandError;
@@ -25,7 +25,7 @@ const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
 #[template(path = "dashboards/folder_suggestions.html")]
 struct FolderSuggestionsFragment {
     kind: DashboardKind,
-    found: Arc<DashboardFolders>,
+    found: Arc<FoundDashboardFolders>,
     /// Why there are no suggestions.
     trouble: String,
 }
@@ -42,7 +42,7 @@ pub async fn get(
     let first = |name: &str| Vec::into_iter(all(name)).next().unwrap_or_default();
     let kind: DashboardKind = first("kind").parse().map_err(|_| AppError::NotFound)?;
     let spot = compose_target::find_target(&context, &me, &first("cluster")).await?;
-    let (account, names) = (&spot.account, PathVariables::from_facts(&spot.account.discovered));
+    let (account, names) = (&spot.account, FolderVariables::from_facts(&spot.account.discovered));
     let sort = match kind {
         DashboardKind::TensorBoard => DashboardFolderKind::EventFiles,
         DashboardKind::Mlflow => DashboardFolderKind::MlflowRuns,
@@ -64,7 +64,7 @@ pub async fn get(
     let mut known: Vec<String> = all("place");
     known = known.iter().filter_map(|place| names.expand(place)).collect();
     known.extend(choose_cluster::recent_folders(&context, &spot, kind).await?);
-    let mut found = DashboardFolders::clone(&found);
+    let mut found = FoundDashboardFolders::clone(&found);
     found.folders.retain(|place| !known.contains(&place.path));
     respond(&FolderSuggestionsFragment { kind, found: Arc::new(found), trouble })
 }

@@ -14,7 +14,7 @@ use crate::web::http::extractors::{
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::dashboards::dashboard::{
     DashboardForms, GuestLinkFormState, show_with_problems,
 };
@@ -25,7 +25,7 @@ const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
 
 #[derive(Template)]
 #[template(path = "dashboards/guest_links.html")]
-struct DashboardLinksPage {
+struct AllDashboardLinksPage {
     page: PageFrame,
     links: Vec<DashboardGuestLink>,
     is_admin: bool,
@@ -91,7 +91,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(oversight_action(&me))?;
     let links = context.app.dashboards.list_overseen_links(&me.0.viewer).await?;
     let page = PageFrame::for_person(&context, &me.0, "Links that work", NavSection::Dashboards);
-    respond(&DashboardLinksPage { page, links, is_admin: me.0.viewer.is_admin })
+    respond(&AllDashboardLinksPage { page, links, is_admin: me.0.viewer.is_admin })
 }
 
 /// Creates a link and reveals it once.
@@ -118,7 +118,7 @@ pub async fn create(
                 context,
                 &me,
                 &dashboard_path(id),
-                &RevealedSecret { link, label },
+                &SecretShownOnce { link, label },
             );
         }
         Err(CreateGuestLinkError::Auth(error)) => return Err(to_app_error(error.into())),

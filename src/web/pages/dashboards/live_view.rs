@@ -12,13 +12,13 @@ use crate::store::dashboards::runs::DashboardRun;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::pages::compose::compose_target;
 use crate::web::pages::dashboards::status_text::{
-    DashboardBadge, DashboardPhase, DashboardStatusText, DashboardStep, StatusTextContext, badge,
-    phase, status_text, steps,
+    DashboardBadge, DashboardPhase, DashboardStatusContext, DashboardStatusText, DashboardStep,
+    badge, phase, status_text, steps,
 };
 use crate::web::pages::dashboards::{cost, dashboard_path, kind_title};
 use crate::web::pages::jobs::job_lookup::{self, JobOrArray};
 use crate::web::pages::jobs::list::row_builder;
-use crate::web::pages::jobs::list_row::JobTime;
+use crate::web::pages::jobs::list_row::JobTimeCell;
 
 pub struct DashboardLiveView {
     pub href: String,
@@ -93,11 +93,11 @@ pub async fn build_live_view(
     let is_down =
         matches!(app.connections.status(key.connection_key()), ConnectionStatus::Down) && !is_live;
     let phase = phase(standing);
-    let mut queue = DashboardQueueState::default();
+    let mut queue = DashboardWaitDetails::default();
     if let Some(run) = run.as_ref().filter(|_| is_mine && phase == DashboardPhase::Waiting) {
-        queue = DashboardQueueState::load(context, me, board, run).await?;
+        queue = DashboardWaitDetails::load(context, me, board, run).await?;
     }
-    let look = StatusTextContext {
+    let look = DashboardStatusContext {
         is_owner: is_mine,
         is_disconnected: is_down,
         idle_minutes: app.config.dashboards.idle_minutes,
@@ -149,13 +149,13 @@ pub async fn build_live_view(
 
 /// What the queue says about its job.
 #[derive(Default)]
-struct DashboardQueueState {
+struct DashboardWaitDetails {
     why: String,
     start: Option<UnixTime>,
     position: String,
 }
 
-impl DashboardQueueState {
+impl DashboardWaitDetails {
     async fn load(
         context: &RequestContext,
         me: &CurrentPerson,
@@ -172,8 +172,8 @@ impl DashboardQueueState {
         let JobOrArray::Job(record) = &found.job_or_array else { return Ok(Self::default()) };
         let row = row_builder(&found.queue, context.app.clock.now(), "").record_row(record, true);
         let (start, place) = match row.time {
-            JobTime::Waiting { start, place, .. } => (start, place),
-            JobTime::Running { .. } | JobTime::Ended { .. } => (None, String::new()),
+            JobTimeCell::Waiting { start, place, .. } => (start, place),
+            JobTimeCell::Running { .. } | JobTimeCell::Ended { .. } => (None, String::new()),
         };
         Ok(Self {
             why: row.why.map(|why| why.sentence).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::cluster::folders::PathVariables;
+use crate::cluster::folders::FolderVariables;
 use crate::dashboards::new_dashboard::MAX_FOLDERS;
 use crate::dashboards::{DashboardError, DashboardKind, NewDashboard};
 use crate::error::AppError;
@@ -131,7 +131,7 @@ pub async fn post(
         let problems = FormErrors::single("cluster", "Choose one of your clusters.");
         return respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?);
     };
-    let names = PathVariables::from_facts(&spot.account.discovered);
+    let names = FolderVariables::from_facts(&spot.account.discovered);
     let mut problems = FormErrors::default();
     let minutes = parse_minutes(&asked, spot, &mut problems);
     let account = parse_account(&asked, spot, &mut problems);
@@ -168,7 +168,7 @@ fn add_problem(error: DashboardError, problems: &mut FormErrors) -> Result<(), A
 }
 
 /// The full paths, each once. A path that begins with an unknown variable stays as it is, and is refused later.
-fn resolve_paths(places: &[String], names: &PathVariables) -> Vec<String> {
+fn resolve_paths(places: &[String], names: &FolderVariables) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for place in places {
         let path = names.expand(place).unwrap_or_else(|| place.clone());
@@ -248,7 +248,7 @@ async fn build_page(
         &spot.compose_context,
     );
     let recent = choose_cluster::recent_folders(context, &spot, page.form.kind).await?;
-    let names = PathVariables::from_facts(&spot.account.discovered);
+    let names = FolderVariables::from_facts(&spot.account.discovered);
     let is_chosen = |path: &String| page.form.places.contains(path);
     page.recent = recent.into_iter().map(|path| (path.clone(), is_chosen(&path))).collect();
     // Selected recent folders need no field of their own; folders from a link are written the way forms write them.

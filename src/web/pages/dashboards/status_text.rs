@@ -57,7 +57,7 @@ pub struct DashboardStep {
 
 /// Who views the page, and what else is known.
 #[derive(Debug, Clone, Copy)]
-pub struct StatusTextContext<'a> {
+pub struct DashboardStatusContext<'a> {
     /// Whether the viewer owns the dashboard.
     pub is_owner: bool,
     /// Whether its owner's connection is closed.
@@ -104,14 +104,17 @@ pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
 }
 
 /// The message at the top of its page. Only its owner sees what programs printed.
-pub fn status_text(standing: &DashboardStatus, look: StatusTextContext<'_>) -> DashboardStatusText {
+pub fn status_text(
+    standing: &DashboardStatus,
+    look: DashboardStatusContext<'_>,
+) -> DashboardStatusText {
     let words = full_status_text(standing, look);
     if look.is_owner { words } else { DashboardStatusText { said: String::new(), ..words } }
 }
 
 fn full_status_text(
     standing: &DashboardStatus,
-    look: StatusTextContext<'_>,
+    look: DashboardStatusContext<'_>,
 ) -> DashboardStatusText {
     let cluster = &standing.dashboard.cluster;
     let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
@@ -209,7 +212,7 @@ fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner
 fn ended_text(
     standing: &DashboardStatus,
     run: &DashboardRun,
-    look: StatusTextContext<'_>,
+    look: DashboardStatusContext<'_>,
 ) -> DashboardStatusText {
     let board = &standing.dashboard;
     let was_ready = run.ready_at().is_some();

@@ -1,9 +1,9 @@
 //! A folder, as the dialog and the page show it.
 
 use crate::cluster::DiscoveredFacts;
-use crate::cluster::discovered_facts::{DiscoveredFolder, FolderKind};
+use crate::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind};
 use crate::cluster::folders::{
-    FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES, PathVariables,
+    FolderEntry, FolderEntryKind, FolderError, FolderListing, FolderVariables, MAX_ENTRIES,
     join_path, parent_path,
 };
 use crate::store::clusters::Cluster;
@@ -141,7 +141,7 @@ impl FolderView {
         field: &str,
         in_dialog: bool,
         learnt: &DiscoveredFacts,
-        names: &PathVariables,
+        names: &FolderVariables,
         shown: OpenedFolder,
     ) -> Self {
         let field: String = field.chars().take(MAX_FIELD_LEN).collect();
@@ -237,7 +237,7 @@ pub fn folder_url(slug: &str, path: &str, pick: PickMode, field: &str) -> String
     format!("/clusters/{slug}/folders?{}", query.finish())
 }
 
-fn folder_label(folder: &DiscoveredFolder) -> String {
+fn folder_label(folder: &DiscoveredUserFolder) -> String {
     match &folder.group {
         Some(group) if folder.label == FolderKind::Project => group.clone(),
         _ => folder.label.title().to_owned(),

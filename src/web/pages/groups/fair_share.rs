@@ -12,7 +12,7 @@ use askama::Template;
 
 use self::cards::{GroupDemandCard, GroupFairShareCard};
 pub use self::priority::{find_priority_path, get as priority};
-use self::storage::{ProjectFolder, ProjectStorageUsage};
+use self::storage::{ProjectFolderQuota, ProjectStorageByPerson};
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
@@ -42,14 +42,14 @@ struct GroupFairSharePage {
 #[template(path = "groups/fair_share/fragment.html")]
 pub struct GroupFairShareFragment {
     group: GroupId,
-    clusters: Vec<GroupClusterSummary>,
+    clusters: Vec<ClusterFairShareCards>,
 }
 
 /// The template escapes its own output.
 impl askama::filters::HtmlSafe for GroupFairShareFragment {}
 
 /// A group's fair share, demand and storage on one cluster.
-pub struct GroupClusterSummary {
+pub struct ClusterFairShareCards {
     title: String,
     slug: String,
     /// Why there is no data; empty if there is some.
@@ -69,9 +69,9 @@ pub struct GroupClusterSummary {
     queue_at: Option<UnixTime>,
     /// Why the queue may be incomplete; empty if it is not.
     partial: &'static str,
-    folders: Vec<ProjectFolder>,
+    folders: Vec<ProjectFolderQuota>,
     folders_at: Option<UnixTime>,
-    people: Vec<ProjectStorageUsage>,
+    people: Vec<ProjectStorageByPerson>,
     people_at: Option<UnixTime>,
 }
 
@@ -145,9 +145,9 @@ async fn build_cluster_summary(
     view: &GroupUsage,
     place: Option<&ClusterQueue>,
     accounts: &[&GroupAccountUsage],
-) -> Result<GroupClusterSummary, AppError> {
+) -> Result<ClusterFairShareCards, AppError> {
     let first = accounts.first().map(|one| one.details.clone());
-    let mut cards = GroupClusterSummary {
+    let mut cards = ClusterFairShareCards {
         title: first.as_ref().map(|facts| facts.title.clone()).unwrap_or_default(),
         slug: first.as_ref().map(|facts| facts.slug.clone()).unwrap_or_default(),
         empty_reason: "",

@@ -10,8 +10,8 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::http::reveal_once::{self, RevealedSecret};
-use crate::web::pages::groups::{GroupPageState, group_path, render_group};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::pages::groups::{GroupFormState, group_path, render_group};
 
 #[derive(Deserialize)]
 pub struct InviteForm {
@@ -47,12 +47,12 @@ pub async fn create(
         problems.parse::<DisplayName>("label", label);
     }
     let (Some(days), true) = (days, problems.is_empty()) else {
-        let state = GroupPageState {
+        let state = GroupFormState {
             invite_problems: problems,
             typed_label: echo_input(label),
             role: role.to_string(),
             days: echo_input(&form.days),
-            ..GroupPageState::default()
+            ..GroupFormState::default()
         };
         return render_group(&context, &me, group, state).await;
     };
@@ -63,7 +63,7 @@ pub async fn create(
         context,
         &me,
         &group_path(group),
-        &RevealedSecret { link, label: label.to_owned() },
+        &SecretShownOnce { link, label: label.to_owned() },
     )
 }
 

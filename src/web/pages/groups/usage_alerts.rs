@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::auth::{AuthError, Permission};
 use crate::domain::GroupId;
 use crate::store;
-use crate::usage::alerts::UsageAlert;
+use crate::usage::alerts::UsageAlertKind;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
@@ -40,16 +40,16 @@ impl UsageAlertChoices {
         let chosen = context.app.usage.alerts(me.0.person.id, group).await?;
         Ok(Self {
             group,
-            quota: chosen.contains(&UsageAlert::Quota),
-            storage: chosen.contains(&UsageAlert::Storage),
-            failing: chosen.contains(&UsageAlert::Failing),
+            quota: chosen.contains(&UsageAlertKind::Quota),
+            storage: chosen.contains(&UsageAlertKind::Storage),
+            failing: chosen.contains(&UsageAlertKind::Failing),
         })
     }
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct UsageAlertsForm {
+pub struct UsageAlertChoicesForm {
     quota: bool,
     storage: bool,
     failing: bool,
@@ -75,15 +75,15 @@ pub async fn save(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<UsageAlertsForm>,
+    FormBody(form): FormBody<UsageAlertChoicesForm>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let chosen = [
-        (form.quota, UsageAlert::Quota),
-        (form.storage, UsageAlert::Storage),
-        (form.failing, UsageAlert::Failing),
+        (form.quota, UsageAlertKind::Quota),
+        (form.storage, UsageAlertKind::Storage),
+        (form.failing, UsageAlertKind::Failing),
     ];
-    let alerts: Vec<UsageAlert> =
+    let alerts: Vec<UsageAlertKind> =
         chosen.into_iter().filter(|(is_on, _)| *is_on).map(|(_, alert)| alert).collect();
     let usage = &context.app.usage;
     usage.set_alerts(&me.actor(&context), me.0.person.id, group, &alerts).await?;

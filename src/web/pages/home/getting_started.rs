@@ -1,6 +1,6 @@
 //! The first steps for newcomers.
 
-use crate::web::pages::home::HomeOverview;
+use crate::web::pages::home::HomeSharedData;
 
 pub struct GettingStartedStep {
     pub title: &'static str,
@@ -37,7 +37,7 @@ pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedS
 }
 
 /// The first steps of whoever runs the portal.
-pub fn admin_steps(facts: &HomeOverview, has_totp: bool) -> Vec<GettingStartedStep> {
+pub fn admin_steps(facts: &HomeSharedData, has_totp: bool) -> Vec<GettingStartedStep> {
     vec![
         completed_step("Set up the portal"),
         GettingStartedStep {
@@ -72,7 +72,7 @@ pub fn admin_steps(facts: &HomeOverview, has_totp: bool) -> Vec<GettingStartedSt
 #[expect(clippy::fn_params_excessive_bools, reason = "each is one step that is done or not")]
 pub fn member_steps(
     has_group: bool,
-    facts: &HomeOverview,
+    facts: &HomeSharedData,
     was_connected: bool,
     has_run: bool,
     has_totp: bool,

@@ -48,7 +48,7 @@ pub struct HomeJobSummary {
     pub more_ended: usize,
 }
 
-struct EndedJobs<'a> {
+struct EndedJobsSummary<'a> {
     place: &'a ClusterQueue,
     first: &'a JobRecord,
     at: UnixTime,
@@ -62,7 +62,7 @@ impl HomeJobSummary {
         let mut counts = JobCounts::default();
         let mut stuck = 0;
         let mut open: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
-        let mut ends: Vec<EndedJobs<'_>> = Vec::new();
+        let mut ends: Vec<EndedJobsSummary<'_>> = Vec::new();
         for place in places {
             for entry in place.snapshot.items() {
                 counts.add_all(entry.counts);
@@ -109,7 +109,7 @@ impl HomeJobSummary {
                 .collect(),
             stale: places.iter().filter_map(staleness).collect(),
             since,
-            ended: ends.iter().take(MAX_ENDED).map(EndedJobs::to_digest).collect(),
+            ended: ends.iter().take(MAX_ENDED).map(EndedJobsSummary::to_digest).collect(),
             more_ended: ends.len().saturating_sub(MAX_ENDED),
             ended_words: match sums.all {
                 0 => String::new(),
@@ -130,13 +130,13 @@ fn find_ended<'a>(
     place: &'a ClusterQueue,
     entry: &'a JobListItem,
     from: UnixTime,
-) -> Option<EndedJobs<'a>> {
-    let mut found: Option<EndedJobs<'a>> = None;
+) -> Option<EndedJobsSummary<'a>> {
+    let mut found: Option<EndedJobsSummary<'a>> = None;
     let records =
         if entry.is_array() { entry.tasks.as_slice() } else { std::slice::from_ref(&entry.head) };
     for record in records {
         let Some(at) = record.ended_at().filter(|at| *at > from) else { continue };
-        let end = found.get_or_insert(EndedJobs {
+        let end = found.get_or_insert(EndedJobsSummary {
             place,
             first: record,
             at,
@@ -148,7 +148,7 @@ fn find_ended<'a>(
     found
 }
 
-impl EndedJobs<'_> {
+impl EndedJobsSummary<'_> {
     fn to_digest(&self) -> NotificationDigest {
         let job = &self.first.job;
         let first = Notification {

@@ -18,11 +18,11 @@ const WARNING_PERCENT: u64 = 85;
 const DANGER_PERCENT: u64 = 95;
 
 /// A person's resources on one cluster.
-pub struct HomeResources {
+pub struct HomeClusterResources {
     pub cluster: String,
     pub slug: String,
     /// The fair share of each account.
-    pub shares: Vec<FairShareBar>,
+    pub shares: Vec<FairShareGauge>,
     pub shares_at: Option<UnixTime>,
     /// Granted hours of each account.
     pub costs: Vec<GrantedHoursBar>,
@@ -38,7 +38,7 @@ pub struct HomeResources {
 }
 
 /// The fair share of an account.
-pub struct FairShareBar {
+pub struct FairShareGauge {
     pub account: String,
     pub headline: &'static str,
     pub sentence: String,
@@ -48,7 +48,7 @@ pub struct FairShareBar {
     pub level: String,
 }
 
-impl FairShareBar {
+impl FairShareGauge {
     /// Where its mark is drawn, in percent, so that it stays wholly inside the scale.
     pub fn place(&self) -> u8 {
         2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
@@ -85,7 +85,7 @@ pub struct QuotaBar {
     pub level: &'static str,
 }
 
-impl HomeResources {
+impl HomeClusterResources {
     /// The resources of a cluster account; `None` if there is nothing to show.
     pub fn from_place(place: &ClusterQueue) -> Option<Self> {
         let standing = &place.snapshot.resources;
@@ -93,7 +93,7 @@ impl HomeResources {
             .shares
             .iter()
             .filter(|share| share.user.is_none() && place.account.uses_fair_share());
-        let shares: Vec<FairShareBar> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
+        let shares: Vec<FairShareGauge> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
         let cost = standing.cost.as_ref();
         let unit = cost.map_or("hours", |cost| cost.unit.as_str());
         let costs = cost.iter().flat_map(|cost| &cost.accounts).take(MAX_ACCOUNTS);
@@ -127,7 +127,7 @@ impl HomeResources {
     }
 }
 
-fn fair_share_bar(share: &SshareRow) -> FairShareBar {
+fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
     let words = fair_share::explain_fair_share(&FairShareFigures {
         level_fs: share.level_fs,
         norm_shares: share.norm_shares,
@@ -139,7 +139,7 @@ fn fair_share_bar(share: &SshareRow) -> FairShareBar {
         Some(level) => format!("{level:.2}"),
         None => String::new(),
     };
-    FairShareBar {
+    FairShareGauge {
         account: share.account.clone(),
         headline: words.headline,
         sentence: words.sentence,

@@ -19,7 +19,7 @@ use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 use crate::web::pages::jobs::job::JobPageQuery;
 use crate::web::pages::jobs::job_lookup::FoundJob;
 use crate::web::pages::jobs::list::row_builder;
-use crate::web::pages::jobs::list_row::{JobListRow, JobTime};
+use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 
 const TASKS_PER_PAGE: usize = 100;
 

@@ -16,7 +16,9 @@ use crate::error::AppError;
 use crate::explain::efficiency::{
     EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency,
 };
-use crate::explain::verdict::{EndedJob, JobVerdict, SuggestedOption, VerdictTone, verdict};
+use crate::explain::verdict::{
+    EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict,
+};
 use crate::explain::waiting::WaitKind;
 use crate::format;
 use crate::jobs::job_list::record_stage;
@@ -36,7 +38,7 @@ use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 use crate::web::pages::jobs::facts::build_job_facts;
 use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, find_job, life_stage};
 use crate::web::pages::jobs::list::row_builder;
-use crate::web::pages::jobs::list_row::{JobListRow, JobTime};
+use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 use crate::web::pages::jobs::submissions;
 use crate::web::pages::jobs::timeline::{TimelineEntry, build_timeline};
 
@@ -225,12 +227,12 @@ async fn build_live_view(
     let verdict = (record.is_over && !record.is_lost()).then(|| {
         let own = !paper.own_number.is_empty() && paper.own_number == record.cancelled_by;
         let by = if own { job.user.as_str() } else { record.cancelled_by.as_str() };
-        verdict(&EndedJob {
+        verdict(&EndedJobFacts {
             usage: usage.as_ref(),
             cancelled_by: Some(by).filter(|by| !by.is_empty()),
             findings: &findings,
             partition_max_minutes: found.queue.partition_limit(&job.partition),
-            ..EndedJob::new(job)
+            ..EndedJobFacts::new(job)
         })
     });
     let used = usage
@@ -323,7 +325,7 @@ impl JobLiveView {
     }
 
     /// The changed options as one line.
-    fn options(mended: &[SuggestedOption]) -> String {
+    fn options(mended: &[SuggestedSbatchOption]) -> String {
         mended.iter().map(|mended| mended.option.as_str()).collect::<Vec<_>>().join(" ")
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::AppError;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::{self, JobListItem, record_stage};
-use crate::jobs::output::JobPhase;
+use crate::jobs::output::OutputWriterPhase;
 use crate::slurm::job::{JobId, JobStage};
 use crate::store;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -43,13 +43,17 @@ impl FoundJob {
 }
 
 /// Whether the job is ongoing, just ended (its output may still grow) or ended.
-pub fn life_stage(context: &RequestContext, record: &JobRecord) -> JobPhase {
+pub fn life_stage(context: &RequestContext, record: &JobRecord) -> OutputWriterPhase {
     match record_stage(record) {
         JobStage::Ended => {
             let ended = record.job.end.map_or(i64::MAX, |end| context.app.clock.now().since(end));
-            if ended > OUTPUT_GRACE_SECONDS { JobPhase::Ended } else { JobPhase::JustEnded }
+            if ended > OUTPUT_GRACE_SECONDS {
+                OutputWriterPhase::Ended
+            } else {
+                OutputWriterPhase::JustEnded
+            }
         }
-        JobStage::Pending | JobStage::Running => JobPhase::Ongoing,
+        JobStage::Pending | JobStage::Running => OutputWriterPhase::Ongoing,
     }
 }
 

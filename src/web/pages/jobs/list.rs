@@ -20,9 +20,9 @@ use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_query::{
-    JobListQuery, JobScope, OPTIONAL_COLUMNS, parse_columns,
+    JobListQuery, JobListScope, OPTIONAL_COLUMNS, parse_columns,
 };
-use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTime};
+use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell};
 
 const JOBS_PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
@@ -47,7 +47,7 @@ struct JobRowsFragment {
 /// The fragment that refreshes itself.
 pub struct JobList {
     view: JobListQuery,
-    scope: JobScope,
+    scope: JobListScope,
     rows: Vec<JobListRow>,
     queues: Vec<ClusterQueue>,
     chips: Vec<(String, &'static str, String, bool)>,
@@ -96,7 +96,7 @@ impl JobList {
 
     fn columns_shown(&self) -> usize {
         // Checkbox, job, state, time and request; then the chosen columns.
-        5 + self.selected_columns.len() + usize::from(self.scope == JobScope::Group)
+        5 + self.selected_columns.len() + usize::from(self.scope == JobListScope::Group)
     }
 }
 
@@ -112,12 +112,13 @@ pub async fn get(
         list.queues.iter().flat_map(|place| place.account.slurm_accounts()).collect();
     accounts.sort();
     accounts.dedup();
-    let tab = |whose: JobScope, label| (list.view.with_scope(whose), label, list.scope == whose);
+    let tab =
+        |whose: JobListScope, label| (list.view.with_scope(whose), label, list.scope == whose);
     respond(&JobListPage {
         tabs: vec![
-            tab(JobScope::Mine, "Mine"),
-            tab(JobScope::Group, "My group's"),
-            tab(JobScope::History, "History"),
+            tab(JobListScope::Mine, "Mine"),
+            tab(JobListScope::Group, "My group's"),
+            tab(JobListScope::History, "History"),
         ],
         accounts,
         columns: OPTIONAL_COLUMNS
@@ -148,7 +149,7 @@ async fn load_list(
     let mut places = list_cluster_queues(context, me).await?;
     for place in &mut places {
         let key = place.account.id;
-        place.snapshot = context.app.queue_monitor.view(key, whose == JobScope::Group).await?;
+        place.snapshot = context.app.queue_monitor.view(key, whose == JobListScope::Group).await?;
     }
     let mut db = context.app.store.read().await?;
     let chosen =
@@ -168,9 +169,9 @@ async fn load_list(
         queues: places,
     };
     match whose {
-        JobScope::Mine => list.fill_with_mine(context),
-        JobScope::Group => list.fill_with_group(context),
-        JobScope::History => list.fill_with_history(context, me).await?,
+        JobListScope::Mine => list.fill_with_mine(context),
+        JobListScope::Group => list.fill_with_group(context),
+        JobListScope::History => list.fill_with_history(context, me).await?,
     }
     Ok(list)
 }

@@ -14,7 +14,7 @@ pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum JobScope {
+pub enum JobListScope {
     /// The person's own jobs that are active or ended recently.
     #[default]
     Mine,
@@ -24,7 +24,7 @@ pub enum JobScope {
     History,
 }
 
-impl JobScope {
+impl JobListScope {
     /// As in the URL.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,11 +61,11 @@ pub struct JobListQuery {
 const MAX_SEARCH_LEN: usize = 100;
 
 impl JobListQuery {
-    pub fn scope(&self) -> JobScope {
+    pub fn scope(&self) -> JobListScope {
         match self.scope.as_str() {
-            "group" => JobScope::Group,
-            "history" => JobScope::History,
-            _ => JobScope::Mine,
+            "group" => JobListScope::Group,
+            "history" => JobListScope::History,
+            _ => JobListScope::Mine,
         }
     }
 
@@ -137,7 +137,7 @@ impl JobListQuery {
     }
 
     /// The view of another scope.
-    pub fn with_scope(&self, whose: JobScope) -> String {
+    pub fn with_scope(&self, whose: JobListScope) -> String {
         Self { scope: whose.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }
             .href()
     }
@@ -168,7 +168,7 @@ mod tests {
         view.page = 3;
         assert_eq!(view.href(), "/jobs?q=a%26b%3Dc&page=3");
         assert_eq!(view.with_state("waiting"), "/jobs?state=waiting&q=a%26b%3Dc");
-        assert_eq!(view.with_scope(JobScope::History), "/jobs?view=history");
+        assert_eq!(view.with_scope(JobListScope::History), "/jobs?view=history");
     }
 
     #[test]

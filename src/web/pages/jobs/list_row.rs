@@ -33,7 +33,7 @@ pub struct JobListRow {
     pub label: &'static str,
     /// What it requested.
     pub asked: String,
-    pub time: JobTime,
+    pub time: JobTimeCell,
     pub why: Option<WaitExplanation>,
     /// For an array: its tasks by state.
     pub counts: Option<JobCounts>,
@@ -57,12 +57,12 @@ pub struct JobListRow {
 impl JobListRow {
     /// Whether any action is still possible.
     pub fn can_act(&self) -> bool {
-        !matches!(self.time, JobTime::Ended { .. })
+        !matches!(self.time, JobTimeCell::Ended { .. })
             || self.counts.is_some_and(|counts| counts.waiting + counts.running > 0)
     }
 }
 
-pub enum JobTime {
+pub enum JobTimeCell {
     Running {
         elapsed: String,
         /// Empty if there is no limit.
@@ -205,12 +205,12 @@ impl JobRowBuilder<'_> {
         })
     }
 
-    fn job_time(&self, job: &SlurmJob, is_over: bool) -> JobTime {
+    fn job_time(&self, job: &SlurmJob, is_over: bool) -> JobTimeCell {
         let seconds = |from: Option<UnixTime>, until: UnixTime| {
             from.and_then(|from| u64::try_from(until.since(from)).ok()).unwrap_or(0)
         };
         match job.state.stage() {
-            _ if is_over => JobTime::Ended {
+            _ if is_over => JobTimeCell::Ended {
                 at: job.end,
                 lasted: match (job.start, job.end) {
                     (Some(start), Some(end)) if end > start => {
@@ -219,7 +219,7 @@ impl JobRowBuilder<'_> {
                     _ => String::new(),
                 },
             },
-            JobStage::Pending => JobTime::Waiting {
+            JobStage::Pending => JobTimeCell::Waiting {
                 since: job.submitted,
                 start: job.start.filter(|start| *start > self.now && self.is_in_line(job)),
                 place: self.queue_position(job),
@@ -227,7 +227,7 @@ impl JobRowBuilder<'_> {
             JobStage::Running | JobStage::Ended => {
                 let elapsed = seconds(job.start, self.now);
                 let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
-                JobTime::Running {
+                JobTimeCell::Running {
                     elapsed: format::duration(elapsed),
                     limit: limit.map(format::duration).unwrap_or_default(),
                     value: elapsed.min(limit.unwrap_or(0)),

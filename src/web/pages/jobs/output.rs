@@ -10,7 +10,7 @@ use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::jobs::job_list::record_stage;
-use crate::jobs::output::{JobPhase, OutputKey, OutputKind, OutputSnapshot};
+use crate::jobs::output::{OutputFileState, OutputKey, OutputSnapshot, OutputWriterPhase};
 use crate::logs::terminal::LogLine;
 use crate::slurm::job::JobStage;
 use crate::web::HandlerResult;
@@ -214,7 +214,7 @@ async fn load_viewer(
         href: found.href(),
         stream: if wish.stream == "err" && is_split { "err" } else { "out" },
         path: file.path,
-        is_over: life != JobPhase::Ongoing,
+        is_over: life != OutputWriterPhase::Ongoing,
         is_split,
         has_reported_paths: paths_told,
         has_begun,
@@ -267,7 +267,7 @@ impl OutputViewer {
     }
 
     fn has_text(&self) -> bool {
-        self.shown.kind == OutputKind::Text && self.shown.size > 0
+        self.shown.kind == OutputFileState::Text && self.shown.size > 0
     }
 
     /// The line with the first error, to jump to.
@@ -301,33 +301,33 @@ impl OutputViewer {
             ));
         }
         let (title, text) = match self.shown.kind {
-            OutputKind::Unread => ("The output could not be read", String::new()),
-            OutputKind::Text if self.shown.size == 0 && self.is_over => ("It wrote nothing", "The job ended without printing anything.".to_owned()),
-            OutputKind::Text if self.shown.size == 0 => (
+            OutputFileState::Unread => ("The output could not be read", String::new()),
+            OutputFileState::Text if self.shown.size == 0 && self.is_over => ("It wrote nothing", "The job ended without printing anything.".to_owned()),
+            OutputFileState::Text if self.shown.size == 0 => (
                 "There is no output yet",
                 "The job has not written anything. Many programs print only now and then; Python needs the option -u to print at once.".to_owned(),
             ),
-            OutputKind::Text => return None,
-            OutputKind::Binary => ("This does not look like text", "The file can be downloaded and opened with the program that it is for.".to_owned()),
-            OutputKind::Missing if self.is_over => (
+            OutputFileState::Text => return None,
+            OutputFileState::Binary => ("This does not look like text", "The file can be downloaded and opened with the program that it is for.".to_owned()),
+            OutputFileState::Missing if self.is_over => (
                 "The file is not there",
                 "It may have been moved or deleted since, or it was on a machine's own disk, which cannot be seen from here.".to_owned(),
             ),
-            OutputKind::Missing => (
+            OutputFileState::Missing => (
                 "There is no output yet",
                 "The job has not written anything. If this stays so, its folder may be out of reach from here, or its quota (the room for your files) may be used up.".to_owned(),
             ),
-            OutputKind::NoFolder if self.is_over => (
+            OutputFileState::NoFolder if self.is_over => (
                 "The folder of the output is not there",
                 format!("There is no folder {folder} now. If it was never there, the job could write nothing: Slurm does not create folders for output."),
             ),
-            OutputKind::NoFolder => (
+            OutputFileState::NoFolder => (
                 "The folder for the output is not there",
                 format!("Slurm never creates the folder of an output file, here {folder}. A job whose output has no folder fails at once: make the folder before you submit, or let the output go elsewhere."),
             ),
-            OutputKind::Denied => ("You may not read this file", "It belongs to someone else, or its rights do not allow it. Its owner can change that.".to_owned()),
-            OutputKind::NotAFile if self.path == "/dev/null" => ("The output was thrown away", "The job sent it to /dev/null, as its script or options ask for.".to_owned()),
-            OutputKind::NotAFile => ("This is no file", "The output goes to a device, a pipe or a folder, which cannot be shown.".to_owned()),
+            OutputFileState::Denied => ("You may not read this file", "It belongs to someone else, or its rights do not allow it. Its owner can change that.".to_owned()),
+            OutputFileState::NotAFile if self.path == "/dev/null" => ("The output was thrown away", "The job sent it to /dev/null, as its script or options ask for.".to_owned()),
+            OutputFileState::NotAFile => ("This is no file", "The output goes to a device, a pipe or a folder, which cannot be shown.".to_owned()),
         };
         Some((title, text))
     }

@@ -50,13 +50,13 @@ struct SubmissionView {
     why: String,
     said: String,
     script: String,
-    buttons: SubmissionButtons,
+    buttons: SubmissionPageButtons,
 }
 
 /// The actions available now.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
-struct SubmissionButtons {
+struct SubmissionPageButtons {
     connect: bool,
     again: bool,
     change: bool,
@@ -196,7 +196,7 @@ fn build_view(
         why: String::new(),
         said: String::new(),
         script: one.script.clone(),
-        buttons: SubmissionButtons::default(),
+        buttons: SubmissionPageButtons::default(),
     };
     match one.state {
         SubmissionState::Ready if one.problem.is_empty() && !is_down => {}
@@ -220,8 +220,11 @@ fn build_view(
 fn describe_waiting(view: &mut SubmissionView, one: &Submission, is_down: bool) {
     view.badge = ("waiting", "Not sent yet");
     view.tone = "warning";
-    view.buttons =
-        SubmissionButtons { connect: is_down, give_up: true, ..SubmissionButtons::default() };
+    view.buttons = SubmissionPageButtons {
+        connect: is_down,
+        give_up: true,
+        ..SubmissionPageButtons::default()
+    };
     view.why.clone_from(&one.problem);
     view.title = if is_down {
         "Waiting for the connection".into()
@@ -289,5 +292,6 @@ fn describe_not_sent(view: &mut SubmissionView, one: &Submission, is_down: bool)
         format!("There is no such job on {}. Try again, or change it first.", view.cluster)
     };
     view.why.clone_from(&one.problem);
-    view.buttons = SubmissionButtons { connect: is_down, again: true, change: true, give_up: true };
+    view.buttons =
+        SubmissionPageButtons { connect: is_down, again: true, change: true, give_up: true };
 }

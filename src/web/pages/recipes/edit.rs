@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::domain::RecipeId;
 use crate::error::AppError;
-use crate::jobs::saved_recipes::{RecipeDraft, SavedRecipeRow, recipe_ownership};
+use crate::jobs::saved_recipes::{RecipeVersionDraft, SavedRecipeRow, recipe_ownership};
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form;
 use crate::recipes::overrides::build_recipe;
@@ -40,7 +40,7 @@ struct EditRecipePage {
 
 /// A file, and a note on what changed.
 #[derive(Deserialize)]
-pub struct EditRecipeFileForm {
+pub struct RecipeTextForm {
     file: String,
     was: i64,
     #[serde(default)]
@@ -80,7 +80,7 @@ pub async fn save(
     let problems = match build_recipe(&recipe, &book.blocks, &wish) {
         Ok(recipe) => {
             let text = recipe.to_toml();
-            let draft = RecipeDraft { text: &text, note: &note };
+            let draft = RecipeVersionDraft { text: &text, note: &note };
             let actor = me.actor(&context);
             match context.app.saved_recipes.update(&actor, (id, was), draft, &book.blocks).await {
                 Ok(_) => {
@@ -110,14 +110,14 @@ pub async fn save_file(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(id): PathParams<RecipeId>,
-    FormBody(form): FormBody<EditRecipeFileForm>,
+    FormBody(form): FormBody<RecipeTextForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let (kept, version) = find_saved(&context, &me, id).await?;
     me.may(Permission::ChangeRecipe(recipe_ownership(&kept)))?;
     let text = form.file.replace("\r\n", "\n");
     let book = context.app.recipe_files.catalog();
-    let draft = RecipeDraft { text: &text, note: &form.note };
+    let draft = RecipeVersionDraft { text: &text, note: &form.note };
     let actor = me.actor(&context);
     match context.app.saved_recipes.update(&actor, (id, form.was), draft, &book.blocks).await {
         Ok(_) => Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeChanged)),

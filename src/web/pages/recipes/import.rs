@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::jobs::saved_recipes::RecipeDraft;
+use crate::jobs::saved_recipes::RecipeVersionDraft;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
@@ -40,7 +40,7 @@ pub async fn save(
     me.may(Permission::UseClusters)?;
     let text = form.file.replace("\r\n", "\n");
     let book = context.app.recipe_files.catalog();
-    let draft = RecipeDraft { text: &text, note: "" };
+    let draft = RecipeVersionDraft { text: &text, note: "" };
     match context.app.saved_recipes.save(&me.actor(&context), draft, None, &book.blocks).await {
         Ok(id) => Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeSaved)),
         Err(error) => {

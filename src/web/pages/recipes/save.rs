@@ -5,7 +5,7 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
-use crate::jobs::saved_recipes::RecipeDraft;
+use crate::jobs::saved_recipes::RecipeVersionDraft;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::overrides::{RecipeOverrides, build_recipe};
 use crate::web::HandlerResult;
@@ -78,7 +78,7 @@ pub async fn save(
     let problems = match build_recipe(&chosen.recipe, &book.blocks, &wish) {
         Ok(recipe) => {
             let text = recipe.to_toml();
-            let draft = RecipeDraft { text: &text, note: "" };
+            let draft = RecipeVersionDraft { text: &text, note: "" };
             let actor = me.actor(&context);
             match context.app.saved_recipes.save(&actor, draft, group, &book.blocks).await {
                 Ok(id) => {

@@ -17,7 +17,7 @@ use crate::web::http::page_frame::{
     FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
 };
 use crate::web::pages::sign_in;
-use crate::web::pages::sign_in::setup::{NewPersonForm, form_errors_from};
+use crate::web::pages::sign_in::setup::{NewAccountForm, form_errors_from};
 
 #[derive(Template)]
 #[template(path = "sign_in/join.html")]
@@ -25,13 +25,13 @@ struct JoinPage {
     page: PageFrame,
     invitation: JoinInvitation,
     token: String,
-    new: NewPersonForm,
+    new: NewAccountForm,
     problems: FormErrors,
 }
 
 #[derive(Template)]
 #[template(path = "sign_in/join_with_own_account.html")]
-struct JoinWithOwnAccountPage {
+struct JoinSignedInPage {
     page: PageFrame,
     invitation: JoinInvitation,
     token: String,
@@ -73,7 +73,7 @@ pub async fn get(
             &context,
             &link,
             token,
-            &NewPersonForm::default(),
+            &NewAccountForm::default(),
             FormErrors::default(),
         )?),
     }
@@ -83,7 +83,7 @@ fn new_person_page(
     context: &RequestContext,
     link: &OneTimeLink,
     token: String,
-    form: &NewPersonForm,
+    form: &NewAccountForm,
     problems: FormErrors,
 ) -> Result<JoinPage, AppError> {
     let page = PageFrame::for_visitor(context, "Join");
@@ -103,7 +103,7 @@ fn render_own_account_page(
     token: String,
 ) -> HandlerResult {
     let (group, _) = link.group_role().ok_or(AppError::NotFound)?;
-    respond(&JoinWithOwnAccountPage {
+    respond(&JoinSignedInPage {
         page: PageFrame::for_person(context, me, "Join a group", NavSection::Groups),
         invitation: JoinInvitation::new(link)?,
         token,
@@ -117,7 +117,7 @@ pub async fn post(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
     PathParams(token): PathParams<String>,
-    FormBody(form): FormBody<NewPersonForm>,
+    FormBody(form): FormBody<NewAccountForm>,
 ) -> HandlerResult {
     let problems = match form.parse() {
         Err(problems) => problems,

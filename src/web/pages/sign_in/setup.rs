@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use crate::auth::AuthError;
-use crate::auth::one_time_links::NewPerson;
+use crate::auth::one_time_links::SignUpDetails;
 use crate::auth::password::PasswordError;
 use crate::error::AppError;
 use crate::store::one_time_links::OneTimeLinkPurpose;
@@ -17,7 +17,7 @@ use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respon
 use crate::web::pages::sign_in;
 
 #[derive(Default, Deserialize)]
-pub struct NewPersonForm {
+pub struct NewAccountForm {
     pub display_name: String,
     /// The sign-in name.
     pub name: String,
@@ -25,9 +25,9 @@ pub struct NewPersonForm {
     again: SecretString,
 }
 
-impl NewPersonForm {
+impl NewAccountForm {
     /// The new person, or what is wrong with the form.
-    pub fn parse(&self) -> Result<NewPerson, FormErrors> {
+    pub fn parse(&self) -> Result<SignUpDetails, FormErrors> {
         let mut problems = FormErrors::default();
         let display_name = problems.parse("display_name", &self.display_name);
         let name = problems.parse("name", &self.name);
@@ -36,7 +36,7 @@ impl NewPersonForm {
         }
         match (display_name, name) {
             (Some(display_name), Some(name)) if problems.is_empty() => {
-                Ok(NewPerson { name, display_name, password: self.password.clone() })
+                Ok(SignUpDetails { name, display_name, password: self.password.clone() })
             }
             _ => Err(problems),
         }
@@ -68,12 +68,12 @@ pub fn form_errors_from(error: AuthError) -> Result<FormErrors, AppError> {
 #[template(path = "sign_in/setup.html")]
 struct SetupPage {
     page: PageFrame,
-    new: NewPersonForm,
+    new: NewAccountForm,
     problems: FormErrors,
 }
 
 impl SetupPage {
-    fn new(context: &RequestContext, form: &NewPersonForm, problems: FormErrors) -> Self {
+    fn new(context: &RequestContext, form: &NewAccountForm, problems: FormErrors) -> Self {
         let page = PageFrame::for_visitor(context, "Set up this portal");
         Self { page, new: form.without_secrets(), problems }
     }
@@ -82,7 +82,7 @@ impl SetupPage {
 /// The form, if the link is valid.
 pub async fn get(context: RequestContext, PathParams(token): PathParams<String>) -> HandlerResult {
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
-    respond(&SetupPage::new(&context, &NewPersonForm::default(), FormErrors::default()))
+    respond(&SetupPage::new(&context, &NewAccountForm::default(), FormErrors::default()))
 }
 
 /// Creates the first administrator and signs them in.
@@ -90,7 +90,7 @@ pub async fn post(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
     PathParams(token): PathParams<String>,
-    FormBody(form): FormBody<NewPersonForm>,
+    FormBody(form): FormBody<NewAccountForm>,
 ) -> HandlerResult {
     let problems = match form.parse() {
         Err(problems) => problems,

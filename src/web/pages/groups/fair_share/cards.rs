@@ -6,7 +6,7 @@ use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::SlurmJob;
 use crate::store::fair_share_history::FairSharePoint;
 use crate::usage::demand;
-use crate::usage::fair_share_chart::{self, FairShareChart};
+use crate::usage::fair_share_chart::{self, FairShareHistoryChart};
 use crate::usage::{GroupAccountDetails, fair_share, hours};
 
 /// How far back fair share is drawn, in seconds.
@@ -26,7 +26,7 @@ pub struct GroupFairShareCard {
     /// How past usage decays, as text.
     pub fading: String,
     /// Fair share over time.
-    pub line: Option<FairShareChart>,
+    pub line: Option<FairShareHistoryChart>,
     /// The same as rows: day, usage relative to the share, share, usage.
     pub rows: Vec<[String; 4]>,
 }

@@ -25,7 +25,7 @@ const MAX_JOBS: usize = 5;
 
 #[derive(Template)]
 #[template(path = "groups/fair_share/priority.html")]
-struct PriorityPage {
+struct GroupPriorityPage {
     page: PageFrame,
     group: GroupId,
     group_name: String,
@@ -35,7 +35,7 @@ struct PriorityPage {
 
 #[derive(Template)]
 #[template(path = "groups/fair_share/priority_fragment.html")]
-struct PriorityFragment {
+struct GroupPriorityFragment {
     group: GroupId,
     clusters: Vec<ClusterPriorityCards>,
 }
@@ -108,9 +108,9 @@ pub async fn get(
         clusters.push(build_cluster_priority(place.as_ref(), &facts, now));
     }
     if context.is_fragment {
-        return respond(&PriorityFragment { group, clusters });
+        return respond(&GroupPriorityFragment { group, clusters });
     }
-    respond(&PriorityPage {
+    respond(&GroupPriorityPage {
         page: PageFrame::for_person(&context, &me.0, "Why is my priority low?", NavSection::Groups),
         group,
         group_name: load_group_name(&context, group).await?,

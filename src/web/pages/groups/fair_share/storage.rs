@@ -2,7 +2,7 @@
 
 use crate::format;
 use crate::sites::quota;
-use crate::sites::storage_per_user::UserStorageUse;
+use crate::sites::storage_per_user::UserProjectStorage;
 use crate::usage::{GroupAccountDetails, GroupUsage};
 use crate::web::pages::home::resource_bars::{FolderQuota, folder_quota};
 
@@ -10,11 +10,11 @@ const MAX_FOLDERS: usize = 20;
 /// People listed per project.
 const MAX_PEOPLE: usize = 100;
 
-pub struct ProjectFolder {
+pub struct ProjectFolderQuota {
     pub folder: FolderQuota,
 }
 
-pub struct ProjectStorageUsage {
+pub struct ProjectStorageByPerson {
     pub project: String,
     /// Largest first.
     pub people: Vec<PersonStorageUsage>,
@@ -34,9 +34,9 @@ pub struct PersonStorageUsage {
 pub fn project_folders(
     places: &[quota::StorageQuota],
     accounts: &[&GroupAccountDetails],
-) -> Vec<ProjectFolder> {
+) -> Vec<ProjectFolderQuota> {
     let of_group = group_quotas(places, accounts).take(MAX_FOLDERS);
-    of_group.map(|place| ProjectFolder { folder: folder_quota(place) }).collect()
+    of_group.map(|place| ProjectFolderQuota { folder: folder_quota(place) }).collect()
 }
 
 /// The quotas that belong to the group's accounts.
@@ -64,26 +64,27 @@ pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
 
 /// Storage by person; only PIs see it.
 pub fn storage_by_person(
-    rows: &[UserStorageUse],
+    rows: &[UserProjectStorage],
     accounts: &[&GroupAccountDetails],
     view: &GroupUsage,
-) -> Vec<ProjectStorageUsage> {
-    let mut found: Vec<(String, Vec<&UserStorageUse>)> = Vec::new();
+) -> Vec<ProjectStorageByPerson> {
+    let mut found: Vec<(String, Vec<&UserProjectStorage>)> = Vec::new();
     let Some(cluster) = accounts.first().map(|facts| facts.cluster) else { return Vec::new() };
-    let of_group =
-        |row: &&UserStorageUse| accounts.iter().any(|facts| is_account_name(&row.project, facts));
+    let of_group = |row: &&UserProjectStorage| {
+        accounts.iter().any(|facts| is_account_name(&row.project, facts))
+    };
     for row in rows.iter().filter(of_group) {
         match found.iter_mut().find(|(project, _)| *project == row.project) {
             Some((_, of_project)) => of_project.push(row),
             None => found.push((row.project.clone(), vec![row])),
         }
     }
-    let project = |(project, mut rows): (String, Vec<&UserStorageUse>)| {
+    let project = |(project, mut rows): (String, Vec<&UserProjectStorage>)| {
         rows.sort_by(|a, b| {
             (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user))
         });
         let more = rows.len().saturating_sub(MAX_PEOPLE);
-        let person = |row: &&UserStorageUse| {
+        let person = |row: &&UserProjectStorage| {
             let known = view.people.get(&(cluster, row.user.clone()));
             PersonStorageUsage {
                 name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
@@ -93,7 +94,7 @@ pub fn storage_by_person(
             }
         };
         let people = rows.iter().take(MAX_PEOPLE).map(person).collect();
-        ProjectStorageUsage { project, people, more }
+        ProjectStorageByPerson { project, people, more }
     };
     found.into_iter().map(project).collect()
 }
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn people_of_a_project_by_name() {
         let smith = facts("def-smith");
-        let row = |project: &str, user: &str, used_bytes| UserStorageUse {
+        let row = |project: &str, user: &str, used_bytes| UserProjectStorage {
             project: project.into(),
             user: user.into(),
             used_bytes,

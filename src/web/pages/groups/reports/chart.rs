@@ -1,6 +1,6 @@
 //! A report's chart: hours per day, stacked by person.
 
-use crate::usage::report::{ReportBar, UsageReport};
+use crate::usage::report::{ReportChartDay, UsageReport};
 use crate::web::pages::groups::stacked_bar_chart::{ChartFrame, StackedBar, StackedBarChart};
 
 /// Leaves room for labels on the left and below.
@@ -11,7 +11,7 @@ pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
     let colour = |at: usize| report.colours.get(at).copied().unwrap_or(at);
     let series =
         report.series.iter().enumerate().map(|(at, name)| (Some(colour(at)), name.clone()));
-    let bar = |bar: &ReportBar| StackedBar {
+    let bar = |bar: &ReportChartDay| StackedBar {
         label: bar.day.words(),
         mark: bar.day.short(),
         parts: bar.parts.clone(),
@@ -29,8 +29,11 @@ mod tests {
 
     #[test]
     fn days_of_which_not_all_was_read_are_told() {
-        let bar =
-            |day: i64| ReportBar { day: Day(day), parts: vec![1.0, 2.0], is_missing: day == 3 };
+        let bar = |day: i64| ReportChartDay {
+            day: Day(day),
+            parts: vec![1.0, 2.0],
+            is_missing: day == 3,
+        };
         let report = UsageReport {
             bars: (0..31).map(bar).collect(),
             series: vec!["Ada".into(), "Others".into()],

@@ -15,7 +15,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::http::reveal_once::{self, RevealedSecret};
+use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::dashboards::dashboard::GuestLinkFormState;
 use crate::web::pages::dashboards::guest_links::GuestLinkForm;
 use crate::web::pages::groups::reports::chart::draw_report_chart;
@@ -33,7 +33,7 @@ struct FrozenReportPage {
     report: UsageReport,
     chart: StackedBarChart,
     link_form: GuestLinkFormState,
-    shown: RevealedSecret,
+    shown: SecretShownOnce,
     open: Vec<ReportGuestLink>,
     ended: Vec<ReportGuestLink>,
 }
@@ -57,7 +57,7 @@ async fn render_page(
     me: &CurrentPerson,
     (group, id): (GroupId, ReportId),
     share: GuestLinkFormState,
-    shown: RevealedSecret,
+    shown: SecretShownOnce,
 ) -> HandlerResult {
     let (frozen, report) = context.app.usage.load_frozen_report(group, id).await?;
     let now = context.app.clock.now();
@@ -104,7 +104,7 @@ pub async fn create_link(
         Ok(token) => {
             let path = format!("/r/{}", token.as_str());
             let link = context.app.config.dashboards.public_url.join(&path);
-            let shown = RevealedSecret { link, label: form.label() };
+            let shown = SecretShownOnce { link, label: form.label() };
             reveal_once::redirect(context, &me, &report_path(group, id), &shown)
         }
         Err(CreateGuestLinkError::Auth(error)) => Err(AppError::from(error)),
@@ -114,7 +114,7 @@ pub async fn create_link(
                 &me,
                 (group, id),
                 form.form_state(&problem),
-                RevealedSecret::default(),
+                SecretShownOnce::default(),
             )
             .await
         }

@@ -7,7 +7,7 @@
 
 use crate::clock::UnixTime;
 use crate::format;
-use crate::usage::report::ReportFigures;
+use crate::usage::report::ReportFiguresRow;
 
 pub fn amount(hours: &f64) -> String {
     format::amount(*hours)
@@ -42,7 +42,7 @@ pub fn moment(at: &i64) -> String {
 }
 
 /// Wasted hours.
-pub fn lost(line: &ReportFigures) -> String {
+pub fn lost(line: &ReportFiguresRow) -> String {
     match (line.lost_core_hours > 0.0, line.lost_gpu_hours > 0.0) {
         (_, true) => format!(
             "{} + {} GPU",
@@ -54,7 +54,7 @@ pub fn lost(line: &ReportFigures) -> String {
 }
 
 /// GPU hours by model, such as `v100 120, t4 3.5`; empty if models are unknown.
-pub fn models(line: &ReportFigures) -> String {
+pub fn models(line: &ReportFiguresRow) -> String {
     let one = |(model, hours): &(String, f64)| format!("{model} {}", format::amount(*hours));
     line.gpus.iter().map(one).collect::<Vec<_>>().join(", ")
 }

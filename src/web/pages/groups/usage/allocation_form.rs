@@ -7,7 +7,8 @@ use crate::domain::ClusterId;
 use crate::store::allocations::Allocation;
 use crate::store::clusters::Cluster;
 use crate::usage::{
-    AllocationInput, AllocationUnit, GroupAccountOption, SiteUnit, UsageMeasure, UsageSettingsError,
+    AllocationInput, AllocationUnit, GroupAccountChoices, SiteUnit, UsageMeasure,
+    UsageSettingsError,
 };
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::pages::groups::usage::query::UsageSelectOption;
@@ -55,10 +56,10 @@ pub fn form_from_allocation(one: &Allocation, clusters: &[Cluster]) -> Allocatio
 }
 
 pub fn account_options(
-    offers: &[GroupAccountOption],
+    offers: &[GroupAccountChoices],
     form: &AllocationForm,
 ) -> Vec<UsageSelectOption> {
-    let of = |offer: &GroupAccountOption| {
+    let of = |offer: &GroupAccountChoices| {
         let theirs = offer.accounts.iter().filter(|(_, is_chosen)| *is_chosen);
         let option = |(name, _): &(String, bool)| {
             let value = format!("{}/{name}", offer.profile.row.slug);
@@ -84,7 +85,7 @@ fn with_placeholder(
 
 /// Core hours and GPU hours everywhere; site units where a site has one.
 pub fn unit_options(
-    offers: &[GroupAccountOption],
+    offers: &[GroupAccountChoices],
     form: &AllocationForm,
 ) -> Vec<UsageSelectOption> {
     let mut titles: Vec<&str> = offers
@@ -110,7 +111,7 @@ pub fn unit_options(
 
 /// Finds the account for `slug/account`.
 pub fn find_offered_account(
-    offers: &[GroupAccountOption],
+    offers: &[GroupAccountChoices],
     value: &str,
 ) -> Option<(ClusterId, String)> {
     let (slug, name) = value.split_once('/')?;
@@ -137,7 +138,7 @@ pub const fn field_of_error(error: &UsageSettingsError) -> &'static str {
 /// The parsed allocation; `None` if something is wrong with it.
 pub fn parse_form(
     form: &AllocationForm,
-    offers: &[GroupAccountOption],
+    offers: &[GroupAccountChoices],
     problems: &mut FormErrors,
 ) -> Option<AllocationInput> {
     let account = find_offered_account(offers, &form.account);

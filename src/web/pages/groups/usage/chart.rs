@@ -24,7 +24,7 @@ pub struct UsageChart {
 }
 
 /// Members that share a colour, as indexes into a bar's parts.
-struct MemberSeries {
+struct MemberColourGroup {
     colour: Option<usize>,
     name: String,
     member_indexes: Vec<usize>,
@@ -36,7 +36,7 @@ impl UsageChart {
         let unit = measure_label(looked.choice.measure, looked.unit);
         let series = build_series(&figures.members);
         let stacked = |bar: &UsageBar| {
-            let used = |one: &MemberSeries| {
+            let used = |one: &MemberColourGroup| {
                 one.member_indexes.iter().filter_map(|place| bar.parts.get(*place)).sum()
             };
             let (from, until) = (bar.from.to_string(), bar.until.to_string());
@@ -71,12 +71,12 @@ impl UsageChart {
 }
 
 /// A series for each member with a colour of their own, in order, and one for all others together.
-fn build_series(members: &[MemberFigures]) -> Vec<MemberSeries> {
+fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
     let mut series = Vec::new();
     let mut others: Vec<usize> = Vec::new();
     for (place, member) in members.iter().enumerate() {
         match member.colour {
-            Some(_) => series.push(MemberSeries {
+            Some(_) => series.push(MemberColourGroup {
                 colour: member.colour,
                 name: member.name.clone(),
                 member_indexes: vec![place],
@@ -97,7 +97,7 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberSeries> {
             }
         }
     };
-    series.push(MemberSeries { colour: None, name, member_indexes: others });
+    series.push(MemberColourGroup { colour: None, name, member_indexes: others });
     series
 }
 

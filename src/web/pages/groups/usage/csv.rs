@@ -9,7 +9,7 @@ use crate::web::http::csv::{download_response, format_row};
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
-    MAX_JOBS, UsageJobRange, UsageJobResults, find_jobs,
+    MAX_JOBS, UsageJobPaging, UsageJobResults, find_jobs,
 };
 use crate::web::pages::groups::usage::tables::kind_label;
 use crate::web::pages::groups::usage::{
@@ -213,7 +213,7 @@ pub async fn jobs(
     me.may(Permission::SeeUsage(group))?;
     let (sight, ask) = load_and_record(&context, &me, group, pairs).await?;
     let found =
-        find_jobs(&context, &me, &sight, &ask, UsageJobRange { skip: 0, limit: MAX_JOBS }).await?;
+        find_jobs(&context, &me, &sight, &ask, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
     Ok(download_response(&file_name(&sight, "jobs"), render_jobs_table(&found)))
 }
 

@@ -6,9 +6,9 @@ use crate::clock::Day;
 use crate::domain::{PersonId, UsageSourceId};
 use crate::error::AppError;
 use crate::store;
-use crate::store::usage::jobs::{UsageJobFilter, UsageJobTotal};
+use crate::store::usage::jobs::{UsageGpuTotal, UsageJobFilter};
 use crate::usage::figures::{UsageOwner, is_selected};
-use crate::usage::{GroupAccountUsage, UsageOutcome};
+use crate::usage::{GroupAccountUsage, UsageJobOutcome};
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::pages::groups::usage::UsagePageData;
 use crate::web::pages::groups::usage::query::UsageQuery;
@@ -57,7 +57,7 @@ pub struct UsageJobTotals {
 }
 
 impl UsageJobTotals {
-    fn add(&mut self, total: &UsageJobTotal) {
+    fn add(&mut self, total: &UsageGpuTotal) {
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         self.count += whole(total.jobs);
         self.core_s += whole(total.core_s);
@@ -84,7 +84,7 @@ fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
 
 /// The range of matching jobs to show.
 #[derive(Clone, Copy)]
-pub struct UsageJobRange {
+pub struct UsageJobPaging {
     pub skip: usize,
     pub limit: usize,
 }
@@ -96,7 +96,7 @@ pub async fn find_jobs(
     me: &CurrentPerson,
     sight: &UsagePageData,
     ask: &UsageQuery,
-    stretch: UsageJobRange,
+    stretch: UsageJobPaging,
 ) -> Result<UsageJobResults, AppError> {
     let choice = &sight.filter.choice;
     let day = |text: &str, otherwise: Day| Day::parse(text).unwrap_or(otherwise);
@@ -162,7 +162,7 @@ pub async fn find_jobs(
         OUTCOME_LOST => "that did not end well",
         OUTCOME_OVERSIZED => "that ended well and could have asked for fewer cores",
         "failed" => "that failed or were interrupted by the cluster",
-        word => UsageOutcome::parse(word).map_or("", UsageOutcome::title),
+        word => UsageJobOutcome::parse(word).map_or("", UsageJobOutcome::title),
     };
     let (kind, with_gpus) = (ask.kind.clone(), filter.with_gpus);
     Ok(UsageJobResults { jobs, totals: all, member: whose, from, until, ended, kind, with_gpus })
@@ -258,20 +258,20 @@ pub fn canonical_outcome(word: &str) -> &'static str {
         OUTCOME_ENDED => OUTCOME_ENDED,
         OUTCOME_LOST => OUTCOME_LOST,
         OUTCOME_OVERSIZED => OUTCOME_OVERSIZED,
-        other => UsageOutcome::parse(other).map_or("", UsageOutcome::as_str),
+        other => UsageJobOutcome::parse(other).map_or("", UsageJobOutcome::as_str),
     }
 }
 
 /// The stored numbers of the matching outcomes; empty for all.
 fn outcome_states(word: &str) -> Vec<i64> {
-    let all = UsageOutcome::ALL.into_iter();
-    let wanted: Vec<UsageOutcome> = match word {
-        OUTCOME_ENDED => all.filter(|one| *one != UsageOutcome::Running).collect(),
+    let all = UsageJobOutcome::ALL.into_iter();
+    let wanted: Vec<UsageJobOutcome> = match word {
+        OUTCOME_ENDED => all.filter(|one| *one != UsageJobOutcome::Running).collect(),
         OUTCOME_LOST => all.filter(|one| one.is_lost()).collect(),
-        OUTCOME_OVERSIZED => vec![UsageOutcome::Done],
+        OUTCOME_OVERSIZED => vec![UsageJobOutcome::Done],
         // Same grouping as in the figures.
-        "failed" => vec![UsageOutcome::Failed, UsageOutcome::Interrupted],
-        other => UsageOutcome::parse(other).into_iter().collect(),
+        "failed" => vec![UsageJobOutcome::Failed, UsageJobOutcome::Interrupted],
+        other => UsageJobOutcome::parse(other).into_iter().collect(),
     };
-    wanted.into_iter().map(UsageOutcome::number).collect()
+    wanted.into_iter().map(UsageJobOutcome::number).collect()
 }

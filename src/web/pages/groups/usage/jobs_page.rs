@@ -12,7 +12,7 @@ use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, Reque
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
-    OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobResults, UsageJobTotals, WITH_GPUS,
+    OUTCOME_ENDED, OUTCOME_LOST, UsageJobPaging, UsageJobResults, UsageJobTotals, WITH_GPUS,
     canonical_outcome, find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
@@ -62,7 +62,7 @@ pub async fn get(
     me.may(Permission::SeeUsage(group))?;
     let (sight, ask) = load_page_data(&context, &me, group, pairs).await?;
     let here = ask.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
-    let stretch = UsageJobRange { skip: (here - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
+    let stretch = UsageJobPaging { skip: (here - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
     let found = find_jobs(&context, &me, &sight, &ask, stretch).await?;
     let looked = &sight.filter;
     let (from, until) = (found.from.to_string(), found.until.to_string());
@@ -155,7 +155,7 @@ fn page_count(jobs: u64) -> usize {
 }
 
 /// For example `51 to 100 of 1,234`.
-fn range_label(stretch: UsageJobRange, found: &UsageJobResults) -> String {
+fn range_label(stretch: UsageJobPaging, found: &UsageJobResults) -> String {
     let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = stretch.skip + found.jobs.len();
     format!(

@@ -18,7 +18,7 @@ use crate::web::pages::groups::usage::{
 
 #[derive(Template)]
 #[template(path = "groups/usage/page.html")]
-struct UsagePage {
+struct GroupUsagePage {
     page: PageFrame,
     group: GroupId,
     name: String,
@@ -29,7 +29,7 @@ struct UsagePage {
     fair_share: GroupFairShareFragment,
 }
 
-impl UsagePage {
+impl GroupUsagePage {
     /// The path of the page where accounts are chosen.
     fn settings(&self) -> String {
         format!("/groups/{}/accounts", self.group)
@@ -72,7 +72,7 @@ pub async fn get(
     record_names_seen(&context, &me, &sight.view).await?;
     let looked = &sight.filter;
     let title = format!("{}: use", sight.group.name);
-    respond(&UsagePage {
+    respond(&GroupUsagePage {
         page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
         group,
         name: sight.group.name.clone(),

@@ -14,7 +14,7 @@ use crate::format;
 use crate::sites::SiteAllocationPeriod;
 use crate::store;
 use crate::usage::{
-    AllocationUnit, GroupAccountOption, SiteUnit, UsageSettingsError, allocation_period,
+    AllocationUnit, GroupAccountChoices, SiteUnit, UsageSettingsError, allocation_period,
 };
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{
@@ -36,7 +36,7 @@ struct UsageSettingsPage {
     page: PageFrame,
     group: GroupId,
     name: String,
-    clusters: Vec<UsageAccountChoices>,
+    clusters: Vec<SlurmAccountChoices>,
     has_accounts: bool,
     granted: Vec<AllocationListItem>,
     /// The allocation being edited; `None` when adding one.
@@ -49,7 +49,7 @@ struct UsageSettingsPage {
 }
 
 /// A cluster's accounts to choose from.
-struct UsageAccountChoices {
+struct SlurmAccountChoices {
     title: String,
     /// Value, name, and whether it belongs to the group.
     accounts: Vec<UsageSelectOption>,
@@ -234,7 +234,7 @@ async fn render_page(
         }
     });
     let chosen =
-        |offer: &GroupAccountOption| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
+        |offer: &GroupAccountChoices| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
     let changed = match state.changed {
         Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
         None => None,
@@ -279,10 +279,10 @@ async fn render_page(
     )
 }
 
-fn account_choices(offer: &GroupAccountOption) -> UsageAccountChoices {
+fn account_choices(offer: &GroupAccountChoices) -> SlurmAccountChoices {
     let accounts = offer.accounts.iter();
     let accounts = accounts.map(|(name, is_chosen)| {
         (format!("{}/{name}", offer.profile.row.slug), name.clone(), *is_chosen)
     });
-    UsageAccountChoices { title: offer.profile.row.title.clone(), accounts: accounts.collect() }
+    SlurmAccountChoices { title: offer.profile.row.title.clone(), accounts: accounts.collect() }
 }

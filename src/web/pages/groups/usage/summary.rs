@@ -26,10 +26,10 @@ const MAX_CACHED: usize = 64;
 type UsageSummaryKey = (PersonId, GroupId, String);
 
 #[derive(Default)]
-pub struct UsageSummaryCache(Mutex<HashMap<UsageSummaryKey, CachedUsageSummary>>);
+pub struct UsageSummaryCache(Mutex<HashMap<UsageSummaryKey, CachedSummaryHtml>>);
 
 /// A rendered summary, and what it was rendered from.
-struct CachedUsageSummary {
+struct CachedSummaryHtml {
     /// The same allocation in memory means the same figures: same days, same accounts, same viewer.
     figures: Weak<UsageFigures>,
     units: Vec<Option<SiteUnit>>,
@@ -54,7 +54,7 @@ impl UsageSummaryCache {
     pub fn get_or_render(&self, sight: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
         let key = (sight.view.viewer, sight.group.id, sight.filter.to_query_string(&[]));
         let units: Vec<_> = sight.view.accounts.iter().map(|one| one.details.site_unit()).collect();
-        let is_same = |kept: &&CachedUsageSummary| {
+        let is_same = |kept: &&CachedSummaryHtml| {
             kept.figures.as_ptr() == Arc::as_ptr(&sight.figures)
                 && kept.units == units
                 && kept.allocations == sight.allocations
@@ -65,8 +65,8 @@ impl UsageSummaryCache {
             return Ok(kept.html.clone());
         }
         drop(all);
-        let html = RenderedUsageHtml(render(&UsageSummary::new(sight, &key.2))?.into());
-        let kept = CachedUsageSummary {
+        let html = RenderedUsageHtml(render(&UsageSummaryFragment::new(sight, &key.2))?.into());
+        let kept = CachedSummaryHtml {
             figures: Arc::downgrade(&sight.figures),
             units,
             allocations: sight.allocations.clone(),
@@ -85,7 +85,7 @@ impl UsageSummaryCache {
 #[derive(Template)]
 #[template(path = "groups/usage/summary.html")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, for the template")]
-struct UsageSummary<'a> {
+struct UsageSummaryFragment<'a> {
     /// The page's path.
     base: String,
     /// The filter as a query string.
@@ -120,7 +120,7 @@ struct UsageKeyFigure {
     link: (&'static str, &'static str),
 }
 
-impl<'a> UsageSummary<'a> {
+impl<'a> UsageSummaryFragment<'a> {
     fn new(sight: &UsagePageData, query: &'a str) -> Self {
         let (looked, figures, group) = (&sight.filter, &*sight.figures, sight.group.id);
         let totals = UsageTableCells::from_sums(&figures.totals);

@@ -3,7 +3,7 @@
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::format;
 use crate::usage::figures::{
-    AccountFigures, JobKindFigures, MemberFigures, UsageFigures, UsageOwner,
+    AccountFigures, JobTypeFigures, MemberFigures, UsageFigures, UsageOwner,
 };
 use crate::usage::{UsageMeasure, UsageTotals, hours};
 use crate::web::pages::groups::usage::query::UsageFilter;
@@ -181,7 +181,7 @@ pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter
 }
 
 pub fn kind_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
-    let row = |kind: &JobKindFigures| {
+    let row = |kind: &JobTypeFigures| {
         let behind = |outcome: &str| match kind.name.as_str() {
             "" => String::new(),
             name => jobs_href(group, looked, &[("kind", name), ("outcome", outcome)]),

@@ -6,7 +6,7 @@ use crate::clock::UnixTime;
 use crate::format;
 use crate::store::usage::jobs::UsageJobRow;
 use crate::usage::daily_totals::spare_core_s;
-use crate::usage::{GroupAccountUsage, UsageOutcome, hours};
+use crate::usage::{GroupAccountUsage, UsageJobOutcome, hours};
 use crate::web::pages::groups::usage::UsagePageData;
 
 pub struct UsageJob {
@@ -21,7 +21,7 @@ pub struct UsageJob {
     /// The owner's user name on the cluster.
     pub user: String,
     pub kind: String,
-    pub outcome: UsageOutcome,
+    pub outcome: UsageJobOutcome,
     pub began: UnixTime,
     /// Core seconds within the period.
     pub core_s: u64,
@@ -51,9 +51,9 @@ impl UsageJob {
         let is_own = facts.own_user.as_deref() == Some(user.as_str());
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         let person = sight.view.people.get(&(facts.cluster, user.clone()));
-        let outcome = UsageOutcome::from_number(row.state);
+        let outcome = UsageJobOutcome::from_number(row.state);
         let is_judged =
-            outcome == UsageOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
+            outcome == UsageJobOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
         let busy = u64::try_from(row.cpu_s).ok().filter(|_| is_judged);
         let spare = |busy| spare_core_s(whole(row.cores), whole(row.elapsed_s), busy);
         Self {
@@ -72,7 +72,7 @@ impl UsageJob {
             core_s: whole(row.seconds).saturating_mul(whole(row.cores)),
             gpu_s: whole(row.seconds).saturating_mul(count_gpus(&row.gpus)),
             spare_s: busy.map_or(0, spare),
-            ran_past_period: outcome == UsageOutcome::Running && row.day < account.today.0,
+            ran_past_period: outcome == UsageJobOutcome::Running && row.day < account.today.0,
             is_own,
             user,
             row,
@@ -93,11 +93,13 @@ impl UsageJob {
     /// The colour class of its outcome.
     pub const fn tone(&self) -> &'static str {
         match self.outcome {
-            UsageOutcome::Done => "ok",
-            UsageOutcome::Running => "running",
-            UsageOutcome::Cancelled => "neutral",
-            UsageOutcome::Failed | UsageOutcome::TimedOut | UsageOutcome::OutOfMemory => "failed",
-            UsageOutcome::Interrupted => "warning",
+            UsageJobOutcome::Done => "ok",
+            UsageJobOutcome::Running => "running",
+            UsageJobOutcome::Cancelled => "neutral",
+            UsageJobOutcome::Failed | UsageJobOutcome::TimedOut | UsageJobOutcome::OutOfMemory => {
+                "failed"
+            }
+            UsageJobOutcome::Interrupted => "warning",
         }
     }
 
