@@ -38,20 +38,15 @@ fn main() -> anyhow::Result<()> {
     let book = RecipeCatalog::shipped();
     let recipe = book.find(&name).context("there is no such recipe")?;
     let form = RecipeForm::new(recipe, &book.blocks);
-    let site =
-        sites::presets().iter().find(|site| site.name.as_str() == "demo").context("no demo")?;
-    let folders =
-        [("HOME", "/home/alice"), ("SCRATCH", "/scratch/alice"), ("PROJECT", "/project/x")];
+    let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").context("no demo")?;
+    let folders = [("HOME", "/home/alice"), ("SCRATCH", "/scratch/alice"), ("PROJECT", "/project/x")];
     let place = ComposeCluster {
         site: Arc::new(site.clone()),
         user: "alice".into(),
         accounts: Vec::new(),
         partitions: Vec::new(),
         gpus: Vec::new(),
-        folders: folders
-            .map(|(name, path)| (name.to_owned(), path.to_owned()))
-            .into_iter()
-            .collect::<BTreeMap<_, _>>(),
+        folders: folders.map(|(name, path)| (name.to_owned(), path.to_owned())).into_iter().collect::<BTreeMap<_, _>>(),
         max_array: Some(1001),
         keeps_comments: true,
     };

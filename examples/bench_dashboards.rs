@@ -31,8 +31,7 @@ impl Target {
         let secret = var("BENCH_SECRET");
         let host = if secret.is_empty() { var("BENCH_HOST") } else { "localhost".to_owned() };
         let cookie = var("BENCH_COOKIE");
-        let cookie =
-            if cookie.is_empty() { String::new() } else { format!("Cookie: {cookie}\r\n") };
+        let cookie = if cookie.is_empty() { String::new() } else { format!("Cookie: {cookie}\r\n") };
         Ok(Self {
             address: std::env::var("BENCH_ADDRESS").context("BENCH_ADDRESS")?,
             secret: DashboardSecret::from_hex(&secret),
@@ -121,9 +120,7 @@ async fn main() -> anyhow::Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["latency", path, count] => latency(&target, path, count.parse()?).await,
-        ["rate", path, connections, seconds] => {
-            rate(&target, path, connections.parse()?, seconds.parse()?).await
-        }
+        ["rate", path, connections, seconds] => rate(&target, path, connections.parse()?, seconds.parse()?).await,
         ["download", path] => download(&target, path).await,
         ["guests", path, guests, seconds, every] => {
             let every = Duration::from_millis(every.parse()?);
@@ -183,13 +180,7 @@ async fn download(target: &Target, path: &str) -> anyhow::Result<()> {
 }
 
 /// Prints the median and the 99th percentile in microseconds, for guests who each send a request now and then.
-async fn guests(
-    target: &Target,
-    path: &str,
-    guests: u32,
-    seconds: u64,
-    every: Duration,
-) -> anyhow::Result<()> {
+async fn guests(target: &Target, path: &str, guests: u32, seconds: u64, every: Duration) -> anyhow::Result<()> {
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut tasks = JoinSet::new();
     for number in 0..guests {

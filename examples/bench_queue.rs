@@ -87,8 +87,7 @@ fn row(text: &mut String, number: usize) {
         _ => ("F", "NonZeroExitCode", format!("nc{:05}", number % 900)),
     };
     let gpus = if number.is_multiple_of(4) { ",gres/gpu=2,gres/gpu:h100=2" } else { "" };
-    let dependency =
-        if reason == "Dependency" { "afterok:40999999(unfulfilled)" } else { "(null)" };
+    let dependency = if reason == "Dependency" { "afterok:40999999(unfulfilled)" } else { "(null)" };
     let moment = 1_794_800_000 + number;
     let exit = if state == "F" { 256 } else { 0 };
     let _ = writeln!(

@@ -11,9 +11,7 @@ use openssh::{Session, Stdio};
 use portolan::ssh::host_keys::HostKey;
 use portolan::ssh::login::{self, LoginAttendance, LoginRequest};
 use portolan::ssh::route::{ConnectionFolder, RouteHost, SshRoute};
-use portolan::ssh::{
-    CallUrgency, ClusterConnection, RemoteCommand, RemoteShellDialect, key_import,
-};
+use portolan::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RemoteShellDialect, key_import};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -39,13 +37,8 @@ async fn main() -> anyhow::Result<()> {
         port: port.parse()?,
         host_keys: std::fs::read_to_string(host_keys)?.lines().filter_map(HostKey::parse).collect(),
     };
-    let route = SshRoute {
-        name: "bench".parse()?,
-        user: user.parse()?,
-        target: stop,
-        jump: None,
-        takes_password: false,
-    };
+    let route =
+        SshRoute { name: "bench".parse()?, user: user.parse()?, target: stop, jump: None, takes_password: false };
     let key = key_import::import(&std::fs::read_to_string(key)?, None)?;
     let request = LoginRequest {
         folder: ConnectionFolder::new(&run, "bench"),
@@ -56,9 +49,7 @@ async fn main() -> anyhow::Result<()> {
         attendance: LoginAttendance::Unattended,
         cancel: CancellationToken::new(),
     };
-    let opened = login::log_in(request, drop)
-        .await
-        .map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
+    let opened = login::log_in(request, drop).await.map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
     let control = opened.master.folder().control_socket();
     let line = ClusterConnection::new(opened.master, RemoteShellDialect::Bare, SESSIONS, u32::MAX);
     let result = measure(&line, &control).await;
@@ -93,8 +84,7 @@ async fn measure(line: &Arc<ClusterConnection>, control: &Path) -> anyhow::Resul
     let callers = (0..100).map(|_| {
         let line = line.clone();
         tokio::spawn(async move {
-            line.run_shared(RemoteCommand::new("squeue").arg("--me"), CallUrgency::Interactive)
-                .await
+            line.run_shared(RemoteCommand::new("squeue").arg("--me"), CallUrgency::Interactive).await
         })
     });
     for caller in callers.collect::<Vec<_>>() {

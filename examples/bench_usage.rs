@@ -42,8 +42,7 @@ const KINDS: [&str; 10] = [
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "the figure is what this program is for")]
 async fn main() -> anyhow::Result<()> {
-    let path =
-        std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: bench_usage DATABASE"))?;
+    let path = std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: bench_usage DATABASE"))?;
     let database = Path::new(&path);
     let store = Store::open(database).await?;
     let before = size(database)?;
@@ -92,8 +91,7 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
     let mut number = 0;
     for back in (0..DAYS).rev() {
         let day = today.plus(-back);
-        let runs: Vec<AccountedRun> =
-            (0..a_day.min(JOBS - number)).map(|one| run(number + one, day)).collect();
+        let runs: Vec<AccountedRun> = (0..a_day.min(JOBS - number)).map(|one| run(number + one, day)).collect();
         number += u64::try_from(runs.len())?;
         let window = OneDayWindow { from: day.start(), until: day.plus(1).start() };
         let sheet = count_day(&runs.iter().collect::<Vec<_>>(), window, &KeptUserNames::All, &site);

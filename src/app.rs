@@ -16,9 +16,7 @@ use crate::core::Core;
 use crate::dashboards::Dashboards;
 use crate::jobs::notifications::NotificationHub;
 use crate::jobs::webhook::WebhookWorker;
-use crate::jobs::{
-    JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipes, SubmissionWorker,
-};
+use crate::jobs::{JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipes, SubmissionWorker};
 use crate::sites::Site;
 use crate::store::Store;
 use crate::usage::UsageService;
@@ -137,21 +135,14 @@ impl App {
     pub async fn start_workers(&self) -> anyhow::Result<()> {
         // Not earlier: commands need no sockets, and may run before the system has created the folder.
         prepare_run_dir(&self.config.run_dir())?;
-        self.connections
-            .adopt_masters()
-            .await
-            .context("The connections of the run before could not be read")?;
+        self.connections.adopt_masters().await.context("The connections of the run before could not be read")?;
         self.tasks.spawn(self.connections.clone().run());
         self.tasks.spawn(self.queue_monitor.clone().run());
         self.tasks.spawn(self.submissions.clone().run());
         self.tasks.spawn(self.dashboards.clone().run_reconciler());
         self.tasks.spawn(self.usage.clone().run());
         self.tasks.spawn(self.webhooks.clone().run());
-        self.tasks.spawn(housekeeping::run(
-            self.core.clone(),
-            self.notifications.clone(),
-            self.metrics.clone(),
-        ));
+        self.tasks.spawn(housekeeping::run(self.core.clone(), self.notifications.clone(), self.metrics.clone()));
         Ok(())
     }
 
@@ -161,10 +152,7 @@ impl App {
         self.tasks.close();
         let drained = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await;
         if drained.is_err() {
-            tracing::warn!(
-                "Some requests did not finish in {} s and were cut off",
-                SHUTDOWN_TIMEOUT.as_secs()
-            );
+            tracing::warn!("Some requests did not finish in {} s and were cut off", SHUTDOWN_TIMEOUT.as_secs());
         }
         self.store.close().await;
     }

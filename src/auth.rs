@@ -154,12 +154,7 @@ pub struct AuthService {
 }
 
 impl AuthService {
-    pub fn new(
-        store: Store,
-        vault: Vault,
-        clock: Clock,
-        lifetimes: config::SessionSettings,
-    ) -> Self {
+    pub fn new(store: Store, vault: Vault, clock: Clock, lifetimes: config::SessionSettings) -> Self {
         Self {
             store,
             vault,

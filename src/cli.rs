@@ -104,10 +104,7 @@ pub fn run(cli: CliArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn build_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("The program could not start its threads")
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("The program could not start its threads")
 }
 
 /// Memory holds keys and passwords: a crash must not write it to disk.
@@ -152,9 +149,7 @@ impl PasswordSourceArgs {
             return Ok(SecretString::from(line.trim_end_matches(['\r', '\n']).to_owned()));
         }
         if !std::io::stdin().is_terminal() {
-            bail!(
-                "There is no terminal to ask on. Give the password on standard input with --password-stdin."
-            );
+            bail!("There is no terminal to ask on. Give the password on standard input with --password-stdin.");
         }
         let first = rpassword::prompt_password("New password: ")?;
         let again = rpassword::prompt_password("Again: ")?;

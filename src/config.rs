@@ -224,10 +224,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Loads the file, if any, applies the environment and checks the result.
-    pub fn load(
-        file: Option<&Path>,
-        env: impl Iterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
+    pub fn load(file: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Self, ConfigError> {
         let mut table = match file {
             None => toml::Table::new(),
             Some(path) => read_table(path)?,
@@ -239,9 +236,9 @@ impl Config {
         warnings.extend(setting_keys::overlay_env(&mut table, env)?);
         setting_keys::fill_defaults(&mut table);
         let place = file.map_or_else(|| "the settings".into(), |path| path.display().to_string());
-        let mut config: Self = table.try_into().map_err(|error: toml::de::Error| {
-            ConfigError::Parse { place, message: error.to_string() }
-        })?;
+        let mut config: Self = table
+            .try_into()
+            .map_err(|error: toml::de::Error| ConfigError::Parse { place, message: error.to_string() })?;
         config.warnings = warnings;
         config.validate()?;
         Ok(config)
@@ -257,10 +254,7 @@ impl Config {
         let invalid = |message: String| Err(ConfigError::Invalid(message));
         check_run_dir(&self.run_dir())?;
         if std::path::absolute(&self.data_dir).is_ok_and(|data| data.starts_with(self.run_dir())) {
-            return invalid(
-                "run_dir must be a folder of its own: it must not be, or hold, the data folder."
-                    .into(),
-            );
+            return invalid("run_dir must be a folder of its own: it must not be, or hold, the data folder.".into());
         }
         if !self.metrics.listen.ip().is_loopback() {
             return invalid(format!(
@@ -275,9 +269,7 @@ impl Config {
             ));
         }
         if self.sessions.idle_hours == 0 || self.sessions.absolute_days == 0 {
-            return invalid(
-                "sessions.idle_hours and sessions.absolute_days must be at least 1.".into(),
-            );
+            return invalid("sessions.idle_hours and sessions.absolute_days must be at least 1.".into());
         }
         if self.dashboards.idle_minutes < 5 {
             return invalid("dashboards.idle_minutes must be at least 5.".into());
@@ -307,8 +299,7 @@ fn current_program() -> PathBuf {
 }
 
 fn read_table(path: &Path) -> Result<toml::Table, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     text.parse().map_err(|error: toml::de::Error| ConfigError::Parse {
         place: path.display().to_string(),
         message: error.to_string(),

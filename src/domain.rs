@@ -189,8 +189,7 @@ impl FromStr for SignInName {
         }
         let mut chars = name.chars();
         let starts_well = chars.next().is_some_and(|c| c.is_ascii_lowercase());
-        let goes_on_well =
-            chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
+        let goes_on_well = chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
         if !starts_well || !goes_on_well {
             return Err(NameError(
                 "Start with a letter, then use only letters without accents, digits, dots, dashes or underscores.",
@@ -263,9 +262,7 @@ impl FromStr for Slug {
             || !text.starts_with(|c: char| c.is_ascii_lowercase())
             || !text.chars().all(good)
         {
-            return Err(NameError(
-                "Use up to 32 lower-case letters, digits and dashes, starting with a letter.",
-            ));
+            return Err(NameError("Use up to 32 lower-case letters, digits and dashes, starting with a letter."));
         }
         Ok(Self(text.to_owned()))
     }
@@ -321,9 +318,7 @@ impl FromStr for RemoteUser {
             return Err(NameError("Use at most 64 characters."));
         }
         let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            || !text.chars().all(good)
-        {
+        if !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') || !text.chars().all(good) {
             return Err(NameError(
                 "Enter only the user name: letters without accents, digits, dots, dashes and underscores, not beginning with a dash. It is not your e-mail address.",
             ));
@@ -339,8 +334,7 @@ mod tests {
 
     #[test]
     fn user_names_on_clusters_cannot_look_like_options() {
-        for bad in ["", "-oProxyCommand=x", "a b", "a\nb", "a@b", "x;y", "$(id)", "é", "%h", ".x"]
-        {
+        for bad in ["", "-oProxyCommand=x", "a b", "a\nb", "a@b", "x;y", "$(id)", "é", "%h", ".x"] {
             assert!(bad.parse::<RemoteUser>().is_err(), "{bad:?}");
         }
         for good in ["alice", " alice ", "a.b-c_d", "_x", "s1234"] {
@@ -361,16 +355,7 @@ mod tests {
         for good in ["Ada Smith", "名前", "Ødegård & fils", "<script>", "O'Brien"] {
             assert_eq!(good.parse::<DisplayName>().unwrap().as_str(), good);
         }
-        for bad in [
-            "",
-            "a\nb",
-            "a\u{202E}b",
-            "a\u{0}b",
-            "\u{200B}",
-            "\u{3164}",
-            "a\u{61C}b",
-            &"x".repeat(81),
-        ] {
+        for bad in ["", "a\nb", "a\u{202E}b", "a\u{0}b", "\u{200B}", "\u{3164}", "a\u{61C}b", &"x".repeat(81)] {
             assert!(bad.parse::<DisplayName>().is_err(), "{bad:?}");
         }
     }

@@ -192,14 +192,9 @@ mod tests {
         ] {
             assert_eq!(memory(mb), words);
         }
-        for (size, words) in [
-            (0, "0 bytes"),
-            (1, "1 byte"),
-            (5, "5 bytes"),
-            (2048, "2 kB"),
-            (5 << 20, "5 MB"),
-            (3 << 30, "3 GB"),
-        ] {
+        for (size, words) in
+            [(0, "0 bytes"), (1, "1 byte"), (5, "5 bytes"), (2048, "2 kB"), (5 << 20, "5 MB"), (3 << 30, "3 GB")]
+        {
             assert_eq!(bytes(size), words);
         }
         assert_eq!(decimal_bytes(4_942_000_000), "4.9 GB");

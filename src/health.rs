@@ -27,10 +27,7 @@ pub async fn find_problems(core: &Core) -> Vec<String> {
     }
     match free_space(&core.config.data_dir) {
         Ok(free) if free < MIN_FREE_BYTES => {
-            problems.push(format!(
-                "The disk of the data folder is almost full: {} MB are left.",
-                free / 1_000_000
-            ));
+            problems.push(format!("The disk of the data folder is almost full: {} MB are left.", free / 1_000_000));
         }
         Ok(_) => {}
         Err(error) => problems.push(format!("The data folder cannot be examined: {error}.")),

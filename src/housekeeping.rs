@@ -49,23 +49,19 @@ pub async fn run(core: Core, notifications: NotificationHub, metrics: Prometheus
 pub async fn sweep(core: &Core, notifications: &NotificationHub) {
     let result = async {
         let sessions = core.auth.sweep_sessions().await?;
-        let until =
-            core.clock.now().plus(-i64::from(core.config.activity.keep_days) * SECONDS_PER_DAY);
+        let until = core.clock.now().plus(-i64::from(core.config.activity.keep_days) * SECONDS_PER_DAY);
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
         let entries = store::activity::sweep(&mut tx, until).await?
             + store::connections::sweep_attempts(&mut tx, until).await?
-            + store::notifications::delete_before(&mut tx, now.plus(-NOTIFICATION_RETENTION_SECS))
-                .await?
+            + store::notifications::delete_before(&mut tx, now.plus(-NOTIFICATION_RETENTION_SECS)).await?
             + store::jobs::delete_ended_before(&mut tx, now.plus(-JOB_RETENTION_SECS)).await?
-            + store::fair_share_history::sweep(&mut tx, now.plus(-FAIR_SHARE_RETENTION_SECS))
-                .await?
+            + store::fair_share_history::sweep(&mut tx, now.plus(-FAIR_SHARE_RETENTION_SECS)).await?
             + store::recipes::delete_ownerless(&mut tx).await?
             + store::dashboards::accesses::sweep(&mut tx, now).await?
             + store::reports::guest_links::sweep(&mut tx, now).await?
             + store::reports::delete_removed(&mut tx, now.plus(-DELETED_RETENTION_SECS)).await?
-            + store::usage::delete_unwanted(&mut tx, now.plus(-USAGE_SOURCE_RETENTION_SECS))
-                .await?
+            + store::usage::delete_unwanted(&mut tx, now.plus(-USAGE_SOURCE_RETENTION_SECS)).await?
             + store::usage::sweep(&mut tx, Day::from_time(now).plus(-USAGE_RETENTION_DAYS)).await?
             + store::usage_alerts::sweep(&mut tx, now.plus(-ALERT_RETENTION_SECS)).await?
             + store::dashboards::delete_removed(&mut tx, now.plus(-DELETED_RETENTION_SECS)).await?;

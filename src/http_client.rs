@@ -6,8 +6,5 @@ use std::time::Duration;
 pub fn client_builder(within: Duration) -> reqwest::ClientBuilder {
     // Fails only if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .timeout(within)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
+    reqwest::Client::builder().timeout(within).redirect(reqwest::redirect::Policy::none()).no_proxy()
 }

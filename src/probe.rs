@@ -29,8 +29,7 @@ pub fn verify_probe(vault: &Vault, mark: &str, now: UnixTime) -> bool {
     let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
         return false;
     };
-    let recent =
-        time.parse::<i64>().is_ok_and(|time| now.since(UnixTime(time)).abs() <= PROBE_VALID_SECS);
+    let recent = time.parse::<i64>().is_ok_and(|time| now.since(UnixTime(time)).abs() <= PROBE_VALID_SECS);
     recent && vault.verify(VaultPurpose::DoctorProbe, time.as_bytes(), &signature)
 }
 

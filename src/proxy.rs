@@ -97,14 +97,12 @@ where
     let known = body_size(&body);
     let kind = request::prepare_request(&mut parts, known, &passage)?;
 
-    let held = (known != BodySize::Empty)
-        .then(|| CuttableBody::new(UnsyncBoxBody::new(body.map_err(Into::<BoxError>::into))));
+    let held =
+        (known != BodySize::Empty).then(|| CuttableBody::new(UnsyncBoxBody::new(body.map_err(Into::<BoxError>::into))));
     let pulse = ExchangeActivity::new(held.is_some());
     let end_of_upload = CutUploadOnDrop(held.clone());
     let again = (held.is_none() && kind == ProxyRequestKind::Plain && is_repeatable(&parts.method))
-        .then(|| {
-            Request::from_parts(parts.clone(), ProxyRequestBody::new(None, Arc::clone(&pulse)))
-        });
+        .then(|| Request::from_parts(parts.clone(), ProxyRequestBody::new(None, Arc::clone(&pulse))));
     let request = Request::from_parts(parts, ProxyRequestBody::new(held, Arc::clone(&pulse)));
     let answer = tokio::select! {
         biased;
@@ -129,14 +127,7 @@ where
         return Ok(Response::from_parts(parts, ProxyBody::default()));
     }
     let idle = upstream.limits.body_idle;
-    let body = ProxyResponseBody::new(
-        body,
-        pulse,
-        end_of_upload,
-        idle,
-        passage.cancel,
-        passage.keep_alive,
-    );
+    let body = ProxyResponseBody::new(body, pulse, end_of_upload, idle, passage.cancel, passage.keep_alive);
     Ok(Response::from_parts(parts, UnsyncBoxBody::new(body)))
 }
 
@@ -166,9 +157,7 @@ async fn await_response(
     let limits = upstream.limits;
     let asking = async {
         let answer = match (upstream.client.request(request).await, again) {
-            (Err(error), Some(again)) if upstream::is_stale_connection(&error) => {
-                upstream.client.request(again).await
-            }
+            (Err(error), Some(again)) if upstream::is_stale_connection(&error) => upstream.client.request(again).await,
             (answer, _) => answer,
         };
         answer.map_err(|error| {

@@ -19,18 +19,16 @@ pub mod storage_per_user;
 
 pub use dashboards::SiteDashboardJob;
 pub use environment::{
-    AllocationBalanceTool, BillingBasis, BillingFactor, QuotaTool, SiteAllocationPeriod,
-    SiteRateLimits, SiteShell, SiteShellSetup, SiteStorage, SiteUsageAccounting, StorageArea,
-    StorageAreaKind,
+    AllocationBalanceTool, BillingBasis, BillingFactor, QuotaTool, SiteAllocationPeriod, SiteRateLimits, SiteShell,
+    SiteShellSetup, SiteStorage, SiteUsageAccounting, StorageArea, StorageAreaKind,
 };
 pub use identifiers::{HostKeyFingerprint, SiteHost, SiteLink, SiteName};
 pub use job_rules::{
-    AccountPrefix, GpuSbatchOption, InternetAccess, JobOptionRule, SiteGpu, SiteGpuSlice,
-    SiteJobRules, SiteJobType, SubmitFolderRule,
+    AccountPrefix, GpuSbatchOption, InternetAccess, JobOptionRule, SiteGpu, SiteGpuSlice, SiteJobRules, SiteJobType,
+    SubmitFolderRule,
 };
 pub use login::{
-    AuthFactor, AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost,
-    SiteKeyRegistration, SiteLogin,
+    AuthFactor, AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost, SiteKeyRegistration, SiteLogin,
 };
 pub use presets::{RetiredSite, SiteLookup, find_site, presets, retired_sites};
 
@@ -149,9 +147,8 @@ impl Site {
     /// Parses and checks a site from the database.
     pub fn from_json(text: &str) -> Result<Self, SiteError> {
         // Goes through TOML values, because their errors name the field.
-        let value: toml::Value = serde_json::from_str(text).map_err(|error| {
-            SiteError::Malformed { place: String::new(), problem: error.to_string() }
-        })?;
+        let value: toml::Value = serde_json::from_str(text)
+            .map_err(|error| SiteError::Malformed { place: String::new(), problem: error.to_string() })?;
         let site = Self::deserialize(value).map_err(|error| malformed(&error, ""))?;
         site.check()?;
         Ok(site)
@@ -227,10 +224,7 @@ fn malformed(error: &toml::de::Error, text: &str) -> SiteError {
 }
 
 fn unwritable(error: &impl std::fmt::Display) -> SiteError {
-    SiteError::Malformed {
-        place: String::new(),
-        problem: format!("it cannot be written ({error})."),
-    }
+    SiteError::Malformed { place: String::new(), problem: format!("it cannot be written ({error}).") }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -35,10 +35,7 @@ const MAX_LINES: usize = 20_000;
 #[cfg(test)]
 mod tests {
     use super::job::JobId;
-    use super::{
-        accounting, associations, config, fair_share, partitions, priority_factors, scontrol_job,
-        version,
-    };
+    use super::{accounting, associations, config, fair_share, partitions, priority_factors, scontrol_job, version};
     use crate::clock::UnixTime;
 
     #[test]

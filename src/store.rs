@@ -149,8 +149,7 @@ impl Store {
             // Overwrite deleted data: old keys must not be found on a stolen disk.
             .pragma("secure_delete", "ON")
             .optimize_on_close(true, None);
-        let write =
-            SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+        let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
         let store = Self {
             read: SqlitePoolOptions::new()
                 .max_connections(MAX_READERS)
@@ -213,8 +212,7 @@ impl Store {
         if id == APPLICATION_ID {
             return Ok(());
         }
-        let tables: i64 =
-            sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *db).await?;
+        let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *db).await?;
         if id != 0 || tables != 0 {
             return Err(StoreError::ForeignFile(self.path.clone()));
         }

@@ -57,8 +57,7 @@ pub fn strip_hidden(text: &str, max: usize) -> String {
 /// `text` without escapes, disruptive characters and surrounding spaces, at most `max` characters: for values that
 /// must stay intact, such as paths.
 pub fn sanitize(text: &str, max: usize) -> String {
-    let kept: String =
-        TerminalTextReader::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
+    let kept: String = TerminalTextReader::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
     kept.trim().to_owned()
 }
 
@@ -153,12 +152,8 @@ mod tests {
         for c in ['\u{200C}', '\u{200D}', '\u{2800}', '\u{FE0F}', '\u{E0100}'] {
             assert!(is_hidden(c) && !is_disruptive(c), "{c:?}");
         }
-        assert_eq!(
-            sanitize("/scratch/⚡\u{FE0F}/نمی\u{200C}خواهم", 100),
-            "/scratch/⚡\u{FE0F}/نمی\u{200C}خواهم"
-        );
-        for c in ['a', 'é', '名', ' ', '\u{A0}', '\u{300}', '▯', '…', '\u{FFFD}', '🧪', '\u{F0000}']
-        {
+        assert_eq!(sanitize("/scratch/⚡\u{FE0F}/نمی\u{200C}خواهم", 100), "/scratch/⚡\u{FE0F}/نمی\u{200C}خواهم");
+        for c in ['a', 'é', '名', ' ', '\u{A0}', '\u{300}', '▯', '…', '\u{FFFD}', '🧪', '\u{F0000}'] {
             assert!(!is_hidden(c), "{c:?}");
         }
     }
@@ -191,8 +186,7 @@ mod tests {
     #[test]
     fn sequences_are_told_apart_from_text() {
         use TerminalToken::{Char, ControlSequence};
-        let items: Vec<_> =
-            TerminalTextReader::new("a\u{1b}[1;31mb\u{9b}2K\u{1b}]0;x\u{7}\u{1b}[é").collect();
+        let items: Vec<_> = TerminalTextReader::new("a\u{1b}[1;31mb\u{9b}2K\u{1b}]0;x\u{7}\u{1b}[é").collect();
         let bold = ControlSequence { params: "1;31", command: 'm' };
         let erase = ControlSequence { params: "2", command: 'K' };
         assert_eq!(items, [Char('a'), bold, Char('b'), erase, Char('é')]);

@@ -15,8 +15,7 @@ mod master_key;
 mod rotation;
 
 pub use keychain::{
-    PasswordDerivedKey, PersonKeychainKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef,
-    derive_password_key,
+    PasswordDerivedKey, PersonKeychainKey, SALT_LEN, SealedPrivateKey, SealedPrivateKeyRef, derive_password_key,
 };
 pub use master_key::{MasterKey, MasterKeyError};
 pub use rotation::RetiredSigningKey;
@@ -80,9 +79,7 @@ impl VaultPurpose {
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The value was changed, belongs elsewhere, or was sealed under another master key.
-    #[error(
-        "a sealed value did not open: it was changed, moved, or sealed under another master key"
-    )]
+    #[error("a sealed value did not open: it was changed, moved, or sealed under another master key")]
     DoesNotOpen,
     #[error("no randomness from the operating system: {0}")]
     NoRandomness(#[from] std::io::Error),
@@ -103,12 +100,7 @@ impl Vault {
     }
 
     /// Seals `plain` for `purpose`, bound to `place` (for example `person:17`).
-    pub fn seal(
-        &self,
-        purpose: VaultPurpose,
-        place: &str,
-        plain: &[u8],
-    ) -> Result<Vec<u8>, VaultError> {
+    pub fn seal(&self, purpose: VaultPurpose, place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
         let nonce: [u8; NONCE_LEN] = entropy::random_bytes()?;
         let sealed = self
             .cipher(purpose)
@@ -118,14 +110,8 @@ impl Vault {
     }
 
     /// Opens what [`Vault::seal`] sealed for the same purpose and place.
-    pub fn open(
-        &self,
-        purpose: VaultPurpose,
-        place: &str,
-        sealed: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        let (nonce, body) =
-            sealed.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::DoesNotOpen)?;
+    pub fn open(&self, purpose: VaultPurpose, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+        let (nonce, body) = sealed.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::DoesNotOpen)?;
         self.cipher(purpose)
             .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: place.as_bytes() })
             .map(Zeroizing::new)
@@ -154,8 +140,7 @@ impl Vault {
 
     fn key<const N: usize>(&self, purpose: VaultPurpose) -> Zeroizing<[u8; N]> {
         let mut key = Zeroizing::new([0; N]);
-        let expanded =
-            Hkdf::<Sha256>::new(None, self.master.bytes()).expand(purpose.info(), &mut key[..]);
+        let expanded = Hkdf::<Sha256>::new(None, self.master.bytes()).expand(purpose.info(), &mut key[..]);
         debug_assert!(expanded.is_ok(), "HKDF-SHA-256 gives up to 8160 bytes");
         key
     }
@@ -179,22 +164,10 @@ mod tests {
     fn what_was_sealed_opens_in_its_place_only() {
         let vault_a = vault('a');
         let sealed = vault_a.seal(VaultPurpose::PasswordHash, "person:1", b"secret").unwrap();
-        assert_eq!(
-            &**vault_a.open(VaultPurpose::PasswordHash, "person:1", &sealed).unwrap(),
-            b"secret"
-        );
-        assert!(
-            vault_a.open(VaultPurpose::PasswordHash, "person:2", &sealed).is_err(),
-            "moved to another person"
-        );
-        assert!(
-            vault_a.open(VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).is_err(),
-            "other purpose"
-        );
-        assert!(
-            vault('b').open(VaultPurpose::PasswordHash, "person:1", &sealed).is_err(),
-            "other master key"
-        );
+        assert_eq!(&**vault_a.open(VaultPurpose::PasswordHash, "person:1", &sealed).unwrap(), b"secret");
+        assert!(vault_a.open(VaultPurpose::PasswordHash, "person:2", &sealed).is_err(), "moved to another person");
+        assert!(vault_a.open(VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).is_err(), "other purpose");
+        assert!(vault('b').open(VaultPurpose::PasswordHash, "person:1", &sealed).is_err(), "other master key");
         for position in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[position] ^= 1;

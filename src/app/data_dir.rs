@@ -25,8 +25,7 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
             .create(dir)
             .with_context(|| format!("The {what} {} could not be made", dir.display()))?;
     }
-    let meta = std::fs::metadata(dir)
-        .with_context(|| format!("The {what} {} could not be read", dir.display()))?;
+    let meta = std::fs::metadata(dir).with_context(|| format!("The {what} {} could not be read", dir.display()))?;
     if !meta.is_dir() {
         bail!("The {what} {} is not a folder.", dir.display());
     }
@@ -51,12 +50,7 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
 /// Takes the lock that marks the folder as in use; held until the value is dropped.
 pub fn lock_data_dir(dir: &Path) -> anyhow::Result<std::fs::File> {
     let path = dir.join(files::LOCK);
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)?;
+    let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
     if file.try_lock().is_err() {
         bail!("Another portal is running on the data folder {}. Stop it first.", dir.display());
     }

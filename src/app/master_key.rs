@@ -32,8 +32,7 @@ pub fn master_key_source(data_dir: &Path) -> MasterKeySource {
 pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
     let path = match master_key_source(data_dir) {
         MasterKeySource::Environment => {
-            let text =
-                zeroize::Zeroizing::new(std::env::var("PORTOLAN_MASTER_KEY").unwrap_or_default());
+            let text = zeroize::Zeroizing::new(std::env::var("PORTOLAN_MASTER_KEY").unwrap_or_default());
             return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY was not accepted");
         }
         MasterKeySource::File(path) => path,
@@ -53,8 +52,7 @@ pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
 
 fn read_key_file(path: &Path) -> anyhow::Result<MasterKey> {
     let text = zeroize::Zeroizing::new(
-        std::fs::read_to_string(path)
-            .with_context(|| format!("{} could not be read", path.display()))?,
+        std::fs::read_to_string(path).with_context(|| format!("{} could not be read", path.display()))?,
     );
     MasterKey::parse(&text).with_context(|| format!("{} was not accepted", path.display()))
 }
@@ -87,8 +85,7 @@ fn create_master_key(path: &Path) -> anyhow::Result<MasterKey> {
 /// Writes a key to a new file that only this user can read.
 pub(super) fn write_key_file(path: &Path, key: &MasterKey) -> anyhow::Result<()> {
     let _ = std::fs::remove_file(path);
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(key.to_text().as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()?;
@@ -109,11 +106,7 @@ pub fn compute_key_check(vault: &Vault) -> [u8; 32] {
 
 /// Opens this database's vault; refuses a database that was sealed under another master key. Also finishes a key
 /// rotation that was interrupted after the database had been changed.
-pub(super) async fn open_vault(
-    master: MasterKey,
-    data_dir: &Path,
-    store: &Store,
-) -> anyhow::Result<Vault> {
+pub(super) async fn open_vault(master: MasterKey, data_dir: &Path, store: &Store) -> anyhow::Result<Vault> {
     let vault = Vault::new(master);
     let check = compute_key_check(&vault);
     let mut tx = store.write().await?;
@@ -134,14 +127,9 @@ pub(super) async fn open_vault(
 /// The database already belongs to the next key: installs that key if we may.
 fn finish_rotation(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
-    let vault = read_key_file(&next)
-        .ok()
-        .map(Vault::new)
-        .filter(|vault| compute_key_check(vault) == *known);
+    let vault = read_key_file(&next).ok().map(Vault::new).filter(|vault| compute_key_check(vault) == *known);
     let Some(vault) = vault else {
-        bail!(
-            "This master key does not belong to this database. Put the right key back; nothing was changed."
-        );
+        bail!("This master key does not belong to this database. Put the right key back; nothing was changed.");
     };
     let MasterKeySource::File(path) = master_key_source(data_dir) else {
         bail!(
@@ -150,11 +138,7 @@ fn finish_rotation(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
         );
     };
     if !path.starts_with(data_dir) {
-        bail!(
-            "The master key was changed. The new one is in {}: put it into {}.",
-            next.display(),
-            path.display()
-        );
+        bail!("The master key was changed. The new one is in {}: put it into {}.", next.display(), path.display());
     }
     std::fs::rename(&next, &path)?;
     tracing::info!("Finished a change of the master key that had been cut short");

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::master_key::{
-    self, KEY_CHECK_SETTING, MasterKeySource, compute_key_check, master_key_source,
-};
+use super::master_key::{self, KEY_CHECK_SETTING, MasterKeySource, compute_key_check, master_key_source};
 use super::{App, files};
 use crate::store;
 use crate::vault::{MasterKey, Vault};
@@ -24,8 +22,7 @@ pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<Mas
     let next = data_dir.join(files::NEXT_MASTER_KEY);
     let key = MasterKey::generate()?;
     // On disk before anything is sealed under it.
-    master_key::write_key_file(&next, &key)
-        .context("The new key could not be written; nothing was changed")?;
+    master_key::write_key_file(&next, &key).context("The new key could not be written; nothing was changed")?;
     let vault = Vault::new(key);
     let mut tx = app.store.write().await?;
     let moved = match app.auth.reseal_all(&mut tx, &vault).await {

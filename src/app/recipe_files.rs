@@ -37,14 +37,7 @@ impl RecipeFiles {
     pub fn new(folder: PathBuf) -> Self {
         let files = list_files(&folder);
         let book = Arc::new(load_catalog(&folder, &files));
-        Self {
-            folder,
-            loaded: Mutex::new(LoadedRecipeFiles {
-                checked_at: Instant::now(),
-                files,
-                catalog: book,
-            }),
-        }
+        Self { folder, loaded: Mutex::new(LoadedRecipeFiles { checked_at: Instant::now(), files, catalog: book }) }
     }
 
     /// The current recipes.
@@ -93,14 +86,10 @@ fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> RecipeCatalog {
         if file.size > most {
             return Some(" ".repeat(MAX_RECIPE_FILE_LEN + 1));
         }
-        std::fs::read(folder.join(&file.name))
-            .ok()
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        std::fs::read(folder.join(&file.name)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     };
-    let own: Vec<AdminRecipeFile> = files
-        .iter()
-        .filter_map(|file| Some(AdminRecipeFile { name: file.name.clone(), text: text(file)? }))
-        .collect();
+    let own: Vec<AdminRecipeFile> =
+        files.iter().filter_map(|file| Some(AdminRecipeFile { name: file.name.clone(), text: text(file)? })).collect();
     let book = RecipeCatalog::with_files(&own);
     for fault in &book.rejected {
         tracing::warn!(recipe.file = %fault.file, "A recipe file cannot be used: {}", fault.error);
@@ -116,22 +105,16 @@ mod tests {
     fn files_are_read_and_wrong_ones_are_told() {
         let folder = tempfile::tempdir().unwrap();
         let count = RecipeCatalog::shipped().recipes.len();
-        std::fs::write(
-            folder.path().join("a.toml"),
-            "name = 'a'\ntitle = 'A'\nsummary = 'S'\nscript = 'true'\n",
-        )
-        .unwrap();
+        std::fs::write(folder.path().join("a.toml"), "name = 'a'\ntitle = 'A'\nsummary = 'S'\nscript = 'true'\n")
+            .unwrap();
         std::fs::write(folder.path().join("b.toml"), "name = ").unwrap();
         std::fs::write(folder.path().join(".hidden.toml"), "x").unwrap();
         let files = RecipeFiles::new(folder.path().to_owned());
         let book = files.catalog();
         assert_eq!((book.recipes.len(), book.rejected.len()), (count + 1, 1));
         assert_eq!(book.rejected[0].file, "b.toml");
-        std::fs::write(
-            folder.path().join("b.toml"),
-            "name = 'b'\ntitle = 'B'\nsummary = 'S'\nscript = 'true'\n",
-        )
-        .unwrap();
+        std::fs::write(folder.path().join("b.toml"), "name = 'b'\ntitle = 'B'\nsummary = 'S'\nscript = 'true'\n")
+            .unwrap();
         files.loaded.lock().unwrap().checked_at -= CHECK_INTERVAL;
         let book = files.catalog();
         assert_eq!((book.recipes.len(), book.rejected.len()), (count + 2, 0));

@@ -207,11 +207,7 @@ pub struct Actor {
 
 impl Actor {
     pub fn from_person(person: &Person, visitor: &RequestClient) -> Self {
-        Self {
-            id: Some(person.id),
-            name: person.name.clone(),
-            address: visitor.address.to_string(),
-        }
+        Self { id: Some(person.id), name: person.name.clone(), address: visitor.address.to_string() }
     }
 
     /// Someone who isn't signed in, identified by the name they entered, if any.

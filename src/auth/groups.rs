@@ -7,12 +7,7 @@ use crate::store::{self, StoreError};
 
 impl AuthService {
     /// Creates a group, with a PI if one is named.
-    pub async fn add_group(
-        &self,
-        actor: &Actor,
-        name: &DisplayName,
-        leader: Option<PersonId>,
-    ) -> Result<GroupId> {
+    pub async fn add_group(&self, actor: &Actor, name: &DisplayName, leader: Option<PersonId>) -> Result<GroupId> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroups).await?;
@@ -26,12 +21,7 @@ impl AuthService {
         Ok(group)
     }
 
-    pub async fn rename_group(
-        &self,
-        actor: &Actor,
-        group: GroupId,
-        name: &DisplayName,
-    ) -> Result<()> {
+    pub async fn rename_group(&self, actor: &Actor, group: GroupId, name: &DisplayName) -> Result<()> {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let old = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
@@ -46,20 +36,13 @@ impl AuthService {
     }
 
     /// Changes a member's role in a group.
-    pub async fn set_role(
-        &self,
-        actor: &Actor,
-        group: GroupId,
-        person: PersonId,
-        role: GroupRole,
-    ) -> Result<()> {
+    pub async fn set_role(&self, actor: &Actor, group: GroupId, person: PersonId, role: GroupRole) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let members = store::groups::list_members(&mut tx, group).await?;
-        let member =
-            members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
+        let member = members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
         store::groups::set_member(&mut tx, group, person, role, now).await?;
         if role == GroupRole::Member {
             self.revoke_invitations_by(&mut tx, group, person).await?;
@@ -79,19 +62,13 @@ impl AuthService {
     ) -> Result<()> {
         let is_admin = store::people::get(db, person).await?.is_some_and(|person| person.is_admin);
         if !is_admin {
-            store::one_time_links::revoke_invitations_by(db, group, person, self.clock.now())
-                .await?;
+            store::one_time_links::revoke_invitations_by(db, group, person, self.clock.now()).await?;
         }
         Ok(())
     }
 
     /// Removes someone from a group; their account stays.
-    pub async fn remove_member(
-        &self,
-        actor: &Actor,
-        group: GroupId,
-        person: PersonId,
-    ) -> Result<()> {
+    pub async fn remove_member(&self, actor: &Actor, group: GroupId, person: PersonId) -> Result<()> {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
@@ -101,8 +78,7 @@ impl AuthService {
         }
         self.revoke_invitations_by(&mut tx, group, person).await?;
         store::dashboards::hide_from_group(&mut tx, person, group).await?;
-        let about =
-            ActivityDetails { person: Some(person), subject: &place.name, detail: &whose.name };
+        let about = ActivityDetails { person: Some(person), subject: &place.name, detail: &whose.name };
         record(&mut tx, actor, ActivityEvent::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }

@@ -115,16 +115,12 @@ impl AuthService {
             return Err(CreateGuestLinkError::Days);
         }
         let text = invitation.passphrase.expose_secret();
-        let is_right =
-            text.chars().count() >= MIN_PASSPHRASE_CHARS && text.len() <= MAX_PASSPHRASE_BYTES;
+        let is_right = text.chars().count() >= MIN_PASSPHRASE_CHARS && text.len() <= MAX_PASSPHRASE_BYTES;
         if !text.is_empty() && !is_right {
             return Err(CreateGuestLinkError::Passphrase);
         }
-        let passphrase = if text.is_empty() {
-            String::new()
-        } else {
-            self.hash_password(&invitation.passphrase).await?
-        };
+        let passphrase =
+            if text.is_empty() { String::new() } else { self.hash_password(&invitation.passphrase).await? };
         let token = SecretToken::generate().map_err(AuthError::from)?;
         let expires_at = self.clock.now().plus(i64::from(invitation.days) * SECONDS_PER_DAY);
         Ok(GuestLinkTerms { label, passphrase, expires_at, token })

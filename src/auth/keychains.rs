@@ -54,9 +54,7 @@ impl AuthService {
         password: &SecretString,
     ) -> Result<StretchedPassword> {
         let known = match person {
-            Some(person) => {
-                store::keys::find_keychain(&mut *self.store.read().await?, person).await?
-            }
+            Some(person) => store::keys::find_keychain(&mut *self.store.read().await?, person).await?,
             None => None,
         };
         let salt = match known.and_then(|chain| chain.salt.try_into().ok()) {
@@ -102,46 +100,28 @@ impl AuthService {
         password: &StretchedPassword,
         chain: &PersonKeychainKey,
     ) -> Result<()> {
-        let by_password =
-            self.vault.lock_keychain(&person_seal_context(person), &password.stretched, chain)?;
+        let by_password = self.vault.lock_keychain(&person_seal_context(person), &password.stretched, chain)?;
         let chain = KeychainRow { salt: password.salt.to_vec(), by_password };
         Ok(store::keys::save_keychain(db, person, &chain, self.clock.now()).await?)
     }
 
     /// Uses a new salt for every new password.
-    pub(super) async fn stretch_new_password(
-        &self,
-        password: &SecretString,
-    ) -> Result<StretchedPassword> {
+    pub(super) async fn stretch_new_password(&self, password: &SecretString) -> Result<StretchedPassword> {
         self.stretch_password(None, password).await
     }
 
     /// Locks an open keychain with a browser's session token.
-    pub(super) fn seal_keychain_for_token(
-        &self,
-        token: &str,
-        chain: &PersonKeychainKey,
-    ) -> Result<Vec<u8>> {
+    pub(super) fn seal_keychain_for_token(&self, token: &str, chain: &PersonKeychainKey) -> Result<Vec<u8>> {
         Ok(self.vault.lock_keychain_for_session(&token_seal_context(token), token, chain)?)
     }
 
     /// Unlocks a keychain with a browser's session token.
-    pub(super) fn open_keychain_with_token(
-        &self,
-        token: &str,
-        sealed: &[u8],
-    ) -> Option<SharedKeychainKey> {
-        self.vault
-            .unlock_keychain_for_session(&token_seal_context(token), token, sealed)
-            .ok()
-            .map(Arc::new)
+    pub(super) fn open_keychain_with_token(&self, token: &str, sealed: &[u8]) -> Option<SharedKeychainKey> {
+        self.vault.unlock_keychain_for_session(&token_seal_context(token), token, sealed).ok().map(Arc::new)
     }
 
     /// A person's open keychain, if they are signed in.
-    pub(super) async fn require_open_keychain(
-        &self,
-        person: PersonId,
-    ) -> Result<SharedKeychainKey> {
+    pub(super) async fn require_open_keychain(&self, person: PersonId) -> Result<SharedKeychainKey> {
         if !self.is_signed_in(person).await? {
             self.keychains.remove(person);
             return Err(AuthError::KeychainLocked);
@@ -153,8 +133,7 @@ impl AuthService {
     pub async fn is_signed_in(&self, person: PersonId) -> Result<bool> {
         let now = self.clock.now();
         let idle_since = now.plus(-i64::from(self.session_settings.idle_hours) * 3600);
-        Ok(store::sessions::is_signed_in(&mut *self.store.read().await?, person, idle_since, now)
-            .await?)
+        Ok(store::sessions::is_signed_in(&mut *self.store.read().await?, person, idle_since, now).await?)
     }
 
     /// Whether the portal may use a person's connections on its own: they are signed in, or have allowed unattended
@@ -184,11 +163,7 @@ impl AuthService {
 
     /// Deletes a person's keychain and keys inside a transaction, because nobody knows the password that opened them.
     /// Also closes their connections.
-    pub(super) async fn delete_keychain_and_keys(
-        &self,
-        db: &mut store::DbConnection,
-        person: PersonId,
-    ) -> Result<u64> {
+    pub(super) async fn delete_keychain_and_keys(&self, db: &mut store::DbConnection, person: PersonId) -> Result<u64> {
         store::connections::clear_wanted(db, person).await?;
         self.keychains.remove(person);
         Ok(store::keys::delete_all(db, person).await?)

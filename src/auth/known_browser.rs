@@ -26,16 +26,10 @@ impl AuthService {
     }
 
     /// The browser's id, if the mark is ours and matches this person's current credentials.
-    pub(super) fn verify_browser_mark<'a>(
-        &self,
-        whose: &PersonCredentials,
-        mark: Option<&'a str>,
-    ) -> Option<&'a str> {
+    pub(super) fn verify_browser_mark<'a>(&self, whose: &PersonCredentials, mark: Option<&'a str>) -> Option<&'a str> {
         let (id, signature) = mark?.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        self.vault
-            .verify(VaultPurpose::KnownBrowser, &mark_message(whose, id), &signature)
-            .then_some(id)
+        self.vault.verify(VaultPurpose::KnownBrowser, &mark_message(whose, id), &signature).then_some(id)
     }
 }
 

@@ -8,9 +8,7 @@ use super::rate_limits::{RateLimitKey, client_network};
 use super::sessions::SignedInPerson;
 use super::sign_in::SignInCookies;
 use super::token::{self, SecretToken};
-use super::{
-    AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password,
-};
+use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId, SignInName};
 use crate::store::one_time_links::{NewOneTimeLink, OneTimeLink, OneTimeLinkPurpose};
@@ -96,12 +94,7 @@ impl AuthService {
     }
 
     /// Revokes an invitation to this group.
-    pub async fn revoke_invitation(
-        &self,
-        actor: &Actor,
-        group: GroupId,
-        id: OneTimeLinkId,
-    ) -> Result<()> {
+    pub async fn revoke_invitation(&self, actor: &Actor, group: GroupId, id: OneTimeLinkId) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::SeeInvitations(group)).await?;
@@ -113,11 +106,8 @@ impl AuthService {
             return Err(AuthError::Link(link_error(&link, now)));
         }
         let subject = link.group_name.as_deref().unwrap_or_default();
-        let about = ActivityDetails {
-            subject,
-            detail: &describe_invitee(&link.label, role),
-            ..ActivityDetails::default()
-        };
+        let about =
+            ActivityDetails { subject, detail: &describe_invitee(&link.label, role), ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::InvitationRevoked, about, now).await?;
         Ok(store::commit(tx).await?)
     }
@@ -140,11 +130,7 @@ impl AuthService {
             expires_at: now.plus(RESET_LINK_SECS),
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
-        let about = ActivityDetails {
-            person: Some(person),
-            subject: &whose.name,
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::ResetLinkMade, about, now).await?;
         store::commit(tx).await?;
         Ok(token)
@@ -158,12 +144,7 @@ impl AuthService {
         visitor: &RequestClient,
     ) -> Result<OneTimeLink> {
         let now = self.clock.now();
-        let found = store::one_time_links::find(
-            &mut *self.store.read().await?,
-            purpose,
-            &token::hash(token),
-        )
-        .await?;
+        let found = store::one_time_links::find(&mut *self.store.read().await?, purpose, &token::hash(token)).await?;
         let Some(link) = found else {
             // Guessing is hopeless, but it need not be free.
             self.rate_limiter
@@ -192,8 +173,7 @@ impl AuthService {
         let person = self.add_person(&mut tx, new, &hash, true).await?;
         self.consume_link(&mut tx, &link, person).await?;
         let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), visitor) };
-        record(&mut tx, &actor, ActivityEvent::SetUp, ActivityDetails::default(), self.clock.now())
-            .await?;
+        record(&mut tx, &actor, ActivityEvent::SetUp, ActivityDetails::default(), self.clock.now()).await?;
         let browser = self.create_first_session(&mut tx, person, &ready, visitor).await?;
         store::commit(tx).await?;
         Ok(browser)
@@ -230,10 +210,7 @@ impl AuthService {
         let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
         let mut tx = self.store.write().await?;
         let groups = store::groups::list_for_person(&mut tx, who.person.id).await?;
-        if link
-            .group_role()
-            .is_some_and(|(group, _)| groups.iter().any(|mine| mine.group_id == group))
-        {
+        if link.group_role().is_some_and(|(group, _)| groups.iter().any(|mine| mine.group_id == group)) {
             return Ok(false);
         }
         let actor = Actor::from_person(&who.person, visitor);
@@ -245,17 +222,10 @@ impl AuthService {
     /// Uses a reset link: sets the new password and ends every session. The person's SSH keys are lost: only the old
     /// password opened them, which is what protects them from whoever creates reset links. Returns how many keys were
     /// lost.
-    pub async fn reset_password(
-        &self,
-        token: &str,
-        new: &SecretString,
-        visitor: &RequestClient,
-    ) -> Result<u64> {
+    pub async fn reset_password(&self, token: &str, new: &SecretString, visitor: &RequestClient) -> Result<u64> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Reset, token, visitor).await?;
         let person = link.person().ok_or(AuthError::NotFound)?;
-        let whose = store::people::get(&mut *self.store.read().await?, person)
-            .await?
-            .ok_or(AuthError::NotFound)?;
+        let whose = store::people::get(&mut *self.store.read().await?, person).await?.ok_or(AuthError::NotFound)?;
         let name: SignInName = whose.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check_rules(new, &name)?;
         let sealed = self.seal_password(person, new).await?;
@@ -309,12 +279,7 @@ impl AuthService {
         Ok(record(db, actor, ActivityEvent::Joined, about, self.clock.now()).await?)
     }
 
-    async fn consume_link(
-        &self,
-        db: &mut store::DbConnection,
-        link: &OneTimeLink,
-        by: PersonId,
-    ) -> Result<()> {
+    async fn consume_link(&self, db: &mut store::DbConnection, link: &OneTimeLink, by: PersonId) -> Result<()> {
         if store::one_time_links::use_up(db, link.id, by, self.clock.now()).await? {
             return Ok(());
         }

@@ -35,10 +35,7 @@ pub enum PasswordError {
 }
 
 /// Checks a new password against the rules.
-pub fn check_rules(
-    password: &SecretString,
-    name: &SignInName,
-) -> std::result::Result<(), PasswordError> {
+pub fn check_rules(password: &SecretString, name: &SignInName) -> std::result::Result<(), PasswordError> {
     let text = password.expose_secret();
     if text.chars().count() < MIN_PASSWORD_CHARS {
         return Err(PasswordError::Short);
@@ -69,11 +66,7 @@ fn is_common(folded: &str) -> bool {
 }
 
 impl AuthService {
-    pub(super) async fn seal_password(
-        &self,
-        person: PersonId,
-        password: &SecretString,
-    ) -> Result<Vec<u8>> {
+    pub(super) async fn seal_password(&self, person: PersonId, password: &SecretString) -> Result<Vec<u8>> {
         let hash = self.hash_password(password).await?;
         self.seal_hash(person, &hash)
     }
@@ -93,11 +86,7 @@ impl AuthService {
 
     /// Seals a hash for its owner.
     pub(super) fn seal_hash(&self, person: PersonId, hash: &str) -> Result<Vec<u8>> {
-        Ok(self.vault.seal(
-            VaultPurpose::PasswordHash,
-            &person_seal_context(person),
-            hash.as_bytes(),
-        )?)
+        Ok(self.vault.seal(VaultPurpose::PasswordHash, &person_seal_context(person), hash.as_bytes())?)
     }
 
     /// Whether a password matches a sealed hash. Without a hash it takes just as long and says no, so that timing
@@ -108,36 +97,25 @@ impl AuthService {
         password: &SecretString,
     ) -> Result<bool> {
         let hash = match stored {
-            Some((person, sealed)) => Some(self.vault.open(
-                VaultPurpose::PasswordHash,
-                &person_seal_context(person),
-                sealed,
-            )?),
+            Some((person, sealed)) => {
+                Some(self.vault.open(VaultPurpose::PasswordHash, &person_seal_context(person), sealed)?)
+            }
             None => None,
         };
         self.verify_hash(hash.map(|hash| hash.to_vec()), password).await
     }
 
     /// The same for an unsealed hash.
-    pub(super) async fn verify_hash(
-        &self,
-        hash: Option<Vec<u8>>,
-        password: &SecretString,
-    ) -> Result<bool> {
+    pub(super) async fn verify_hash(&self, hash: Option<Vec<u8>>, password: &SecretString) -> Result<bool> {
         let password = password.clone();
         self.run_hashing(move || {
             let Some(hash) = hash else {
                 let _ = Argon2::default().hash_password(password.expose_secret().as_bytes());
                 return false;
             };
-            std::str::from_utf8(&hash)
-                .ok()
-                .and_then(|text| PasswordHash::new(text).ok())
-                .is_some_and(|hash| {
-                    Argon2::default()
-                        .verify_password(password.expose_secret().as_bytes(), &hash)
-                        .is_ok()
-                })
+            std::str::from_utf8(&hash).ok().and_then(|text| PasswordHash::new(text).ok()).is_some_and(|hash| {
+                Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
+            })
         })
         .await
     }
@@ -151,8 +129,7 @@ impl AuthService {
     ) -> Result<T> {
         let bucket = [RateLimitKey::KeyImport(person.0)];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
-        let place =
-            self.import_slots.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
+        let place = self.import_slots.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
         let counted = move || {
             let _held = place;
             work()
@@ -162,15 +139,10 @@ impl AuthService {
     }
 
     /// Runs slow password work on a blocking thread.
-    pub(super) async fn run_hashing<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        let place =
-            self.hash_queue.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
+    pub(super) async fn run_hashing<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let place = self.hash_queue.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
         let system = |error: &dyn std::fmt::Display| AuthError::System(error.to_string());
-        let permit =
-            self.hash_slots.clone().acquire_owned().await.map_err(|error| system(&error))?;
+        let permit = self.hash_slots.clone().acquire_owned().await.map_err(|error| system(&error))?;
         // The work continues after the client disconnects, so it holds the permits itself.
         let counted = move || {
             let _held = (place, permit);
@@ -194,15 +166,9 @@ mod tests {
         assert_eq!(check("naïve café øl"), Ok(()));
         assert_eq!(check(&"x y".repeat(400)), Err(PasswordError::Long));
         assert_eq!(check("ALICE in chains"), Err(PasswordError::ContainsName));
-        for common in [
-            "password123",
-            "Password123",
-            "1234567890",
-            "qwertyuiop",
-            "aaaaaaaaaaaa",
-            "abcdefghijkl",
-            "ababababab",
-        ] {
+        for common in
+            ["password123", "Password123", "1234567890", "qwertyuiop", "aaaaaaaaaaaa", "abcdefghijkl", "ababababab"]
+        {
             assert_eq!(check(common), Err(PasswordError::Common), "{common}");
         }
     }
@@ -211,10 +177,7 @@ mod tests {
     fn the_list_is_clean() {
         for word in COMMON_PASSWORDS.lines() {
             assert_eq!(word, word.to_lowercase().trim());
-            assert!(
-                word.chars().count() >= MIN_PASSWORD_CHARS,
-                "{word} is refused for its length already"
-            );
+            assert!(word.chars().count() >= MIN_PASSWORD_CHARS, "{word} is refused for its length already");
         }
     }
 }

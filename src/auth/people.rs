@@ -6,9 +6,7 @@ use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::keychains::StretchedPassword;
 use super::one_time_links::SignUpDetails;
 use super::sessions::SignedInPerson;
-use super::{
-    AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password,
-};
+use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password};
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId, SignInName};
 use crate::store::{self, people::Person};
 
@@ -38,11 +36,7 @@ impl AuthService {
             store::groups::set_member(&mut tx, group, person, role, now).await?;
         }
         store::one_time_links::revoke_setup(&mut tx, now).await?;
-        let about = ActivityDetails {
-            person: Some(person),
-            subject: new.name.as_str(),
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { person: Some(person), subject: new.name.as_str(), ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::PersonAdded, about, now).await?;
         store::commit(tx).await?;
         Ok(person)
@@ -67,12 +61,7 @@ impl AuthService {
 
     /// Sets a password on the command line; every browser is signed out. The person's SSH keys are lost, because only
     /// the old password opened them.
-    pub async fn set_password(
-        &self,
-        actor: &Actor,
-        name: &SignInName,
-        new: &SecretString,
-    ) -> Result<()> {
+    pub async fn set_password(&self, actor: &Actor, name: &SignInName, new: &SecretString) -> Result<()> {
         let person = self.find_person(name).await?;
         password::check_rules(new, name)?;
         self.replace_password(&person, new, None, actor).await
@@ -100,11 +89,7 @@ impl AuthService {
         store::people::set_password(&mut tx, person.id, &sealed, now).await?;
         store::sessions::end_all(&mut tx, person.id, keep).await?;
         store::one_time_links::revoke_resets(&mut tx, person.id, now).await?;
-        let about = ActivityDetails {
-            person: Some(person.id),
-            subject: &person.name,
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { person: Some(person.id), subject: &person.name, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::PasswordChanged, about, now).await?;
         store::commit(tx).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Person(person.id, keep));
@@ -127,12 +112,7 @@ impl AuthService {
     }
 
     /// Disables an account, ending every session at once, or enables it again.
-    pub async fn set_account_state(
-        &self,
-        actor: &Actor,
-        person: PersonId,
-        state: PortalAccountState,
-    ) -> Result<()> {
+    pub async fn set_account_state(&self, actor: &Actor, person: PersonId, state: PortalAccountState) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
@@ -151,11 +131,7 @@ impl AuthService {
                 ActivityEvent::PersonDisabled
             }
         };
-        let about = ActivityDetails {
-            person: Some(person),
-            subject: &whose.name,
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
         if state == PortalAccountState::Disabled {
@@ -177,13 +153,8 @@ impl AuthService {
             store::one_time_links::revoke_for_person(&mut tx, person, now).await?;
         }
         store::people::set_admin(&mut tx, person, is_admin).await?;
-        let event =
-            if is_admin { ActivityEvent::AdminGranted } else { ActivityEvent::AdminRevoked };
-        let about = ActivityDetails {
-            person: Some(person),
-            subject: &whose.name,
-            ..ActivityDetails::default()
-        };
+        let event = if is_admin { ActivityEvent::AdminGranted } else { ActivityEvent::AdminRevoked };
+        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         Ok(store::commit(tx).await?)
     }

@@ -82,14 +82,9 @@ impl Viewer {
             // A PI invites members; only administrators decide who else is a PI.
             Permission::Invite(group, GroupRole::Member)
             | Permission::SeeInvitations(group)
-            | Permission::OverseeDashboardLinks(group) => {
-                self.is_admin || self.role_in(group) == Some(GroupRole::Pi)
-            }
+            | Permission::OverseeDashboardLinks(group) => self.is_admin || self.role_in(group) == Some(GroupRole::Pi),
             Permission::UseRecipe(whose) => {
-                self.is_owner(whose)
-                    || whose
-                        .group
-                        .is_some_and(|group| self.is_admin || self.role_in(group).is_some())
+                self.is_owner(whose) || whose.group.is_some_and(|group| self.is_admin || self.role_in(group).is_some())
             }
             // Someone who has left a group can't change what it uses, even if they created it.
             Permission::ChangeRecipe(whose) => match whose.group {
@@ -100,9 +95,7 @@ impl Viewer {
                         || (self.is_owner(whose) && self.role_in(group).is_some())
                 }
             },
-            Permission::PublishRecipe(whose, group) => {
-                self.is_owner(whose) && self.role_in(group).is_some()
-            }
+            Permission::PublishRecipe(whose, group) => self.is_owner(whose) && self.role_in(group).is_some(),
             // Administrators have no access to other people's results.
             Permission::SeeDashboard(whose) => {
                 self.is_owner(whose) || whose.group.is_some_and(|group| self.is_in(group))
@@ -157,11 +150,7 @@ impl super::AuthService {
     }
 
     /// Someone's current permissions; none if their account is disabled.
-    pub async fn viewer(
-        &self,
-        db: &mut store::DbConnection,
-        id: PersonId,
-    ) -> store::Result<Option<Viewer>> {
+    pub async fn viewer(&self, db: &mut store::DbConnection, id: PersonId) -> store::Result<Option<Viewer>> {
         let person = store::people::get(db, id).await?.filter(|person| !person.is_disabled);
         let Some(person) = person else { return Ok(None) };
         let groups = store::groups::list_for_person(db, id).await?;
@@ -185,8 +174,8 @@ mod tests {
     #[test]
     fn the_table_of_rights() {
         use Permission::{
-            Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity,
-            SeeGroup, SeeInvitations, SeeRecipeFiles, UseClusters, UseOwnAccount,
+            Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity, SeeGroup, SeeInvitations,
+            SeeRecipeFiles, UseClusters, UseOwnAccount,
         };
         let people = [
             viewer(true, &[]),
@@ -215,8 +204,7 @@ mod tests {
             (Permission::ManageUsage(LAB), /*  */ [false, true, false, false, false]),
         ];
         for (action, expected) in table {
-            let decided: Vec<bool> =
-                people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
+            let decided: Vec<bool> = people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
     }
@@ -233,8 +221,7 @@ mod tests {
             viewer(false, &[]),
         ];
         let of = |owner: i64, group| OwnerAndGroup { owner: Some(PersonId(owner)), group };
-        let (labs, own, own_labs, anothers) =
-            (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
+        let (labs, own, own_labs, anothers) = (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
         let table = [
             //                                admin  pi     member other  nobody
             (UseRecipe(labs), /*           */ [true, true, true, false, false]),
@@ -249,8 +236,7 @@ mod tests {
             (ChangeRecipe(anothers), /*    */ [false, false, false, false, false]),
         ];
         for (action, expected) in table {
-            let decided: Vec<bool> =
-                people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
+            let decided: Vec<bool> = people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
         let gone = OwnerAndGroup { owner: None, group: None };
@@ -284,8 +270,7 @@ mod tests {
             (StartSharedDashboard(anothers), /**/ [false, false, false, false, false]),
         ];
         for (action, expected) in table {
-            let decided: Vec<bool> =
-                people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
+            let decided: Vec<bool> = people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
     }

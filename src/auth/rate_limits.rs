@@ -48,9 +48,7 @@ impl RateLimitKey {
             Self::Account(_) | Self::GuestPassphrase(_) => (40.0, 60.0),
             Self::KeyImport(_) => (40.0, 20.0),
             Self::Code(_) => (10.0, 120.0),
-            Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => {
-                (10.0, 30.0)
-            }
+            Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => (10.0, 30.0),
         }
     }
 }
@@ -109,11 +107,7 @@ impl RateLimiter {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds between two tries are small numbers")]
-fn current_level(
-    levels: &HashMap<RateLimitKey, BucketLevel>,
-    bucket: &RateLimitKey,
-    now: UnixTime,
-) -> f64 {
+fn current_level(levels: &HashMap<RateLimitKey, BucketLevel>, bucket: &RateLimitKey, now: UnixTime) -> f64 {
     let (_, seconds_per_try) = bucket.capacity_and_refill();
     levels.get(bucket).map_or(0.0, |level| {
         // A clock that was set back drains nothing and penalises nobody.
@@ -123,11 +117,7 @@ fn current_level(
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "waits are minutes at the most")]
-fn seconds_to_wait(
-    levels: &HashMap<RateLimitKey, BucketLevel>,
-    bucket: &RateLimitKey,
-    now: UnixTime,
-) -> Option<i64> {
+fn seconds_to_wait(levels: &HashMap<RateLimitKey, BucketLevel>, bucket: &RateLimitKey, now: UnixTime) -> Option<i64> {
     let (most, seconds_per_try) = bucket.capacity_and_refill();
     let over = current_level(levels, bucket, now) + 1.0 - most;
     (over > 0.0).then(|| (over * seconds_per_try).ceil().max(1.0) as i64)
@@ -214,9 +204,6 @@ mod tests {
         let a = client_network("2001:db8:1:2::1".parse().unwrap());
         assert_eq!(a, client_network("2001:db8:1:2:ffff::9".parse().unwrap()));
         assert_ne!(a, client_network("2001:db8:1:3::1".parse().unwrap()));
-        assert_eq!(
-            client_network("::ffff:10.0.0.1".parse().unwrap()),
-            "10.0.0.1".parse::<IpAddr>().unwrap()
-        );
+        assert_eq!(client_network("::ffff:10.0.0.1".parse().unwrap()), "10.0.0.1".parse::<IpAddr>().unwrap());
     }
 }

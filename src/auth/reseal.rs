@@ -49,15 +49,11 @@ impl AuthService {
     }
 
     /// The signing keys of older recovery codes.
-    pub(super) async fn retired_signing_keys(
-        &self,
-        db: &mut store::DbConnection,
-    ) -> Result<Vec<RetiredSigningKey>> {
+    pub(super) async fn retired_signing_keys(&self, db: &mut store::DbConnection) -> Result<Vec<RetiredSigningKey>> {
         let Some(sealed) = store::settings::get(db, RETIRED_KEYS_SETTING).await? else {
             return Ok(Vec::new());
         };
-        let keys =
-            self.vault.open(VaultPurpose::FormerSigningKey, RETIRED_KEYS_SETTING, &sealed)?;
+        let keys = self.vault.open(VaultPurpose::FormerSigningKey, RETIRED_KEYS_SETTING, &sealed)?;
         Ok(keys
             .chunks_exact(SIGNING_KEY_LEN)
             .map(RetiredSigningKey::from_bytes)
@@ -67,26 +63,16 @@ impl AuthService {
 
 fn seal_context(column: SealedColumn, value: &SealedColumnValue) -> (VaultPurpose, String) {
     match column {
-        SealedColumn::PasswordHash => {
-            (VaultPurpose::PasswordHash, person_seal_context(value.person))
-        }
-        SealedColumn::OneTimeCodeSecret => {
-            (VaultPurpose::OneTimeCodeSecret, person_seal_context(value.person))
-        }
-        SealedColumn::KeychainByPassword => {
-            (VaultPurpose::ChainByPassword, person_seal_context(value.person))
-        }
+        SealedColumn::PasswordHash => (VaultPurpose::PasswordHash, person_seal_context(value.person)),
+        SealedColumn::OneTimeCodeSecret => (VaultPurpose::OneTimeCodeSecret, person_seal_context(value.person)),
+        SealedColumn::KeychainByPassword => (VaultPurpose::ChainByPassword, person_seal_context(value.person)),
         SealedColumn::KeychainBySession | SealedColumn::KeychainByPendingSignIn => {
             (VaultPurpose::ChainBySession, session_seal_context(&value.token_hash))
         }
         SealedColumn::UnattendedKey => {
             (VaultPurpose::UnattendedKey, key_seal_context(value.person, SshKeyId(value.key)))
         }
-        SealedColumn::WebhookAddress => {
-            (VaultPurpose::WebhookAddress, person_seal_context(value.person))
-        }
-        SealedColumn::WebhookSecret => {
-            (VaultPurpose::WebhookSecret, person_seal_context(value.person))
-        }
+        SealedColumn::WebhookAddress => (VaultPurpose::WebhookAddress, person_seal_context(value.person)),
+        SealedColumn::WebhookSecret => (VaultPurpose::WebhookSecret, person_seal_context(value.person)),
     }
 }

@@ -39,21 +39,13 @@ impl AuthService {
             Some(sealed) => self.open_secret(&enrolment_seal_context(who.person.id), sealed)?,
             None => Zeroizing::new(entropy::random_bytes::<20>()?.to_vec()),
         };
-        let sealed = self.vault.seal(
-            VaultPurpose::OneTimeCodeSecret,
-            &enrolment_seal_context(who.person.id),
-            &bytes,
-        )?;
+        let sealed =
+            self.vault.seal(VaultPurpose::OneTimeCodeSecret, &enrolment_seal_context(who.person.id), &bytes)?;
         let totp = build_totp(&bytes, issuer, &who.person.name)?;
         let text = totp.secret().to_base32();
-        let groups: Vec<&str> =
-            text.as_bytes().chunks(4).filter_map(|four| std::str::from_utf8(four).ok()).collect();
+        let groups: Vec<&str> = text.as_bytes().chunks(4).filter_map(|four| std::str::from_utf8(four).ok()).collect();
         let address = totp.to_url().map_err(|error| AuthError::System(error.to_string()))?;
-        Ok(TotpEnrolment {
-            sealed,
-            secret: Zeroizing::new(groups.join(" ")),
-            address: Zeroizing::new(address),
-        })
+        Ok(TotpEnrolment { sealed, secret: Zeroizing::new(groups.join(" ")), address: Zeroizing::new(address) })
     }
 
     /// Enables the second factor; needs the password and a correct code. Returns the recovery codes.
@@ -69,20 +61,11 @@ impl AuthService {
         let now = self.clock.now();
         let bytes = self.open_secret(&enrolment_seal_context(who.person.id), sealed)?;
         let step = matching_step(&bytes, code, now.0).ok_or(AuthError::WrongCode)?;
-        let stored = self.vault.seal(
-            VaultPurpose::OneTimeCodeSecret,
-            &person_seal_context(who.person.id),
-            &bytes,
-        )?;
+        let stored = self.vault.seal(VaultPurpose::OneTimeCodeSecret, &person_seal_context(who.person.id), &bytes)?;
         let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
-        store::recovery_codes::replace(
-            &mut tx,
-            who.person.id,
-            &self.sign_codes(who.person.id, &codes),
-        )
-        .await?;
+        store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
         record(
             &mut tx,
             &Actor::from_person(&who.person, visitor),
@@ -107,14 +90,7 @@ impl AuthService {
         store::people::set_totp(&mut tx, who.person.id, None, 0).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &[]).await?;
         let actor = Actor::from_person(&who.person, visitor);
-        record(
-            &mut tx,
-            &actor,
-            ActivityEvent::SecondFactorOff,
-            ActivityDetails::default(),
-            self.clock.now(),
-        )
-        .await?;
+        record(&mut tx, &actor, ActivityEvent::SecondFactorOff, ActivityDetails::default(), self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -125,11 +101,7 @@ impl AuthService {
         let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::people::set_totp(&mut tx, person, None, 0).await?;
         store::recovery_codes::replace(&mut tx, person, &[]).await?;
-        let about = ActivityDetails {
-            person: Some(person),
-            subject: &whose.name,
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::SecondFactorRemoved, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
@@ -147,21 +119,9 @@ impl AuthService {
         }
         let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
-        store::recovery_codes::replace(
-            &mut tx,
-            who.person.id,
-            &self.sign_codes(who.person.id, &codes),
-        )
-        .await?;
+        store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
         let actor = Actor::from_person(&who.person, visitor);
-        record(
-            &mut tx,
-            &actor,
-            ActivityEvent::RecoveryCodesMade,
-            ActivityDetails::default(),
-            self.clock.now(),
-        )
-        .await?;
+        record(&mut tx, &actor, ActivityEvent::RecoveryCodesMade, ActivityDetails::default(), self.clock.now()).await?;
         store::commit(tx).await?;
         Ok(codes)
     }
@@ -183,11 +143,7 @@ impl AuthService {
                 return Ok("with a one-time code");
             }
             let is_long_past = found.totp_last_step > step + 2;
-            return Err(if is_long_past {
-                AuthError::ClockBehind
-            } else {
-                AuthError::CodeAlreadyUsed
-            });
+            return Err(if is_long_past { AuthError::ClockBehind } else { AuthError::CodeAlreadyUsed });
         }
         let mut hashes = vec![self.sign_code(person, code)];
         for retired in self.retired_signing_keys(db).await? {
@@ -196,14 +152,7 @@ impl AuthService {
         for hash in hashes {
             if store::recovery_codes::use_up(db, person, &hash, now).await? {
                 let actor = Actor::from_person(&found.person, visitor);
-                record(
-                    db,
-                    &actor,
-                    ActivityEvent::RecoveryCodeUsed,
-                    ActivityDetails::default(),
-                    now,
-                )
-                .await?;
+                record(db, &actor, ActivityEvent::RecoveryCodeUsed, ActivityDetails::default(), now).await?;
                 return Ok("with a recovery code");
             }
         }
@@ -279,17 +228,11 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_standard() {
         let secret = b"12345678901234567890";
-        for (time, code) in [
-            (59, "287082"),
-            (1_111_111_109, "081804"),
-            (1_234_567_890, "005924"),
-            (2_000_000_000, "279037"),
-        ] {
+        for (time, code) in
+            [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (2_000_000_000, "279037")]
+        {
             assert_eq!(matching_step(secret, code, time), Some(time / 30));
-            assert_eq!(
-                matching_step(secret, &format!("{} {}", &code[..3], &code[3..]), time + 30),
-                Some(time / 30)
-            );
+            assert_eq!(matching_step(secret, &format!("{} {}", &code[..3], &code[3..]), time + 30), Some(time / 30));
             assert_eq!(matching_step(secret, code, time + 90), None);
         }
         for bad in ["", "28708", "2870822", "abcdef", "２８７０８２"] {

@@ -49,14 +49,12 @@ impl AuthService {
     /// The same, but doesn't count as use: an open page doesn't mean that someone is there.
     pub async fn peek_session(&self, cookie: &str) -> Result<Option<Arc<SignedInPerson>>> {
         let hash = token::hash(cookie);
-        let found = self
-            .session_cache
-            .get_or_load(&self.store, &hash, async || self.load_session(&hash).await)
-            .await?;
+        let found = self.session_cache.get_or_load(&self.store, &hash, async || self.load_session(&hash).await).await?;
         // A cached session can expire without any change in the database.
-        let holds = found.as_ref().clone().filter(|who| {
-            !who.person.is_disabled && self.is_session_valid(who.last_seen_at, who.expires_at)
-        });
+        let holds = found
+            .as_ref()
+            .clone()
+            .filter(|who| !who.person.is_disabled && self.is_session_valid(who.last_seen_at, who.expires_at));
         if let Some(who) = &holds {
             self.reopen_keychain(who, cookie);
         }
@@ -115,8 +113,7 @@ impl AuthService {
     ) -> Result<SecretToken> {
         let now = self.clock.now();
         let token = SecretToken::generate()?;
-        let sealed =
-            chain.map(|chain| self.seal_keychain_for_token(token.as_str(), chain)).transpose()?;
+        let sealed = chain.map(|chain| self.seal_keychain_for_token(token.as_str(), chain)).transpose()?;
         let session = NewSession {
             token_hash: token.hash_token(),
             person,
@@ -176,11 +173,7 @@ impl AuthService {
     }
 
     /// Signs out every browser of the person, including this one, and closes their connections to clusters.
-    pub async fn sign_out_everywhere(
-        &self,
-        who: &SignedInPerson,
-        visitor: &RequestClient,
-    ) -> Result<()> {
+    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, visitor: &RequestClient) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;

@@ -49,8 +49,7 @@ impl AuthService {
         let found = store::people::find_by_name(&mut *self.store.read().await?, &name).await?;
         let buckets = self.sign_in_buckets(&name, found.as_ref(), mark, visitor);
         self.rate_limiter.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
-        let stored =
-            found.as_ref().map(|found| (found.person.id, found.password_sealed.as_slice()));
+        let stored = found.as_ref().map(|found| (found.person.id, found.password_sealed.as_slice()));
         let right = self.verify_password(stored, password).await?;
         match found {
             Some(found) if right && !found.person.is_disabled => {
@@ -59,8 +58,7 @@ impl AuthService {
                 self.complete_password_step(&found, &ready, visitor).await
             }
             found => {
-                self.record_failed_sign_in(&name, found.map(|found| found.person.id), visitor)
-                    .await?;
+                self.record_failed_sign_in(&name, found.map(|found| found.person.id), visitor).await?;
                 Err(AuthError::WrongPassword)
             }
         }
@@ -76,25 +74,16 @@ impl AuthService {
     ) -> Result<SignInProgress> {
         let mut tx = self.store.write().await?;
         let now = store::people::load_credentials(&mut tx, checked.person.id).await?;
-        let unchanged = |now: &PersonCredentials| {
-            !now.person.is_disabled && now.password_sealed == checked.password_sealed
-        };
+        let unchanged =
+            |now: &PersonCredentials| !now.person.is_disabled && now.password_sealed == checked.password_sealed;
         let found = now.filter(unchanged).ok_or(AuthError::WrongPassword)?;
         let chain = self.open_or_create_keychain(&mut tx, found.person.id, ready).await?;
         if found.person.has_totp {
             let token = SecretToken::generate()?;
-            let sealed = chain
-                .map(|chain| self.seal_keychain_for_token(token.as_str(), &chain))
-                .transpose()?;
+            let sealed = chain.map(|chain| self.seal_keychain_for_token(token.as_str(), &chain)).transpose()?;
             let until = self.clock.now().plus(CODE_TIMEOUT_SECS);
-            store::sessions::add_pending(
-                &mut tx,
-                &token.hash_token(),
-                found.person.id,
-                sealed.as_deref(),
-                until,
-            )
-            .await?;
+            store::sessions::add_pending(&mut tx, &token.hash_token(), found.person.id, sealed.as_deref(), until)
+                .await?;
             store::commit(tx).await?;
             return Ok(SignInProgress::NeedsCode(token));
         }
@@ -114,9 +103,7 @@ impl AuthService {
         let hash = token::hash(waiting);
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
-        let pending = store::sessions::find_pending(&mut tx, &hash, now)
-            .await?
-            .ok_or(AuthError::SignInExpired)?;
+        let pending = store::sessions::find_pending(&mut tx, &hash, now).await?.ok_or(AuthError::SignInExpired)?;
         let found = store::people::load_credentials(&mut tx, pending.person_id).await?;
         let Some(found) = found.filter(|found| !found.person.is_disabled) else {
             return Err(AuthError::SignInExpired);
@@ -127,22 +114,15 @@ impl AuthService {
             Ok(how) => {
                 self.rate_limiter.refund(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
-                let chain = pending
-                    .keychain
-                    .as_deref()
-                    .and_then(|sealed| self.open_keychain_with_token(waiting, sealed));
+                let chain =
+                    pending.keychain.as_deref().and_then(|sealed| self.open_keychain_with_token(waiting, sealed));
                 let browser = self.complete_sign_in(&mut tx, &found, chain, how, visitor).await?;
                 store::commit(tx).await?;
                 Ok(SignInProgress::Done(browser))
             }
-            Err(
-                problem @ (AuthError::WrongCode
-                | AuthError::CodeAlreadyUsed
-                | AuthError::ClockBehind),
-            ) => {
+            Err(problem @ (AuthError::WrongCode | AuthError::CodeAlreadyUsed | AuthError::ClockBehind)) => {
                 let actor = Actor::anonymous(&found.person.name, visitor);
-                let about =
-                    ActivityDetails { person: Some(found.person.id), ..ActivityDetails::default() };
+                let about = ActivityDetails { person: Some(found.person.id), ..ActivityDetails::default() };
                 record(&mut tx, &actor, ActivityEvent::CodeFailed, about, now).await?;
                 store::sessions::count_wrong_code(&mut tx, &hash).await?;
                 let given_up = pending.tries + 1 >= MAX_CODE_TRIES;
@@ -159,8 +139,7 @@ impl AuthService {
     /// Whether a waiting cookie is still valid.
     pub async fn is_waiting_for_code(&self, waiting: &str) -> Result<bool> {
         let mut db = self.store.read().await?;
-        let pending =
-            store::sessions::find_pending(&mut db, &token::hash(waiting), self.clock.now()).await?;
+        let pending = store::sessions::find_pending(&mut db, &token::hash(waiting), self.clock.now()).await?;
         Ok(pending.is_some())
     }
 
@@ -177,16 +156,8 @@ impl AuthService {
         if let Some(chain) = chain {
             self.keychains.insert(person.id, chain);
         }
-        let about =
-            ActivityDetails { person: Some(person.id), detail: how, ..ActivityDetails::default() };
-        record(
-            db,
-            &Actor::from_person(person, visitor),
-            ActivityEvent::SignedIn,
-            about,
-            self.clock.now(),
-        )
-        .await?;
+        let about = ActivityDetails { person: Some(person.id), detail: how, ..ActivityDetails::default() };
+        record(db, &Actor::from_person(person, visitor), ActivityEvent::SignedIn, about, self.clock.now()).await?;
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(found)? })
     }
 
@@ -248,11 +219,7 @@ impl AuthService {
     }
 
     /// Asks a signed-in person for their password again before a sensitive change.
-    pub(super) async fn confirm_password(
-        &self,
-        person: PersonId,
-        password: &SecretString,
-    ) -> Result<()> {
+    pub(super) async fn confirm_password(&self, person: PersonId, password: &SecretString) -> Result<()> {
         let bucket = [RateLimitKey::Confirmation(person.0)];
         self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
         let found = store::people::load_credentials(&mut *self.store.read().await?, person)

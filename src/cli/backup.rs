@@ -71,9 +71,7 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     }
     let found = inspect_backup(&args.file).await?;
     let key_file = config.data_dir.join(files::MASTER_KEY);
-    if !key_file.exists()
-        && app::master_key_source(&config.data_dir) == app::MasterKeySource::File(key_file.clone())
-    {
+    if !key_file.exists() && app::master_key_source(&config.data_dir) == app::MasterKeySource::File(key_file.clone()) {
         bail!(
             "The master key is missing. Put the key that belongs to this backup at {} (mode 600) and run the command again. Nothing was changed.",
             key_file.display()
@@ -81,9 +79,7 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     }
     let vault = Vault::new(app::master_key::load_or_create_master_key(&config.data_dir)?);
     if found.key_check.is_none_or(|check| check != app::compute_key_check(&vault)) {
-        bail!(
-            "The master key here does not belong to this backup. Put the right key back first. Nothing was changed."
-        );
+        bail!("The master key here does not belong to this backup. Put the right key back first. Nothing was changed.");
     }
     let target = config.data_dir.join(files::DATABASE);
     if target.exists() && !args.replace {
@@ -96,14 +92,8 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     let app = open_app(config).await?;
     let mut tx = app.store.write().await?;
     store::backup::delete_sign_ins(&mut tx).await?;
-    record(
-        &mut tx,
-        &Actor::command_line(),
-        ActivityEvent::Restored,
-        ActivityDetails::default(),
-        app.clock.now(),
-    )
-    .await?;
+    record(&mut tx, &Actor::command_line(), ActivityEvent::Restored, ActivityDetails::default(), app.clock.now())
+        .await?;
     store::commit(tx).await?;
     app.store.close().await;
     say!("Restored {} people from {}.", found.people, args.file.display());
@@ -112,9 +102,9 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
 }
 
 async fn inspect_backup(file: &Path) -> anyhow::Result<BackupInspection> {
-    let found = store::backup::inspect(file).await.with_context(|| {
-        format!("{} could not be read as a backup; nothing was changed", file.display())
-    })?;
+    let found = store::backup::inspect(file)
+        .await
+        .with_context(|| format!("{} could not be read as a backup; nothing was changed", file.display()))?;
     if !found.is_intact {
         bail!("{} is damaged. Nothing was changed; use another backup.", file.display());
     }
@@ -127,8 +117,7 @@ fn replace_database(backup: &Path, target: &Path) -> anyhow::Result<()> {
     let copied = fs::copy(backup, &draft).and_then(|_| File::open(&draft)?.sync_all());
     if let Err(error) = copied {
         let _ = fs::remove_file(&draft);
-        return Err(error)
-            .context("The backup could not be copied into the data folder; nothing was changed");
+        return Err(error).context("The backup could not be copied into the data folder; nothing was changed");
     }
     if target.exists() {
         move_database_aside(target)?;

@@ -81,16 +81,11 @@ async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()
 async fn change_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()> {
     let known = find_cluster(app, &args.name).await?;
     let site = args.description.into_site(app, &args.name, Site::clone(&known.site))?;
-    let places = |site: &Site| {
-        hosts_to_pin(site)
-            .into_iter()
-            .map(|(hop, host, port, _)| (hop, host, port))
-            .collect::<Vec<_>>()
-    };
+    let places =
+        |site: &Site| hosts_to_pin(site).into_iter().map(|(hop, host, port, _)| (hop, host, port)).collect::<Vec<_>>();
     let moved = places(&site) != places(&known.site);
     let pins = if moved || args.keys.is_given() {
-        Some(args.keys.choose_pins(&site).await?)
-            .filter(|pins| moved || !are_same_keys(pins, &known))
+        Some(args.keys.choose_pins(&site).await?).filter(|pins| moved || !are_same_keys(pins, &known))
     } else {
         None
     };
@@ -122,8 +117,7 @@ async fn adopt_connections(app: &AppState) -> anyhow::Result<std::fs::File> {
 
 fn are_same_keys(pins: &[PinnedHostKey], known: &ClusterProfile) -> bool {
     let mut chosen = pins.to_vec();
-    let mut present: Vec<PinnedHostKey> =
-        known.pins.iter().map(|(hop, key)| (hop.clone(), key.to_line())).collect();
+    let mut present: Vec<PinnedHostKey> = known.pins.iter().map(|(hop, key)| (hop.clone(), key.to_line())).collect();
     chosen.sort();
     present.sort();
     chosen == present
@@ -179,7 +173,5 @@ async fn remove_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
 
 async fn find_cluster(app: &AppState, name: &Slug) -> anyhow::Result<ClusterProfile> {
     let known = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name.as_str()).await?;
-    known.with_context(|| {
-        format!("There is no cluster called {}. See: portolan cluster list", name.as_str())
-    })
+    known.with_context(|| format!("There is no cluster called {}. See: portolan cluster list", name.as_str()))
 }

@@ -57,11 +57,7 @@ impl DoctorFinding {
 
 pub(super) async fn run(file: Option<&Path>, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let findings = run_checks(file).await;
-    let text = if args.json {
-        serde_json::to_string_pretty(&findings)?
-    } else {
-        format_findings(&findings)
-    };
+    let text = if args.json { serde_json::to_string_pretty(&findings)? } else { format_findings(&findings) };
     say!("{text}");
     let bad = findings.iter().any(|finding| finding.verdict == DoctorVerdict::Bad);
     Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -72,8 +68,7 @@ async fn run_checks(file: Option<&Path>) -> Vec<DoctorFinding> {
         Ok(config) => config,
         Err(error) => return vec![DoctorFinding::bad("Settings", error.to_string())],
     };
-    let mut findings =
-        vec![DoctorFinding::good("Settings", "Every setting is known and makes sense.")];
+    let mut findings = vec![DoctorFinding::good("Settings", "Every setting is known and makes sense.")];
     findings.push(installation::check_data_dir(&config));
     let vault = installation::check_master_key(&config, &mut findings);
     installation::check_database(&config, vault.as_ref(), &mut findings).await;

@@ -29,10 +29,7 @@ pub(super) async fn run(config: Config, args: InviteArgs) -> anyhow::Result<()> 
     let app = open_existing_app(config).await?;
     let group = find_or_create_group(&app, &args.group).await?;
     let label = args.label.as_ref().map_or("", DisplayName::as_str);
-    let token = app
-        .auth
-        .create_invitation(&Actor::command_line(), (group, args.role.into()), label, args.days)
-        .await?;
+    let token = app.auth.create_invitation(&Actor::command_line(), (group, args.role.into()), label, args.days).await?;
     say!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
     eprintln!("The link works once, for {} days.", args.days);
     Ok(())

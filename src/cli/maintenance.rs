@@ -15,10 +15,7 @@ pub(super) async fn rotate_master_key(config: Config) -> anyhow::Result<()> {
     let app = open_existing_app(config).await?;
     let rotated = app::rotate_master_key(&app, &data_dir).await?;
     app.store.close().await;
-    say!(
-        "The master key is changed; {} sealed values were moved to the new one.",
-        rotated.resealed
-    );
+    say!("The master key is changed; {} sealed values were moved to the new one.", rotated.resealed);
     match rotated.key_to_install {
         None => say!(
             "Make a new copy of {} and put it somewhere safe. Backups made before need the old key.",
@@ -81,9 +78,7 @@ mod tests {
         for ours in ["3-7-login", "3-7-robot", "12-1-login-test"] {
             assert!(is_connection_folder(ours), "{ours}");
         }
-        for other in
-            ["", "sites", "portolan.db", "3-7", "3-7-x", "a-7-login", "3-7-login-x", "-1-7-login"]
-        {
+        for other in ["", "sites", "portolan.db", "3-7", "3-7-x", "a-7-login", "3-7-login-x", "-1-7-login"] {
             assert!(!is_connection_folder(other), "{other}");
         }
     }

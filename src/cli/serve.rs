@@ -45,8 +45,7 @@ async fn log_startup(app: &AppState) -> anyhow::Result<()> {
 
 async fn stop_on_signal(app: AppState) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         tracing::error!("Signals cannot be received; stop the portal with kill -9");
         return;

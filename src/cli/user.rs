@@ -100,12 +100,8 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
         UserSubcommand::Passwd { name, password } => {
             let person = find_person(&app, &name).await?;
             let password = password.read()?;
-            let keys =
-                store::keys::list_for_person(&mut *app.store.read().await?, person.id).await?;
-            app.auth
-                .set_password(&actor, &name, &password)
-                .await
-                .context("The password was not changed")?;
+            let keys = store::keys::list_for_person(&mut *app.store.read().await?, person.id).await?;
+            app.auth.set_password(&actor, &name, &password).await.context("The password was not changed")?;
             say!("The password of {name} is changed. Every session of theirs was ended.");
             if !keys.is_empty() {
                 say!("Their SSH keys are deleted: only the old password opened them.");
@@ -168,10 +164,7 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
 }
 
 /// Finds the group by name, or creates it.
-pub(super) async fn find_or_create_group(
-    app: &AppState,
-    name: &DisplayName,
-) -> anyhow::Result<GroupId> {
+pub(super) async fn find_or_create_group(app: &AppState, name: &DisplayName) -> anyhow::Result<GroupId> {
     let found = store::groups::find_by_name(&mut *app.store.read().await?, name).await?;
     if let Some(group) = found {
         return Ok(group);
@@ -192,9 +185,9 @@ async fn find_person(app: &AppState, name: &SignInName) -> anyhow::Result<store:
 
 fn explain_last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Result<()> {
     match result {
-        Err(AuthError::LastAdmin) => bail!(
-            "{name} is the last administrator who can sign in. Make another one first: portolan user admin NAME"
-        ),
+        Err(AuthError::LastAdmin) => {
+            bail!("{name} is the last administrator who can sign in. Make another one first: portolan user admin NAME")
+        }
         other => Ok(other?),
     }
 }
@@ -214,14 +207,7 @@ async fn list_users(app: &AppState) -> anyhow::Result<()> {
             (false, false) => "active",
         };
         let factor = if person.has_totp { "on" } else { "off" };
-        say!(
-            "{:<20} {:<14} {:<13} {:<30} {}",
-            person.name,
-            state,
-            factor,
-            person.display_name,
-            listed.groups
-        );
+        say!("{:<20} {:<14} {:<13} {:<30} {}", person.name, state, factor, person.display_name, listed.groups);
     }
     Ok(())
 }

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::UnixTime;
 
 /// A day, counted from 1 January 1970.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Day(pub i64);
 
@@ -146,10 +144,7 @@ mod tests {
         assert_eq!(Day(-1).to_string(), "1969-12-31");
         let month = day.month();
         assert_eq!((month.to_string(), month.words()), ("2026-11".into(), "November 2026".into()));
-        assert_eq!(
-            (month.first().to_string(), month.last().to_string()),
-            ("2026-11-01".into(), "2026-11-30".into())
-        );
+        assert_eq!((month.first().to_string(), month.last().to_string()), ("2026-11-01".into(), "2026-11-30".into()));
         assert_eq!(Month::parse("2024-02").unwrap().last().to_string(), "2024-02-29");
         assert_eq!(Month::parse("2026-12").unwrap().next().to_string(), "2027-01");
         assert_eq!(Month::parse("2026-01").unwrap().previous().to_string(), "2025-12");

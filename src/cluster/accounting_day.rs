@@ -62,9 +62,7 @@ pub async fn load_accounting_day(
     while from < 24 {
         hours = hours.min(24 - from);
         match load_hours(line, accounts, day, from, from + hours).await {
-            Err(AccountingDayError::Run(RunCommandError::OutputTooLong))
-                if hours > MIN_CHUNK_HOURS =>
-            {
+            Err(AccountingDayError::Run(RunCommandError::OutputTooLong)) if hours > MIN_CHUNK_HOURS => {
                 hours = (hours / 2).max(MIN_CHUNK_HOURS);
                 continue;
             }
@@ -103,16 +101,9 @@ async fn load_hours(
 ) -> Result<AccountingDay, AccountingDayError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let begin = account_runs::clock_time(day, from);
-    let end = if until < 24 {
-        account_runs::clock_time(day, until)
-    } else {
-        account_runs::clock_time(day.plus(1), 0)
-    };
-    let args = account_runs::account_runs_args(&fields, accounts, &begin, &end)
-        .ok_or(AccountingDayError::Accounts)?;
-    let moment = |text: &str| {
-        RemoteCommand::new("date").args(["-d", text, "+%s"]).with_deadline(CLOCK_TIMEOUT)
-    };
+    let end = if until < 24 { account_runs::clock_time(day, until) } else { account_runs::clock_time(day.plus(1), 0) };
+    let args = account_runs::account_runs_args(&fields, accounts, &begin, &end).ok_or(AccountingDayError::Accounts)?;
+    let moment = |text: &str| RemoteCommand::new("date").args(["-d", text, "+%s"]).with_deadline(CLOCK_TIMEOUT);
     let sacct = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(SACCT_TIMEOUT);
     let batch = RemoteCommand::batch(&marks, &[moment(&begin), moment(&end), sacct])
         .map_err(RunCommandError::from)?
@@ -122,9 +113,8 @@ async fn load_hours(
     let mut next = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
     let (from, until, told) = (next()?, next()?, next()?);
     let seconds = |text: String| text.trim().parse().ok().map(UnixTime);
-    let (from, until) = seconds(from.stdout_text())
-        .zip(seconds(until.stdout_text()))
-        .ok_or(AccountingDayError::Clock)?;
+    let (from, until) =
+        seconds(from.stdout_text()).zip(seconds(until.stdout_text())).ok_or(AccountingDayError::Clock)?;
     if told.code != 0 {
         return Err(AccountingDayError::Accounting(error_text(&told)));
     }

@@ -101,8 +101,7 @@ impl ConnectionPool {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        let what =
-            ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
         let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
             Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
@@ -125,18 +124,11 @@ impl ConnectionPool {
         let host = site.host()?;
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        let what =
-            ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
         store::clusters::update(&mut tx, known.row.id, &what).await?;
         if let Some(pins) = pins {
             check_pins(site, pins)?;
-            store::clusters::replace_host_keys(
-                &mut tx,
-                known.row.id,
-                pins,
-                self.0.core.clock.now(),
-            )
-            .await?;
+            store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
             store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         }
         self.record_change(&mut tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
@@ -159,8 +151,7 @@ impl ConnectionPool {
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         let at = retired.then(|| self.0.core.clock.now());
         store::clusters::set_retired(&mut tx, known.row.id, at).await?;
-        let event =
-            if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
+        let event = if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
         self.record_change(&mut tx, actor, event, &known.row.slug).await?;
         store::commit(tx).await?;
         if retired {
@@ -170,11 +161,7 @@ impl ConnectionPool {
     }
 
     /// Deletes a retired cluster.
-    pub async fn remove_cluster(
-        &self,
-        actor: &Actor,
-        known: &ClusterProfile,
-    ) -> Result<(), ClusterChangeError> {
+    pub async fn remove_cluster(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         store::clusters::remove(&mut tx, known.slug()).await?;
@@ -194,8 +181,7 @@ impl ConnectionPool {
         check_pins(&known.site, pins)?;
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now())
-            .await?;
+        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         self.record_change(&mut tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
         store::commit(tx).await?;
@@ -205,16 +191,11 @@ impl ConnectionPool {
     }
 
     /// Ends a false alarm: the pinned keys stay, and connections continue.
-    pub async fn end_alarm(
-        &self,
-        actor: &Actor,
-        known: &ClusterProfile,
-    ) -> Result<(), ClusterChangeError> {
+    pub async fn end_alarm(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug)
-            .await?;
+        self.record_change(&mut tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug).await?;
         store::commit(tx).await?;
         self.set_alarm(known.row.id, false);
         Ok(())
@@ -238,10 +219,8 @@ fn parse_title(site: &Site) -> Result<DisplayName, ClusterChangeError> {
 
 /// The login host and the jump host must be pinned; the automation host may be pinned later.
 fn check_pins(site: &Site, pins: &[PinnedHostKey]) -> Result<(), ClusterChangeError> {
-    let pinned =
-        |hop: &str| pins.iter().any(|(of, line)| of == hop && HostKey::parse(line).is_some());
-    let missing =
-        hosts_to_pin(site).iter().any(|(hop, ..)| *hop != hops::AUTOMATION && !pinned(hop));
+    let pinned = |hop: &str| pins.iter().any(|(of, line)| of == hop && HostKey::parse(line).is_some());
+    let missing = hosts_to_pin(site).iter().any(|(hop, ..)| *hop != hops::AUTOMATION && !pinned(hop));
     if missing || pins.iter().any(|(_, line)| HostKey::parse(line).is_none()) {
         return Err(ClusterChangeError::NoHostKey);
     }

@@ -27,8 +27,7 @@ impl ConnectionPool {
             self.raise_host_key_alarm(errand, *hop, offered.as_deref()).await?;
         }
         let reason = failure.code();
-        metrics::counter!("portolan_cluster_connection_failures_total", "reason" => reason)
-            .increment(1);
+        metrics::counter!("portolan_cluster_connection_failures_total", "reason" => reason).increment(1);
         if *failure == SshLoginError::Cancelled {
             return Ok(());
         }
@@ -56,14 +55,7 @@ impl ConnectionPool {
                 subject: &errand.profile.row.title,
                 detail: failure.short_reason(),
             };
-            record(
-                &mut tx,
-                &errand.actor,
-                ActivityEvent::ConnectFailed,
-                about,
-                self.0.core.clock.now(),
-            )
-            .await?;
+            record(&mut tx, &errand.actor, ActivityEvent::ConnectFailed, about, self.0.core.clock.now()).await?;
         }
         store::commit(tx).await
     }
@@ -84,11 +76,7 @@ impl ConnectionPool {
         self.set_alarm(errand.key.cluster, true);
         let mut tx = self.0.core.store.write().await?;
         store::clusters::set_alarm(&mut tx, errand.key.cluster, Some((now, &words))).await?;
-        let about = ActivityDetails {
-            subject: &errand.profile.row.slug,
-            detail: &words,
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { subject: &errand.profile.row.slug, detail: &words, ..ActivityDetails::default() };
         record(&mut tx, &errand.actor, ActivityEvent::HostKeyAlarm, about, now).await?;
         tracing::error!(
             cluster.name = errand.profile.row.slug,
@@ -100,19 +88,13 @@ impl ConnectionPool {
     pub(super) async fn record_start(&self, key: ConnectionKey) -> Result<i64, ConnectError> {
         let write = async {
             let mut tx = self.0.core.store.write().await?;
-            let id =
-                store::connections::begin_attempt(&mut tx, key, self.0.core.clock.now()).await?;
+            let id = store::connections::begin_attempt(&mut tx, key, self.0.core.clock.now()).await?;
             store::commit(tx).await.map(|()| id)
         };
         write.await.map_err(|error| ConnectError::internal(&error))
     }
 
-    pub(super) async fn record_end(
-        &self,
-        id: i64,
-        outcome: &str,
-        used: Option<SshKeyId>,
-    ) -> Result<(), ConnectError> {
+    pub(super) async fn record_end(&self, id: i64, outcome: &str, used: Option<SshKeyId>) -> Result<(), ConnectError> {
         let write = async {
             let mut tx = self.0.core.store.write().await?;
             store::connections::finish_attempt(&mut tx, id, outcome, used).await?;
@@ -149,12 +131,7 @@ impl ConnectionPool {
         if is_theirs { Ok(()) } else { Err(SshLoginError::Cancelled.into()) }
     }
 
-    pub(super) async fn save_problem(
-        &self,
-        key: ConnectionKey,
-        words: &str,
-        keep: bool,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn save_problem(&self, key: ConnectionKey, words: &str, keep: bool) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
         store::connections::set_problem(&mut tx, key, ("", words), keep).await?;
         store::commit(tx).await
@@ -167,9 +144,7 @@ fn failure_message(failure: &SshLoginError, role: ConnectionRole) -> String {
         _ if role == ConnectionRole::Login => None,
         SshLoginError::NeedsPerson => Some(AutomationTestOutcome::AsksForSecondFactor),
         SshLoginError::KeyRefused => Some(AutomationTestOutcome::KeyNotAccepted),
-        SshLoginError::SignInRefused { after_key: true, .. } => {
-            Some(AutomationTestOutcome::NotEnrolled)
-        }
+        SshLoginError::SignInRefused { after_key: true, .. } => Some(AutomationTestOutcome::NotEnrolled),
         SshLoginError::Disconnected { .. } => Some(AutomationTestOutcome::Closed),
         _ => None,
     };

@@ -10,8 +10,6 @@ const INSTALL_SCRIPT: &str = "umask 022 && cat > $HOME/portolan-commands.new && 
 
 /// Installs `portolan-commands` in the person's home folder. False if the cluster refused.
 pub async fn install(line: &Arc<ClusterConnection>) -> Result<bool, RunCommandError> {
-    let command = RemoteCommand::new("sh")
-        .args(["-c", INSTALL_SCRIPT])
-        .input(WRAPPER_SCRIPT.as_bytes().to_vec());
+    let command = RemoteCommand::new("sh").args(["-c", INSTALL_SCRIPT]).input(WRAPPER_SCRIPT.as_bytes().to_vec());
     Ok(line.run(command, CallUrgency::Interactive).await?.code == 0)
 }

@@ -64,10 +64,7 @@ impl ClusterAccount {
         pool.status(self.id.connection_key())
     }
 
-    pub fn connection(
-        &self,
-        pool: &ConnectionPool,
-    ) -> Result<Arc<ClusterConnection>, RunCommandError> {
+    pub fn connection(&self, pool: &ConnectionPool) -> Result<Arc<ClusterConnection>, RunCommandError> {
         pool.connection(self.id.connection_key())
     }
 
@@ -110,9 +107,7 @@ impl ClusterAccountCache {
         let store = &self.0.store;
         self.0
             .by_person
-            .get_or_load(store, &person, async || {
-                self.list_with(&mut *store.read().await?, person).await
-            })
+            .get_or_load(store, &person, async || self.list_with(&mut *store.read().await?, person).await)
             .await
     }
 
@@ -122,11 +117,7 @@ impl ClusterAccountCache {
     }
 
     /// The same as [`Self::list`], for callers that already hold a database connection or a transaction.
-    pub async fn list_with(
-        &self,
-        db: &mut DbConnection,
-        person: PersonId,
-    ) -> store::Result<Vec<Arc<ClusterAccount>>> {
+    pub async fn list_with(&self, db: &mut DbConnection, person: PersonId) -> store::Result<Vec<Arc<ClusterAccount>>> {
         let mut found = Vec::new();
         for row in store::connections::list_for_person(db, person).await? {
             if row.key().role == ConnectionRole::Login {
@@ -149,15 +140,11 @@ impl ClusterAccountCache {
     }
 
     /// A cluster with its description, independent of any person.
-    pub async fn profile(
-        &self,
-        db: &mut DbConnection,
-        row: Cluster,
-    ) -> store::Result<Arc<ClusterProfile>> {
+    pub async fn profile(&self, db: &mut DbConnection, row: Cluster) -> store::Result<Arc<ClusterProfile>> {
         let pins = store::clusters::list_host_keys(db, row.id).await?;
-        self.0.profiles.get_or_parse(row.id, &(row, pins), |(row, pins)| {
-            ClusterProfile::parse(row.clone(), pins).map(Arc::new)
-        })
+        self.0
+            .profiles
+            .get_or_parse(row.id, &(row, pins), |(row, pins)| ClusterProfile::parse(row.clone(), pins).map(Arc::new))
     }
 
     /// What was discovered over a connection; `None` if discovery never ran.
@@ -198,12 +185,7 @@ impl<K, S, V> Default for ParsedCache<K, S, V> {
 }
 
 impl<K: Eq + Hash, S: PartialEq + Clone, V: Clone> ParsedCache<K, S, V> {
-    fn get_or_parse(
-        &self,
-        key: K,
-        source: &S,
-        parse: impl FnOnce(&S) -> store::Result<V>,
-    ) -> store::Result<V> {
+    fn get_or_parse(&self, key: K, source: &S, parse: impl FnOnce(&S) -> store::Result<V>) -> store::Result<V> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, value)) = entries.get(&key).filter(|(known, _)| known == source) {
             return Ok(value.clone());
@@ -265,9 +247,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first.profile, &second.profile), "the cluster is as it was");
         write_facts(&store, id, r#"{"user":"alice1"}"#).await;
         let third = get().await;
-        assert!(
-            !Arc::ptr_eq(&second, &third) && Arc::ptr_eq(&second.discovered, &third.discovered)
-        );
+        assert!(!Arc::ptr_eq(&second, &third) && Arc::ptr_eq(&second.discovered, &third.discovered));
         write_facts(&store, id, "no json").await;
         assert_eq!(get().await.discovered_at, None, "what cannot be read was not found");
     }

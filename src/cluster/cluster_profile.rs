@@ -28,10 +28,7 @@ pub mod hops {
 
 impl ClusterProfile {
     /// Loads the cluster with this short name.
-    pub async fn find_by_slug(
-        db: &mut store::DbConnection,
-        slug: &str,
-    ) -> store::Result<Option<Self>> {
+    pub async fn find_by_slug(db: &mut store::DbConnection, slug: &str) -> store::Result<Option<Self>> {
         match store::clusters::find_by_slug(db, slug).await? {
             Some(row) => Self::load(db, row).await.map(Some),
             None => Ok(None),
@@ -44,10 +41,7 @@ impl ClusterProfile {
     }
 
     pub(super) fn parse(row: Cluster, pins: &[PinnedHostKey]) -> store::Result<Self> {
-        let pins = pins
-            .iter()
-            .filter_map(|(hop, line)| Some((hop.clone(), HostKey::parse(line)?)))
-            .collect();
+        let pins = pins.iter().filter_map(|(hop, line)| Some((hop.clone(), HostKey::parse(line)?))).collect();
         let slug = row.slug.parse().map_err(|_| store::StoreError::Malformed("clusters.slug"))?;
         Ok(Self { site: Arc::new(site_from_row(&row, slug)), row, pins })
     }
@@ -66,14 +60,11 @@ impl ClusterProfile {
                 (host, port, hops::AUTOMATION)
             }
         };
-        let jump =
-            self.site.login.jump.as_ref().filter(|_| role == ConnectionRole::Login).map(|jump| {
-                RouteHost {
-                    host: jump.host.0.clone(),
-                    port: jump.port,
-                    host_keys: self.host_keys(hops::JUMP),
-                }
-            });
+        let jump = self.site.login.jump.as_ref().filter(|_| role == ConnectionRole::Login).map(|jump| RouteHost {
+            host: jump.host.0.clone(),
+            port: jump.port,
+            host_keys: self.host_keys(hops::JUMP),
+        });
         let target = RouteHost { host, port, host_keys: self.host_keys(hop) };
         let ways = &self.site.login.accepts;
         let takes_password = role == ConnectionRole::Login
@@ -87,18 +78,9 @@ impl ClusterProfile {
     }
 
     /// A connection over a control master, within this site's limits.
-    pub fn new_connection(
-        &self,
-        master: ControlMaster,
-        dialect: RemoteShellDialect,
-    ) -> Arc<ClusterConnection> {
+    pub fn new_connection(&self, master: ControlMaster, dialect: RemoteShellDialect) -> Arc<ClusterConnection> {
         let limits = &self.site.limits;
-        ClusterConnection::new(
-            master,
-            dialect,
-            usize::from(limits.sessions),
-            u32::from(limits.calls_per_minute),
-        )
+        ClusterConnection::new(master, dialect, usize::from(limits.sessions), u32::from(limits.calls_per_minute))
     }
 
     pub fn slug(&self) -> &Slug {
@@ -114,8 +96,7 @@ impl ClusterProfile {
 /// The site description in a cluster's row. Name, host and port have columns of their own, which take precedence.
 fn site_from_row(row: &Cluster, slug: Slug) -> Site {
     let name = crate::sites::SiteName(slug);
-    let mut site = Site::from_json(&row.site)
-        .unwrap_or_else(|_| Site::with_defaults(name.clone(), &row.title));
+    let mut site = Site::from_json(&row.site).unwrap_or_else(|_| Site::with_defaults(name.clone(), &row.title));
     site.name = name;
     site.title.clone_from(&row.title);
     site.login.host = row.host.parse().ok().map(crate::sites::SiteHost);

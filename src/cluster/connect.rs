@@ -52,13 +52,8 @@ impl ConnectionPool {
     }
 
     /// Starts to test this person's new key at this cluster, next to the open connection.
-    pub async fn test_new_key(
-        &self,
-        key: ConnectionKey,
-        actor: Actor,
-    ) -> Result<(), ConnectStartError> {
-        self.start_attempt(key, actor, LoginAttendance::Attended, ConnectAttemptKind::TestNewKey)
-            .await
+    pub async fn test_new_key(&self, key: ConnectionKey, actor: Actor) -> Result<(), ConnectStartError> {
+        self.start_attempt(key, actor, LoginAttendance::Attended, ConnectAttemptKind::TestNewKey).await
     }
 
     async fn start_attempt(
@@ -69,15 +64,10 @@ impl ConnectionPool {
         purpose: ConnectAttemptKind,
     ) -> Result<(), ConnectStartError> {
         let mut db = self.0.core.store.read().await?;
-        let line =
-            store::connections::get(&mut db, key).await?.ok_or(ConnectStartError::NoRemoteUser)?;
-        let row = store::clusters::get(&mut db, key.cluster)
-            .await?
-            .ok_or(ConnectStartError::ClusterClosed)?;
+        let line = store::connections::get(&mut db, key).await?.ok_or(ConnectStartError::NoRemoteUser)?;
+        let row = store::clusters::get(&mut db, key.cluster).await?.ok_or(ConnectStartError::ClusterClosed)?;
         let known = self.0.accounts.profile(&mut db, row).await?;
-        let tries =
-            store::connections::count_attempts(&mut db, key, self.0.core.clock.now().plus(-HOUR_S))
-                .await?;
+        let tries = store::connections::count_attempts(&mut db, key, self.0.core.clock.now().plus(-HOUR_S)).await?;
         drop(db);
         if !known.is_open() {
             return Err(ConnectStartError::ClusterClosed);
@@ -85,17 +75,12 @@ impl ConnectionPool {
         check_attempt_limit(tries, &known, &actor)?;
         let user = line.remote_user.parse().map_err(|_| ConnectStartError::NoRemoteUser)?;
         let route = known.route(key.role, user).ok_or(ConnectStartError::ClusterClosed)?;
-        let needed = if purpose == ConnectAttemptKind::TestNewKey {
-            2
-        } else {
-            usize::from(known.site.keys.opens)
-        };
+        let needed = if purpose == ConnectAttemptKind::TestNewKey { 2 } else { usize::from(known.site.keys.opens) };
         if self.0.core.auth.count_usable_keys(key.person, key.role).await? < needed {
             return Err(ConnectStartError::NoKey);
         }
         let Some(attempt) = self.reserve_attempt(key, purpose) else { return Ok(()) };
-        let errand =
-            ConnectRequest { key, profile: known, route, purpose, attended, actor, attempt };
+        let errand = ConnectRequest { key, profile: known, route, purpose, attended, actor, attempt };
         let this = self.clone();
         self.0.core.tasks.spawn(async move { this.run_attempt(errand).await });
         self.notify(key);
@@ -103,11 +88,7 @@ impl ConnectionPool {
     }
 
     /// Reserves the person's only attempt, if none is running.
-    fn reserve_attempt(
-        &self,
-        key: ConnectionKey,
-        purpose: ConnectAttemptKind,
-    ) -> Option<Arc<ConnectAttempt>> {
+    fn reserve_attempt(&self, key: ConnectionKey, purpose: ConnectAttemptKind) -> Option<Arc<ConnectAttempt>> {
         let mut spots = self.entries();
         let spot = spots.entry(key).or_default();
         let attempt = Arc::new(ConnectAttempt::new(purpose));
@@ -141,14 +122,11 @@ impl ConnectionPool {
             }
         };
         if errand.purpose == ConnectAttemptKind::TestNewKey {
-            let tested =
-                outcome.as_ref().map(|_| ()).map_err(|trouble| trouble.failure.to_string());
+            let tested = outcome.as_ref().map(|_| ()).map_err(|trouble| trouble.failure.to_string());
             self.entries().entry(errand.key).or_default().last_key_test = Some(tested);
         }
         let stored = match outcome {
-            Ok(up) if errand.purpose == ConnectAttemptKind::Connect => {
-                self.insert_connection(&errand, up).await
-            }
+            Ok(up) if errand.purpose == ConnectAttemptKind::Connect => self.insert_connection(&errand, up).await,
             Ok(up) => {
                 up.connection.master().close().await;
                 Ok(())
@@ -174,10 +152,7 @@ impl ConnectionPool {
         }
     }
 
-    async fn open_connection(
-        &self,
-        errand: &ConnectRequest,
-    ) -> Result<OpenConnection, ConnectError> {
+    async fn open_connection(&self, errand: &ConnectRequest) -> Result<OpenConnection, ConnectError> {
         let turns = self.login_permits(errand.key.cluster);
         let _turn = tokio::select! {
             turn = self.acquire_login_permit(turns, errand) => turn,
@@ -218,8 +193,7 @@ impl ConnectionPool {
         };
         let (outcome, used) = match &opened {
             Ok(opened) => {
-                let word =
-                    if errand.purpose == ConnectAttemptKind::Connect { "up" } else { "tested" };
+                let word = if errand.purpose == ConnectAttemptKind::Connect { "up" } else { "tested" };
                 (word, opened.signing_key_index.and_then(|index| ids.get(index).copied()))
             }
             Err(trouble) => (trouble.failure.code(), None),
@@ -266,24 +240,15 @@ impl ConnectionPool {
                 line.master().close().await;
                 return Err(ConnectError { failure: SshLoginError::Unusable(why), notices });
             }
-            if let Err(trouble) =
-                self.record_connected(errand, &look.facts, questions > 0, now).await
-            {
+            if let Err(trouble) = self.record_connected(errand, &look.facts, questions > 0, now).await {
                 line.master().close().await;
                 return Err(trouble);
             }
         }
-        Ok(OpenConnection {
-            connection: line,
-            since: now,
-            notices: clean_text(&notices, MAX_NOTICES_LEN),
-        })
+        Ok(OpenConnection { connection: line, since: now, notices: clean_text(&notices, MAX_NOTICES_LEN) })
     }
 
-    async fn load_keys(
-        &self,
-        errand: &ConnectRequest,
-    ) -> Result<Vec<(SshKeyId, PrivateKey)>, ConnectError> {
+    async fn load_keys(&self, errand: &ConnectRequest) -> Result<Vec<(SshKeyId, PrivateKey)>, ConnectError> {
         let open = self.0.core.auth.unseal_keys(errand.key.person, errand.key.role).await;
         let mut open = open.map_err(|error| {
             tracing::error!(%error, "A key could not be opened for a connection");
@@ -293,28 +258,18 @@ impl ConnectionPool {
             // The pending key comes first; it is tested alone.
             open.truncate(1);
         }
-        let read = |key: &UnsealedKey| {
-            PrivateKey::from_bytes(&key.private).map(|private| (key.id, private))
-        };
-        open.iter()
-            .map(read)
-            .collect::<Result<_, _>>()
-            .map_err(|error| ConnectError::internal(&error))
+        let read = |key: &UnsealedKey| PrivateKey::from_bytes(&key.private).map(|private| (key.id, private));
+        open.iter().map(read).collect::<Result<_, _>>().map_err(|error| ConnectError::internal(&error))
     }
 
     /// Adds a connection to the pool, unless the attempt was cancelled in the meantime.
-    async fn insert_connection(
-        &self,
-        errand: &ConnectRequest,
-        up: OpenConnection,
-    ) -> Result<(), StoreError> {
+    async fn insert_connection(&self, errand: &ConnectRequest, up: OpenConnection) -> Result<(), StoreError> {
         let line = up.connection.clone();
         let wanted = {
             let mut spots = self.entries();
             let spot = spots.entry(errand.key).or_default();
             // If it was closed in the meantime, the attempt is no longer registered.
-            let wanted = spot.status.is_attempt(&errand.attempt)
-                && !errand.attempt.cancellation().is_cancelled();
+            let wanted = spot.status.is_attempt(&errand.attempt) && !errand.attempt.cancellation().is_cancelled();
             if wanted {
                 spot.backoff = super::connection_pool::RetryBackoff::default();
                 spot.status = ConnectionStatus::Up(up);

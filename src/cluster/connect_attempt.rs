@@ -61,22 +61,17 @@ impl ConnectState {
     /// What is happening and what it means, for the person who waits.
     pub const fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Queued => {
-                ("Waiting for your turn", "Others are signing in at the same host right now.")
-            }
+            Self::Queued => ("Waiting for your turn", "Others are signing in at the same host right now."),
             Self::Connecting => ("Reaching the cluster", "This takes a few seconds."),
             Self::Prompted { prompt, .. } => (prompt.title(), prompt.help()),
             Self::CheckingAnswer { push: true } => (
                 "Check your phone",
                 "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
             ),
-            Self::CheckingAnswer { push: false } => {
-                ("The cluster checks your answer", "This takes a few seconds.")
+            Self::CheckingAnswer { push: false } => ("The cluster checks your answer", "This takes a few seconds."),
+            Self::Discovering => {
+                ("Connected. Looking around", "The portal asks which accounts, folders and machines you have there.")
             }
-            Self::Discovering => (
-                "Connected. Looking around",
-                "The portal asks which accounts, folders and machines you have there.",
-            ),
             Self::Finished => ("One moment", "This page goes on by itself."),
         }
     }
@@ -159,8 +154,7 @@ impl ConnectAttempt {
 /// questions of an unknown kind are the same only if their texts are.
 fn is_repeated_prompt(last: &LoginPrompt, now: &LoginPrompt) -> bool {
     let familiar = !matches!(now.kind, PromptKind::Other | PromptKind::YesNo);
-    std::mem::discriminant(&last.kind) == std::mem::discriminant(&now.kind)
-        && (familiar || last.text == now.text)
+    std::mem::discriminant(&last.kind) == std::mem::discriminant(&now.kind) && (familiar || last.text == now.text)
 }
 
 impl std::fmt::Debug for ConnectAttempt {
@@ -175,9 +169,8 @@ mod tests {
 
     #[test]
     fn a_second_question_is_told_from_a_refused_answer() {
-        let again = |first: &str, second: &str| {
-            is_repeated_prompt(&LoginPrompt::parse(first), &LoginPrompt::parse(second))
-        };
+        let again =
+            |first: &str, second: &str| is_repeated_prompt(&LoginPrompt::parse(first), &LoginPrompt::parse(second));
         assert!(again("Verification code: ", "Verification code: "));
         assert!(again("Password: ", "Password: "));
         assert!(!again("One-time password (OATH) for `alice': ", "Password: "));

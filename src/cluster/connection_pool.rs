@@ -140,10 +140,7 @@ impl ConnectionPool {
     }
 
     /// The connection itself, to run commands on. Not available while the cluster has a host key alarm.
-    pub fn connection(
-        &self,
-        key: ConnectionKey,
-    ) -> Result<Arc<ClusterConnection>, RunCommandError> {
+    pub fn connection(&self, key: ConnectionKey) -> Result<Arc<ClusterConnection>, RunCommandError> {
         if self.is_alarmed(key.cluster) {
             return Err(RunCommandError::HostKeyInDoubt);
         }
@@ -166,26 +163,14 @@ impl ConnectionPool {
     }
 
     pub fn count_connected(&self) -> usize {
-        self.entries()
-            .values()
-            .filter(|spot| matches!(spot.status, ConnectionStatus::Up(_)))
-            .count()
+        self.entries().values().filter(|spot| matches!(spot.status, ConnectionStatus::Up(_))).count()
     }
 
     /// Closes a connection at its owner's request, or cancels the attempt to open it.
-    pub async fn disconnect(
-        &self,
-        key: ConnectionKey,
-        actor: &Actor,
-        cluster: &str,
-    ) -> Result<(), StoreError> {
+    pub async fn disconnect(&self, key: ConnectionKey, actor: &Actor, cluster: &str) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
         store::connections::set_problem(&mut tx, key, ("", ""), false).await?;
-        let about = ActivityDetails {
-            person: Some(key.person),
-            subject: cluster,
-            ..ActivityDetails::default()
-        };
+        let about = ActivityDetails { person: Some(key.person), subject: cluster, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         self.close(key).await;
@@ -216,11 +201,7 @@ impl ConnectionPool {
     }
 
     /// The running connect attempt or key test.
-    fn find_attempt(
-        &self,
-        key: ConnectionKey,
-        purpose: ConnectAttemptKind,
-    ) -> Option<Arc<ConnectAttempt>> {
+    fn find_attempt(&self, key: ConnectionKey, purpose: ConnectAttemptKind) -> Option<Arc<ConnectAttempt>> {
         match (purpose, self.status(key)) {
             (ConnectAttemptKind::TestNewKey, _) => self.running_key_test(key),
             (ConnectAttemptKind::Connect, ConnectionStatus::Connecting(attempt)) => Some(attempt),
@@ -229,13 +210,7 @@ impl ConnectionPool {
     }
 
     /// Passes an answer on to the server. Does nothing if the question is no longer open.
-    pub fn answer_prompt(
-        &self,
-        key: ConnectionKey,
-        purpose: ConnectAttemptKind,
-        number: u32,
-        answer: SecretString,
-    ) {
+    pub fn answer_prompt(&self, key: ConnectionKey, purpose: ConnectAttemptKind, number: u32, answer: SecretString) {
         if self.find_attempt(key, purpose).is_some_and(|attempt| attempt.answer(number, answer)) {
             self.notify(key);
         }
@@ -280,10 +255,7 @@ impl ConnectionPool {
         self.0.alarms.lock().unwrap_or_else(PoisonError::into_inner).contains(&cluster)
     }
 
-    pub(super) fn filter_keys(
-        &self,
-        wanted: impl Fn(&ConnectionKey) -> bool,
-    ) -> Vec<ConnectionKey> {
+    pub(super) fn filter_keys(&self, wanted: impl Fn(&ConnectionKey) -> bool) -> Vec<ConnectionKey> {
         self.entries().keys().copied().filter(wanted).collect()
     }
 
@@ -294,24 +266,16 @@ impl ConnectionPool {
     /// The permits for parallel logins at a cluster.
     pub(super) fn login_permits(&self, cluster: ClusterId) -> Arc<Semaphore> {
         let mut turns = self.0.login_permits.lock().unwrap_or_else(PoisonError::into_inner);
-        turns
-            .entry(cluster)
-            .or_insert_with(|| Arc::new(Semaphore::new(MAX_PARALLEL_LOGINS)))
-            .clone()
+        turns.entry(cluster).or_insert_with(|| Arc::new(Semaphore::new(MAX_PARALLEL_LOGINS))).clone()
     }
 
     pub(super) fn notify(&self, key: ConnectionKey) {
-        metrics::gauge!("portolan_cluster_connections")
-            .set(u32::try_from(self.count_connected()).unwrap_or(u32::MAX));
+        metrics::gauge!("portolan_cluster_connections").set(u32::try_from(self.count_connected()).unwrap_or(u32::MAX));
         // There may be no subscribers.
         let _ = self.0.changes.send(key);
     }
 
-    pub(super) fn connection_folder(
-        &self,
-        key: ConnectionKey,
-        purpose: ConnectAttemptKind,
-    ) -> ConnectionFolder {
+    pub(super) fn connection_folder(&self, key: ConnectionKey, purpose: ConnectAttemptKind) -> ConnectionFolder {
         ConnectionFolder::new(&self.0.core.config.run_dir(), &folder_name(key, purpose))
     }
 }
@@ -344,11 +308,7 @@ mod tests {
 
     #[test]
     fn folders_tell_whose_they_are() {
-        let key = ConnectionKey {
-            person: PersonId(3),
-            cluster: ClusterId(7),
-            role: ConnectionRole::Automation,
-        };
+        let key = ConnectionKey { person: PersonId(3), cluster: ClusterId(7), role: ConnectionRole::Automation };
         assert_eq!(parse_folder_name(&folder_name(key, ConnectAttemptKind::Connect)), Some(key));
         assert_eq!(parse_folder_name(&folder_name(key, ConnectAttemptKind::TestNewKey)), None);
         for other in ["", "x", "1-2", "1-2-x", "..", "1-2-login-3"] {

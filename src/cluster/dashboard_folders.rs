@@ -69,9 +69,7 @@ pub struct FoundDashboardFolders {
 }
 
 #[derive(Clone, Default)]
-pub struct DashboardFolderCache(
-    Arc<Mutex<HashMap<(ConnectionKey, DashboardFolderKind), CachedDashboardFolders>>>,
-);
+pub struct DashboardFolderCache(Arc<Mutex<HashMap<(ConnectionKey, DashboardFolderKind), CachedDashboardFolders>>>);
 
 struct CachedDashboardFolders {
     until: Instant,
@@ -96,16 +94,11 @@ impl DashboardFolderCache {
         if all.len() >= MAX_CACHED {
             all.retain(|_, kept| kept.until > now);
         }
-        all.insert(
-            (key, sort),
-            CachedDashboardFolders { until: now + CACHE_TTL, found: found.clone() },
-        );
+        all.insert((key, sort), CachedDashboardFolders { until: now + CACHE_TTL, found: found.clone() });
         Ok(found)
     }
 
-    fn lock(
-        &self,
-    ) -> MutexGuard<'_, HashMap<(ConnectionKey, DashboardFolderKind), CachedDashboardFolders>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(ConnectionKey, DashboardFolderKind), CachedDashboardFolders>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -183,8 +176,7 @@ fn parse_search_output(
     sort: DashboardFolderKind,
     was_ended: bool,
 ) -> FoundDashboardFolders {
-    let mut files: Vec<FoundDashboardFolder> =
-        printed.split(|byte| *byte == 0).filter_map(parse_folder).collect();
+    let mut files: Vec<FoundDashboardFolder> = printed.split(|byte| *byte == 0).filter_map(parse_folder).collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.newest));
     let is_cut = was_ended || files.len() > MAX_FILES;
     files.truncate(MAX_FILES);
@@ -228,15 +220,11 @@ fn keep_newest(newest: &mut BTreeMap<String, UnixTime>, path: String, at: UnixTi
 
 /// Sibling runs are one experiment: their parent folder is shown. Never one of the search roots, because that would
 /// show everything.
-fn merge_siblings(
-    mut newest: BTreeMap<String, UnixTime>,
-    starts: &[String],
-) -> BTreeMap<String, UnixTime> {
+fn merge_siblings(mut newest: BTreeMap<String, UnixTime>, starts: &[String]) -> BTreeMap<String, UnixTime> {
     loop {
         let mut children: HashMap<String, usize> = HashMap::new();
         for path in newest.keys() {
-            if let Some(parent) = parent_folder(path).filter(|one| !starts.iter().any(|s| s == one))
-            {
+            if let Some(parent) = parent_folder(path).filter(|one| !starts.iter().any(|s| s == one)) {
                 *children.entry(parent.to_owned()).or_default() += 1;
             }
         }

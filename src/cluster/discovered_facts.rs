@@ -130,11 +130,7 @@ impl DiscoveredFacts {
     ) -> Self {
         let mut learnt = Self::default();
         if !learnt.read_discovery_output(look_around.unwrap_or_default()) {
-            learnt.report_missing(
-                "The home folder and the tools that are there",
-                "the shell",
-                look_around,
-            );
+            learnt.report_missing("The home folder and the tools that are there", "the shell", look_around);
         }
         learnt.read_config(config);
         learnt.read_partitions(sinfo);
@@ -151,10 +147,7 @@ impl DiscoveredFacts {
         self.tools.iter().any(|known| known == tool)
     }
 
-    pub fn folders_of_kind(
-        &self,
-        label: FolderKind,
-    ) -> impl Iterator<Item = &DiscoveredUserFolder> {
+    pub fn folders_of_kind(&self, label: FolderKind) -> impl Iterator<Item = &DiscoveredUserFolder> {
         self.folders.iter().filter(move |folder| folder.label == label)
     }
 

@@ -8,10 +8,7 @@ use crate::domain::ConnectionRole;
 use crate::sites::Site;
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::slurm;
-use crate::ssh::{
-    CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RemoteShellDialect,
-    RunCommandError,
-};
+use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RemoteShellDialect, RunCommandError};
 
 /// A login with all its start-up files can be slow.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(40);
@@ -23,34 +20,20 @@ pub struct DiscoveryResult {
     pub unusable_reason: Option<String>,
 }
 
-pub async fn discover(
-    line: &Arc<ClusterConnection>,
-    site: &Site,
-    role: ConnectionRole,
-    user: &str,
-) -> DiscoveryResult {
+pub async fn discover(line: &Arc<ClusterConnection>, site: &Site, role: ConnectionRole, user: &str) -> DiscoveryResult {
     match role {
         ConnectionRole::Login => discover_login_host(line, site, user).await,
         ConnectionRole::Automation => discover_automation_host(line, site, user).await,
     }
 }
 
-async fn discover_login_host(
-    line: &Arc<ClusterConnection>,
-    site: &Site,
-    user: &str,
-) -> DiscoveryResult {
-    let command = RemoteCommand::new("bash")
-        .args(["-l", "-c"])
-        .arg(login_script(site))
-        .with_deadline(DISCOVERY_TIMEOUT);
+async fn discover_login_host(line: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
+    let command =
+        RemoteCommand::new("bash").args(["-l", "-c"]).arg(login_script(site)).with_deadline(DISCOVERY_TIMEOUT);
     let looked = match line.run(command, CallUrgency::Interactive).await {
         Ok(output) => output.stdout_text(),
         Err(error) => {
-            return DiscoveryResult {
-                facts: DiscoveredFacts::default(),
-                unusable_reason: Some(error.to_string()),
-            };
+            return DiscoveryResult { facts: DiscoveredFacts::default(), unusable_reason: Some(error.to_string()) };
         }
     };
     let learnt = DiscoveredFacts::from_answers(Some(&looked), None, None, None, &[]);
@@ -66,35 +49,22 @@ async fn discover_login_host(
 }
 
 /// An automation host allows only a few commands; trying them shows which.
-async fn discover_automation_host(
-    line: &Arc<ClusterConnection>,
-    site: &Site,
-    user: &str,
-) -> DiscoveryResult {
+async fn discover_automation_host(line: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
     line.set_dialect(RemoteShellDialect::Automation);
     let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
     let queue = line.run(queue, CallUrgency::Interactive).await;
-    if let Err(
-        error @ (RunCommandError::NotConnected
-        | RunCommandError::ConnectionLost
-        | RunCommandError::TimedOut),
-    ) = &queue
+    if let Err(error @ (RunCommandError::NotConnected | RunCommandError::ConnectionLost | RunCommandError::TimedOut)) =
+        &queue
     {
-        return DiscoveryResult {
-            facts: DiscoveredFacts::default(),
-            unusable_reason: Some(error.to_string()),
-        };
+        return DiscoveryResult { facts: DiscoveredFacts::default(), unusable_reason: Some(error.to_string()) };
     }
     let (config, sinfo, assoc) = ask_slurm(line, user).await;
     let parts = [&config, &sinfo, &assoc].map(answer_text);
     let [config_text, sinfo_text, assoc_text] = parts.each_ref().map(Option::as_deref);
     let suffixes = &site.jobs.account_suffixes;
-    let mut learnt =
-        DiscoveredFacts::from_answers(None, config_text, sinfo_text, assoc_text, suffixes);
+    let mut learnt = DiscoveredFacts::from_answers(None, config_text, sinfo_text, assoc_text, suffixes);
     learnt.missing.clear();
-    for (program, result) in
-        [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)]
-    {
+    for (program, result) in [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)] {
         match command_outcome(program, result) {
             AutomationTestOutcome::Works => learnt.tools.push(program.to_owned()),
             other => learnt.missing.extend(explain_outcome(&other)),
@@ -119,10 +89,7 @@ fn is_wrapper_missing(answer: &DiscoveryCommandResult) -> bool {
     })
 }
 
-fn command_outcome(
-    program: &str,
-    result: &Result<CommandOutput, RunCommandError>,
-) -> AutomationTestOutcome {
+fn command_outcome(program: &str, result: &Result<CommandOutput, RunCommandError>) -> AutomationTestOutcome {
     match result {
         Ok(output) if output.code == 127 || output.stderr_text().contains("not found") => {
             AutomationTestOutcome::NoSlurm
@@ -155,17 +122,14 @@ pub fn dialect_for(learnt: &DiscoveredFacts) -> RemoteShellDialect {
     if learnt.env.is_empty() {
         return RemoteShellDialect::Bare;
     }
-    RemoteShellDialect::Shell(
-        learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-    )
+    RemoteShellDialect::Shell(learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// The discovery script, after the site's own setup.
 fn login_script(site: &Site) -> String {
     match &site.shell.prepare {
         Some(prepare) => {
-            let source =
-                prepare.source.as_ref().map(|file| format!(". {file}; ")).unwrap_or_default();
+            let source = prepare.source.as_ref().map(|file| format!(". {file}; ")).unwrap_or_default();
             format!("{source}module load {}; {DISCOVERY_SCRIPT}", prepare.module)
         }
         None => DISCOVERY_SCRIPT.to_owned(),

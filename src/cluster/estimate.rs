@@ -35,8 +35,7 @@ pub async fn estimate_starts(
         return Ok(Vec::new());
     }
     let marks = nonce()?;
-    let output =
-        line.run(estimate_command(&marks, script, variants), CallUrgency::Interactive).await?;
+    let output = line.run(estimate_command(&marks, script, variants), CallUrgency::Interactive).await?;
     let mut answers: Vec<TestOnlyAnswer> = output
         .split_batch(&marks)
         .into_iter()
@@ -52,15 +51,13 @@ pub async fn estimate_starts(
 
 fn estimate_command(marks: &str, script: &str, variants: &[Vec<String>]) -> RemoteCommand {
     let each = ESTIMATE_TIMEOUT.as_secs();
-    let mut words =
-        vec!["-c".to_owned(), ESTIMATE_SCRIPT.to_owned(), "sh".to_owned(), marks.to_owned()];
+    let mut words = vec!["-c".to_owned(), ESTIMATE_SCRIPT.to_owned(), "sh".to_owned(), marks.to_owned()];
     words.push(each.to_string());
     for variant in variants {
         words.push(variant.len().to_string());
         words.extend(variant.iter().cloned());
     }
-    let all =
-        ESTIMATE_TIMEOUT * u32::try_from(variants.len()).unwrap_or(1) + Duration::from_secs(5);
+    let all = ESTIMATE_TIMEOUT * u32::try_from(variants.len()).unwrap_or(1) + Duration::from_secs(5);
     RemoteCommand::new("/bin/sh")
         .args(words)
         .input(script.as_bytes().to_vec())
@@ -85,11 +82,8 @@ mod tests {
             "#!/bin/sh\nprintf '<%s>' \"$@\"\nprintf '[%s]' \"$SLURM_TIME_FORMAT\"\ncat\necho oh >&2\nexit $#\n",
         )
         .unwrap();
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .unwrap();
-        let line = estimate_command("k3j9x0ab", script, variants)
-            .to_command_line(&RemoteShellDialect::Bare)
-            .unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let line = estimate_command("k3j9x0ab", script, variants).to_command_line(&RemoteShellDialect::Bare).unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
@@ -106,12 +100,10 @@ mod tests {
 
     #[test]
     fn each_list_of_words_arrives_as_it_is() {
-        let words =
-            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let script = "#!/bin/sh\n#SBATCH -t 5\necho \"$HOME\" `id` %s '\\n'\n\n";
         let odd = ["--comment=it's $(id) `id` ; \"x\"", "", "--job-name=a b", "7", "*"];
-        let parts =
-            carried_out(script, &[words(&[]), words(&odd), words(&["--time=5", "--mem=1G"])]);
+        let parts = carried_out(script, &[words(&[]), words(&odd), words(&["--time=5", "--mem=1G"])]);
         assert_eq!(parts.len(), 3);
         let expected = |words: &[&str]| {
             let all = [&["--test-only"], words].concat().join("><");
@@ -126,10 +118,6 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_refused() {
         let bad = vec![vec!["--job-name=a\nb".to_owned()]];
-        assert!(
-            estimate_command("k3j9x0ab", "", &bad)
-                .to_command_line(&RemoteShellDialect::Bare)
-                .is_err()
-        );
+        assert!(estimate_command("k3j9x0ab", "", &bad).to_command_line(&RemoteShellDialect::Bare).is_err());
     }
 }

@@ -100,9 +100,7 @@ impl From<SftpError> for FolderError {
             SftpError::NotAllowed => Self::PermissionDenied,
             SftpError::NotAFolder => Self::NotAFolder,
             SftpError::AlreadyExists => Self::AlreadyExists,
-            error @ (SftpError::NoService | SftpError::Refused(_)) => {
-                Self::Other(error.to_string())
-            }
+            error @ (SftpError::NoService | SftpError::Refused(_)) => Self::Other(error.to_string()),
         }
     }
 }
@@ -116,11 +114,7 @@ pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<FolderLis
 }
 
 /// Creates a folder inside another one, and returns its path.
-pub async fn create(
-    line: &Arc<ClusterConnection>,
-    inside: &str,
-    name: &str,
-) -> Result<String, FolderError> {
+pub async fn create(line: &Arc<ClusterConnection>, inside: &str, name: &str) -> Result<String, FolderError> {
     let inside = normalize_path(inside)?;
     let path = join_path(&inside, check_folder_name(name)?);
     match sftp::make_folder(line, &path).await {
@@ -178,10 +172,8 @@ fn entry_from_sftp(found: &sftp::RemoteDirEntry) -> FolderEntry {
     };
     let is_seen = |c: char| !is_hidden(c) && c != '/';
     let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
-    let is_plain = found.is_exact
-        && !found.name.is_empty()
-        && found.name.trim() == found.name
-        && found.name.chars().all(is_seen);
+    let is_plain =
+        found.is_exact && !found.name.is_empty() && found.name.trim() == found.name && found.name.chars().all(is_seen);
     FolderEntry {
         name: found.name.chars().map(shown).collect(),
         kind,

@@ -48,10 +48,8 @@ pub async fn run_job_action(
     targets: &[JobActionTarget],
 ) -> Result<Vec<Result<(), String>>, RunCommandError> {
     let marks = nonce()?;
-    let commands: Vec<RemoteCommand> = targets
-        .iter()
-        .map(|target| action_command(verb, target).with_deadline(ACTION_TIMEOUT))
-        .collect();
+    let commands: Vec<RemoteCommand> =
+        targets.iter().map(|target| action_command(verb, target).with_deadline(ACTION_TIMEOUT)).collect();
     let batch = RemoteCommand::batch(&marks, &commands)?.with_deadline(ACTION_TIMEOUT * 3);
     let output = line.run(batch, CallUrgency::Interactive).await?;
     let mut parts = output.split_batch(&marks).into_iter();

@@ -53,10 +53,7 @@ pub async fn load_job_details(
     let id = wanted.id.to_string();
     let raw = if wanted.raw_id == 0 { wanted.id.number } else { wanted.raw_id };
     let command = |program, args: Vec<String>| {
-        RemoteCommand::new(program)
-            .args(args)
-            .with_deadline(SLURM_TIMEOUT)
-            .with_max_output(MAX_OUTPUT_BYTES)
+        RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT).with_max_output(MAX_OUTPUT_BYTES)
     };
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let steps = accounting::steps_args(&fields, wanted.id).unwrap_or_default();
@@ -82,10 +79,7 @@ pub async fn load_job_details(
         details: scontrol_job::parse_jobs(&show.stdout_text())
             .into_iter()
             .find(|one| one.id == wanted.id || one.raw_id == raw),
-        submit_line: sanitize(
-            submit.stdout_text().lines().next().unwrap_or_default(),
-            MAX_SUBMIT_LINE_LEN,
-        ),
+        submit_line: sanitize(submit.stdout_text().lines().next().unwrap_or_default(), MAX_SUBMIT_LINE_LEN),
         usage: accounting::parse_steps(&steps.stdout, &fields),
         uid: own.stdout_text().trim().chars().filter(char::is_ascii_digit).take(20).collect(),
         ..JobDetailsReply::default()
@@ -97,8 +91,7 @@ pub async fn load_job_details(
             (told.script, told.is_cut) = clean_script(script_from_sacct(&last));
         }
         Some(last) if !wanted.is_over => {
-            let so_far =
-                live_usage::parse_live_usage(&last.stdout_text(), wanted.running_s.unwrap_or(0));
+            let so_far = live_usage::parse_live_usage(&last.stdout_text(), wanted.running_s.unwrap_or(0));
             told.usage = so_far.or(told.usage);
         }
         _ => {}
@@ -153,10 +146,7 @@ mod tests {
 
     #[test]
     fn scripts_are_bounded_and_steer_nothing() {
-        assert_eq!(
-            clean_script(b"#!/bin/sh\r\n\tls \x1b[31m\xff\n").0,
-            "#!/bin/sh▯\n\tls ▯[31m\u{fffd}"
-        );
+        assert_eq!(clean_script(b"#!/bin/sh\r\n\tls \x1b[31m\xff\n").0, "#!/bin/sh▯\n\tls ▯[31m\u{fffd}");
         let (text, is_cut) = clean_script(&vec![b'x'; MAX_SCRIPT_LEN + 1]);
         assert_eq!((text.len(), is_cut), (MAX_SCRIPT_LEN, true));
     }

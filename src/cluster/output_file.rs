@@ -139,8 +139,7 @@ mod tests {
             .args([from, &most.to_string(), &inode.to_string()])
             .output()
             .unwrap();
-        parse_output_file(done.stdout)
-            .unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&done.stderr)))
+        parse_output_file(done.stdout).unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&done.stderr)))
     }
 
     fn piece(found: OutputFileResult) -> OutputFileChunk {

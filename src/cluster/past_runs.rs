@@ -23,11 +23,6 @@ pub async fn load_past_runs(
     let command = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(SACCT_TIMEOUT);
     let batch = RemoteCommand::batch(&marks, &[command])?;
     let output = line.run(batch, CallUrgency::Background).await?;
-    let part = output
-        .split_batch(&marks)
-        .into_iter()
-        .next()
-        .flatten()
-        .ok_or(RunCommandError::ConnectionLost)?;
+    let part = output.split_batch(&marks).into_iter().next().flatten().ok_or(RunCommandError::ConnectionLost)?;
     Ok(accounting::parse_past_runs(&part.stdout, &fields))
 }

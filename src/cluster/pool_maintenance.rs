@@ -35,8 +35,7 @@ impl ConnectionPool {
         }
         drop(db);
         let mut work = tokio::task::JoinSet::new();
-        let folders =
-            std::fs::read_dir(self.0.core.config.run_dir()).into_iter().flatten().flatten();
+        let folders = std::fs::read_dir(self.0.core.config.run_dir()).into_iter().flatten().flatten();
         for name in folders.filter_map(|entry| entry.file_name().into_string().ok()) {
             let this = self.clone();
             work.spawn(async move { this.adopt_master(&name).await });
@@ -69,11 +68,7 @@ impl ConnectionPool {
             };
             let up = cluster.new_connection(master, dialect);
             let since = line.connected_at().unwrap_or_else(|| self.0.core.clock.now());
-            let status = ConnectionStatus::Up(OpenConnection {
-                connection: up.clone(),
-                since,
-                notices: String::new(),
-            });
+            let status = ConnectionStatus::Up(OpenConnection { connection: up.clone(), since, notices: String::new() });
             self.entries().entry(key).or_default().status = status;
             self.watch_end(key, up);
             self.notify(key);
@@ -125,8 +120,7 @@ impl ConnectionPool {
         }
         let mut db = self.0.core.store.read().await?;
         let wanted = store::connections::list_wanted(&mut db).await?;
-        let keys: HashSet<ConnectionKey> =
-            wanted.iter().map(store::connections::ConnectionRow::key).collect();
+        let keys: HashSet<ConnectionKey> = wanted.iter().map(store::connections::ConnectionRow::key).collect();
         let mut clusters = Vec::new();
         for row in store::clusters::list(&mut db).await? {
             clusters.push(self.0.accounts.profile(&mut db, row).await?);
@@ -158,9 +152,7 @@ impl ConnectionPool {
             if idle >= Duration::from_secs(minutes * 60) {
                 self.save_problem(
                     key,
-                    &format!(
-                        "Closed after {minutes} minutes without use, to be polite to the cluster."
-                    ),
+                    &format!("Closed after {minutes} minutes without use, to be polite to the cluster."),
                     false,
                 )
                 .await?;
@@ -195,8 +187,7 @@ impl ConnectionPool {
     fn can_retry(&self, key: ConnectionKey) -> bool {
         let now = self.0.core.clock.now();
         self.entries().get(&key).is_none_or(|spot| {
-            matches!(spot.status, ConnectionStatus::Down)
-                && spot.backoff.not_before.is_none_or(|until| now >= until)
+            matches!(spot.status, ConnectionStatus::Down) && spot.backoff.not_before.is_none_or(|until| now >= until)
         })
     }
 
@@ -210,8 +201,7 @@ impl ConnectionPool {
         let pause = FIRST_RETRY_PAUSE_S
             .saturating_mul(3_i64.saturating_pow(patience.failures.min(10) - 1))
             .min(MAX_RETRY_PAUSE_S);
-        let jitter =
-            entropy::random_bytes::<1>().map_or(0, |[byte]| i64::from(byte) * pause / 1024);
+        let jitter = entropy::random_bytes::<1>().map_or(0, |[byte]| i64::from(byte) * pause / 1024);
         let pause = if failure.is_transient() { pause + jitter } else { MAX_RETRY_PAUSE_S };
         patience.not_before = Some(now.plus(pause));
     }

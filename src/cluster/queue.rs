@@ -110,14 +110,8 @@ pub(super) fn nonce() -> Result<String, RunCommandError> {
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
-fn query_commands(
-    user: &str,
-    wishes: &QueueReadRequest,
-    fields: &str,
-) -> Vec<(QueueReadPart, RemoteCommand)> {
-    let slurm = |program, args: Vec<String>| {
-        RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT)
-    };
+fn query_commands(user: &str, wishes: &QueueReadRequest, fields: &str) -> Vec<(QueueReadPart, RemoteCommand)> {
+    let slurm = |program, args: Vec<String>| RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT);
     let site = |program| RemoteCommand::new(program).with_deadline(SITE_TOOL_TIMEOUT);
     let mut asks = Vec::new();
     let mut ask = |what, program, args: Option<Vec<String>>| {
@@ -125,18 +119,10 @@ fn query_commands(
     };
     ask(QueueReadPart::OwnJobs, queue::PROGRAM, queue::args(fields, SqueueFilter::User(user)));
     if !wishes.ended_jobs.is_empty() {
-        ask(
-            QueueReadPart::EndedJobs,
-            accounting::PROGRAM,
-            accounting::args_for_jobs(fields, &wishes.ended_jobs),
-        );
+        ask(QueueReadPart::EndedJobs, accounting::PROGRAM, accounting::args_for_jobs(fields, &wishes.ended_jobs));
     }
     if let Some((from, until)) = wishes.history {
-        ask(
-            QueueReadPart::History,
-            accounting::PROGRAM,
-            accounting::args_for_user(fields, user, from, Some(until)),
-        );
+        ask(QueueReadPart::History, accounting::PROGRAM, accounting::args_for_user(fields, user, from, Some(until)));
     }
     if !wishes.group_accounts.is_empty() {
         ask(
@@ -146,23 +132,11 @@ fn query_commands(
         );
     }
     if wishes.ranks {
-        ask(
-            QueueReadPart::PendingCounts,
-            "sh",
-            Some(vec!["-c".to_owned(), COUNT_PENDING_SCRIPT.to_owned()]),
-        );
-        ask(
-            QueueReadPart::PriorityFactors,
-            priority_factors::PROGRAM,
-            priority_factors::args(user),
-        );
+        ask(QueueReadPart::PendingCounts, "sh", Some(vec!["-c".to_owned(), COUNT_PENDING_SCRIPT.to_owned()]));
+        ask(QueueReadPart::PriorityFactors, priority_factors::PROGRAM, priority_factors::args(user));
     }
     if !wishes.fair_share.is_empty() {
-        ask(
-            QueueReadPart::FairShare,
-            fair_share::PROGRAM,
-            fair_share::args(user, &wishes.fair_share),
-        );
+        ask(QueueReadPart::FairShare, fair_share::PROGRAM, fair_share::args(user, &wishes.fair_share));
     }
     match wishes.quota {
         QuotaTool::DiskusageReport => {
@@ -183,13 +157,7 @@ fn query_commands(
 }
 
 impl QueueReadReply {
-    fn add_part(
-        &mut self,
-        ask: QueueReadPart,
-        part: &CommandOutput,
-        fields: &str,
-        wishes: &QueueReadRequest,
-    ) {
+    fn add_part(&mut self, ask: QueueReadPart, part: &CommandOutput, fields: &str, wishes: &QueueReadRequest) {
         let well = part.code == 0;
         let said = || if well { Ok(()) } else { Err(error_text(part)) };
         match ask {
@@ -200,16 +168,13 @@ impl QueueReadReply {
                 self.group_jobs = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
             QueueReadPart::History => {
-                self.history =
-                    Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
+                self.history = Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
             }
             QueueReadPart::EndedJobs => {
-                self.ended_jobs =
-                    Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
+                self.ended_jobs = Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
             }
             QueueReadPart::PendingCounts if well => {
-                self.pending_counts =
-                    Some(pending_counts::parse_pending_counts(&part.stdout_text()));
+                self.pending_counts = Some(pending_counts::parse_pending_counts(&part.stdout_text()));
             }
             QueueReadPart::PriorityFactors if well => {
                 self.priority_factors = Some(priority_factors::parse_factors(&part.stdout_text()));
@@ -229,8 +194,7 @@ impl QueueReadReply {
             }
             QueueReadPart::StoragePerUser => self.storage_per_user = Some(Vec::new()),
             QueueReadPart::Cost if well => {
-                self.cost = Some(cost::parse_cost(&part.stdout_text()))
-                    .filter(|cost| !cost.accounts.is_empty());
+                self.cost = Some(cost::parse_cost(&part.stdout_text())).filter(|cost| !cost.accounts.is_empty());
             }
             QueueReadPart::PendingCounts
             | QueueReadPart::PriorityFactors

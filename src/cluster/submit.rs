@@ -13,10 +13,7 @@ use super::queue::nonce;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::slurm::submit::{self, SbatchAnswer};
 use crate::slurm::{accounting, queue};
-use crate::ssh::{
-    CallUrgency, ClusterConnection, CommandOutput, HeldInputSentFlag, RemoteCommand,
-    RunCommandError,
-};
+use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, HeldInputSentFlag, RemoteCommand, RunCommandError};
 
 /// For reading the script and creating the folders.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -103,11 +100,7 @@ fn sbatch_command(
         .hold_back_input(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
 }
 
-fn parse_outcome(
-    mark: &str,
-    given: bool,
-    result: Result<CommandOutput, RunCommandError>,
-) -> SbatchOutcome {
+fn parse_outcome(mark: &str, given: bool, result: Result<CommandOutput, RunCommandError>) -> SbatchOutcome {
     let output = match result {
         Err(error) if given => return SbatchOutcome::Unconfirmed(error.to_string()),
         Err(error @ (RunCommandError::InvalidCommand(_) | RunCommandError::Rejected(_))) => {
@@ -119,27 +112,18 @@ fn parse_outcome(
     let (printed, complained) = (output.stdout_text(), output.stderr_text());
     let has = |word: &str| printed.contains(&format!("{mark} {word}\n"));
     if has("folder") {
-        return SbatchOutcome::Answered(SbatchAnswer::Refused(submit::combine_output(
-            "",
-            &complained,
-        )));
+        return SbatchOutcome::Answered(SbatchAnswer::Refused(submit::combine_output("", &complained)));
     }
     if !given || has("unasked") {
-        return SbatchOutcome::RetryLater(
-            "The connection was too slow to hand the script over.".to_owned(),
-        );
+        return SbatchOutcome::RetryLater("The connection was too slow to hand the script over.".to_owned());
     }
     let ended = printed.split_once(&format!("{mark} begin\n")).and_then(|(_, rest)| {
         let (printed, code) = rest.rsplit_once(&format!("{mark}="))?;
         Some((printed, code.trim().parse().ok()?))
     });
     match ended {
-        Some((printed, code)) => {
-            SbatchOutcome::Answered(submit::parse_sbatch_answer(code, printed, &complained))
-        }
-        None => SbatchOutcome::Unconfirmed(
-            "The cluster broke off in the middle of its answer.".to_owned(),
-        ),
+        Some((printed, code)) => SbatchOutcome::Answered(submit::parse_sbatch_answer(code, printed, &complained)),
+        None => SbatchOutcome::Unconfirmed("The cluster broke off in the middle of its answer.".to_owned()),
     }
 }
 
@@ -175,9 +159,8 @@ pub async fn search_submissions(
         (accounting::PROGRAM, submit::history_args(&fields, user, since)),
     ];
     // User names were checked when they were entered, so there are always arguments.
-    let asks = asks.map(|(program, args)| {
-        RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(within)
-    });
+    let asks =
+        asks.map(|(program, args)| RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(within));
     let batch = RemoteCommand::batch(&marks, &asks)?.with_max_output(MAX_LIST_BYTES);
     let output = line.run(batch, CallUrgency::Background).await?;
     let mut parts = output.split_batch(&marks).into_iter();

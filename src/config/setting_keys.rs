@@ -25,11 +25,7 @@ pub struct SettingDefinition {
     pub about: &'static str,
 }
 
-const fn setting_key(
-    name: &'static str,
-    kind: SettingKind,
-    about: &'static str,
-) -> SettingDefinition {
+const fn setting_key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingDefinition {
     SettingDefinition { name, kind, about }
 }
 
@@ -42,11 +38,7 @@ pub const SETTING_KEYS: &[SettingDefinition] = &[
     ),
     setting_key("portal.listen", SettingKind::Text, "Address and port the portal listens on."),
     setting_key("portal.public_url", SettingKind::Text, "Address people type to reach the portal."),
-    setting_key(
-        "dashboards.listen",
-        SettingKind::Text,
-        "Address and port the dashboards' origin listens on.",
-    ),
+    setting_key("dashboards.listen", SettingKind::Text, "Address and port the dashboards' origin listens on."),
     setting_key(
         "dashboards.public_url",
         SettingKind::Text,
@@ -57,31 +49,15 @@ pub const SETTING_KEYS: &[SettingDefinition] = &[
         SettingKind::Number,
         "Minutes without a look after which a dashboard is stopped automatically.",
     ),
-    setting_key(
-        "metrics.listen",
-        SettingKind::Text,
-        "Loopback address and port of /healthz and /metrics.",
-    ),
+    setting_key("metrics.listen", SettingKind::Text, "Loopback address and port of /healthz and /metrics."),
     setting_key(
         "proxy.trusted",
         SettingKind::List,
         "Networks of the proxies whose X-Forwarded-For header is believed.",
     ),
-    setting_key(
-        "sessions.idle_hours",
-        SettingKind::Number,
-        "Hours without use after which a browser is signed out.",
-    ),
-    setting_key(
-        "sessions.absolute_days",
-        SettingKind::Number,
-        "Days after which a browser is signed out in any case.",
-    ),
-    setting_key(
-        "log.level",
-        SettingKind::Text,
-        "How much is logged: error, warn, info, debug, or a tracing filter.",
-    ),
+    setting_key("sessions.idle_hours", SettingKind::Number, "Hours without use after which a browser is signed out."),
+    setting_key("sessions.absolute_days", SettingKind::Number, "Days after which a browser is signed out in any case."),
+    setting_key("log.level", SettingKind::Text, "How much is logged: error, warn, info, debug, or a tracing filter."),
     setting_key(
         "log.format",
         SettingKind::Text,
@@ -99,8 +75,7 @@ pub const SETTING_KEYS: &[SettingDefinition] = &[
 const RENAMED_SECTIONS: &[(&str, &str)] = &[("boards", "dashboards"), ("notices", "notifications")];
 
 /// Variables with the prefix that are not settings: read elsewhere, or meant for scripts.
-const OTHER_VARIABLES: &[&str] =
-    &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY", "PORTOLAN_ASKPASS_SOCKET"];
+const OTHER_VARIABLES: &[&str] = &["PORTOLAN_CONFIG", "PORTOLAN_MASTER_KEY", "PORTOLAN_ASKPASS_SOCKET"];
 
 /// The demo cluster's scripts have their own variables.
 const SCRIPT_PREFIX: &str = "PORTOLAN_CLUSTER_";
@@ -151,10 +126,7 @@ fn renamed_variable(variable: &str) -> Option<String> {
 
 /// Overrides the file's values with `PORTOLAN_*` variables. Returns a warning for each old name; a variable with the
 /// new name wins.
-pub fn overlay_env(
-    table: &mut Table,
-    env: impl Iterator<Item = (String, String)>,
-) -> Result<Vec<String>, ConfigError> {
+pub fn overlay_env(table: &mut Table, env: impl Iterator<Item = (String, String)>) -> Result<Vec<String>, ConfigError> {
     let mut warnings = Vec::new();
     let mut given: Vec<(String, String, bool)> = Vec::new();
     for (variable, text) in env.filter(|(name, _)| name.starts_with(ENV_PREFIX)) {
@@ -172,13 +144,8 @@ pub fn overlay_env(
             continue;
         }
         let Some(key) = SETTING_KEYS.iter().find(|key| key.env_variable() == variable) else {
-            let nearest =
-                nearest_name(&variable, SETTING_KEYS.iter().map(SettingDefinition::env_variable));
-            return Err(ConfigError::Unknown {
-                place: "The environment".into(),
-                name: variable,
-                nearest,
-            });
+            let nearest = nearest_name(&variable, SETTING_KEYS.iter().map(SettingDefinition::env_variable));
+            return Err(ConfigError::Unknown { place: "The environment".into(), name: variable, nearest });
         };
         insert(table, key.name, parse_env_value(key, &variable, &text)?);
     }
@@ -189,10 +156,9 @@ pub fn overlay_env(
 pub fn fill_defaults(table: &mut Table) {
     let defaults = Config::default();
     let (portal, dashboards) = (&defaults.portal, &defaults.dashboards);
-    for (section, default_listen, default_url) in [
-        ("portal", portal.listen, &portal.public_url),
-        ("dashboards", dashboards.listen, &dashboards.public_url),
-    ] {
+    for (section, default_listen, default_url) in
+        [("portal", portal.listen, &portal.public_url), ("dashboards", dashboards.listen, &dashboards.public_url)]
+    {
         let Some(Value::Table(given)) = table.get_mut(section) else {
             continue;
         };
@@ -217,11 +183,7 @@ pub fn fill_defaults(table: &mut Table) {
     }
 }
 
-fn parse_env_value(
-    key: &SettingDefinition,
-    variable: &str,
-    text: &str,
-) -> Result<Value, ConfigError> {
+fn parse_env_value(key: &SettingDefinition, variable: &str, text: &str) -> Result<Value, ConfigError> {
     match key.kind {
         SettingKind::Text => Ok(Value::String(text.to_owned())),
         SettingKind::List => Ok(Value::Array(
@@ -231,12 +193,16 @@ fn parse_env_value(
                 .map(|item| Value::String(item.to_owned()))
                 .collect(),
         )),
-        SettingKind::Flag => text.trim().parse().map(Value::Boolean).map_err(|_| {
-            ConfigError::Invalid(format!("{variable} is '{text}', but it must be true or false."))
-        }),
-        SettingKind::Number => text.trim().parse().map(Value::Integer).map_err(|_| {
-            ConfigError::Invalid(format!("{variable} is '{text}', but it must be a whole number."))
-        }),
+        SettingKind::Flag => text
+            .trim()
+            .parse()
+            .map(Value::Boolean)
+            .map_err(|_| ConfigError::Invalid(format!("{variable} is '{text}', but it must be true or false."))),
+        SettingKind::Number => text
+            .trim()
+            .parse()
+            .map(Value::Integer)
+            .map_err(|_| ConfigError::Invalid(format!("{variable} is '{text}', but it must be a whole number."))),
     }
 }
 
@@ -258,16 +224,12 @@ fn dotted_names(table: &Table) -> Vec<String> {
     table
         .iter()
         .flat_map(|(name, value)| match value {
-            Value::Table(inner) => {
-                dotted_names(inner).into_iter().map(|rest| format!("{name}.{rest}")).collect()
-            }
+            Value::Table(inner) => dotted_names(inner).into_iter().map(|rest| format!("{name}.{rest}")).collect(),
             _ => vec![name.clone()],
         })
         .collect()
 }
 
 fn nearest_name(name: &str, known: impl Iterator<Item = String>) -> String {
-    known
-        .max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)))
-        .unwrap_or_default()
+    known.max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b))).unwrap_or_default()
 }

@@ -3,10 +3,7 @@ use super::*;
 fn load(file: &str, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let path = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(path.path(), file).unwrap();
-    Config::load(
-        Some(path.path()),
-        env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-    )
+    Config::load(Some(path.path()), env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
 #[test]
@@ -21,19 +18,11 @@ fn nothing_at_all_is_a_working_configuration() {
 fn the_environment_overrides_the_file() {
     let config = load(
         "data_dir = \"/a\"\n[portal]\nlisten = \"127.0.0.1:9000\"\n",
-        &[
-            ("PORTOLAN_DATA_DIR", "/b"),
-            ("PORTOLAN_PROXY_TRUSTED", "10.0.0.0/8, ::1/128"),
-            ("HOME", "/x"),
-        ],
+        &[("PORTOLAN_DATA_DIR", "/b"), ("PORTOLAN_PROXY_TRUSTED", "10.0.0.0/8, ::1/128"), ("HOME", "/x")],
     )
     .unwrap();
     assert_eq!(config.data_dir, PathBuf::from("/b"));
-    assert_eq!(
-        config.portal.public_url.to_string(),
-        "http://localhost:9000",
-        "the address follows the port"
-    );
+    assert_eq!(config.portal.public_url.to_string(), "http://localhost:9000", "the address follows the port");
     assert_eq!(config.proxy.trusted.len(), 2);
 }
 
@@ -57,10 +46,7 @@ fn old_names_are_understood_with_a_warning() {
 fn a_new_name_counts_more_than_an_old_one() {
     let config = load(
         "[boards]\nidle_minutes = 10\n[dashboards]\nidle_minutes = 20\n",
-        &[
-            ("PORTOLAN_NOTIFICATIONS_ALLOW_PRIVATE", "false"),
-            ("PORTOLAN_NOTICES_ALLOW_PRIVATE", "true"),
-        ],
+        &[("PORTOLAN_NOTIFICATIONS_ALLOW_PRIVATE", "false"), ("PORTOLAN_NOTICES_ALLOW_PRIVATE", "true")],
     )
     .unwrap();
     assert_eq!(config.dashboards.idle_minutes, 20);
@@ -71,10 +57,7 @@ fn a_new_name_counts_more_than_an_old_one() {
 #[test]
 fn unknown_names_are_refused_with_the_nearest_one() {
     let error = load("[portal]\npublic_ulr = \"x\"\n", &[]).unwrap_err().to_string();
-    assert!(
-        error.contains("'portal.public_ulr'") && error.contains("'portal.public_url'"),
-        "{error}"
-    );
+    assert!(error.contains("'portal.public_ulr'") && error.contains("'portal.public_url'"), "{error}");
     let error = load("", &[("PORTOLAN_DATADIR", "/x")]).unwrap_err().to_string();
     assert!(error.contains("PORTOLAN_DATA_DIR"), "{error}");
 }

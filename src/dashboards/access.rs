@@ -16,9 +16,7 @@ use crate::auth::token::{self, SecretToken};
 use crate::auth::{AuthError, Permission, RequestClient, Viewer};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, PersonId, SessionId};
-use crate::store::dashboards::accesses::{
-    self, DashboardAccessGrant, DashboardBrowserAccess, NewDashboardAccess,
-};
+use crate::store::dashboards::accesses::{self, DashboardAccessGrant, DashboardBrowserAccess, NewDashboardAccess};
 use crate::store::dashboards::guest_links::{self, DashboardGuestLink};
 use crate::store::dashboards::{self, Dashboard};
 use crate::store::{self, StoreError};
@@ -86,11 +84,7 @@ pub enum DashboardAccessError {
 
 impl Dashboards {
     /// Issues a one-time ticket to someone who may see the dashboard.
-    pub fn issue_ticket(
-        &self,
-        board: DashboardId,
-        session: SessionId,
-    ) -> Result<SecretToken, AuthError> {
+    pub fn issue_ticket(&self, board: DashboardId, session: SessionId) -> Result<SecretToken, AuthError> {
         let token = SecretToken::generate()?;
         let now = self.0.core.clock.now();
         let mut tickets = lock(&self.0.tickets.0);
@@ -98,10 +92,7 @@ impl Dashboards {
         if tickets.len() >= MAX_TICKETS {
             return Err(AuthError::Overloaded);
         }
-        tickets.insert(
-            token.hash_token(),
-            DashboardTicket { board, session, until: now.plus(TICKET_LIFETIME_S) },
-        );
+        tickets.insert(token.hash_token(), DashboardTicket { board, session, until: now.plus(TICKET_LIFETIME_S) });
         Ok(token)
     }
 
@@ -154,11 +145,7 @@ impl Dashboards {
         }
         store::commit(tx).await?;
         self.notify_watchers(board);
-        Ok(GuestViewingSession {
-            path_token: word.as_str().to_owned(),
-            cookie,
-            lifetime_secs: until.since(now),
-        })
+        Ok(GuestViewingSession { path_token: word.as_str().to_owned(), cookie, lifetime_secs: until.since(now) })
     }
 
     /// Counts and records a guest's visit.
@@ -208,26 +195,18 @@ impl Dashboards {
         let looked = looked.as_ref().as_ref().ok_or(DashboardAccessError::Closed)?;
         let (access, board) = (&looked.access, &looked.dashboard);
         let now = core.clock.now();
-        if !is_theirs(access)
-            || now >= access.expires_at
-            || board.is_removed()
-            || board.is_owner_off
-        {
+        if !is_theirs(access) || now >= access.expires_at || board.is_removed() || board.is_owner_off {
             return Err(DashboardAccessError::Closed);
         }
         let holds = |(seen, ends)| core.auth.is_session_valid(seen, ends);
         let who = match (&looked.share, &looked.viewer) {
-            (Some(share), _) if share.terms.is_open(now) => {
-                DashboardViewer::Guest(Box::new(share.clone()))
-            }
+            (Some(share), _) if share.terms.is_open(now) => DashboardViewer::Guest(Box::new(share.clone())),
             // An expired session gives no access, whether or not its row is gone.
             (None, Some(_)) if !access.session_times().is_some_and(holds) => {
                 return Err(DashboardAccessError::Closed);
             }
             (None, Some(viewer)) if viewer.id == board.person_id => DashboardViewer::Owner,
-            (None, Some(viewer))
-                if viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok() =>
-            {
+            (None, Some(viewer)) if viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok() => {
                 DashboardViewer::Member(viewer.id)
             }
             _ => return Err(DashboardAccessError::Closed),
@@ -268,28 +247,18 @@ impl Dashboards {
         let DashboardViewer::Guest(share) = &pass.viewer else { return Ok(false) };
         let core = &self.0.core;
         let link = GuestLinkId::Dashboard(share.id);
-        let is_right =
-            core.auth.verify_passphrase(link, &share.terms.passphrase, passphrase, visitor).await?;
+        let is_right = core.auth.verify_passphrase(link, &share.terms.passphrase, passphrase, visitor).await?;
         if is_right {
             let mut tx = core.store.write().await?;
             accesses::unlock(&mut tx, &pass.word).await?;
-            self.record_visit(
-                &mut tx,
-                pass.dashboard.id,
-                DashboardAccessGrant::GuestLink(share.id),
-                visitor,
-            )
-            .await?;
+            self.record_visit(&mut tx, pass.dashboard.id, DashboardAccessGrant::GuestLink(share.id), visitor).await?;
             store::commit(tx).await?;
         }
         Ok(is_right)
     }
 
     /// The dashboard's status, as a browser with access sees it.
-    pub async fn status_for(
-        &self,
-        pass: &CheckedDashboardAccess,
-    ) -> Result<DashboardStatus, StoreError> {
+    pub async fn status_for(&self, pass: &CheckedDashboardAccess) -> Result<DashboardStatus, StoreError> {
         self.load_status(pass.dashboard.clone()).await
     }
 
@@ -304,12 +273,7 @@ impl Dashboards {
         let stream = streams.entry(pass.word.clone()).or_insert_with(new);
         stream.open_count += 1;
         let (cut, places) = (stream.cancel.clone(), stream.request_slots.clone());
-        DashboardStreamGuard {
-            dashboards: self.clone(),
-            word: pass.word.clone(),
-            cancel: cut,
-            request_slots: places,
-        }
+        DashboardStreamGuard { dashboards: self.clone(), word: pass.word.clone(), cancel: cut, request_slots: places }
     }
 
     /// Cuts the streams of every access that has ended.

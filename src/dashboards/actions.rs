@@ -79,11 +79,7 @@ impl From<std::io::Error> for DashboardError {
 
 impl Dashboards {
     /// Creates a dashboard and its first run. Sending the same form again returns the same dashboard.
-    pub async fn create(
-        &self,
-        actor: &Actor,
-        wish: &NewDashboard,
-    ) -> Result<DashboardId, DashboardError> {
+    pub async fn create(&self, actor: &Actor, wish: &NewDashboard) -> Result<DashboardId, DashboardError> {
         let title = wish.check()?;
         let core = &self.0.core;
         let now = core.clock.now();
@@ -133,22 +129,17 @@ impl Dashboards {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
         let board = load_existing(&mut tx, id).await?;
-        core.auth
-            .authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&board)))
-            .await?;
+        core.auth.authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&board))).await?;
         ensure_no_open_run(&mut tx, id).await?;
         let since = core.clock.now().plus(-SECONDS_PER_DAY);
         if runs::count_wakes(&mut tx, id, since).await? >= board.wakes_per_day {
             return Err(DashboardError::WakeLimitReached);
         }
-        if board.is_owner_off
-            || self.0.connections.connection(queue_key(&board).connection_key()).is_err()
-        {
+        if board.is_owner_off || self.0.connections.connection(queue_key(&board).connection_key()).is_err() {
             return Err(DashboardError::OwnerNotConnected);
         }
         self.add_run(&mut tx, &board, actor.id, board.wake_minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStartedByMember, &board)
-            .await?;
+        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStartedByMember, &board).await?;
         store::commit(tx).await?;
         self.notify_changed(id);
         Ok(())
@@ -162,14 +153,9 @@ impl Dashboards {
         let board = self.load_managed(&mut tx, actor, id).await?;
         let open = list_open_runs(&mut tx, id).await?;
         let [run] = open.as_slice() else {
-            return Err(if open.is_empty() {
-                DashboardError::NotRunning
-            } else {
-                DashboardError::AlreadyExtended
-            });
+            return Err(if open.is_empty() { DashboardError::NotRunning } else { DashboardError::AlreadyExtended });
         };
-        let ends =
-            run.ends_at().filter(|_| run.stop.is_empty()).ok_or(DashboardError::NotRunning)?;
+        let ends = run.ends_at().filter(|_| run.stop.is_empty()).ok_or(DashboardError::NotRunning)?;
         let begin = ends.plus(-FOLLOW_UP_LEAD_S).max(now);
         self.add_run(&mut tx, &board, None, board.minutes, Some(begin)).await?;
         self.record_activity(&mut tx, actor, ActivityEvent::DashboardExtended, &board).await?;
@@ -225,9 +211,7 @@ impl Dashboards {
         let settings = DashboardOwnerSettings {
             title: title.as_str(),
             wakes_per_day: settings.wakes_per_day.clamp(0, MAX_WAKES_PER_DAY),
-            wake_minutes: settings
-                .wake_minutes
-                .clamp(MIN_RUN_MINUTES.into(), MAX_RUN_MINUTES.into()),
+            wake_minutes: settings.wake_minutes.clamp(MIN_RUN_MINUTES.into(), MAX_RUN_MINUTES.into()),
             ..settings
         };
         dashboards::update_settings(&mut tx, id, settings).await?;
@@ -256,11 +240,7 @@ impl Dashboards {
         id: DashboardId,
     ) -> Result<Dashboard, DashboardError> {
         let board = load_existing(db, id).await?;
-        self.0
-            .core
-            .auth
-            .authorise(db, actor, Permission::ManageDashboard(owner_of(&board)))
-            .await?;
+        self.0.core.auth.authorise(db, actor, Permission::ManageDashboard(owner_of(&board))).await?;
         Ok(board)
     }
 
@@ -275,18 +255,10 @@ impl Dashboards {
         let accounts = self.0.connections.accounts();
         let owner = accounts.get_with(db, queue_key(board)).await?;
         let owner = owner.filter(|owner| owner.cluster().retired_at().is_none());
-        let base =
-            owner.and_then(|owner| base_folder(&owner)).ok_or(DashboardError::NotConnected)?;
+        let base = owner.and_then(|owner| base_folder(&owner)).ok_or(DashboardError::NotConnected)?;
         let name = random_run_name()?;
         let folder = format!("{base}/boards/{name}");
-        let new = NewDashboardRun {
-            dashboard: board.id,
-            name: &name,
-            folder: &folder,
-            woken_by,
-            minutes,
-            begin_at,
-        };
+        let new = NewDashboardRun { dashboard: board.id, name: &name, folder: &folder, woken_by, minutes, begin_at };
         runs::add(db, &new, self.0.core.clock.now()).await?;
         Ok(())
     }
@@ -298,11 +270,7 @@ impl Dashboards {
         event: ActivityEvent,
         board: &Dashboard,
     ) -> Result<(), DashboardError> {
-        let about = ActivityDetails {
-            person: Some(board.person_id),
-            subject: &board.title,
-            detail: &board.cluster,
-        };
+        let about = ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: &board.cluster };
         Ok(record(db, actor, event, about, self.0.core.clock.now()).await?)
     }
 
@@ -313,29 +281,19 @@ impl Dashboards {
 }
 
 /// A dashboard that was not deleted.
-pub(super) async fn load_existing(
-    db: &mut DbConnection,
-    id: DashboardId,
-) -> Result<Dashboard, DashboardError> {
+pub(super) async fn load_existing(db: &mut DbConnection, id: DashboardId) -> Result<Dashboard, DashboardError> {
     let board = dashboards::get(db, id).await?.filter(|board| !board.is_removed());
     Ok(board.ok_or(AuthError::NotFound)?)
 }
 
-async fn list_open_runs(
-    db: &mut DbConnection,
-    id: DashboardId,
-) -> Result<Vec<DashboardRun>, StoreError> {
+async fn list_open_runs(db: &mut DbConnection, id: DashboardId) -> Result<Vec<DashboardRun>, StoreError> {
     let mut last = runs::list_for_dashboard(db, id, 10).await?;
     last.retain(|run| run.state != DashboardRunState::Over);
     Ok(last)
 }
 
 async fn ensure_no_open_run(db: &mut DbConnection, id: DashboardId) -> Result<(), DashboardError> {
-    if list_open_runs(db, id).await?.is_empty() {
-        Ok(())
-    } else {
-        Err(DashboardError::AlreadyRunning)
-    }
+    if list_open_runs(db, id).await?.is_empty() { Ok(()) } else { Err(DashboardError::AlreadyRunning) }
 }
 
 /// The folder on the cluster that holds everything for dashboards.

@@ -46,10 +46,7 @@ pub struct LiveDashboard {
 
 impl LiveDashboard {
     /// Takes the slots for one more request of a reader; none if they stay taken for too long.
-    pub async fn acquire_reader_slots(
-        &self,
-        of: &DashboardStreamGuard,
-    ) -> Option<Vec<OwnedSemaphorePermit>> {
+    pub async fn acquire_reader_slots(&self, of: &DashboardStreamGuard) -> Option<Vec<OwnedSemaphorePermit>> {
         let both = async {
             let own = of.request_slots().acquire_owned().await.ok()?;
             let shared = self.reader_slots.clone().acquire_owned().await.ok()?;
@@ -111,15 +108,12 @@ impl Dashboards {
         door: &DashboardEndpoint,
     ) -> Result<LiveDashboard, String> {
         let name = forward_name(run.id);
-        let socket =
-            line.forward(&name, node, door.port).await.map_err(|error| error.to_string())?;
+        let socket = line.forward(&name, node, door.port).await.map_err(|error| error.to_string())?;
         let dial = make_dialer(socket, door.secret.clone());
         if let Err(error) = dial().await {
             let _ = line.close_forward(&name, node, door.port).await;
             return Err(match error.kind() {
-                ErrorKind::InvalidData => {
-                    "Something else answers at the dashboard's port.".to_owned()
-                }
+                ErrorKind::InvalidData => "Something else answers at the dashboard's port.".to_owned(),
                 _ => format!(
                     "The sign-in host could not reach the dashboard on the node {node}. The site may not allow it."
                 ),
@@ -174,8 +168,7 @@ fn make_dialer(socket: PathBuf, secret: DashboardSecret) -> DialUpstream {
             let _turn = turns.acquire_owned().await.map_err(std::io::Error::other)?;
             for left in (0..DIAL_ATTEMPTS).rev() {
                 let mut stream = UnixStream::connect(&socket).await?;
-                match handshake::authenticate(&mut stream, &secret, entropy::random_bytes()?).await
-                {
+                match handshake::authenticate(&mut stream, &secret, entropy::random_bytes()?).await {
                     Ok(()) => return Ok(stream),
                     Err(error) if left == 0 || error.kind() != ErrorKind::UnexpectedEof => {
                         return Err(error);

@@ -3,9 +3,7 @@
 use super::actions::{DashboardError, load_existing};
 use super::service::{Dashboards, owner_of};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-pub use crate::auth::guest_links::{
-    CreateGuestLinkError, DEFAULT_LINK_DAYS, GuestLinkRequest, OpenGuestLinkError,
-};
+pub use crate::auth::guest_links::{CreateGuestLinkError, DEFAULT_LINK_DAYS, GuestLinkRequest, OpenGuestLinkError};
 use crate::auth::guest_links::{GuestLinkId, GuestViewingSession, MAX_OPEN_LINKS};
 use crate::auth::token::{self, SecretToken};
 use crate::auth::{AuthError, Permission, RequestClient, Viewer};
@@ -40,8 +38,7 @@ impl Dashboards {
             expires_at: terms.expires_at,
         };
         guest_links::add(&mut tx, &new, now).await?;
-        let about =
-            ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: label };
+        let about = ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: label };
         record(&mut tx, actor, ActivityEvent::DashboardLinkCreated, about, now).await?;
         store::commit(tx).await?;
         self.notify_watchers(id);
@@ -61,22 +58,14 @@ impl Dashboards {
     }
 
     /// The links that a person oversees: those of people in groups of which they are a PI, or everyone's.
-    pub async fn list_overseen_links(
-        &self,
-        viewer: &Viewer,
-    ) -> Result<Vec<DashboardGuestLink>, StoreError> {
+    pub async fn list_overseen_links(&self, viewer: &Viewer) -> Result<Vec<DashboardGuestLink>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.0.core.clock.now())
-            .await
+        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.0.core.clock.now()).await
     }
 
     /// Revokes a link, by its owner, by a PI of one of the owner's groups, or by an administrator. Guests who came by
     /// it lose access.
-    pub async fn revoke_guest_link(
-        &self,
-        actor: &Actor,
-        id: DashboardLinkId,
-    ) -> Result<DashboardId, DashboardError> {
+    pub async fn revoke_guest_link(&self, actor: &Actor, id: DashboardLinkId) -> Result<DashboardId, DashboardError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
         let share = guest_links::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
@@ -98,11 +87,8 @@ impl Dashboards {
         core.auth.authorise(&mut tx, actor, allowed).await?;
         let now = core.clock.now();
         if guest_links::revoke(&mut tx, id, now).await? {
-            let about = ActivityDetails {
-                person: Some(board.person_id),
-                subject: &board.title,
-                detail: &share.terms.label,
-            };
+            let about =
+                ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: &share.terms.label };
             record(&mut tx, actor, ActivityEvent::DashboardLinkRevoked, about, now).await?;
         }
         store::commit(tx).await?;

@@ -43,11 +43,7 @@ impl fmt::Debug for DashboardSecret {
 ///
 /// Fails with `UnexpectedEof` or a reset if nobody is there, `InvalidData` if it is not this dashboard, and
 /// `TimedOut` if it stays silent.
-pub async fn authenticate<S>(
-    stream: &mut S,
-    secret: &DashboardSecret,
-    nonce: [u8; SECRET_LEN],
-) -> io::Result<()>
+pub async fn authenticate<S>(stream: &mut S, secret: &DashboardSecret, nonce: [u8; SECRET_LEN]) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -56,11 +52,7 @@ where
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn exchange<S>(
-    stream: &mut S,
-    secret: &DashboardSecret,
-    nonce: [u8; SECRET_LEN],
-) -> io::Result<()>
+async fn exchange<S>(stream: &mut S, secret: &DashboardSecret, nonce: [u8; SECRET_LEN]) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -71,10 +63,8 @@ where
     // Exactly the server's line: what follows belongs to HTTP.
     let mut line = [0; SECRET_HEX_LEN + 1 + SECRET_HEX_LEN + 1];
     stream.read_exact(&mut line).await?;
-    let (theirs, proof) =
-        (&line[..SECRET_HEX_LEN], &line[SECRET_HEX_LEN + 1..SECRET_HEX_LEN + 1 + SECRET_HEX_LEN]);
-    let is_line =
-        line[SECRET_HEX_LEN] == b' ' && line[SECRET_HEX_LEN + 1 + SECRET_HEX_LEN] == b'\n';
+    let (theirs, proof) = (&line[..SECRET_HEX_LEN], &line[SECRET_HEX_LEN + 1..SECRET_HEX_LEN + 1 + SECRET_HEX_LEN]);
+    let is_line = line[SECRET_HEX_LEN] == b' ' && line[SECRET_HEX_LEN + 1 + SECRET_HEX_LEN] == b'\n';
     let proof = decode_hex(proof).filter(|_| is_line && decode_hex(theirs).is_some());
     let proof = proof.ok_or_else(stranger)?;
     let nonces = [ours.as_bytes(), theirs].concat();

@@ -136,9 +136,10 @@ fn check_plan(plan: &LaunchPlan) -> Result<(), LaunchPlanError> {
 /// What differs from run to run, as bash variables.
 fn render_variables(plan: &LaunchPlan) -> String {
     let (jobs, packages) = (&plan.site.jobs, packages_for(plan.kind));
-    let pinned = packages.exact.lines().find(|line| {
-        line.split_once("==").is_some_and(|(name, _)| name.eq_ignore_ascii_case(packages.program))
-    });
+    let pinned = packages
+        .exact
+        .lines()
+        .find(|line| line.split_once("==").is_some_and(|(name, _)| name.eq_ignore_ascii_case(packages.program)));
     let modules = jobs.modules.get("python").map(String::as_str).unwrap_or_default();
     let source = plan.site.shell.prepare.as_ref().and_then(|prepare| prepare.source.as_deref());
     let yes = |is: bool| if is { "yes" } else { "no" };
@@ -160,15 +161,7 @@ fn render_variables(plan: &LaunchPlan) -> String {
         ("area", quote_word(area)),
         ("module_source", quote_word(source.unwrap_or_default())),
         ("modules", list(modules.split_whitespace().map(quote_word).collect())),
-        (
-            "binds",
-            list(
-                container_binds(plan)
-                    .iter()
-                    .flat_map(|top| ["--bind".to_owned(), quote_word(top)])
-                    .collect(),
-            ),
-        ),
+        ("binds", list(container_binds(plan).iter().flat_map(|top| ["--bind".to_owned(), quote_word(top)]).collect())),
     ]
     .map(|(name, value)| format!("{name}={value}\n"))
     .concat()
@@ -184,11 +177,7 @@ fn environment_name(plan: &LaunchPlan) -> String {
     } else {
         "pip"
     };
-    let digest = Sha256::new()
-        .chain_update(how)
-        .chain_update(packages.exact)
-        .chain_update(packages.fitting)
-        .finalize();
+    let digest = Sha256::new().chain_update(how).chain_update(packages.exact).chain_update(packages.fitting).finalize();
     let mut name = format!("{}-", plan.kind);
     for byte in digest.iter().take(5) {
         let _ = write!(name, "{byte:02x}");
@@ -199,8 +188,7 @@ fn environment_name(plan: &LaunchPlan) -> String {
 /// What a container can see: whole file systems, because commas and colons would break a container's list of folders.
 fn container_binds(plan: &LaunchPlan) -> Vec<String> {
     let top = |path: &str| path.split('/').nth(1).map(|first| format!("/{first}"));
-    let mut tops: Vec<String> =
-        plan.places.iter().map(String::as_str).chain([plan.folder]).filter_map(top).collect();
+    let mut tops: Vec<String> = plan.places.iter().map(String::as_str).chain([plan.folder]).filter_map(top).collect();
     tops.retain(|top| !top.contains([',', ':']) && top.len() > 1);
     tops.sort();
     tops.dedup();
@@ -219,9 +207,8 @@ fn render_files(plan: &LaunchPlan) -> String {
     };
     // Control characters were refused, and JSON has no line breaks of its own.
     let given = serde_json::to_string(&given).unwrap_or_default();
-    let file = |name: &str, text: &str| {
-        format!("cat > {name} <<'END_OF_THE_FILE'\n{}\nEND_OF_THE_FILE\n", text.trim_end())
-    };
+    let file =
+        |name: &str, text: &str| format!("cat > {name} <<'END_OF_THE_FILE'\n{}\nEND_OF_THE_FILE\n", text.trim_end());
     format!(
         "write_files() {{\n{}{}{}{}}}\n",
         file("plan.json", &given),

@@ -100,17 +100,13 @@ impl DashboardReport {
         if bytes.len() > MAX_REPORT_LEN {
             return Err(DashboardReportError::TooLong);
         }
-        let raw: RawDashboardReport =
-            serde_json::from_slice(bytes).map_err(|_| DashboardReportError::Malformed)?;
+        let raw: RawDashboardReport = serde_json::from_slice(bytes).map_err(|_| DashboardReportError::Malformed)?;
         let stage = match raw.stage.as_str() {
             "preparing" => DashboardStage::Preparing,
             "starting" => DashboardStage::Starting,
             "ready" => {
                 let port = raw.port.filter(|port| *port >= MIN_PORT);
-                let secret = raw
-                    .secret
-                    .as_ref()
-                    .and_then(|text| DashboardSecret::from_hex(text.expose_secret()));
+                let secret = raw.secret.as_ref().and_then(|text| DashboardSecret::from_hex(text.expose_secret()));
                 let door = port.zip(secret).ok_or(DashboardReportError::Malformed)?;
                 DashboardStage::Ready(DashboardEndpoint { port: door.0, secret: door.1 })
             }
@@ -150,8 +146,7 @@ mod tests {
         assert_eq!((door.port, report.at), (40123, UnixTime(1_794_820_320)));
         assert_eq!(report.versions["tensorboard"], "2.21.0");
         assert!(!format!("{report:?}").contains(&secret), "a secret does not print");
-        let report =
-            read(r#"{"stage":"failed","message":"No\u001b[31m disk\u0000\n<b>."}"#).unwrap();
+        let report = read(r#"{"stage":"failed","message":"No\u001b[31m disk\u0000\n<b>."}"#).unwrap();
         assert!(matches!(report.stage, DashboardStage::Failed));
         assert_eq!(report.message, "No disk <b>.");
     }

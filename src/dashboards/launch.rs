@@ -12,11 +12,7 @@ use crate::store::{self, StoreError};
 
 impl Dashboards {
     /// Submits a run. Repeated after a crash it is the same submission, because the run's name is its form token.
-    pub(super) async fn launch(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn launch(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
         let request = match self.load_submit_request(board, run).await? {
             Ok(request) => request,
             Err(problem) => return self.end_run(board, run, "not-sent", &problem).await,
@@ -55,8 +51,7 @@ fn build_submit_request(
     owner: &ClusterAccount,
 ) -> Result<SubmitRequest, String> {
     let site = owner.site();
-    let kind: DashboardKind =
-        board.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
+    let kind: DashboardKind = board.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
     let account = charged_account(board, owner);
     let minutes = u32::try_from(run.minutes).unwrap_or(super::DEFAULT_RUN_MINUTES);
     let base = run.folder.strip_suffix(&format!("/boards/{}", run.name)).unwrap_or(&run.folder);

@@ -32,11 +32,7 @@ impl NewDashboard {
             return Err(DashboardError::InvalidMinutes);
         }
         check_folders(self.kind, &self.places).map_err(DashboardError::InvalidFolder)?;
-        let title = if self.title.trim().is_empty() {
-            title_from_folders(&self.places)
-        } else {
-            self.title.clone()
-        };
+        let title = if self.title.trim().is_empty() { title_from_folders(&self.places) } else { self.title.clone() };
         title.parse().map_err(DashboardError::InvalidTitle)
     }
 }
@@ -51,25 +47,19 @@ pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'sta
     };
     match (kind, places.len()) {
         (_, 0) => Err("Choose at least one folder."),
-        (DashboardKind::Mlflow, 2..) => {
-            Err("MLflow shows one tracking folder or database at a time.")
-        }
+        (DashboardKind::Mlflow, 2..) => Err("MLflow shows one tracking folder or database at a time."),
         (_, n) if n > MAX_FOLDERS => Err("Choose twelve folders at most, or a folder around them."),
-        _ if !places.iter().all(is_path) => Err(
-            "This is not the full path of a folder. A full path begins with a slash (/) and has no .. in it.",
-        ),
+        _ if !places.iter().all(is_path) => {
+            Err("This is not the full path of a folder. A full path begins with a slash (/) and has no .. in it.")
+        }
         _ => Ok(()),
     }
 }
 
 /// A title made from the last two parts of the first path.
 fn title_from_folders(places: &[String]) -> String {
-    let parts: Vec<&str> = places
-        .first()
-        .map_or("", String::as_str)
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts: Vec<&str> =
+        places.first().map_or("", String::as_str).split('/').filter(|part| !part.is_empty()).collect();
     let name = parts[parts.len().saturating_sub(2)..].join("/");
     let more = if places.len() > 1 { " and more" } else { "" };
     let name: String = name.chars().take(60).collect();
@@ -86,10 +76,7 @@ mod tests {
             let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
             check_folders(kind, &places).is_ok()
         };
-        assert!(check(
-            DashboardKind::TensorBoard,
-            &["/home/alice/runs", "/scratch/it's; a \"name\""]
-        ));
+        assert!(check(DashboardKind::TensorBoard, &["/home/alice/runs", "/scratch/it's; a \"name\""]));
         assert!(check(DashboardKind::Mlflow, &["/home/alice/mlruns"]));
         for bad in ["", "runs", "~/runs", "/a/../b", "/a\nb", "/a\0"] {
             assert!(!check(DashboardKind::TensorBoard, &[bad]), "{bad:?}");
@@ -102,9 +89,8 @@ mod tests {
 
     #[test]
     fn a_name_is_made_of_what_is_shown() {
-        let title = |places: &[&str]| {
-            title_from_folders(&places.iter().map(|place| (*place).to_owned()).collect::<Vec<_>>())
-        };
+        let title =
+            |places: &[&str]| title_from_folders(&places.iter().map(|place| (*place).to_owned()).collect::<Vec<_>>());
         assert_eq!(title(&["/home/alice/runs/one/"]), "runs/one");
         assert_eq!(title(&["/runs"]), "runs");
         assert_eq!(title(&["/"]), "Dashboard");

@@ -44,11 +44,8 @@ impl Dashboards {
     /// Follows runs until the portal stops.
     pub async fn run_reconciler(self) {
         let core = &self.0.core;
-        let (mut queues, mut submissions, mut lines) = (
-            self.0.queues.subscribe(),
-            self.0.submissions.subscribe(),
-            self.0.connections.subscribe(),
-        );
+        let (mut queues, mut submissions, mut lines) =
+            (self.0.queues.subscribe(), self.0.submissions.subscribe(), self.0.connections.subscribe());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -122,9 +119,7 @@ impl Dashboards {
             let sent = self.0.submissions.get(board.person_id, submission).await?;
             return match sent {
                 Some(sent) => self.follow_submission(board, &run, &sent).await,
-                None => {
-                    self.end_run(board, &run, "failed", "Its job is no longer known here.").await
-                }
+                None => self.end_run(board, &run, "failed", "Its job is no longer known here.").await,
             };
         }
         let Some(number) = run.job.and_then(|number| u64::try_from(number).ok()) else {
@@ -160,24 +155,17 @@ impl Dashboards {
         }
     }
 
-    async fn follow_job(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-        number: u64,
-    ) -> Result<(), StoreError> {
+    async fn follow_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) -> Result<(), StoreError> {
         let core = &self.0.core;
         let key = queue_key(board);
         let picture = self.0.queues.snapshot(key).await?;
         let record = picture.records.get(&JobId::without_task(number)).cloned();
         // A reinstalled cluster counts its jobs from the beginning: an older job had this number.
-        let is_this = |record: &Arc<JobRecord>| {
-            record.ended_at().is_none_or(|at| at >= run.asked_at.plus(-CLOCK_SKEW_S))
-        };
+        let is_this =
+            |record: &Arc<JobRecord>| record.ended_at().is_none_or(|at| at >= run.asked_at.plus(-CLOCK_SKEW_S));
         let Some(record) = record.filter(is_this) else {
-            let is_gone =
-                picture.seen.is_some_and(|seen| seen.since(run.asked_at) > JOB_GONE_AFTER_S)
-                    && picture.trouble.is_none();
+            let is_gone = picture.seen.is_some_and(|seen| seen.since(run.asked_at) > JOB_GONE_AFTER_S)
+                && picture.trouble.is_none();
             if is_gone {
                 return self.end_run(board, run, "gone", "").await;
             }
@@ -216,20 +204,14 @@ impl Dashboards {
     }
 
     /// Asks the run's job how far it is, at a moderate pace, and connects once it is ready.
-    async fn try_connect(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-        record: &JobRecord,
-    ) -> Result<(), StoreError> {
+    async fn try_connect(&self, board: &Dashboard, run: &DashboardRun, record: &JobRecord) -> Result<(), StoreError> {
         let is_running = record.job.state == JobState::Running;
         let is_early = run.begin_at().is_some_and(|at| self.0.core.clock.now() < at);
         if (is_early && !is_running) || !self.is_retry_due(run.id) {
             return Ok(());
         }
         // A dashboard has one node, and Slurm names it.
-        let node =
-            Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
+        let node = Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
         match self.connect_run(board, run, node).await {
             DashboardReachOutcome::Connected(live) => {
                 self.set_live(board.id, Some(live)).await;
@@ -258,8 +240,7 @@ impl Dashboards {
                 }
                 Ok(())
             }
-            DashboardReachOutcome::RetryLater(problem)
-            | DashboardReachOutcome::Unreachable(problem) => {
+            DashboardReachOutcome::RetryLater(problem) | DashboardReachOutcome::Unreachable(problem) => {
                 self.set_unreachable(board, run).await;
                 if problem != run.message && run.state != DashboardRunState::Waiting {
                     self.save_run_state(run, run.state, ("", &problem)).await?;
@@ -280,8 +261,7 @@ impl Dashboards {
     fn is_retry_due(&self, run: DashboardRunId) -> bool {
         let now = Instant::now();
         let mut tries = lock(&self.0.retries);
-        let entry =
-            tries.entry(run).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
+        let entry = tries.entry(run).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
         let (due, count) = entry.next_reach.unwrap_or((now, 0));
         if due > now {
             return false;
@@ -302,9 +282,7 @@ impl Dashboards {
         let now = core.clock.now();
         let seen = lock(&self.0.last_used).get(&run.id).copied();
         let used = seen.max(run.used_at()).or(run.ready_at()).unwrap_or(now);
-        if seen.is_some_and(|at| {
-            at.since(run.used_at().unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S
-        }) {
+        if seen.is_some_and(|at| at.since(run.used_at().unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S) {
             let mut tx = core.store.write().await?;
             runs::mark_used(&mut tx, run.id, used).await?;
             store::commit(tx).await?;
@@ -315,8 +293,7 @@ impl Dashboards {
         }
         let mut tx = core.store.write().await?;
         if runs::request_stop(&mut tx, run.id, "idle").await? {
-            store::notifications::add_dashboard_idle(&mut tx, board.person_id, board.id, now)
-                .await?;
+            store::notifications::add_dashboard_idle(&mut tx, board.person_id, board.id, now).await?;
             store::commit(tx).await?;
             self.0.notifications.notify(board.person_id);
             self.notify_changed(board.id);

@@ -16,12 +16,7 @@ use crate::store::{self, StoreError};
 const CANCEL_RETRY: Duration = Duration::from_secs(20);
 
 impl Dashboards {
-    pub(super) async fn stop_run(
-        &self,
-        board: &Dashboard,
-        run: &DashboardRun,
-        why: &str,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn stop_run(&self, board: &Dashboard, run: &DashboardRun, why: &str) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
         runs::request_stop(&mut tx, run.id, why).await?;
         store::commit(tx).await?;
@@ -34,11 +29,8 @@ impl Dashboards {
         let now = Instant::now();
         {
             let mut tries = lock(&self.0.retries);
-            let entry = tries
-                .entry(run.id)
-                .or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
-            if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY)
-            {
+            let entry = tries.entry(run.id).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
+            if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY) {
                 return;
             }
             entry.last_cancel = Some(now);
@@ -47,8 +39,7 @@ impl Dashboards {
         let actor = Actor::portal();
         let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
         let queues = &self.0.queues;
-        let asked =
-            queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
+        let asked = queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
         if let Err(error) = asked {
             tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
         }

@@ -110,15 +110,10 @@ impl Dashboards {
     }
 
     /// A dashboard that the person may see.
-    pub async fn get(
-        &self,
-        viewer: &Viewer,
-        id: DashboardId,
-    ) -> Result<Option<DashboardStatus>, StoreError> {
+    pub async fn get(&self, viewer: &Viewer, id: DashboardId) -> Result<Option<DashboardStatus>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let board = dashboards::get(&mut db, id).await?.filter(|board| !board.is_removed());
-        let seen =
-            board.filter(|board| viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok());
+        let seen = board.filter(|board| viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok());
         let Some(board) = seen else { return Ok(None) };
         let last = runs::list_for_dashboard(&mut db, id, RECENT_RUNS).await?;
         Ok(Some(self.build_status(board, last)))
@@ -140,10 +135,7 @@ impl Dashboards {
     }
 
     /// The status regardless of the viewer: for guests, who have access through a link.
-    pub(super) async fn load_status(
-        &self,
-        board: Dashboard,
-    ) -> Result<DashboardStatus, StoreError> {
+    pub(super) async fn load_status(&self, board: Dashboard) -> Result<DashboardStatus, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let last = runs::list_for_dashboard(&mut db, board.id, RECENT_RUNS).await?;
         Ok(self.build_status(board, last))

@@ -51,11 +51,7 @@ pub fn alternatives(request: &JobRequest, place: &ComposeCluster) -> Vec<Request
 type AlternativeRequest = (String, Vec<(RequestField, String)>, JobRequest);
 
 /// The options that differ. None if one would have to be removed: options inside the script cannot be.
-fn changed_options(
-    request: &JobRequest,
-    changed: &JobRequest,
-    place: &ComposeCluster,
-) -> Option<Vec<String>> {
+fn changed_options(request: &JobRequest, changed: &JobRequest, place: &ComposeCluster) -> Option<Vec<String>> {
     let option = place.site.jobs.gpu_option;
     let (before, after) = (request.directives(option), changed.directives(option));
     let is_kept = |old: &SbatchDirective| after.iter().any(|new| new.option == old.option);
@@ -70,11 +66,7 @@ fn shorter_times(request: &JobRequest) -> Vec<AlternativeRequest> {
     let one = |bin: u32| {
         let words = format!("with {} instead of {}", format::minutes(bin), format::minutes(asked));
         let value = format!("{}:00:00", bin / 60);
-        (
-            words,
-            vec![(RequestField::Time, value)],
-            JobRequest { minutes: Some(bin), ..request.clone() },
-        )
+        (words, vec![(RequestField::Time, value)], JobRequest { minutes: Some(bin), ..request.clone() })
     };
     shorter.map(one).collect()
 }
@@ -107,8 +99,7 @@ fn other_gpus(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRe
 
 /// The name of a partition's job type, which forms show instead of the partition.
 fn form_value(place: &ComposeCluster, partition: &str) -> String {
-    let fits =
-        |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
+    let fits = |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
     let sort = place.site.jobs.types.iter().find(fits);
     sort.map_or(partition, |one| one.name.as_str()).to_owned()
 }
@@ -127,9 +118,7 @@ fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<Alternat
     };
     if jobs.types.is_empty() {
         let fits = |one: &&crate::recipes::context::Partition| {
-            one.is_up
-                && one.gpus.is_empty() != wants_gpus
-                && !(one.is_default && request.partition.is_none())
+            one.is_up && one.gpus.is_empty() != wants_gpus && !(one.is_default && request.partition.is_none())
         };
         return place
             .partitions
@@ -138,16 +127,12 @@ fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<Alternat
             .filter_map(|one| change(&one.name, Some(one.name.clone()), request.qos.clone()))
             .collect();
     }
-    let fits = |one: &&SiteJobType| {
-        one.gpus == wants_gpus || (one.qos.is_some() && one.partition.is_none())
-    };
+    let fits = |one: &&SiteJobType| one.gpus == wants_gpus || (one.qos.is_some() && one.partition.is_none());
     jobs.types
         .iter()
         .filter(fits)
         // A job type that is only a QOS keeps the job's partition.
-        .filter_map(|one| {
-            change(&one.name, one.partition.clone().or(request.partition.clone()), one.qos.clone())
-        })
+        .filter_map(|one| change(&one.name, one.partition.clone().or(request.partition.clone()), one.qos.clone()))
         .collect()
 }
 
@@ -181,9 +166,7 @@ pub struct SoonerStart {
 /// When a request would start, in words; none if unknown.
 pub fn start_words(now: UnixTime, asked: &TestOnlyAnswer) -> Option<String> {
     match asked {
-        TestOnlyAnswer::Starts(start) => {
-            Some(format!("Would start {} (an estimate).", from_now(now, start.at)))
-        }
+        TestOnlyAnswer::Starts(start) => Some(format!("Would start {} (an estimate).", from_now(now, start.at))),
         TestOnlyAnswer::Refused(_) | TestOnlyAnswer::Unclear => None,
     }
 }

@@ -63,8 +63,7 @@ mod tests {
     #[test]
     fn requests() {
         let gpu = |model: Option<&str>, count| GpuCount { model: model.map(str::to_owned), count };
-        let mut job =
-            SlurmJob { cpus: 4, nodes: 1, memory_mb: Some(16_384), ..SlurmJob::default() };
+        let mut job = SlurmJob { cpus: 4, nodes: 1, memory_mb: Some(16_384), ..SlurmJob::default() };
         assert_eq!(format_request(&job), "4 cores · 16 GB");
         job.gpus = vec![gpu(Some("v100"), 1)];
         assert_eq!(format_request(&job), "4 cores · 16 GB · 1 v100 GPU");
@@ -75,8 +74,7 @@ mod tests {
 
     #[test]
     fn nice_amounts() {
-        for (mb, nice) in [(1, 256), (300, 512), (2_500, 3_072), (24_423, 24_576), (70_000, 73_728)]
-        {
+        for (mb, nice) in [(1, 256), (300, 512), (2_500, 3_072), (24_423, 24_576), (70_000, 73_728)] {
             assert_eq!(round_up_memory(mb), nice);
         }
         for (minutes, nice) in [(3, 5), (234, 240), (270, 270), (400, 420), (2_000, 2_160)] {

@@ -98,15 +98,11 @@ fn check_partition(request: &JobRequest, found: &mut RequestProblemCollector<'_>
     for name in names.split(',') {
         match place.partition(name) {
             None if !place.partitions.is_empty() => {
-                let known: Vec<&str> =
-                    place.partitions.iter().take(8).map(|one| one.name.as_str()).collect();
+                let known: Vec<&str> = place.partitions.iter().take(8).map(|one| one.name.as_str()).collect();
                 // A hidden partition may still accept jobs.
                 found.add_warning(
                     RequestField::Partition,
-                    format!(
-                        "This cluster shows no partition called {name}. It shows {}.",
-                        known.join(", ")
-                    ),
+                    format!("This cluster shows no partition called {name}. It shows {}.", known.join(", ")),
                 );
             }
             Some(partition) if !partition.is_up => found.add_warning(
@@ -130,9 +126,9 @@ fn check_time(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     if let Some(most) = in_partitions.iter().copied().collect::<Option<Vec<u32>>>() {
         limits.extend(most.into_iter().max().map(|most| (most, "Jobs there".to_owned(), "")));
     }
-    limits.extend(jobs.max_hours.map(|hours| {
-        (hours.saturating_mul(60), "Jobs on this cluster".to_owned(), "jobs.max_hours")
-    }));
+    limits.extend(
+        jobs.max_hours.map(|hours| (hours.saturating_mul(60), "Jobs on this cluster".to_owned(), "jobs.max_hours")),
+    );
     for one in matching_job_types(request, place) {
         let whose = format!("Jobs of the sort {}", one.name);
         limits.extend(one.max_minutes.map(|most| (most, whose, "jobs.types")));
@@ -155,9 +151,7 @@ fn check_time(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
         found.add_by_rule(
             "jobs.min_minutes",
             RequestField::Time,
-            format!(
-                "Jobs on this cluster ask for {least} at least, and this one asks for {words}."
-            ),
+            format!("Jobs on this cluster ask for {least} at least, and this one asks for {words}."),
         );
     }
 }
@@ -176,9 +170,7 @@ fn check_site_rules(request: &JobRequest, found: &mut RequestProblemCollector<'_
         (JobOptionRule::Never, Some(_)) => found.add_by_rule(
             "jobs.memory",
             RequestField::Memory,
-            format!(
-                "Leave the memory out: here, such a job has all the memory of its nodes.{note}"
-            ),
+            format!("Leave the memory out: here, such a job has all the memory of its nodes.{note}"),
         ),
         _ => {}
     }
@@ -209,10 +201,7 @@ fn check_array(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let Some(tasks) = task_count(array) else {
         found.add_warning(
             RequestField::Array,
-            format!(
-                "The list of tasks, {}, cannot be read. Write it like 0-11 or 1,3,5.",
-                array.tasks
-            ),
+            format!("The list of tasks, {}, cannot be read. Write it like 0-11 or 1,3,5.", array.tasks),
         );
         return;
     };
@@ -230,8 +219,7 @@ fn check_array(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
         );
         return;
     }
-    let of_account =
-        account_check::find_account(request, place).and_then(|account| account.max_submit);
+    let of_account = account_check::find_account(request, place).and_then(|account| account.max_submit);
     if let Some(most) = over(jobs.max_jobs.into_iter().chain(of_account).min()) {
         let rule = if over(of_account).is_some() { "" } else { "jobs.max_jobs" };
         found.add_by_rule(

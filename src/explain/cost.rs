@@ -73,11 +73,7 @@ pub fn remaining_quota(told: &crate::sites::cost::CostReport, account: &str) -> 
 }
 
 /// Estimates the cost of a request. `left` is the group's remaining quota, in the quota's unit.
-pub fn estimate_cost(
-    request: &JobRequest,
-    place: &ComposeCluster,
-    left: Option<f64>,
-) -> JobCostEstimate {
+pub fn estimate_cost(request: &JobRequest, place: &ComposeCluster, left: Option<f64>) -> JobCostEstimate {
     let price = hourly_price(request, place);
     let per_hour = price.per_hour();
     let tasks = request.array.as_ref().and_then(job_types::task_count).unwrap_or(1).max(1);
@@ -136,20 +132,17 @@ fn format_with_unit(number: f64, unit: &str) -> String {
 /// Explains what sets the price, if there is more than one candidate.
 fn explain_driver(price: &JobHourlyCost) -> Option<String> {
     let driver = price.driver()?;
-    let others: Vec<&CostPart> =
-        price.parts.iter().filter(|part| part.what != driver.what).collect();
+    let others: Vec<&CostPart> = price.parts.iter().filter(|part| part.what != driver.what).collect();
     let paid = format::amount(driver.counts);
     match driver.what {
-        CostDriver::Nodes => {
-            Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words))
-        }
+        CostDriver::Nodes => Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words)),
         CostDriver::Cores | CostDriver::Gpus if others.is_empty() => None,
         CostDriver::Cores if !others.iter().any(|part| part.what == CostDriver::Gpus) => {
             Some("You pay for the cores: the memory you ask for comes with them.".to_owned())
         }
-        CostDriver::Gpus => Some(
-            "You pay for the GPUs: the cores and the memory you ask for come with them.".to_owned(),
-        ),
+        CostDriver::Gpus => {
+            Some("You pay for the GPUs: the cores and the memory you ask for come with them.".to_owned())
+        }
         CostDriver::Memory if price.unit == "core hours" => {
             let cores = others.iter().find(|part| part.what == CostDriver::Cores)?;
             Some(format!(
@@ -159,16 +152,10 @@ fn explain_driver(price: &JobHourlyCost) -> Option<String> {
             ))
         }
         _ => {
-            let others: Vec<String> = others
-                .iter()
-                .map(|part| format!("{} {}", part.words, format::amount(part.counts)))
-                .collect();
+            let others: Vec<String> =
+                others.iter().map(|part| format!("{} {}", part.words, format::amount(part.counts))).collect();
             let what = driver.what.noun();
-            Some(format!(
-                "You pay for the {what}: {} count {paid} in an hour, {}.",
-                driver.words,
-                others.join(", ")
-            ))
+            Some(format!("You pay for the {what}: {} count {paid} in an hour, {}.", driver.words, others.join(", ")))
         }
     }
 }
@@ -178,12 +165,8 @@ fn explain_years(cost: &JobCostEstimate, place: &ComposeCluster) -> Option<Strin
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
-    let told = place.site.units.period == SiteAllocationPeriod::AprilMarch
-        && unit != "node"
-        && years >= 0.001;
-    told.then(|| {
-        format!("Shares are given in years: this is {} {unit} years.", format::amount(years))
-    })
+    let told = place.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
+    told.then(|| format!("Shares are given in years: this is {} {unit} years.", format::amount(years)))
 }
 
 fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {

@@ -71,9 +71,7 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     let mut all = JobEfficiency::default();
     let brief = usage.elapsed_s < MIN_MEASURED_S;
     if brief {
-        all.caveats.push(
-            "It ran for less than a minute, which is too short to measure what it used.".to_owned(),
-        );
+        all.caveats.push("It ran for less than a minute, which is too short to measure what it used.".to_owned());
     }
     if job.state.stage() == JobStage::Running {
         all.caveats.push("It still runs: these are the figures so far.".to_owned());
@@ -102,15 +100,13 @@ const TIME_LABEL: &str = "Time";
 
 /// None instead of a division by zero.
 fn percent(used: u64, asked: u64) -> Option<u32> {
-    let percent =
-        (u128::from(used) * 100 + u128::from(asked) / 2).checked_div(u128::from(asked))?;
+    let percent = (u128::from(used) * 100 + u128::from(asked) / 2).checked_div(u128::from(asked))?;
     Some(u32::try_from(percent.min(9999)).unwrap_or(9999))
 }
 
 /// Average busy cores, in tenths.
 fn busy_core_tenths(usage: &JobUsage) -> Option<u64> {
-    (usage.cpu_s?.saturating_mul(10).saturating_add(usage.elapsed_s / 2))
-        .checked_div(usage.elapsed_s)
+    (usage.cpu_s?.saturating_mul(10).saturating_add(usage.elapsed_s / 2)).checked_div(usage.elapsed_s)
 }
 
 fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> EfficiencyFigure {
@@ -130,9 +126,7 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
     };
     let low = judgement == UsageJudgement::Low;
     let note = match (low, busy) {
-        (true, _) if whole_node => {
-            "Whole machines are given here: their other cores were reserved all the same."
-        }
+        (true, _) if whole_node => "Whole machines are given here: their other cores were reserved all the same.",
         (true, _) if job.gpu_count() > 0 => {
             "For programs that calculate on a GPU this is often fine, unless the GPU waited for data."
         }
@@ -187,9 +181,7 @@ fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficien
     let at_most = if several { "at most " } else { "" };
     EfficiencyFigure {
         label: "Memory",
-        used: held
-            .map(|(held, _)| format!("{at_most}{}", format::memory(held)))
-            .unwrap_or_default(),
+        used: held.map(|(held, _)| format!("{at_most}{}", format::memory(held))).unwrap_or_default(),
         asked: asked.map(format::memory).unwrap_or_default(),
         percent,
         judgement,
@@ -206,9 +198,7 @@ fn time_figure(job: &SlurmJob, usage: &JobUsage) -> EfficiencyFigure {
         Some(0..25) if over && asked.is_some_and(|asked| asked > SHORT_MINUTES) => {
             (UsageJudgement::Low, "Jobs that ask for less time often start earlier.")
         }
-        Some(90..) => {
-            (UsageJudgement::High, "Close to the limit: a little longer, and it is stopped.")
-        }
+        Some(90..) => (UsageJudgement::High, "Close to the limit: a little longer, and it is stopped."),
         Some(_) => (UsageJudgement::Good, ""),
     };
     let asked = match job.time_limit {
@@ -257,9 +247,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
     let mut next = Vec::new();
     let saves = |value: u64, asked: u64| value.saturating_mul(4) <= asked.saturating_mul(3);
     let nodes = u64::from(job.nodes.max(1));
-    if let (Some((held, _)), Some(asked), false) =
-        (peak_memory(usage), job.memory_mb, whole_node || brief)
-    {
+    if let (Some((held, _)), Some(asked), false) = (peak_memory(usage), job.memory_mb, whole_node || brief) {
         let value = round_up_memory((held / nodes).saturating_mul(5).div_ceil(4).max(256));
         let near = held.saturating_mul(100) >= asked.saturating_mul(95) && usage.tasks <= 1;
         let each = if nodes > 1 { " for each machine" } else { "" };
@@ -268,10 +256,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
             next.push(SuggestedSbatchOption {
                 option: format!("--mem={}", format::memory_option(value)),
-                why: format!(
-                    "The most it held, and a quarter more: {}{each}.",
-                    format::memory(value)
-                ),
+                why: format!("The most it held, and a quarter more: {}{each}.", format::memory(value)),
             });
         }
     }
@@ -285,17 +270,13 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
             });
         }
     }
-    let single =
-        job.nodes <= 1 && usage.tasks <= 1 && job.gpu_count() == 0 && !whole_node && !brief;
+    let single = job.nodes <= 1 && usage.tasks <= 1 && job.gpu_count() == 0 && !whole_node && !brief;
     if let Some(tenths) = busy_core_tenths(usage).filter(|_| single) {
         let value = tenths.saturating_mul(12).div_ceil(100).max(1);
         if value.saturating_mul(2) <= u64::from(job.cpus) {
             next.push(SuggestedSbatchOption {
                 option: format!("--cpus-per-task={value}"),
-                why: format!(
-                    "It kept no more than {} busy on average.",
-                    format::count(value, "core")
-                ),
+                why: format!("It kept no more than {} busy on average.", format::count(value, "core")),
             });
         }
     }

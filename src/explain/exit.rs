@@ -7,11 +7,7 @@ const SIGNALS: &[(u32, &str, &str)] = &[
     (1, "SIGHUP", "its terminal or its connection went away"),
     (2, "SIGINT", "it was interrupted, as Ctrl-C does"),
     (3, "SIGQUIT", "it was told to quit"),
-    (
-        4,
-        "SIGILL",
-        "it held an instruction that this processor does not know; it was built for another kind",
-    ),
+    (4, "SIGILL", "it held an instruction that this processor does not know; it was built for another kind"),
     (5, "SIGTRAP", "it stopped at a mark for debugging"),
     (6, "SIGABRT", "it ended itself because something was wrong inside"),
     (7, "SIGBUS", "it could not reach its memory; shared memory or a disk may have been full"),
@@ -70,11 +66,7 @@ fn explain_code(code: u32) -> ExitExplanation {
     let behind = code.checked_sub(128).filter(|signal| (1..=64).contains(signal));
     if let Some(signal) = behind.filter(|_| code != 255) {
         let ExitExplanation { name, meaning, .. } = explain_signal(signal);
-        return ExitExplanation {
-            name: format!("exit code {code} ({name})"),
-            meaning,
-            signal: Some(signal),
-        };
+        return ExitExplanation { name: format!("exit code {code} ({name})"), meaning, signal: Some(signal) };
     }
     let meaning = match code {
         1 => "the last program reported a general error; its output tells more",

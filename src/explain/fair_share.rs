@@ -29,16 +29,14 @@ pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
     let Some(level) = fair_share_level(shares) else {
         return FairShareExplanation {
             headline: "Not known",
-            sentence: "The cluster does not tell how much your group has used of its share."
-                .to_owned(),
+            sentence: "The cluster does not tell how much your group has used of its share.".to_owned(),
             position: None,
         };
     };
     let (headline, meaning) = match level {
-        level if level == f64::INFINITY => (
-            "Nothing used lately",
-            "Your group has used nothing lately, so its jobs come early in the queue.",
-        ),
+        level if level == f64::INFINITY => {
+            ("Nothing used lately", "Your group has used nothing lately, so its jobs come early in the queue.")
+        }
         level if level >= 2.0 => (
             "Much less than its share used",
             "Your group has used much less than its share lately, so its jobs come early in the queue.",
@@ -47,10 +45,9 @@ pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
             "Less than its share used",
             "Your group has used less than its share lately, so its jobs come somewhat earlier in the queue.",
         ),
-        level if level > 0.9 => (
-            "About its share used",
-            "Your group has used about its share lately, so its jobs rank like most others.",
-        ),
+        level if level > 0.9 => {
+            ("About its share used", "Your group has used about its share lately, so its jobs rank like most others.")
+        }
         level if level > 0.5 => (
             "More than its share used",
             "Your group has used more than its share lately, so its jobs wait somewhat longer. Older use counts less \
@@ -62,10 +59,7 @@ pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
              forbidden: they run when there is room. Older use counts less from day to day.",
         ),
     };
-    let figures = match (
-        shares.norm_shares.and_then(share_percent),
-        shares.effective_usage.and_then(share_percent),
-    ) {
+    let figures = match (shares.norm_shares.and_then(share_percent), shares.effective_usage.and_then(share_percent)) {
         (Some(share), Some(used)) => {
             format!(" {share} of the cluster is meant for it, {used} of what was used went to it.")
         }
@@ -108,10 +102,7 @@ mod tests {
     use super::*;
 
     fn of(level: f64) -> FairShareExplanation {
-        explain_fair_share(&FairShareFigures {
-            level_fs: Some(level),
-            ..FairShareFigures::default()
-        })
+        explain_fair_share(&FairShareFigures { level_fs: Some(level), ..FairShareFigures::default() })
     }
 
     #[test]
@@ -140,17 +131,13 @@ mod tests {
             effective_usage: Some(0.800_082),
         };
         assert!(
-            explain_fair_share(&all).sentence.ends_with(
-                "54 % of the cluster is meant for it, 80 % of what was used went to it."
-            )
+            explain_fair_share(&all)
+                .sentence
+                .ends_with("54 % of the cluster is meant for it, 80 % of what was used went to it.")
         );
         let computed = explain_fair_share(&FairShareFigures { level_fs: None, ..all });
         assert_eq!(computed.position, explain_fair_share(&all).position);
-        let fresh = FairShareFigures {
-            level_fs: Some(0.0001),
-            norm_shares: Some(0.1),
-            effective_usage: Some(0.0),
-        };
+        let fresh = FairShareFigures { level_fs: Some(0.0001), norm_shares: Some(0.1), effective_usage: Some(0.0) };
         assert_eq!(explain_fair_share(&fresh).position, Some(100));
         assert_eq!(explain_fair_share(&FairShareFigures::default()).position, None);
         assert_eq!(of(f64::NAN).position, None);

@@ -6,10 +6,7 @@ use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::array_tasks::ArrayTaskSet;
 
 /// The job types whose rules apply to a request: an exact match, or those of its partition and of its QOS.
-pub fn matching_job_types<'a>(
-    request: &JobRequest,
-    place: &'a ComposeCluster,
-) -> Vec<&'a SiteJobType> {
+pub fn matching_job_types<'a>(request: &JobRequest, place: &'a ComposeCluster) -> Vec<&'a SiteJobType> {
     let types = &place.site.jobs.types;
     let partition = partition_name(request, place);
     let same_partition = |one: &SiteJobType| one.partition.as_deref() == partition;
@@ -40,15 +37,10 @@ fn partition_name<'a>(request: &'a JobRequest, place: &'a ComposeCluster) -> Opt
 
 /// The names under which a request's billing factors may be listed, closest first.
 pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeCluster) -> Vec<&'a str> {
-    let mut names: Vec<&str> =
-        matching_job_types(request, place).into_iter().map(|one| one.name.as_str()).collect();
+    let mut names: Vec<&str> = matching_job_types(request, place).into_iter().map(|one| one.name.as_str()).collect();
     let partition = partition_name(request, place);
-    let of_partition = place
-        .site
-        .jobs
-        .types
-        .iter()
-        .find(|one| one.partition.as_deref() == partition && one.qos.is_none());
+    let of_partition =
+        place.site.jobs.types.iter().find(|one| one.partition.as_deref() == partition && one.qos.is_none());
     names.extend(of_partition.map(|one| one.name.as_str()));
     names.extend(partition);
     names
@@ -56,21 +48,16 @@ pub fn factor_names<'a>(request: &'a JobRequest, place: &'a ComposeCluster) -> V
 
 /// Whether it gets whole nodes to itself.
 pub fn uses_whole_nodes(request: &JobRequest, place: &ComposeCluster) -> bool {
-    place.site.jobs.whole_node
-        || matching_job_types(request, place).iter().any(|one| one.whole_node)
+    place.site.jobs.whole_node || matching_job_types(request, place).iter().any(|one| one.whole_node)
 }
 
 /// The known partitions it may run in: those it names, or the default one, or all of them where the site chooses.
-pub fn candidate_partitions<'a>(
-    request: &JobRequest,
-    place: &'a ComposeCluster,
-) -> Vec<&'a Partition> {
+pub fn candidate_partitions<'a>(request: &JobRequest, place: &'a ComposeCluster) -> Vec<&'a Partition> {
     let named = request.partition.as_deref().filter(|name| *name != "default");
     if let Some(names) = named {
         return names.split(',').filter_map(|name| place.partition(name)).collect();
     }
-    let usual =
-        place.default_partition().filter(|_| place.site.jobs.partition != JobOptionRule::Never);
+    let usual = place.default_partition().filter(|_| place.site.jobs.partition != JobOptionRule::Never);
     match usual {
         Some(usual) => vec![usual],
         None => place.partitions.iter().collect(),
@@ -165,17 +152,13 @@ pub(super) mod tests {
     fn partitions_that_it_may_come_to() {
         let demo = place("demo");
         let of = |name: Option<&str>| {
-            let request =
-                JobRequest { partition: name.map(str::to_owned), ..JobRequest::default() };
+            let request = JobRequest { partition: name.map(str::to_owned), ..JobRequest::default() };
             candidate_partitions(&request, &demo).iter().map(|p| p.name.clone()).collect::<Vec<_>>()
         };
         assert_eq!(of(None), ["cpu"]);
         assert_eq!(of(Some("gpu,debug")), ["gpu", "debug"]);
         assert!(of(Some("nowhere")).is_empty());
         let trillium = place("trillium");
-        assert_eq!(
-            candidate_partitions(&JobRequest::default(), &trillium).len(),
-            trillium.partitions.len()
-        );
+        assert_eq!(candidate_partitions(&JobRequest::default(), &trillium).len(), trillium.partitions.len());
     }
 }

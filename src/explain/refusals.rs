@@ -13,10 +13,7 @@ pub struct ActionRefusal {
 /// Slurm's messages, in lower case, and their meanings. The first match wins.
 const MEANINGS: &[(&str, &str)] = &[
     ("already completing or completed", "It had just ended, so there was nothing left to do."),
-    (
-        "invalid job id",
-        "The cluster no longer knows this job: it has ended, or it never was there.",
-    ),
+    ("invalid job id", "The cluster no longer knows this job: it has ended, or it never was there."),
     (
         "permission denied",
         "The cluster does not let you do this. The job belongs to someone else, or this site keeps it to its operators.",
@@ -26,10 +23,7 @@ const MEANINGS: &[(&str, &str)] = &[
         "It has started already. Only a job that waits can be held or moved; a running one can be cancelled.",
     ),
     ("already finished", "It has ended already, so there was nothing left to do."),
-    (
-        "invalid user id",
-        "The job belongs to someone else, and the cluster does not let you change it.",
-    ),
+    ("invalid user id", "The job belongs to someone else, and the cluster does not let you change it."),
     ("not pending nor running", "It has ended already, so there was nothing left to do."),
     ("pending execution", "It has not started yet, so it cannot be put back into the queue."),
     ("operation not permitted", "The cluster does not let you do this to this job."),
@@ -46,8 +40,7 @@ const MEANINGS: &[(&str, &str)] = &[
 ];
 
 /// Messages that leave open whether the action happened.
-const UNSURE_WORDS: &[&str] =
-    &["timed out", "zero bytes", "connection reset", "communication", "unexpected message"];
+const UNSURE_WORDS: &[&str] = &["timed out", "zero bytes", "connection reset", "communication", "unexpected message"];
 
 /// Whether a message, in lower case, leaves open whether the action happened.
 pub(super) fn is_unsure(lower: &str) -> bool {
@@ -73,18 +66,9 @@ mod tests {
     #[test]
     fn refusals_of_slurm() {
         let cases = [
-            (
-                "scancel: error: Kill job error on job id 5: Invalid job id specified",
-                "no longer knows",
-            ),
-            (
-                "scancel: error: Kill job error on job id 5: Job/step already completing or completed",
-                "just ended",
-            ),
-            (
-                "scancel: error: Kill job error on job id 5: Access/permission denied",
-                "someone else",
-            ),
+            ("scancel: error: Kill job error on job id 5: Invalid job id specified", "no longer knows"),
+            ("scancel: error: Kill job error on job id 5: Job/step already completing or completed", "just ended"),
+            ("scancel: error: Kill job error on job id 5: Access/permission denied", "someone else"),
             ("slurm_suspend error: Job is no longer pending execution", "started already"),
             ("Job is pending execution for job 5", "not started yet"),
             ("something new", "own words"),

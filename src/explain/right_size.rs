@@ -62,11 +62,7 @@ fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal>
     let longest = used.iter().copied().max()?;
     let whole = u32::try_from(longest.div_ceil(60)).unwrap_or(u32::MAX);
     let enough = round_up_minutes(whole.saturating_mul(13).div_ceil(10).max(5));
-    let out = runs
-        .iter()
-        .filter(|run| run.state == JobState::Timeout)
-        .filter_map(|run| run.minutes)
-        .max();
+    let out = runs.iter().filter(|run| run.state == JobState::Timeout).filter_map(|run| run.minutes).max();
     let value = out.map_or(enough, |out| enough.max(more_minutes(out)));
     if !differs(value.into(), was.into()) || (value < was && was <= SHORT_MINUTES) {
         return None;
@@ -113,19 +109,15 @@ fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposa
     // Per node, as it is requested now.
     let (was, sets, parts) = match asked.memory? {
         MemoryRequest::PerNode(mb) => (mb, RequestField::Memory, 1),
-        MemoryRequest::PerCore(mb) => {
-            (mb.saturating_mul(node_cores), RequestField::MemoryPerCore, node_cores)
-        }
+        MemoryRequest::PerCore(mb) => (mb.saturating_mul(node_cores), RequestField::MemoryPerCore, node_cores),
         MemoryRequest::PerGpu(_) => return None,
     };
     let peaks: Vec<u64> = measured_runs(runs).filter_map(peak_memory_per_node).collect();
     let peak = peaks.iter().copied().max()?;
     let per_node = |run: &PastJobRun| run.memory_mb.map(|mb| mb / u64::from(run.nodes.max(1)));
-    let out =
-        runs.iter().filter(|run| run.state == JobState::OutOfMemory).filter_map(per_node).max();
+    let out = runs.iter().filter(|run| run.state == JobState::OutOfMemory).filter_map(per_node).max();
     let enough = round_up_memory(peak.saturating_mul(6).div_ceil(5).max(256));
-    let value =
-        out.map_or(enough, |out| enough.max(round_up_memory(out.saturating_add(out.div_ceil(4)))));
+    let value = out.map_or(enough, |out| enough.max(round_up_memory(out.saturating_add(out.div_ceil(4)))));
     let each = round_up_each(value, parts);
     let value = each.saturating_mul(parts);
     if !differs(value, was) || (value < was && was <= SMALL_MB) {

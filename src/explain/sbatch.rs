@@ -49,13 +49,7 @@ pub fn explain_sbatch(said: &str) -> SbatchRefusal {
         Some(message) => (message.means, message.about),
         None => ("The cluster refused the job. Its own words are below.", &[][..]),
     };
-    SbatchRefusal {
-        sentence: sentence.to_owned(),
-        fields: fields.to_vec(),
-        accounts,
-        slurm,
-        is_unsure,
-    }
+    SbatchRefusal { sentence: sentence.to_owned(), fields: fields.to_vec(), accounts, slurm, is_unsure }
 }
 
 /// Strips the program's name from the start of a line.
@@ -92,8 +86,7 @@ fn offered_accounts(lines: &[&str]) -> Vec<String> {
             None if announced => line,
             None => continue,
         };
-        let names: Vec<&str> =
-            list.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()).collect();
+        let names: Vec<&str> = list.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()).collect();
         if !names.iter().all(|name| is_account(name)) {
             // A sentence ends the list.
             announced = false;

@@ -30,14 +30,7 @@ pub struct EndedJobFacts<'a> {
 impl<'a> EndedJobFacts<'a> {
     /// A job about which nothing else is known.
     pub const fn new(job: &'a SlurmJob) -> Self {
-        Self {
-            job,
-            usage: None,
-            cancelled_by: None,
-            findings: &[],
-            whole_node: false,
-            partition_max_minutes: None,
-        }
+        Self { job, usage: None, cancelled_by: None, findings: &[], whole_node: false, partition_max_minutes: None }
     }
 
     /// How long it ran; none if it never started or that is unknown.
@@ -182,17 +175,16 @@ fn out_of_memory(ended: &EndedJobFacts<'_>, title: &str) -> JobVerdict {
             format::memory(used)
         ),
         (Some(had), None) => {
-            format!(
-                "It needed more than the {} of memory that it had and was stopped.",
-                format::memory(had)
-            )
+            format!("It needed more than the {} of memory that it had and was stopped.", format::memory(had))
         }
         (None, _) => "It needed more memory than it had and was stopped.".to_owned(),
     };
     let mut verdict = JobVerdict::new(VerdictTone::Danger, title, text);
     if ended.whole_node {
         return verdict
-            .with_advice("It had all memory of its machines already: choose machines with more, or spread it over more of them.")
+            .with_advice(
+                "It had all memory of its machines already: choose machines with more, or spread it over more of them.",
+            )
             .with_advice("Or let the program work on less data at a time.");
     }
     if let Some(had) = had {
@@ -224,8 +216,7 @@ fn timeout(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let most = ended.partition_max_minutes.unwrap_or(u32::MAX);
     if let Some(asked) = asked.filter(|asked| *asked < most) {
         // Double the time limit of short jobs; add half to that of long ones.
-        let next =
-            if asked <= 720 { asked.saturating_mul(2) } else { asked.saturating_add(asked / 2) };
+        let next = if asked <= 720 { asked.saturating_mul(2) } else { asked.saturating_add(asked / 2) };
         let next = round_up_minutes(next).min(most);
         verdict.suggestions.push(SuggestedSbatchOption {
             option: format!("--time={}", TimeLimit::Minutes(next)),
@@ -244,9 +235,5 @@ fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
     // Keep the capitals of "GPU" and "Slurm".
-    if text.starts_with("Slurm") || text.starts_with("GPU") {
-        text.to_owned()
-    } else {
-        first + chars.as_str()
-    }
+    if text.starts_with("Slurm") || text.starts_with("GPU") { text.to_owned() } else { first + chars.as_str() }
 }

@@ -145,8 +145,7 @@ fn normalise_reason(reason: &str) -> String {
 }
 
 fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
-    if let (Some(asked), Some(most)) =
-        (waiting.job.time_limit.minutes(), waiting.partition_max_minutes)
+    if let (Some(asked), Some(most)) = (waiting.job.time_limit.minutes(), waiting.partition_max_minutes)
         && asked > most
     {
         let (asked, most) = (format::minutes(asked), format::minutes(most));
@@ -161,8 +160,7 @@ fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
 fn explain_task_limit(why: &mut WaitExplanation, job: &SlurmJob) {
     if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.max_running) {
         let tasks = format::count(most.into(), "task");
-        why.sentence =
-            format!("You set that {tasks} of this array may run at a time; the others wait.");
+        why.sentence = format!("You set that {tasks} of this array may run at a time; the others wait.");
     }
 }
 
@@ -193,10 +191,7 @@ fn explain_dependency(why: &mut WaitExplanation, dependency: &str) {
         }
     }
     if more > 0 {
-        parts.push(format!(
-            "the same goes for {} more",
-            format::number(more.try_into().unwrap_or(u64::MAX))
-        ));
+        parts.push(format!("the same goes for {} more", format::number(more.try_into().unwrap_or(u64::MAX))));
     }
     // A question mark between clauses means that one of them is enough.
     let join = if dependency.contains('?') { " or " } else { " and " };
@@ -271,8 +266,7 @@ fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
         why.advice.push(format!("{other}; {they} with this one."));
     }
     // The group's jobs include this one and the person's others.
-    let rest =
-        waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
+    let rest = waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
     if rest > 0 {
         let (jobs, verb) = (format::count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
         why.advice.push(format!("{jobs} of others in your group {verb} too and share its rank."));

@@ -50,9 +50,7 @@ impl QueueMonitor {
         let results = run_job_action(&line, verb, &targets).await;
         // Whatever the outcome, the next queue read shows it.
         self.refresh_after_action(key);
-        let results = results?
-            .into_iter()
-            .map(|result| result.map_err(|said| refusals::explain_refusal(&said)));
+        let results = results?.into_iter().map(|result| result.map_err(|said| refusals::explain_refusal(&said)));
         Ok(JobActionReport { results: targets.into_iter().zip(results).collect() })
     }
 }

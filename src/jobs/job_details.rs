@@ -85,12 +85,7 @@ impl JobDetails {
     }
 
     /// Merges new details into the known ones; what the cluster has since forgotten stays.
-    pub(super) fn merged_with(
-        mut self,
-        told: JobDetailsReply,
-        job: &SlurmJob,
-        now: UnixTime,
-    ) -> Self {
+    pub(super) fn merged_with(mut self, told: JobDetailsReply, job: &SlurmJob, now: UnixTime) -> Self {
         let put = |place: &mut String, value: String| {
             if !value.is_empty() {
                 *place = value;
@@ -131,25 +126,20 @@ impl JobDetails {
     /// Derives the output paths from the job's options, for when Slurm does not report them or does not fill in
     /// widths.
     fn derive_paths(&mut self, job: &SlurmJob) {
-        let in_script =
-            output_path::parse_output_options(&format!("sbatch {}", directives(&self.script)));
+        let in_script = output_path::parse_output_options(&format!("sbatch {}", directives(&self.script)));
         let in_line = output_path::parse_output_options(&self.submit_line);
         let output = in_line.output.or(in_script.output);
         let error = in_line.error.or(in_script.error);
         let has_width = |pattern: &Option<String>| {
             pattern.as_ref().is_some_and(|pattern| {
-                pattern
-                    .as_bytes()
-                    .windows(2)
-                    .any(|pair| pair[0] == b'%' && pair[1].is_ascii_digit())
+                pattern.as_bytes().windows(2).any(|pair| pair[0] == b'%' && pair[1].is_ascii_digit())
             })
         };
         if self.paths_told && !has_width(&output) && !has_width(&error) {
             return;
         }
         if let Some(stdout) = output_path::resolve_output_path(output.as_deref(), job) {
-            let stderr =
-                error.and_then(|error| output_path::resolve_output_path(Some(&error), job));
+            let stderr = error.and_then(|error| output_path::resolve_output_path(Some(&error), job));
             self.stderr = stderr.unwrap_or_else(|| stdout.clone());
             self.stdout = stdout;
         }
@@ -173,10 +163,7 @@ impl JobDetails {
 /// The `#SBATCH` options of a script, as one line.
 fn directives(script: &str) -> String {
     let options = script.lines().take(500).filter_map(|line| line.strip_prefix("#SBATCH"));
-    options
-        .map(|line| line.split(" #").next().unwrap_or_default().trim())
-        .collect::<Vec<_>>()
-        .join(" ")
+    options.map(|line| line.split(" #").next().unwrap_or_default().trim()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -185,13 +172,7 @@ mod tests {
     use crate::slurm::job::{JobId, JobState};
 
     fn job(state: JobState) -> SlurmJob {
-        SlurmJob {
-            id: JobId::without_task(7),
-            raw_id: 7,
-            state,
-            work_dir: "/home/a".into(),
-            ..SlurmJob::default()
-        }
+        SlurmJob { id: JobId::without_task(7), raw_id: 7, state, work_dir: "/home/a".into(), ..SlurmJob::default() }
     }
 
     #[test]
@@ -202,27 +183,17 @@ mod tests {
             ..JobDetailsReply::default()
         };
         let paper = JobDetails::default().merged_with(told, &job(JobState::Running), UnixTime(5));
-        assert_eq!(
-            (paper.stdout.as_str(), paper.stderr.as_str()),
-            ("/home/a/logs/7.txt", "/home/a/logs/7.txt")
-        );
-        let paper =
-            paper.merged_with(JobDetailsReply::default(), &job(JobState::Completed), UnixTime(6));
-        assert!(
-            paper.script.contains("true")
-                && paper.submit_line == "sbatch x.sh"
-                && paper.read_at == 6
-        );
-        let back: JobDetails =
-            serde_json::from_str(&serde_json::to_string(&paper).unwrap()).unwrap();
+        assert_eq!((paper.stdout.as_str(), paper.stderr.as_str()), ("/home/a/logs/7.txt", "/home/a/logs/7.txt"));
+        let paper = paper.merged_with(JobDetailsReply::default(), &job(JobState::Completed), UnixTime(6));
+        assert!(paper.script.contains("true") && paper.submit_line == "sbatch x.sh" && paper.read_at == 6);
+        let back: JobDetails = serde_json::from_str(&serde_json::to_string(&paper).unwrap()).unwrap();
         assert_eq!(back, paper);
         assert_eq!(serde_json::from_str::<JobDetails>("{}").unwrap(), JobDetails::default());
     }
 
     #[test]
     fn only_the_end_of_a_log_is_kept() {
-        let lines: Vec<String> =
-            (0..1000).map(|line| format!("{line} {}", "ä".repeat(400))).collect();
+        let lines: Vec<String> = (0..1000).map(|line| format!("{line} {}", "ä".repeat(400))).collect();
         let kept = JobDetails::default().with_log_end(&lines).log_end;
         assert!(kept.len() > 5 && kept.last().unwrap().starts_with("999 "));
         assert!(kept.iter().map(String::len).sum::<usize>() <= MAX_LOG_BYTES);

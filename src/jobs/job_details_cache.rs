@@ -63,29 +63,18 @@ impl JobDetailsCache {
     }
 
     /// Returns what is known, without asking the cluster.
-    pub async fn get_cached(
-        &self,
-        key: ClusterAccountId,
-        record: &JobRecord,
-    ) -> Result<LoadedJobDetails, StoreError> {
+    pub async fn get_cached(&self, key: ClusterAccountId, record: &JobRecord) -> Result<LoadedJobDetails, StoreError> {
         let place = self.entry(key, record.job.id);
         // Another request is reading from the cluster right now: the database's copy will do.
         let Ok(mut held) = place.try_lock() else {
-            return Ok(LoadedJobDetails {
-                details: Arc::new(self.load_stored(record).await?),
-                trouble: None,
-            });
+            return Ok(LoadedJobDetails { details: Arc::new(self.load_stored(record).await?), trouble: None });
         };
         self.load(&mut held, key, record).await?;
         Ok(held.loaded.clone())
     }
 
     /// Returns the details, reading them again if they are old. Simultaneous callers share one read.
-    pub async fn get_fresh(
-        &self,
-        key: ClusterAccountId,
-        record: &JobRecord,
-    ) -> Result<LoadedJobDetails, StoreError> {
+    pub async fn get_fresh(&self, key: ClusterAccountId, record: &JobRecord) -> Result<LoadedJobDetails, StoreError> {
         let place = self.entry(key, record.job.id);
         let mut held = place.lock().await;
         self.load(&mut held, key, record).await?;
@@ -98,23 +87,14 @@ impl JobDetailsCache {
         let running_s = (job.state.stage() == JobStage::Running && !record.is_over)
             .then(|| job.start.map_or(0, |start| self.0.core.clock.now().since(start).max(0)))
             .and_then(|seconds| u64::try_from(seconds).ok());
-        let wanted = JobDetailsRequest {
-            id: job.id,
-            raw_id: job.raw_id,
-            running_s,
-            is_over: record.is_over,
-        };
+        let wanted = JobDetailsRequest { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
         let told = match self.0.connections.connection(key.connection_key()) {
             Ok(line) => job_details_query::load_job_details(&line, wanted).await,
             Err(error) => Err(error),
         };
         match told {
             Ok(told) => {
-                let paper = JobDetails::clone(&held.loaded.details).merged_with(
-                    told,
-                    job,
-                    self.0.core.clock.now(),
-                );
+                let paper = JobDetails::clone(&held.loaded.details).merged_with(told, job, self.0.core.clock.now());
                 self.save(record, &paper).await?;
                 let is_same = held.loaded.details.state == paper.state;
                 held.tries = if is_same && is_incomplete(&paper) { held.tries + 1 } else { 0 };
@@ -144,11 +124,7 @@ impl JobDetailsCache {
     }
 
     /// The script that the portal submitted for a job; empty if it was submitted elsewhere.
-    async fn submitted_script(
-        &self,
-        key: ClusterAccountId,
-        record: &JobRecord,
-    ) -> Result<String, StoreError> {
+    async fn submitted_script(&self, key: ClusterAccountId, record: &JobRecord) -> Result<String, StoreError> {
         let number = i64::try_from(record.job.id.number).unwrap_or(-1);
         let mut db = self.0.core.store.read().await?;
         let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
@@ -210,11 +186,8 @@ impl JobDetailsCache {
 /// Whether to read again: nothing is known, the job has changed, or the details are old and the job is unfinished.
 fn is_due(held: &CachedJobDetails, record: &JobRecord, now: Instant) -> bool {
     let paper = &held.loaded.details;
-    let waited = |least: Duration| {
-        held.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= least)
-    };
-    let changed =
-        paper.state != record.job.state.slurm_name() || paper.restarts != record.job.restarts;
+    let waited = |least: Duration| held.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= least);
+    let changed = paper.state != record.job.state.slurm_name() || paper.restarts != record.job.restarts;
     if held.loaded.trouble.is_some() || paper.read_at == 0 {
         return waited(RETRY_AFTER);
     }
@@ -222,9 +195,7 @@ fn is_due(held: &CachedJobDetails, record: &JobRecord, now: Instant) -> bool {
         return waited(ACCOUNTING_LAG);
     }
     if record.is_over {
-        return is_incomplete(paper)
-            && held.tries < MAX_TRIES
-            && waited(ACCOUNTING_LAG * 2_u32.pow(held.tries));
+        return is_incomplete(paper) && held.tries < MAX_TRIES && waited(ACCOUNTING_LAG * 2_u32.pow(held.tries));
     }
     waited(REFRESH_EVERY)
 }

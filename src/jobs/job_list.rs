@@ -173,10 +173,7 @@ mod tests {
         let numbers: Vec<u64> = list.iter().map(|entry| entry.head.job.id.number).collect();
         assert_eq!(numbers, [7, 9, 8], "what runs, what waits, what ended");
         let array = &list[0];
-        assert_eq!(
-            array.counts,
-            JobCounts { waiting: 5, running: 1, done: 1, cancelled: 0, bad: 1 }
-        );
+        assert_eq!(array.counts, JobCounts { waiting: 5, running: 1, done: 1, cancelled: 0, bad: 1 });
         assert_eq!(array.head.job.id.task, Some(3));
         assert_eq!(array.tasks[0].job.tasks.as_ref().unwrap().len(), 5);
     }

@@ -54,15 +54,10 @@ impl JobRecord {
 
     pub fn from_row(row: StoredJobRow) -> Self {
         let small = |number: i64| u32::try_from(number).unwrap_or(0);
-        let exit = row.exit_code.map(|code| ExitStatus {
-            code: small(code),
-            signal: small(row.exit_signal.unwrap_or(0)),
-        });
+        let exit =
+            row.exit_code.map(|code| ExitStatus { code: small(code), signal: small(row.exit_signal.unwrap_or(0)) });
         let job = SlurmJob {
-            id: JobId {
-                number: u64::try_from(row.number).unwrap_or(0),
-                task: u32::try_from(row.task).ok(),
-            },
+            id: JobId { number: u64::try_from(row.number).unwrap_or(0), task: u32::try_from(row.task).ok() },
             raw_id: u64::try_from(row.raw).unwrap_or(0),
             tasks: ArrayTaskSet::parse(&row.tasks),
             user: row.user,
@@ -78,9 +73,7 @@ impl JobRecord {
             end: row.end_at.map(UnixTime),
             time_limit: match row.limit_minutes {
                 None => TimeLimit::Unknown,
-                Some(minutes) => {
-                    u32::try_from(minutes).map_or(TimeLimit::Unlimited, TimeLimit::Minutes)
-                }
+                Some(minutes) => u32::try_from(minutes).map_or(TimeLimit::Unlimited, TimeLimit::Minutes),
             },
             cpus: small(row.cpus),
             nodes: small(row.nodes),
@@ -161,8 +154,7 @@ fn format_tasks(tasks: &ArrayTaskSet) -> String {
 }
 
 fn format_gpus(gpus: &[GpuCount]) -> String {
-    let one =
-        |gpus: &GpuCount| format!("{}:{}", gpus.model.as_deref().unwrap_or_default(), gpus.count);
+    let one = |gpus: &GpuCount| format!("{}:{}", gpus.model.as_deref().unwrap_or_default(), gpus.count);
     gpus.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
@@ -193,10 +185,7 @@ mod tests {
             cpus: 4,
             nodes: 1,
             memory_mb: Some(16_384),
-            gpus: vec![
-                GpuCount { model: Some("v100".into()), count: 2 },
-                GpuCount { model: None, count: 1 },
-            ],
+            gpus: vec![GpuCount { model: Some("v100".into()), count: 2 }, GpuCount { model: None, count: 1 }],
             start: Some(UnixTime(5)),
             exit: Some(ExitStatus { code: 3, signal: 9 }),
             ..SlurmJob::default()
@@ -208,12 +197,8 @@ mod tests {
     #[test]
     fn no_limit_and_no_known_limit_are_different() {
         for limit in [TimeLimit::Unknown, TimeLimit::Unlimited] {
-            let record =
-                JobRecord::new(SlurmJob { time_limit: limit, ..SlurmJob::default() }, UnixTime(1));
-            assert_eq!(
-                JobRecord::from_row(record.to_row(PersonId(1), ClusterId(1))).job.time_limit,
-                limit
-            );
+            let record = JobRecord::new(SlurmJob { time_limit: limit, ..SlurmJob::default() }, UnixTime(1));
+            assert_eq!(JobRecord::from_row(record.to_row(PersonId(1), ClusterId(1))).job.time_limit, limit);
         }
     }
 }

@@ -55,25 +55,14 @@ impl NotificationKind {
     }
 
     pub fn parse(word: &str) -> Option<Self> {
-        let all = [
-            Self::NeverStarts,
-            Self::Ended,
-            Self::Started,
-            Self::WebhookOff,
-            Self::DashboardIdle,
-            Self::Group,
-        ];
+        let all = [Self::NeverStarts, Self::Ended, Self::Started, Self::WebhookOff, Self::DashboardIdle, Self::Group];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// Parses `started,ended,never`; kinds that are not about jobs never appear in a list.
     pub fn parse_list(words: &str) -> Vec<Self> {
         let chosen: Vec<&str> = words.split(',').map(str::trim).collect();
-        Self::CHOICES
-            .iter()
-            .map(|(kind, _)| *kind)
-            .filter(|kind| chosen.contains(&kind.as_str()))
-            .collect()
+        Self::CHOICES.iter().map(|(kind, _)| *kind).filter(|kind| chosen.contains(&kind.as_str())).collect()
     }
 
     /// Every selectable kind, as a list.
@@ -122,9 +111,7 @@ impl JobEndCounts {
             (self.cancelled, "cancelled"),
             (unknown, "in an unknown way"),
         ];
-        let part = |(count, word): (u64, &str)| {
-            (count > 0).then(|| format!("{} {word}", format::number(count)))
-        };
+        let part = |(count, word): (u64, &str)| (count > 0).then(|| format!("{} {word}", format::number(count)));
         parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
     }
 }
@@ -205,10 +192,7 @@ impl<'a> DigestBuilder<'a> {
             (false, _) => (display_name(&first.name), String::new()),
             (true, true) => {
                 let link = if is_array { "of " } else { "called " };
-                (
-                    display_name(&first.name),
-                    format!("{} {link}", format::count(self.counts.all, things)),
-                )
+                (display_name(&first.name), format!("{} {link}", format::count(self.counts.all, things)))
             }
             (true, false) => (String::new(), format::count(self.counts.all, things)),
         };
@@ -219,36 +203,32 @@ impl<'a> DigestBuilder<'a> {
             (NotificationKind::Ended, false) => format!(" {}", outcome_words(self.state)),
             (NotificationKind::Ended, true) => format!(" ended: {}", self.counts.summary()),
             (NotificationKind::WebhookOff, _) => {
-                "Notices are no longer sent to your address: nothing arrived there for three days"
-                    .to_owned()
+                "Notices are no longer sent to your address: nothing arrived there for three days".to_owned()
             }
             (NotificationKind::DashboardIdle, _) => {
                 " was stopped: nobody had looked at this dashboard for a while".to_owned()
             }
             (NotificationKind::Group, _) => display_sentence(&first.text),
         };
-        let (name, before) =
-            if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) {
-                Default::default()
-            } else {
-                (name, before)
-            };
+        let (name, before) = if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) {
+            Default::default()
+        } else {
+            (name, before)
+        };
         let href = match (self.kind, many) {
             (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
-            (NotificationKind::DashboardIdle, _) => first
-                .dashboard_id
-                .map_or_else(|| "/dashboards".to_owned(), |id| format!("/dashboards/{id}")),
-            (NotificationKind::Group, _) => first
-                .group_id
-                .map_or_else(|| "/groups".to_owned(), |id| format!("/groups/{id}/usage")),
+            (NotificationKind::DashboardIdle, _) => {
+                first.dashboard_id.map_or_else(|| "/dashboards".to_owned(), |id| format!("/dashboards/{id}"))
+            }
+            (NotificationKind::Group, _) => {
+                first.group_id.map_or_else(|| "/groups".to_owned(), |id| format!("/groups/{id}/usage"))
+            }
             (_, false) if first.task >= 0 => {
                 format!("/jobs/{}/{}_{}", first.slug, first.number, first.task)
             }
             (_, false) => format!("/jobs/{}/{}", first.slug, first.number),
             (_, true) if is_array => format!("/jobs/{}/{}", first.slug, first.number),
-            (NotificationKind::Ended, true) if self.counts.failed > 0 => {
-                "/jobs?state=problem".to_owned()
-            }
+            (NotificationKind::Ended, true) if self.counts.failed > 0 => "/jobs?state=problem".to_owned(),
             (NotificationKind::Ended, true) => "/jobs?state=ended".to_owned(),
             (NotificationKind::Started, true) => "/jobs?state=running".to_owned(),
             (NotificationKind::NeverStarts, true) => "/jobs?state=problem".to_owned(),
@@ -271,9 +251,7 @@ impl<'a> DigestBuilder<'a> {
         match self.kind {
             NotificationKind::Started => "running",
             NotificationKind::NeverStarts => "failed",
-            NotificationKind::WebhookOff
-            | NotificationKind::DashboardIdle
-            | NotificationKind::Group => "warning",
+            NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group => "warning",
             NotificationKind::Ended if self.counts.failed > 0 => "failed",
             NotificationKind::Ended if self.counts.done > 0 => "ok",
             NotificationKind::Ended if self.counts.cancelled > 0 => "neutral",
@@ -290,18 +268,16 @@ pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
         let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
         // Array tasks are grouped by the array's job ID, other jobs by name.
         let key = match (kind, notice.task >= 0) {
-            (
-                NotificationKind::WebhookOff
-                | NotificationKind::DashboardIdle
-                | NotificationKind::Group,
-                _,
-            ) => (kind, "", notice.id.0, ""),
+            (NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group, _) => {
+                (kind, "", notice.id.0, "")
+            }
             (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
             (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
         };
-        let place = open.get(&key).copied().filter(|place| {
-            folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= FOLD_WITHIN)
-        });
+        let place = open
+            .get(&key)
+            .copied()
+            .filter(|place| folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= FOLD_WITHIN));
         let place = place.unwrap_or_else(|| {
             folds.push(DigestBuilder::new(notice, kind));
             folds.len() - 1
@@ -320,8 +296,7 @@ pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
     for notice in notices {
         let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
         // Every group notification is a sentence of its own.
-        let is_same =
-            |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
+        let is_same = |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
         let place = folds.iter().position(is_same);
         let place = place.unwrap_or_else(|| {
             folds.push(DigestBuilder::new(notice, kind));

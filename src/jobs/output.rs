@@ -68,12 +68,7 @@ impl OutputCache {
         // Start at random, so that pages opened before a restart never see their generation number again.
         let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);
         let generations = AtomicU64::new(u64::from(first) << 20);
-        Self(Arc::new(OutputCacheInner {
-            core,
-            connections,
-            followed: Mutex::default(),
-            generations,
-        }))
+        Self(Arc::new(OutputCacheInner { core, connections, followed: Mutex::default(), generations }))
     }
 
     /// Returns the end of a file, reading it again if it is due. Tabs share one read.
@@ -118,16 +113,11 @@ impl OutputCache {
         if kept.snapshot.is_final || !due {
             return kept.snapshot.clone();
         }
-        let urgency = if kept.asked_at.is_none() {
-            CallUrgency::Interactive
-        } else {
-            CallUrgency::Background
-        };
+        let urgency = if kept.asked_at.is_none() { CallUrgency::Interactive } else { CallUrgency::Background };
         kept.asked_at = Some(now);
         let from = match kept.snapshot.kind {
             OutputFileState::Text | OutputFileState::Binary
-                if kept.snapshot.size - kept.end().min(kept.snapshot.size)
-                    > as_u64(MAX_COPY_BYTES) =>
+                if kept.snapshot.size - kept.end().min(kept.snapshot.size) > as_u64(MAX_COPY_BYTES) =>
             {
                 OutputFilePosition::End
             }
@@ -141,16 +131,8 @@ impl OutputCache {
                 kept.snapshot.trouble = None;
                 kept.snapshot.read_at = Some(self.0.core.clock.now());
                 let grew = self.apply_reply(kept, found).await;
-                kept.pause = if grew {
-                    Duration::ZERO
-                } else {
-                    (kept.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL)
-                };
-                kept.idle_ends = if grew || stage == OutputWriterPhase::Ongoing {
-                    0
-                } else {
-                    kept.idle_ends + 1
-                };
+                kept.pause = if grew { Duration::ZERO } else { (kept.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL) };
+                kept.idle_ends = if grew || stage == OutputWriterPhase::Ongoing { 0 } else { kept.idle_ends + 1 };
                 // The next read fetches the remainder; until then the end is not reached.
                 kept.snapshot.end = kept.end();
                 let at_end = kept.snapshot.end >= kept.snapshot.size;
@@ -185,9 +167,7 @@ impl OutputCache {
         let offset = end.saturating_sub(u64::from(CHUNK_BYTES));
         let most = u32::try_from(end - offset).unwrap_or(CHUNK_BYTES);
         let from = OutputFilePosition::Offset { offset, inode: 0 };
-        let found =
-            output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Interactive)
-                .await?;
+        let found = output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Interactive).await?;
         let OutputFileResult::Chunk(mut piece) = found else { return Ok(None) };
         if piece.start != offset {
             return Ok(None);
@@ -218,15 +198,7 @@ impl OutputCache {
                 continue;
             }
             let from = OutputFilePosition::Offset { offset, inode };
-            return match output_file::read_output_file(
-                &line,
-                &key.path,
-                from,
-                most,
-                CallUrgency::Bulk,
-            )
-            .await?
-            {
+            return match output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Bulk).await? {
                 OutputFileResult::Chunk(piece) if piece.start == offset => Ok(Some(piece)),
                 _ => Ok(None),
             };
@@ -257,10 +229,9 @@ impl OutputCache {
     }
 
     async fn apply_piece(&self, copy: &mut OutputCopy, mut piece: OutputFileChunk) -> bool {
-        let continues =
-            matches!(copy.snapshot.kind, OutputFileState::Text | OutputFileState::Binary)
-                && copy.inode == piece.inode
-                && copy.end() == piece.start;
+        let continues = matches!(copy.snapshot.kind, OutputFileState::Text | OutputFileState::Binary)
+            && copy.inode == piece.inode
+            && copy.end() == piece.start;
         copy.snapshot.size = piece.size;
         copy.snapshot.modified = piece.modified;
         copy.inode = piece.inode;
@@ -294,10 +265,8 @@ impl OutputCache {
         });
         if let Ok((mut rendered, findings)) = made.await {
             rendered.is_cut = is_half;
-            copy.snapshot.kind =
-                if rendered.is_binary { OutputFileState::Binary } else { OutputFileState::Text };
-            (copy.snapshot.rendered, copy.snapshot.findings) =
-                (Arc::new(rendered), Arc::new(findings));
+            copy.snapshot.kind = if rendered.is_binary { OutputFileState::Binary } else { OutputFileState::Text };
+            (copy.snapshot.rendered, copy.snapshot.findings) = (Arc::new(rendered), Arc::new(findings));
         }
         true
     }
@@ -310,12 +279,10 @@ impl OutputCache {
     fn followed_output(&self, key: &OutputKey) -> (Arc<FollowedOutput>, u32) {
         let now = Instant::now();
         let mut spots = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked =
-            |spot: &FollowedOutput| *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked = |spot: &FollowedOutput| *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner);
         spots.retain(|_, spot| is_recent(Some(looked(spot)), now, COPY_TTL));
         if spots.len() >= MAX_COPIES && !spots.contains_key(key) {
-            let oldest =
-                spots.iter().min_by_key(|(_, spot)| looked(spot)).map(|(key, _)| key.clone());
+            let oldest = spots.iter().min_by_key(|(_, spot)| looked(spot)).map(|(key, _)| key.clone());
             oldest.map(|oldest| spots.remove(&oldest));
         }
         let spot = spots
@@ -331,9 +298,7 @@ impl OutputCache {
         *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
         let active = spots
             .iter()
-            .filter(|(other, spot)| {
-                other.queue == key.queue && is_recent(Some(looked(spot)), now, MAX_INTERVAL)
-            })
+            .filter(|(other, spot)| other.queue == key.queue && is_recent(Some(looked(spot)), now, MAX_INTERVAL))
             .count();
         (spot, u32::try_from(active).unwrap_or(1).max(1))
     }
@@ -352,8 +317,7 @@ fn as_u64(length: usize) -> u64 {
 
 /// The read interval at which all files that someone follows together use half of the call budget.
 fn min_read_interval(line: &ClusterConnection, active: u32) -> Duration {
-    let budget =
-        u32::try_from(line.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
+    let budget = u32::try_from(line.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
     let every = Duration::from_mins(2) * active / budget;
     every.clamp(MIN_INTERVAL, Duration::from_mins(1))
 }

@@ -59,11 +59,7 @@ impl PastRunsCache {
 
     /// Loads the runs of at most ten of these jobs, leaving out unfinished ones. Asks the cluster at most once, over
     /// the person's own connection, and does without if there is none.
-    pub async fn load_runs(
-        &self,
-        key: ClusterAccountId,
-        numbers: &[u64],
-    ) -> Result<Vec<PastJobRun>, StoreError> {
+    pub async fn load_runs(&self, key: ClusterAccountId, numbers: &[u64]) -> Result<Vec<PastJobRun>, StoreError> {
         let mut runs = Vec::new();
         let mut lacking = Vec::new();
         for number in numbers.iter().take(past_runs::MAX_PAST_JOBS) {
@@ -89,8 +85,7 @@ impl PastRunsCache {
         let now = Instant::now();
         let unknown: Vec<u64> = {
             let told = self.fetched();
-            let is_known =
-                |number: &u64| told.get(&(key, *number)).is_some_and(|told| told.until > now);
+            let is_known = |number: &u64| told.get(&(key, *number)).is_some_and(|told| told.until > now);
             numbers.iter().copied().filter(|number| !is_known(number)).collect()
         };
         if unknown.is_empty() {
@@ -112,11 +107,7 @@ impl PastRunsCache {
         }
     }
 
-    async fn load_stored(
-        &self,
-        key: ClusterAccountId,
-        number: u64,
-    ) -> Result<StoredPastRuns, StoreError> {
+    async fn load_stored(&self, key: ClusterAccountId, number: u64) -> Result<StoredPastRuns, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let small = i64::try_from(number).unwrap_or(-1);
         let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, small).await?;
@@ -126,8 +117,7 @@ impl PastRunsCache {
                 return Ok(StoredPastRuns::NotOver);
             }
             let paper = store::queues::load_job_details(&mut db, record.id).await?;
-            let paper: Option<JobDetails> =
-                paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
+            let paper: Option<JobDetails> = paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
             let Some(usage) = paper.as_ref().and_then(JobDetails::usage) else {
                 return Ok(StoredPastRuns::Incomplete);
             };

@@ -52,12 +52,7 @@ pub struct QueueDiff {
 
 /// Compares with the queue. `told_until` is how far the owner's notifications reach: earlier ends are not announced.
 /// `None` on the first read.
-pub fn diff_queue(
-    known: &JobRecordMap,
-    told: Vec<SlurmJob>,
-    told_until: Option<UnixTime>,
-    now: UnixTime,
-) -> QueueDiff {
+pub fn diff_queue(known: &JobRecordMap, told: Vec<SlurmJob>, told_until: Option<UnixTime>, now: UnixTime) -> QueueDiff {
     let mut merged = QueueDiff::default();
     let told: Vec<SlurmJob> = told.into_iter().flat_map(split_ended_tasks).collect();
     let ids: HashSet<JobId> = told.iter().map(|job| job.id).collect();
@@ -89,8 +84,7 @@ fn vanished_tasks(
     let waiting: HashMap<u64, &ArrayTaskSet> =
         told.iter().filter_map(|job| Some((job.id.number, job.tasks.as_ref()?))).collect();
     let mut vanished = Vec::new();
-    for record in known.values().filter(|one| !one.is_over && numbers.contains(&one.job.id.number))
-    {
+    for record in known.values().filter(|one| !one.is_over && numbers.contains(&one.job.id.number)) {
         let number = record.job.id.number;
         let left = waiting.get(&number);
         for task in record.job.tasks.iter().flat_map(ArrayTaskSet::iter).take(MAX_TASKS) {
@@ -127,19 +121,14 @@ fn split_ended_tasks(job: SlurmJob) -> Vec<SlurmJob> {
         Some(tasks) => tasks
             .iter()
             .take(MAX_TASKS)
-            .map(|task| SlurmJob {
-                id: JobId { task: Some(task), ..job.id },
-                tasks: None,
-                ..job.clone()
-            })
+            .map(|task| SlurmJob { id: JobId { task: Some(task), ..job.id }, tasks: None, ..job.clone() })
             .collect(),
     }
 }
 
 fn new_job_change(job: SlurmJob, told_until: Option<UnixTime>, now: UnixTime) -> JobChange {
     let record = JobRecord::new(job, now);
-    let is_news =
-        |at: Option<UnixTime>| matches!((at, told_until), (Some(at), Some(until)) if at > until);
+    let is_news = |at: Option<UnixTime>| matches!((at, told_until), (Some(at), Some(until)) if at > until);
     let news = match record.job.state.stage() {
         JobStage::Ended if is_news(record.job.end) => Some(JobTransition::Ended),
         JobStage::Running if is_news(record.job.start) => Some(JobTransition::Started),
@@ -148,11 +137,7 @@ fn new_job_change(job: SlurmJob, told_until: Option<UnixTime>, now: UnixTime) ->
     JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition: news }
 }
 
-fn known_job_change(
-    record: &Arc<JobRecord>,
-    mut job: SlurmJob,
-    now: UnixTime,
-) -> Option<JobChange> {
+fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -> Option<JobChange> {
     if record.is_over {
         // Requeued after its end, or a reused job ID.
         let lives_again = !job.state.is_over() && job.submitted > record.job.end;
@@ -189,13 +174,7 @@ fn known_job_change(
         seen: now,
         ..JobRecord::clone(record)
     };
-    Some(JobChange {
-        record,
-        is_new_state,
-        is_new: false,
-        is_worth_saving: is_lasting,
-        transition: news,
-    })
+    Some(JobChange { record, is_new_state, is_new: false, is_worth_saving: is_lasting, transition: news })
 }
 
 /// Compares with accounting, which knows ends that the queue has forgotten. Unfinished jobs are left to the queue.
@@ -206,9 +185,7 @@ pub fn diff_accounting(
     now: UnixTime,
 ) -> Vec<JobChange> {
     let over = told.into_iter().filter(|(job, _)| job.state.is_over());
-    let over = over.flat_map(|(job, extra)| {
-        split_ended_tasks(job).into_iter().map(move |job| (job, extra.clone()))
-    });
+    let over = over.flat_map(|(job, extra)| split_ended_tasks(job).into_iter().map(move |job| (job, extra.clone())));
     over.filter_map(|(job, extra)| match known.get(&job.id) {
         None => {
             let mut change = new_job_change(job, told_until, now);
@@ -225,12 +202,7 @@ pub fn diff_accounting(
     .collect()
 }
 
-fn confirmed_end(
-    record: &Arc<JobRecord>,
-    mut job: SlurmJob,
-    extra: AccountingExtra,
-    now: UnixTime,
-) -> JobChange {
+fn confirmed_end(record: &Arc<JobRecord>, mut job: SlurmJob, extra: AccountingExtra, now: UnixTime) -> JobChange {
     // Keep what only the queue reports.
     job.priority = record.job.priority;
     job.dependency.clone_from(&record.job.dependency);
@@ -272,13 +244,7 @@ pub fn lost_jobs(
             record.job.end = Some(*since);
             record.is_over = true;
             let news = Some(JobTransition::Ended);
-            JobChange {
-                record,
-                is_new_state: true,
-                is_new: false,
-                is_worth_saving: true,
-                transition: news,
-            }
+            JobChange { record, is_new_state: true, is_new: false, is_worth_saving: true, transition: news }
         })
     };
     missing.iter().filter_map(lost).collect()

@@ -106,8 +106,7 @@ impl QueueMonitor {
     async fn load_snapshot(&self, key: ClusterAccountId) -> Result<QueueSnapshot, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let since = self.0.core.clock.now().plus(-RECENT);
-        let rows =
-            store::jobs::list_current(&mut db, key.person, key.cluster, since, MAX_JOBS).await?;
+        let rows = store::jobs::list_current(&mut db, key.person, key.cluster, since, MAX_JOBS).await?;
         let queue = store::queues::get(&mut db, key.person, key.cluster).await?;
         let records = rows.into_iter().map(|row| Arc::new(super::JobRecord::from_row(row)));
         Ok(QueueSnapshot {
@@ -120,11 +119,7 @@ impl QueueMonitor {
     }
 
     /// Notes that someone is viewing a queue: it stays up to date, and is refreshed at once if it is old.
-    pub async fn view(
-        &self,
-        key: ClusterAccountId,
-        at_group: bool,
-    ) -> Result<Arc<QueueSnapshot>, StoreError> {
+    pub async fn view(&self, key: ClusterAccountId, at_group: bool) -> Result<Arc<QueueSnapshot>, StoreError> {
         let picture = self.snapshot(key).await?;
         let mut spots = self.watched();
         if let Some(spot) = spots.get_mut(&key) {
@@ -132,16 +127,14 @@ impl QueueMonitor {
             let was_looked_at = spot.is_viewed(now);
             spot.viewed_at = Some(now);
             if at_group {
-                let wants_group = picture.group.is_none()
-                    || !is_recent(spot.group_viewed_at, now, VIEWER_TIMEOUT);
+                let wants_group = picture.group.is_none() || !is_recent(spot.group_viewed_at, now, VIEWER_TIMEOUT);
                 spot.group_viewed_at = Some(now);
                 if wants_group && spot.failures == 0 {
                     spot.due_at = spot.due_at.min(now);
                 }
             }
             if !was_looked_at && spot.failures == 0 {
-                spot.due_at =
-                    spot.due_at.min(spot.asked_at.map_or(now, |asked| asked + spot.every));
+                spot.due_at = spot.due_at.min(spot.asked_at.map_or(now, |asked| asked + spot.every));
             }
         }
         Ok(picture)
@@ -161,8 +154,7 @@ impl QueueMonitor {
     /// Reads the queue again shortly after an action that changes it.
     pub fn refresh_after_action(&self, key: ClusterAccountId) {
         if let Some(spot) = self.watched().get_mut(&key) {
-            spot.due_at =
-                spot.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
+            spot.due_at = spot.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
             spot.failures = 0;
         }
     }
@@ -214,10 +206,9 @@ impl QueueMonitor {
         }
         let mut spots = self.watched();
         let Some(spot) = spots.get_mut(&key) else { return };
-        let was_down = matches!(
-            spot.snapshot.trouble,
-            Some(QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt)
-        ) || spot.asked_at.is_none();
+        let was_down =
+            matches!(spot.snapshot.trouble, Some(QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt))
+                || spot.asked_at.is_none();
         if is_up && was_down {
             spot.due_at = Instant::now();
             spot.failures = 0;
@@ -238,9 +229,7 @@ impl QueueMonitor {
         let standing = self.0.connections.connected_keys();
         let mut spots = self.watched();
         spots.retain(|key, spot| {
-            spot.is_busy
-                || standing.contains(&key.connection_key())
-                || is_recent(spot.viewed_at, now, SNAPSHOT_TTL)
+            spot.is_busy || standing.contains(&key.connection_key()) || is_recent(spot.viewed_at, now, SNAPSHOT_TTL)
         });
         let mut due = Vec::new();
         for line in standing.into_iter().filter(|line| line.role == ConnectionRole::Login) {

@@ -60,8 +60,7 @@ pub struct GroupQueue {
 impl GroupQueue {
     pub fn new(jobs: Vec<SlurmJob>, seen: UnixTime, is_cut: bool) -> Self {
         let mut waiting: HashMap<String, u64> = HashMap::new();
-        let in_line =
-            |job: &&SlurmJob| job.state.stage() == JobStage::Pending && is_competing(&job.reason);
+        let in_line = |job: &&SlurmJob| job.state.stage() == JobStage::Pending && is_competing(&job.reason);
         for job in jobs.iter().filter(in_line) {
             *waiting.entry(job.account.clone()).or_default() += 1;
         }
@@ -133,9 +132,7 @@ impl QueueSnapshot {
     fn list_once(&self) -> &(Vec<JobListItem>, u64) {
         self.items.get_or_init(|| {
             let entries = list_items(self.records.values());
-            let competes = |entry: &&JobListItem| {
-                entry.counts.waiting > 0 && is_competing(&entry.head.job.reason)
-            };
+            let competes = |entry: &&JobListItem| entry.counts.waiting > 0 && is_competing(&entry.head.job.reason);
             let waiting = entries.iter().filter(competes).count();
             let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
             (entries, waiting)

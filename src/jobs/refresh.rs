@@ -52,11 +52,7 @@ impl QueueMonitor {
 
     async fn try_refresh(&self, key: ClusterAccountId) -> Result<(), QueueReadError> {
         let other = |error: StoreError| QueueReadError::Other(error.to_string());
-        let connection = self
-            .0
-            .connections
-            .connection(key.connection_key())
-            .map_err(|error| read_error(&error))?;
+        let connection = self.0.connections.connection(key.connection_key()).map_err(|error| read_error(&error))?;
         let Some(account) = self.0.connections.accounts().get(key).await.map_err(other)? else {
             return Err(QueueReadError::NotConnected);
         };
@@ -71,15 +67,13 @@ impl QueueMonitor {
         }
         let before = self.snapshot(key).await.map_err(other)?;
         let wishes = self.plan_query(&account, &before).await.map_err(other)?;
-        let is_looked_at =
-            self.watched().get(&key).is_some_and(|spot| spot.is_viewed(Instant::now()));
+        let is_looked_at = self.watched().get(&key).is_some_and(|spot| spot.is_viewed(Instant::now()));
         if is_looked_at {
             connection.call_budget().record_use(Instant::now());
         }
-        let told =
-            queue::load_queue(&connection, &account.remote_user, &wishes, CallUrgency::Background)
-                .await
-                .map_err(|error| read_error(&error))?;
+        let told = queue::load_queue(&connection, &account.remote_user, &wishes, CallUrgency::Background)
+            .await
+            .map_err(|error| read_error(&error))?;
         self.apply_reply(key, &before, told, &wishes).await
     }
 
@@ -100,8 +94,7 @@ impl QueueMonitor {
         let mut spots = self.watched();
         let Some(spot) = spots.get_mut(&key) else { return Ok(QueueReadRequest::default()) };
         let looked = spot.is_viewed(at);
-        let arrays: HashSet<JobId> =
-            spot.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
+        let arrays: HashSet<JobId> = spot.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
         let ended = spot.missing_since.keys().copied().chain(arrays).take(MAX_ENDED).collect();
         let mut wishes = QueueReadRequest { ended_jobs: ended, ..QueueReadRequest::default() };
         if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut spot.wants_history)) {
@@ -172,17 +165,11 @@ impl QueueMonitor {
         let missed = self.note_missed(key, &merged.missing, now);
         let asked = if asked_all { wishes.ended_jobs.as_slice() } else { &[] };
         let given_up = self.note_vanished(key, merged.vanished, asked, &changes);
-        changes.extend(
-            given_up.iter().map(|(id, rest)| queue_diff::cancelled_before_start(*id, rest, now)),
-        );
+        changes.extend(given_up.iter().map(|(id, rest)| queue_diff::cancelled_before_start(*id, rest, now)));
         if asked_all && !wishes.ended_jobs.is_empty() {
             gone.extend(started_rests(&merged.missing, &changes));
-            let left: Vec<Arc<JobRecord>> = merged
-                .missing
-                .iter()
-                .filter(|record| !gone.iter().any(|one| one.id == record.id))
-                .cloned()
-                .collect();
+            let left: Vec<Arc<JobRecord>> =
+                merged.missing.iter().filter(|record| !gone.iter().any(|one| one.id == record.id)).cloned().collect();
             changes.extend(queue_diff::lost_jobs(&left, &changes, &missed, now));
         }
         let history = wishes.history.filter(|_| asked_all);
@@ -198,33 +185,23 @@ impl QueueMonitor {
             for change in changes {
                 picture.records.insert(change.record.job.id, Arc::new(change.record));
             }
-            picture.records.retain(|_, record| {
-                record.ended_at().is_none_or(|ended| now.since(ended) < RECENT)
-            });
+            picture.records.retain(|_, record| record.ended_at().is_none_or(|ended| now.since(ended) < RECENT));
             picture.seen = Some(now);
             picture.trouble = None;
             picture.is_cut = answer.is_cut;
-            if accounting_trouble.is_some()
-                || !wishes.ended_jobs.is_empty()
-                || wishes.history.is_some()
-            {
+            if accounting_trouble.is_some() || !wishes.ended_jobs.is_empty() || wishes.history.is_some() {
                 picture.accounting_trouble = accounting_trouble;
             }
             if let Some((from, _)) = history {
-                picture.history_from =
-                    Some(picture.history_from.map_or(from, |known| known.min(from)));
+                picture.history_from = Some(picture.history_from.map_or(from, |known| known.min(from)));
             }
             if let Some(Ok(group)) = told.group_jobs {
                 picture.group = Some(Arc::new(GroupQueue::new(group.jobs, now, group.is_cut)));
             }
             if wishes.ranks {
                 picture.ahead = told.pending_counts;
-                picture.factors = told
-                    .priority_factors
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(|one| (one.raw_id, one))
-                    .collect();
+                picture.factors =
+                    told.priority_factors.unwrap_or_default().into_iter().map(|one| (one.raw_id, one)).collect();
             }
             if let Some(standing) = standing {
                 picture.resources = Arc::new(standing);
@@ -296,11 +273,7 @@ impl QueueMonitor {
         }
     }
 
-    pub(super) fn update_snapshot(
-        &self,
-        key: ClusterAccountId,
-        change: impl FnOnce(&mut QueueSnapshot),
-    ) {
+    pub(super) fn update_snapshot(&self, key: ClusterAccountId, change: impl FnOnce(&mut QueueSnapshot)) {
         let mut spots = self.watched();
         let Some(spot) = spots.get_mut(&key) else { return };
         let mut picture = QueueSnapshot::clone(&spot.snapshot);
@@ -331,11 +304,8 @@ fn apply_changes(known: &KnownJobs, changes: &[JobChange]) -> KnownJobs {
 /// Pending remainders of arrays that vanished because their tasks started: accounting knows the tasks, not the
 /// remainder.
 fn started_rests(missing: &[Arc<JobRecord>], changes: &[JobChange]) -> Vec<Arc<JobRecord>> {
-    let has_tasks = |number: u64| {
-        changes
-            .iter()
-            .any(|one| one.record.job.id.number == number && one.record.job.id.task.is_some())
-    };
+    let has_tasks =
+        |number: u64| changes.iter().any(|one| one.record.job.id.number == number && one.record.job.id.task.is_some());
     let answered = |id: JobId| changes.iter().any(|one| one.record.job.id == id);
     missing
         .iter()
@@ -347,9 +317,7 @@ fn started_rests(missing: &[Arc<JobRecord>], changes: &[JobChange]) -> Vec<Arc<J
 
 fn read_error(error: &RunCommandError) -> QueueReadError {
     match error {
-        RunCommandError::NotConnected | RunCommandError::ConnectionLost => {
-            QueueReadError::NotConnected
-        }
+        RunCommandError::NotConnected | RunCommandError::ConnectionLost => QueueReadError::NotConnected,
         RunCommandError::HostKeyInDoubt => QueueReadError::HostKeyInDoubt,
         other => QueueReadError::Other(other.to_string()),
     }

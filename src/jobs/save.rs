@@ -52,8 +52,7 @@ impl QueueMonitor {
             let id = store::jobs::save(&mut tx, &row).await?;
             change.record.id = id;
             save_event(&mut tx, id, change, now).await?;
-            change_notifications::save_notification(&mut tx, key.person, change, before, now)
-                .await?;
+            change_notifications::save_notification(&mut tx, key.person, change, before, now).await?;
         }
         for record in &gone {
             store::jobs::remove(&mut tx, record.id).await?;
@@ -100,8 +99,7 @@ impl QueueMonitor {
             if standing.shares_at != before.shares_at {
                 for (account, point) in fair_share_points(&standing.shares, now) {
                     let (person, cluster) = (key.person, key.cluster);
-                    store::fair_share_history::add(&mut tx, person, cluster, account, point)
-                        .await?;
+                    store::fair_share_history::add(&mut tx, person, cluster, account, point).await?;
                 }
             }
             store::commit(tx).await
@@ -114,10 +112,7 @@ impl QueueMonitor {
 }
 
 /// The fair-share history points: one for each account that reports both share and usage.
-fn fair_share_points(
-    shares: &[SshareRow],
-    now: UnixTime,
-) -> impl Iterator<Item = (&str, FairSharePoint)> {
+fn fair_share_points(shares: &[SshareRow], now: UnixTime) -> impl Iterator<Item = (&str, FairSharePoint)> {
     shares.iter().filter(|share| share.user.is_none()).filter_map(move |share| {
         let part = |part: Option<f64>| part.filter(|part| part.is_finite());
         let (share_of, used) = (part(share.norm_shares)?, part(share.effective_usage)?);
@@ -143,11 +138,8 @@ async fn save_event(
         JobStage::Ended => (job.end, &job.reason),
     };
     // A requeued, suspended or resumed job changes now; its earlier times are already recorded.
-    let at = if job.state.is_over() || change.transition == Some(JobTransition::Started) {
-        at.unwrap_or(now)
-    } else {
-        now
-    };
+    let at =
+        if job.state.is_over() || change.transition == Some(JobTransition::Started) { at.unwrap_or(now) } else { now };
     let moment = JobEvent { at, state: job.state.slurm_name().to_owned(), detail: detail.clone() };
     store::jobs::add_event(tx, id, &moment).await
 }

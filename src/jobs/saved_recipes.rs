@@ -109,10 +109,7 @@ impl SavedRecipes {
         self.core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if let Some(group) = group {
             let whose = OwnerAndGroup { owner: Some(owner), group: None };
-            self.core
-                .auth
-                .authorise(&mut tx, actor, Permission::PublishRecipe(whose, group))
-                .await?;
+            self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(whose, group)).await?;
         }
         if recipes::count_for_person(&mut tx, owner).await? >= MOST_RECIPES {
             return Err(SaveRecipeError::TooMany);
@@ -150,29 +147,17 @@ impl SavedRecipes {
         self.save_version(&mut tx, (id, version), author, draft).await?;
         recipes::set_title(&mut tx, id, &title).await?;
         let detail = format!("version {version}");
-        let about = ActivityDetails {
-            person: owner_if_other(actor, &kept),
-            subject: title.as_str(),
-            detail: &detail,
-        };
+        let about = ActivityDetails { person: owner_if_other(actor, &kept), subject: title.as_str(), detail: &detail };
         record(&mut tx, actor, ActivityEvent::RecipeChanged, about, self.core.clock.now()).await?;
         store::commit(tx).await?;
         Ok(version)
     }
 
     /// Publishes a recipe to a group, replacing the group it was published to before.
-    pub async fn publish(
-        &self,
-        actor: &Actor,
-        id: RecipeId,
-        group: GroupId,
-    ) -> Result<(), SaveRecipeError> {
+    pub async fn publish(&self, actor: &Actor, id: RecipeId, group: GroupId) -> Result<(), SaveRecipeError> {
         let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
-        self.core
-            .auth
-            .authorise(&mut tx, actor, Permission::PublishRecipe(recipe_ownership(&kept), group))
-            .await?;
+        self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(recipe_ownership(&kept), group)).await?;
         recipes::set_group(&mut tx, id, Some(group)).await?;
         self.record_published(&mut tx, actor, &kept.title, group).await?;
         Ok(store::commit(tx).await?)
@@ -187,13 +172,8 @@ impl SavedRecipes {
         }
         recipes::set_group(&mut tx, id, None).await?;
         let detail = kept.group_name.clone().unwrap_or_default();
-        let about = ActivityDetails {
-            person: owner_if_other(actor, &kept),
-            subject: &kept.title,
-            detail: &detail,
-        };
-        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.core.clock.now())
-            .await?;
+        let about = ActivityDetails { person: owner_if_other(actor, &kept), subject: &kept.title, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.core.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -222,12 +202,7 @@ impl SavedRecipes {
     ) -> Result<SavedRecipeRow, SaveRecipeError> {
         let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived());
         let kept = kept.ok_or(AuthError::NotFound)?;
-        match self
-            .core
-            .auth
-            .authorise(db, actor, Permission::UseRecipe(recipe_ownership(&kept)))
-            .await
-        {
+        match self.core.auth.authorise(db, actor, Permission::UseRecipe(recipe_ownership(&kept))).await {
             Err(AuthError::Denied) => return Err(AuthError::NotFound.into()),
             other => other?,
         }
@@ -266,8 +241,7 @@ impl SavedRecipes {
         group: GroupId,
     ) -> Result<(), SaveRecipeError> {
         let group = store::groups::get(db, group).await?.ok_or(AuthError::NotFound)?;
-        let about =
-            ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
+        let about = ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
         Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.core.clock.now()).await?)
     }
 }

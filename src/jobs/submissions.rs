@@ -85,11 +85,7 @@ impl SubmissionWorker {
 
     /// Accepts a request: from now on it becomes exactly one job, or a clear refusal. Sending the same form again
     /// returns the same submission, whatever the form contains.
-    pub async fn submit(
-        &self,
-        actor: &Actor,
-        order: SubmitRequest,
-    ) -> Result<SubmissionId, SubmitError> {
+    pub async fn submit(&self, actor: &Actor, order: SubmitRequest) -> Result<SubmissionId, SubmitError> {
         order.validate()?;
         if actor.id.is_some_and(|id| id != order.person) {
             return Err(AuthError::Denied.into());
@@ -98,9 +94,7 @@ impl SubmissionWorker {
         let key = order.account_id();
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
-        if let Some(known) =
-            submissions::find_by_form(&mut tx, order.person, &order.form_token).await?
-        {
+        if let Some(known) = submissions::find_by_form(&mut tx, order.person, &order.form_token).await? {
             return Ok(known);
         }
         core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
@@ -108,19 +102,14 @@ impl SubmissionWorker {
             return Err(SubmitError::TooMany);
         }
         let account = self.0.connections.accounts().get_with(&mut tx, key).await?;
-        let account = account
-            .filter(|account| account.cluster().retired_at().is_none())
-            .ok_or(SubmitError::NotConnected)?;
+        let account =
+            account.filter(|account| account.cluster().retired_at().is_none()).ok_or(SubmitError::NotConnected)?;
         let is_kept = account.discovered.keeps_comments && !account.site().jobs.comment_lost;
-        let carrier =
-            if is_kept { SubmitTokenCarrier::Comment } else { SubmitTokenCarrier::JobName };
+        let carrier = if is_kept { SubmitTokenCarrier::Comment } else { SubmitTokenCarrier::JobName };
         let token = new_token()?;
         let id = submissions::add(&mut tx, &order, &token, carrier.as_str(), now).await?;
-        let about = ActivityDetails {
-            person: Some(order.person),
-            subject: &account.cluster().title,
-            detail: &order.job_name,
-        };
+        let about =
+            ActivityDetails { person: Some(order.person), subject: &account.cluster().title, detail: &order.job_name };
         record(&mut tx, actor, ActivityEvent::JobSubmitted, about, now).await?;
         store::commit(tx).await?;
         self.notify(order.person, id);
@@ -129,21 +118,13 @@ impl SubmissionWorker {
     }
 
     /// Loads one of the person's own submissions.
-    pub async fn get(
-        &self,
-        person: PersonId,
-        id: SubmissionId,
-    ) -> Result<Option<Submission>, StoreError> {
+    pub async fn get(&self, person: PersonId, id: SubmissionId) -> Result<Option<Submission>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         Ok(submissions::get(&mut db, id).await?.filter(|one| one.person_id == person))
     }
 
     /// Waits until the outcome is known or the time is up, and returns the submission as it is then.
-    pub async fn wait(
-        &self,
-        id: SubmissionId,
-        at_most: Duration,
-    ) -> Result<Option<Submission>, StoreError> {
+    pub async fn wait(&self, id: SubmissionId, at_most: Duration) -> Result<Option<Submission>, StoreError> {
         let until = tokio::time::Instant::now() + at_most;
         let mut news = self.subscribe();
         loop {

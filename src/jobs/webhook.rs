@@ -123,8 +123,7 @@ impl WebhookWorker {
         let new = match address.trim() {
             "" => None,
             text => {
-                let address =
-                    WebhookAddress::parse(text, inner.core.config.notifications.allow_private)?;
+                let address = WebhookAddress::parse(text, inner.core.config.notifications.allow_private)?;
                 address.resolve(inner.core.config.notifications.allow_private).await?;
                 Some(address)
             }
@@ -137,15 +136,10 @@ impl WebhookWorker {
             (None, Some(known)) => (known.url, known.secret, None),
             (Some(address), _) => {
                 let (sealed, secret) = inner.new_secret(person)?;
-                (
-                    inner.seal(VaultPurpose::WebhookAddress, person, address.as_str())?,
-                    sealed,
-                    Some(secret),
-                )
+                (inner.seal(VaultPurpose::WebhookAddress, person, address.as_str())?, sealed, Some(secret))
             }
         };
-        let (now, kinds) =
-            (inner.core.clock.now(), NotificationKind::format_list(kinds.iter().copied()));
+        let (now, kinds) = (inner.core.clock.now(), NotificationKind::format_list(kinds.iter().copied()));
         store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
         // What was not yet sent to the old address must not go to the new one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
@@ -163,25 +157,14 @@ impl WebhookWorker {
     }
 
     /// Creates a new secret; the old one stops working.
-    pub async fn renew_secret(
-        &self,
-        actor: &Actor,
-        person: PersonId,
-    ) -> Result<Zeroizing<String>, WebhookError> {
+    pub async fn renew_secret(&self, actor: &Actor, person: PersonId) -> Result<Zeroizing<String>, WebhookError> {
         let inner = &self.0;
         let mut tx = inner.core.store.write().await?;
         let known = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
-        store::sealed::put(
-            &mut tx,
-            store::sealed::SealedColumn::WebhookSecret,
-            known.person_id.0,
-            &sealed,
-        )
-        .await?;
+        store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, known.person_id.0, &sealed).await?;
         let about = ActivityDetails { detail: "a new secret", ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.core.clock.now())
-            .await?;
+        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.core.clock.now()).await?;
         store::commit(tx).await?;
         Ok(secret)
     }
@@ -201,10 +184,7 @@ impl WebhookWorker {
     }
 
     /// Sends a test message now and returns the outcome.
-    pub async fn test(
-        &self,
-        person: PersonId,
-    ) -> Result<Result<(), WebhookDeliveryError>, WebhookError> {
+    pub async fn test(&self, person: PersonId) -> Result<Result<(), WebhookDeliveryError>, WebhookError> {
         if !self.0.can_test(person) {
             return Ok(Err(WebhookDeliveryError::TooSoon));
         }
@@ -230,18 +210,12 @@ impl WebhookWorkerInner {
     }
 
     fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), WebhookError> {
-        let bytes =
-            Zeroizing::new(entropy::random_bytes::<32>().map_err(crate::vault::VaultError::from)?);
+        let bytes = Zeroizing::new(entropy::random_bytes::<32>().map_err(crate::vault::VaultError::from)?);
         let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
         Ok((self.seal(VaultPurpose::WebhookSecret, person, &secret)?, secret))
     }
 
-    fn seal(
-        &self,
-        purpose: VaultPurpose,
-        person: PersonId,
-        text: &str,
-    ) -> Result<Vec<u8>, WebhookError> {
+    fn seal(&self, purpose: VaultPurpose, person: PersonId, text: &str) -> Result<Vec<u8>, WebhookError> {
         Ok(self.core.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 

@@ -89,11 +89,7 @@ pub fn find_errors<S: AsRef<str>>(lines: &[S]) -> LogFindings {
             continue;
         }
         if let Some(kind) = patterns::classify_line(line) {
-            let text = if kind == FindingKind::Module {
-                paragraph(lines, at)
-            } else {
-                line.trim().to_owned()
-            };
+            let text = if kind == FindingKind::Module { paragraph(lines, at) } else { line.trim().to_owned() };
             found.add(kind, at, &text, line.trim());
         }
         at += 1;
@@ -131,10 +127,7 @@ impl LogFindings {
 /// A line and those after it, up to an empty one.
 fn paragraph<S: AsRef<str>>(lines: &[S], at: usize) -> String {
     let rest = lines.iter().skip(at).map(|line| bounded_line(line.as_ref()).trim_end());
-    rest.take_while(|line| !line.is_empty())
-        .take(MAX_PARAGRAPH_LINES)
-        .collect::<Vec<_>>()
-        .join("\n")
+    rest.take_while(|line| !line.is_empty()).take(MAX_PARAGRAPH_LINES).collect::<Vec<_>>().join("\n")
 }
 
 fn bounded_line(line: &str) -> &str {

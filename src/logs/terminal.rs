@@ -123,8 +123,7 @@ fn without_partial_char(bytes: &[u8]) -> &[u8] {
 /// Whether many bytes do not occur in text. Zeros at the start are the hole that a truncated file leaves.
 fn is_binary(bytes: &[u8]) -> bool {
     let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(0);
-    let odd =
-        bytes[start..].iter().filter(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31)).count();
+    let odd = bytes[start..].iter().filter(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31)).count();
     odd >= 4 && odd * 50 > bytes.len() - start
 }
 

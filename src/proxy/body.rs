@@ -155,10 +155,7 @@ pub(super) struct ProxyRequestBody {
 }
 
 impl ProxyRequestBody {
-    pub(super) fn new(
-        held: Option<Arc<CuttableBody<super::ProxyBody>>>,
-        pulse: Arc<ExchangeActivity>,
-    ) -> Self {
+    pub(super) fn new(held: Option<Arc<CuttableBody<super::ProxyBody>>>, pulse: Arc<ExchangeActivity>) -> Self {
         Self { held, pulse }
     }
 }
@@ -167,10 +164,7 @@ impl Body for ProxyRequestBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &self.held {
             Some(held) => held.poll_frame(cx, &self.pulse),
             None => Poll::Ready(None),
@@ -243,10 +237,7 @@ impl Body for ProxyResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.held.poll_frame(cx, &self.pulse)
     }
 

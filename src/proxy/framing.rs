@@ -27,8 +27,7 @@ pub(super) fn declared_length(headers: &HeaderMap) -> Option<DeclaredLength> {
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(encoding) = encodings.next() else { return Some(told) };
     let alone = told == DeclaredLength::Undeclared && encodings.next().is_none();
-    (alone && encoding.as_bytes().eq_ignore_ascii_case(b"chunked"))
-        .then_some(DeclaredLength::Chunked)
+    (alone && encoding.as_bytes().eq_ignore_ascii_case(b"chunked")).then_some(DeclaredLength::Chunked)
 }
 
 /// Digits only; `u64::from_str` would accept a sign.
@@ -46,9 +45,7 @@ pub(super) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
         .iter()
         .flat_map(tokens)
         // These are dropped anyway, and nearly every request names one of them.
-        .filter(|name| {
-            !["close", "keep-alive", "upgrade"].iter().any(|it| name.eq_ignore_ascii_case(it))
-        })
+        .filter(|name| !["close", "keep-alive", "upgrade"].iter().any(|it| name.eq_ignore_ascii_case(it)))
         .map(str::to_ascii_lowercase)
         .collect()
 }
@@ -66,13 +63,6 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
 pub(super) fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
-        "connection"
-            | "keep-alive"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-            | "http2-settings"
-            | "proxy"
+        "connection" | "keep-alive" | "te" | "trailer" | "transfer-encoding" | "upgrade" | "http2-settings" | "proxy"
     ) || name.starts_with("proxy-")
 }

@@ -8,10 +8,7 @@ use super::ProxyContext;
 use super::path::clean_path;
 
 /// The upstream's `Location` as a path below the public prefix; `None` if it leads elsewhere.
-pub(super) fn confine_location(
-    location: &HeaderValue,
-    passage: &ProxyContext,
-) -> Option<HeaderValue> {
+pub(super) fn confine_location(location: &HeaderValue, passage: &ProxyContext) -> Option<HeaderValue> {
     let text = encode_visible(location.as_bytes())?;
     let (target, fragment) = match text.find('#') {
         Some(at) => text.split_at(at),
@@ -74,9 +71,7 @@ fn split_host(target: &str) -> Option<Option<(&str, &str)>> {
 }
 
 fn is_same_host(one: &str, other: &str) -> bool {
-    let bare = |host: &str| {
-        host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host).to_owned()
-    };
+    let bare = |host: &str| host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host).to_owned();
     !one.is_empty() && bare(one).eq_ignore_ascii_case(&bare(other))
 }
 

@@ -1,8 +1,6 @@
 //! The head of a request on its way to the upstream: what is refused, what is dropped, what we set.
 
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Uri, Version, request};
 
@@ -34,8 +32,7 @@ pub(super) fn prepare_request(
     passage: &ProxyContext,
 ) -> Result<ProxyRequestKind, ProxyError> {
     check_request(parts)?;
-    let told =
-        declared_length(&parts.headers).ok_or(ProxyError::Refused("its length is told twice"))?;
+    let told = declared_length(&parts.headers).ok_or(ProxyError::Refused("its length is told twice"))?;
     let kind = websocket::requested_kind(parts, told)?;
     let mut headers = kept_headers(&mut parts.headers, kind);
     set_body_length(&mut headers, &parts.method, told, known)?;
@@ -142,15 +139,9 @@ fn set_body_length(
 }
 
 /// The host, and whom the request is forwarded for.
-fn set_forwarding_headers(
-    headers: &mut HeaderMap,
-    passage: &ProxyContext,
-) -> Result<(), ProxyError> {
-    let (proto, host) =
-        passage.origin.split_once("://").ok_or(ProxyError::Refused("its origin is no address"))?;
-    let value = |text: &str| {
-        HeaderValue::from_str(text).map_err(|_| ProxyError::Refused("its way in is no text"))
-    };
+fn set_forwarding_headers(headers: &mut HeaderMap, passage: &ProxyContext) -> Result<(), ProxyError> {
+    let (proto, host) = passage.origin.split_once("://").ok_or(ProxyError::Refused("its origin is no address"))?;
+    let value = |text: &str| HeaderValue::from_str(text).map_err(|_| ProxyError::Refused("its way in is no text"));
     headers.insert(HOST, value(&passage.host)?);
     headers.insert(X_FORWARDED_FOR, value(&passage.client.to_string())?);
     headers.insert(X_FORWARDED_PROTO, value(proto)?);

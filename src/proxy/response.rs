@@ -2,14 +2,12 @@
 //! serves it nor for the servers in between.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HeaderName, LOCATION, SEC_WEBSOCKET_ACCEPT,
-    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HeaderName, LOCATION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_PROTOCOL, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode, response};
 
-use super::framing::{
-    DeclaredLength, declared_length, has_token, is_hop_by_hop, named_by_connection,
-};
+use super::framing::{DeclaredLength, declared_length, has_token, is_hop_by_hop, named_by_connection};
 use super::location::confine_location;
 use super::request::ProxyRequestKind;
 use super::{ProxyContext, ProxyError};
@@ -44,8 +42,7 @@ fn websocket_headers(from: &HeaderMap) -> Result<HeaderMap, ProxyError> {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    let named: [HeaderName; 3] =
-        [SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_EXTENSIONS];
+    let named: [HeaderName; 3] = [SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_EXTENSIONS];
     for name in named {
         for value in from.get_all(&name) {
             headers.append(name.clone(), value.clone());

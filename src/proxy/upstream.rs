@@ -24,8 +24,7 @@ use super::body::ProxyRequestBody;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Opens one connection to the upstream, ready for HTTP (any handshake of the caller's is already done).
-pub type DialUpstream =
-    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send>> + Send + Sync>;
+pub type DialUpstream = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send>> + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ProxyLimits {
@@ -90,8 +89,7 @@ pub(super) struct UpstreamConnector {
 impl tower::Service<Uri> for UpstreamConnector {
     type Response = UpstreamConnection;
     type Error = UpstreamConnectError;
-    type Future =
-        Pin<Box<dyn Future<Output = Result<UpstreamConnection, UpstreamConnectError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<UpstreamConnection, UpstreamConnectError>> + Send>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), UpstreamConnectError>> {
         Poll::Ready(Ok(()))
@@ -152,21 +150,13 @@ impl Connection for UpstreamConnection {
 }
 
 impl Read for UpstreamConnection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl Write for UpstreamConnection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 

@@ -19,10 +19,7 @@ const KEY_BYTES: usize = 16;
 
 /// Whether this request asks for a WebSocket. A malformed upgrade is refused; other upgrades are ignored, and their
 /// headers are dropped with all other hop-by-hop headers.
-pub(super) fn requested_kind(
-    parts: &request::Parts,
-    told: DeclaredLength,
-) -> Result<ProxyRequestKind, ProxyError> {
+pub(super) fn requested_kind(parts: &request::Parts, told: DeclaredLength) -> Result<ProxyRequestKind, ProxyError> {
     let headers = &parts.headers;
     if !has_token(headers, UPGRADE, "websocket") {
         return Ok(ProxyRequestKind::Plain);
@@ -40,11 +37,7 @@ pub(super) fn requested_kind(
         && only(SEC_WEBSOCKET_VERSION).is_some_and(|it| it == "13")
         && key.is_some_and(|key| key.len() == KEY_BYTES)
         && parts.extensions.get::<OnUpgrade>().is_some();
-    if fine {
-        Ok(ProxyRequestKind::WebSocket)
-    } else {
-        Err(ProxyError::Refused("it is no proper WebSocket"))
-    }
+    if fine { Ok(ProxyRequestKind::WebSocket) } else { Err(ProxyError::Refused("it is no proper WebSocket")) }
 }
 
 /// Relays bytes both ways until either side ends or `until` is cancelled; then closes both.
@@ -67,10 +60,7 @@ pub(super) async fn relay(client: OnUpgrade, upstream: OnUpgrade, until: Cancell
     }
 }
 
-async fn copy_and_shutdown(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-) -> std::io::Result<()> {
+async fn copy_and_shutdown(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
     tokio::io::copy(&mut from, &mut to).await?;
     to.shutdown().await
 }

@@ -55,10 +55,7 @@ impl RecipeCatalog {
         let mut files: Vec<AdminRecipeFile> = ShippedRecipes::iter()
             .filter_map(|name| {
                 let text = ShippedRecipes::get(&name)?.data;
-                Some(AdminRecipeFile {
-                    name: name.into_owned(),
-                    text: String::from_utf8_lossy(&text).into_owned(),
-                })
+                Some(AdminRecipeFile { name: name.into_owned(), text: String::from_utf8_lossy(&text).into_owned() })
             })
             .filter(|file| !own.iter().any(|own| own.name == file.name))
             .collect();

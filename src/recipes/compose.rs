@@ -120,21 +120,11 @@ fn apply_fixed_answers(
 }
 
 /// Rejects choices that the site doesn't offer.
-fn refuse_not_offered(
-    question: &RecipeQuestion,
-    answers: &FormAnswers,
-    place: &ComposeCluster,
-    job: &mut ComposedJob,
-) {
+fn refuse_not_offered(question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster, job: &mut ComposedJob) {
     let answer = answers.get(&question.key).map_or("", String::as_str);
     let is = |choice: &&QuestionChoice| choice.value == answer;
-    if question.choices.iter().any(|choice| is(&choice))
-        && !available_choices(question, place).any(|one| is(&one))
-    {
-        job.add_problem(
-            &question.key,
-            format!("{} does not have this. Choose another.", place.site.title),
-        );
+    if question.choices.iter().any(|choice| is(&choice)) && !available_choices(question, place).any(|one| is(&one)) {
+        job.add_problem(&question.key, format!("{} does not have this. Choose another.", place.site.title));
     }
 }
 
@@ -167,22 +157,12 @@ fn read_answer(
     }
 }
 
-fn read_sweep(
-    form: &RecipeForm,
-    answers: &FormAnswers,
-    place: &ComposeCluster,
-    job: &mut ComposedJob,
-) -> Sweep {
+fn read_sweep(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster, job: &mut ComposedJob) -> Sweep {
     let mut sweep = Sweep {
-        how: if answers.get(SWEEP_HOW).is_some_and(|how| how == "zip") {
-            SweepMode::Zip
-        } else {
-            SweepMode::Grid
-        },
+        how: if answers.get(SWEEP_HOW).is_some_and(|how| how == "zip") { SweepMode::Zip } else { SweepMode::Grid },
         ..Sweep::default()
     };
-    let own =
-        form.question(sweep::PARAMETERS_KEY).filter(|one| form.is_active(one, answers, place));
+    let own = form.question(sweep::PARAMETERS_KEY).filter(|one| form.is_active(one, answers, place));
     if let Some(text) = own.and_then(|question| answers.get(&question.key)) {
         match sweep::parse_parameters(text) {
             Ok(axes) => sweep.axes.extend(axes),
@@ -217,8 +197,7 @@ fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String>
     let values = sweep::parse_values(text)?;
     let mut words = Vec::with_capacity(values.len());
     for one in &values {
-        let value = value::parse_answer(question, one, &[])
-            .map_err(|problem| format!("“{one}”: {problem}"))?;
+        let value = value::parse_answer(question, one, &[]).map_err(|problem| format!("“{one}”: {problem}"))?;
         words.push(template_values::to_shell_word(&value));
     }
     Ok(SweepAxis { name: question.key.clone(), values, words, key: Some(question.key.clone()) })
@@ -232,10 +211,7 @@ fn script(
     place: &ComposeCluster,
 ) -> Vec<RenderedScriptLine> {
     let body = template_values::pasted_script(form, values);
-    let (first, body) = match body
-        .as_deref()
-        .map(|text| text.split_once('\n').unwrap_or((text, "")))
-    {
+    let (first, body) = match body.as_deref().map(|text| text.split_once('\n').unwrap_or((text, ""))) {
         Some((first, rest)) if first.starts_with("#!") => (first.to_owned(), Some(rest.to_owned())),
         _ => ("#!/bin/bash".to_owned(), body),
     };
@@ -250,8 +226,7 @@ fn script(
         lines.extend(sweep.script_lines());
     }
     let before = form.sections.iter().map(|section| (section.name.clone(), section.script.clone()));
-    let after =
-        form.sections.iter().rev().map(|section| (section.name.clone(), section.after.clone()));
+    let after = form.sections.iter().rev().map(|section| (section.name.clone(), section.after.clone()));
     let own = [(String::new(), form.script.clone())];
     for (name, source) in before.chain(own).chain(after) {
         if source.trim().is_empty() {
@@ -264,30 +239,18 @@ fn script(
             }
             Ok(_) => {}
             Err(error) => {
-                let of = if name.is_empty() {
-                    "recipe".to_owned()
-                } else {
-                    format!("block “{name}”")
-                };
+                let of = if name.is_empty() { "recipe".to_owned() } else { format!("block “{name}”") };
                 job.add_problem(
                     "",
-                    format!(
-                        "The script of the {of} has a mistake in line {}: {}",
-                        error.line, error.problem
-                    ),
+                    format!("The script of the {of} has a mistake in line {}: {}", error.line, error.problem),
                 );
             }
         }
     }
     if let Some(body) = body {
-        let key = form
-            .questions()
-            .find(|one| one.kind == QuestionKind::Script)
-            .map_or("", |one| &one.key);
+        let key = form.questions().find(|one| one.kind == QuestionKind::Script).map_or("", |one| &one.key);
         let body = script_import::strip_directives(&body);
-        lines.extend(
-            body.trim_end().lines().map(|line| RenderedScriptLine::from_question(line, key)),
-        );
+        lines.extend(body.trim_end().lines().map(|line| RenderedScriptLine::from_question(line, key)));
     }
     lines
 }
@@ -305,12 +268,8 @@ fn script_preamble(place: &ComposeCluster, request: &JobRequest) -> Vec<Rendered
     ];
     if let Some(proxy) = &place.site.jobs.proxy {
         let proxy = super::quoting::quote_word(proxy);
-        lines.push(RenderedScriptLine::plain(
-            "# Web addresses are reached through the site's proxy.",
-        ));
-        lines.push(RenderedScriptLine::plain(format!(
-            "export http_proxy={proxy} https_proxy={proxy}"
-        )));
+        lines.push(RenderedScriptLine::plain("# Web addresses are reached through the site's proxy."));
+        lines.push(RenderedScriptLine::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
     }
     lines.extend(tmpdir_lines(place, request));
     lines

@@ -63,8 +63,6 @@ impl ComposeCluster {
 
     /// Where large files and output go: scratch, or another known folder if there is none.
     pub fn scratch(&self) -> Option<&str> {
-        ["SCRATCH", "USERWORK", "PROJECT", "HOME"]
-            .iter()
-            .find_map(|name| self.folders.get(*name).map(String::as_str))
+        ["SCRATCH", "USERWORK", "PROJECT", "HOME"].iter().find_map(|name| self.folders.get(*name).map(String::as_str))
     }
 }

@@ -58,12 +58,7 @@ struct ScriptHunk {
 
 /// Merges a person's edits into the script that the form generates now. `base` is the script when they edited it,
 /// `own` their edited version. `back` lists changes to revert, numbered as in an earlier result.
-pub fn merge_edits(
-    base: &str,
-    own: &str,
-    now: &[RenderedScriptLine],
-    back: &[usize],
-) -> MergedScript {
+pub fn merge_edits(base: &str, own: &str, now: &[RenderedScriptLine], back: &[usize]) -> MergedScript {
     let normal = own.replace("\r\n", "\n");
     let base: Vec<&str> = base.lines().collect();
     let own: Vec<&str> = normal.lines().collect();
@@ -116,10 +111,7 @@ impl MergedScript {
             first_line: self.lines.len() + 1,
         };
         self.changes.push(change);
-        let line = |text| EditedLine {
-            line: RenderedScriptLine { text, keys: keys.clone() },
-            change: Some(number),
-        };
+        let line = |text| EditedLine { line: RenderedScriptLine { text, keys: keys.clone() }, change: Some(number) };
         self.lines.extend(own.into_iter().map(line));
     }
 }

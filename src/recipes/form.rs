@@ -14,17 +14,8 @@ use crate::sites::JobOptionRule;
 pub type FormAnswers = BTreeMap<String, String>;
 
 /// Names that scripts may use besides question keys: facts about the site and the request.
-pub const BUILT_IN_KEYS: &[&str] = &[
-    "tmpdir",
-    "own_tmpdir",
-    "internet",
-    "proxy",
-    "wheelhouse",
-    "many_nodes",
-    "is_array",
-    "job_folder",
-    "arm",
-];
+pub const BUILT_IN_KEYS: &[&str] =
+    &["tmpdir", "own_tmpdir", "internet", "proxy", "wheelhouse", "many_nodes", "is_array", "job_folder", "arm"];
 
 /// The answer key that holds the values of a swept question.
 pub fn sweep_key(key: &str) -> String {
@@ -119,9 +110,10 @@ impl RecipeForm {
 
     /// All script parts, each with the name of its block.
     pub fn script_sources(&self) -> impl Iterator<Item = (&str, &str)> {
-        let of_blocks = self.sections.iter().flat_map(|section| {
-            [(section.name.as_str(), section.script.as_str()), (&section.name, &section.after)]
-        });
+        let of_blocks = self
+            .sections
+            .iter()
+            .flat_map(|section| [(section.name.as_str(), section.script.as_str()), (&section.name, &section.after)]);
         of_blocks.chain([("", self.script.as_str())])
     }
 
@@ -137,9 +129,7 @@ impl RecipeForm {
             return false;
         }
         let mut is_named = false;
-        for (_, source) in
-            self.script_sources().filter(|(_, source)| source.contains(&question.key))
-        {
+        for (_, source) in self.script_sources().filter(|(_, source)| source.contains(&question.key)) {
             let found = template::find_mentions(source);
             if found.deciding.contains(&question.key) {
                 return false;
@@ -167,12 +157,9 @@ impl RecipeForm {
 
     /// Fills in cores and memory per GPU as the site advises, unless the recipe sets them.
     fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeCluster) {
-        let model = self
-            .find_setting(RequestField::GpuModel)
-            .and_then(|question| answers.get(&question.key));
+        let model = self.find_setting(RequestField::GpuModel).and_then(|question| answers.get(&question.key));
         let Some(gpu) = model.and_then(|model| place.gpu(model)).cloned() else { return };
-        let count =
-            self.find_setting(RequestField::Gpus).and_then(|question| answers.get(&question.key));
+        let count = self.find_setting(RequestField::Gpus).and_then(|question| answers.get(&question.key));
         let count: u32 = count.and_then(|count| count.parse().ok()).unwrap_or(0).max(1);
         let times = if self.task_per_gpu { 1 } else { count };
         let mut fill = |sets: RequestField, text: Option<String>| {
@@ -182,29 +169,16 @@ impl RecipeForm {
             }
         };
         fill(RequestField::Cores, gpu.cores.map(|cores| cores.saturating_mul(times).to_string()));
-        fill(
-            RequestField::Memory,
-            gpu.memory_gb.map(|gb| format!("{} GB", gb.saturating_mul(count))),
-        );
+        fill(RequestField::Memory, gpu.memory_gb.map(|gb| format!("{} GB", gb.saturating_mul(count))));
     }
 
     /// Whether a question is shown, given the other answers.
-    pub fn is_asked(
-        &self,
-        question: &RecipeQuestion,
-        answers: &FormAnswers,
-        place: &ComposeCluster,
-    ) -> bool {
+    pub fn is_asked(&self, question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster) -> bool {
         !self.hidden.contains(&question.key) && self.is_active(question, answers, place)
     }
 
     /// Whether the answer to a question has any effect.
-    pub fn is_active(
-        &self,
-        question: &RecipeQuestion,
-        answers: &FormAnswers,
-        place: &ComposeCluster,
-    ) -> bool {
+    pub fn is_active(&self, question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster) -> bool {
         let mut seen = BTreeSet::new();
         self.is_active_with(question, answers, place, &mut seen)
     }
@@ -223,13 +197,9 @@ impl RecipeForm {
         applies_at_site(question, place)
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
-                let told = |value: &RecipeValue| {
-                    value.0 == answer || (value.0 == "false" && answer.is_empty())
-                };
+                let told = |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
                 values.iter().any(told)
-                    && self
-                        .question(key)
-                        .is_none_or(|other| self.is_active_with(other, answers, place, seen))
+                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, place, seen))
             })
     }
 }
@@ -239,10 +209,7 @@ pub fn available_choices<'a>(
     question: &'a RecipeQuestion,
     place: &ComposeCluster,
 ) -> impl Iterator<Item = &'a QuestionChoice> {
-    question
-        .choices
-        .iter()
-        .filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, place)))
+    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, place)))
 }
 
 /// Applies the recipe's defaults, limits and help to a block's question.
@@ -268,17 +235,12 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
 fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
     let jobs = &place.site.jobs;
     match question.sets {
-        Some(RequestField::Memory | RequestField::MemoryPerCore) => {
-            jobs.memory != JobOptionRule::Never
-        }
+        Some(RequestField::Memory | RequestField::MemoryPerCore) => jobs.memory != JobOptionRule::Never,
         Some(RequestField::Gpus) => !place.gpus.is_empty(),
         Some(RequestField::GpuModel) => {
-            jobs.gpu_model != JobOptionRule::Never
-                && place.gpus.iter().any(|gpu| gpu.model.is_some())
+            jobs.gpu_model != JobOptionRule::Never && place.gpus.iter().any(|gpu| gpu.model.is_some())
         }
-        Some(RequestField::Partition) => {
-            jobs.partition != JobOptionRule::Never && !jobs.types.is_empty()
-        }
+        Some(RequestField::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
         Some(RequestField::Mail) => jobs.mail,
         _ => true,
     }
@@ -288,9 +250,7 @@ fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
     let given = question.default.0.as_str();
     match question.kind {
         QuestionKind::Account if given.is_empty() => default_account(place),
-        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => {
-            default_account(place)
-        }
+        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => default_account(place),
         QuestionKind::Gpu if place.gpu(given).is_none() => {
             let whole = place.gpus.iter().find(|gpu| !gpu.is_slice);
             let first = whole.or(place.gpus.first()).and_then(|gpu| gpu.model.clone());
@@ -300,12 +260,8 @@ fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
         QuestionKind::Modules if given.is_empty() => {
             place.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
         }
-        QuestionKind::Choice
-            if !available_choices(question, place).any(|choice| choice.value == given) =>
-        {
-            available_choices(question, place)
-                .next()
-                .map_or_else(String::new, |choice| choice.value.clone())
+        QuestionKind::Choice if !available_choices(question, place).any(|choice| choice.value == given) => {
+            available_choices(question, place).next().map_or_else(String::new, |choice| choice.value.clone())
         }
         _ => given.to_owned(),
     }
@@ -323,9 +279,7 @@ fn default_account(place: &ComposeCluster) -> String {
 fn adapt_scratch_path(path: &str, place: &ComposeCluster) -> String {
     match path.strip_prefix("$SCRATCH") {
         Some(rest) if !place.folders.contains_key("SCRATCH") => {
-            let other = ["USERWORK", "PROJECT", "HOME"]
-                .into_iter()
-                .find(|name| place.folders.contains_key(*name));
+            let other = ["USERWORK", "PROJECT", "HOME"].into_iter().find(|name| place.folders.contains_key(*name));
             other.map_or_else(|| path.to_owned(), |name| format!("${name}{rest}"))
         }
         _ => path.to_owned(),

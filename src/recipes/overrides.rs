@@ -32,16 +32,10 @@ pub struct QuestionOverride {
 
 impl QuestionOverride {
     /// The question's current settings, with this answer as the default.
-    pub fn from_question(
-        question: &RecipeQuestion,
-        form: &RecipeForm,
-        answer: Option<&String>,
-    ) -> Self {
+    pub fn from_question(question: &RecipeQuestion, form: &RecipeForm, answer: Option<&String>) -> Self {
         let begins = match (question.kind, answer) {
             // Browsers send nothing for an unchecked switch.
-            (QuestionKind::Switch, answer) => {
-                (answer.is_some_and(|text| text == "true")).to_string()
-            }
+            (QuestionKind::Switch, answer) => (answer.is_some_and(|text| text == "true")).to_string(),
             (_, Some(answer)) => answer.clone(),
             (_, None) => question.default.0.clone(),
         };
@@ -80,9 +74,7 @@ pub fn build_recipe(
             recipe.locked.push(question.key.clone());
         }
         let sentence = find_problem(&recipe, question, said);
-        problems.extend(
-            sentence.map(|sentence| ComposeProblem { key: question.key.clone(), sentence }),
-        );
+        problems.extend(sentence.map(|sentence| ComposeProblem { key: question.key.clone(), sentence }));
     }
     if problems.is_empty() { Ok(recipe) } else { Err(problems) }
 }
@@ -91,17 +83,15 @@ pub fn build_recipe(
 fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &QuestionOverride) {
     let key = &question.key;
     let was = question.default.0.as_str();
-    let is_off =
-        question.kind == QuestionKind::Switch && was.is_empty() && said.default_answer == "false";
+    let is_off = question.kind == QuestionKind::Switch && was.is_empty() && said.default_answer == "false";
     if said.default_answer != was && !is_off {
         recipe.defaults.insert(key.clone(), RecipeValue(said.default_answer.clone()));
     }
     if has_limits(question.kind) {
         let mut limit = recipe.limits.get(key).cloned().unwrap_or_default();
-        for (own, text, was) in [
-            (&mut limit.min, said.min.trim(), &question.min.0),
-            (&mut limit.max, said.max.trim(), &question.max.0),
-        ] {
+        for (own, text, was) in
+            [(&mut limit.min, said.min.trim(), &question.min.0), (&mut limit.max, said.max.trim(), &question.max.0)]
+        {
             if !text.is_empty() && text != was {
                 *own = RecipeValue(text.to_owned());
             }
@@ -116,27 +106,18 @@ fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &Questio
 }
 
 /// What is wrong with an override, as far as that can be checked without a cluster.
-fn find_problem(
-    recipe: &Recipe,
-    question: &RecipeQuestion,
-    said: &QuestionOverride,
-) -> Option<String> {
+fn find_problem(recipe: &Recipe, question: &RecipeQuestion, said: &QuestionOverride) -> Option<String> {
     let mut now = question.clone();
     if has_limits(question.kind) {
         (now.min, now.max) = (RecipeValue::default(), RecipeValue::default());
         for (what, text) in [("least", said.min.trim()), ("most", said.max.trim())] {
-            let read = if text.is_empty() {
-                Ok(())
-            } else {
-                value::parse_answer(&now, text, &[]).map(drop)
-            };
+            let read = if text.is_empty() { Ok(()) } else { value::parse_answer(&now, text, &[]).map(drop) };
             if let Err(problem) = read {
                 return Some(format!("The {what} that it may be: {problem}"));
             }
         }
         let limit = recipe.limits.get(&question.key).cloned().unwrap_or_default();
-        let or =
-            |said: RecipeValue, was: &RecipeValue| if said.is_empty() { was.clone() } else { said };
+        let or = |said: RecipeValue, was: &RecipeValue| if said.is_empty() { was.clone() } else { said };
         (now.min, now.max) = (or(limit.min, &question.min), or(limit.max, &question.max));
         if !now.min.is_empty() && value::parse_answer(&now, &now.min.0.clone(), &[]).is_err() {
             return Some("The least is more than the most.".to_owned());
@@ -145,11 +126,9 @@ fn find_problem(
     let from_place = matches!(question.kind, QuestionKind::Account | QuestionKind::Gpu);
     if said.default_answer.trim().is_empty() {
         let is_stuck = said.is_locked && question.required && !from_place;
-        return is_stuck
-            .then(|| "This must have an answer, so it cannot be fixed without one.".to_owned());
+        return is_stuck.then(|| "This must have an answer, so it cannot be fixed without one.".to_owned());
     }
-    let judged = has_limits(question.kind)
-        || matches!(question.kind, QuestionKind::Choice | QuestionKind::Switch);
+    let judged = has_limits(question.kind) || matches!(question.kind, QuestionKind::Choice | QuestionKind::Switch);
     if judged { value::parse_answer(&now, &said.default_answer, &[]).err() } else { None }
 }
 
@@ -179,14 +158,8 @@ mod tests {
         let book = RecipeCatalog::shipped();
         let base = book.find("python-script").unwrap();
         let form = RecipeForm::new(base, &book.blocks);
-        let says = form
-            .questions()
-            .map(|one| (one.key.clone(), QuestionOverride::from_question(one, &form, None)));
-        let mut wish = RecipeOverrides {
-            title: "My Größe!".into(),
-            summary: "S".into(),
-            questions: says.collect(),
-        };
+        let says = form.questions().map(|one| (one.key.clone(), QuestionOverride::from_question(one, &form, None)));
+        let mut wish = RecipeOverrides { title: "My Größe!".into(), summary: "S".into(), questions: says.collect() };
         change(&mut wish);
         let recipe = build_recipe(base, &book.blocks, &wish)?;
         assert_eq!(Recipe::parse(&recipe.to_toml(), &book.blocks).unwrap(), recipe);
@@ -214,8 +187,7 @@ mod tests {
                 (one.key.clone(), QuestionOverride::from_question(one, &form, Some(&begins)))
             });
             let title = base.title.clone();
-            let wish =
-                RecipeOverrides { title, summary: base.summary.clone(), questions: says.collect() };
+            let wish = RecipeOverrides { title, summary: base.summary.clone(), questions: says.collect() };
             let kept = build_recipe(base, &book.blocks, &wish).unwrap_or_else(|problems| {
                 panic!("{}: {problems:?}", base.name);
             });
@@ -235,10 +207,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(recipe.defaults["time"].0, "2:00:00");
-        assert_eq!(
-            (recipe.limits["time"].max.0.as_str(), recipe.locked),
-            ("3:00:00", vec!["cores".to_owned()])
-        );
+        assert_eq!((recipe.limits["time"].max.0.as_str(), recipe.locked), ("3:00:00", vec!["cores".to_owned()]));
         assert_eq!(recipe.help["time"], "<b>Short</b>");
     }
 
@@ -266,12 +235,8 @@ mod tests {
 
     #[test]
     fn names_of_titles() {
-        for (title, name) in [
-            ("Train it", "train-it"),
-            ("  --  ", "recipe"),
-            ("名前", "recipe"),
-            ("A/B: c", "a-b-c"),
-        ] {
+        for (title, name) in [("Train it", "train-it"), ("  --  ", "recipe"), ("名前", "recipe"), ("A/B: c", "a-b-c")]
+        {
             assert_eq!(slug_from_title(title), name);
         }
         assert!(slug_from_title(&"ab ".repeat(50)).len() <= 60);

@@ -245,19 +245,15 @@ mod tests {
                 "#SBATCH --output=\"/scratch/my files/%j.out\"",
             ]
         );
-        assert!(
-            lines(&request, GpuSbatchOption::Gres).contains(&"#SBATCH --gres=gpu:h100:4".into())
-        );
+        assert!(lines(&request, GpuSbatchOption::Gres).contains(&"#SBATCH --gres=gpu:h100:4".into()));
         assert_eq!((request.all_tasks(), request.all_cores(), request.all_gpus()), (8, 48, 8));
         assert_eq!(request.all_memory_mb(), Some(131_072));
     }
 
     #[test]
     fn no_value_begins_a_line_of_its_own() {
-        let request = JobRequest {
-            name: Some("a\n#SBATCH --account=other\r\u{0}\"b\\".into()),
-            ..JobRequest::default()
-        };
+        let request =
+            JobRequest { name: Some("a\n#SBATCH --account=other\r\u{0}\"b\\".into()), ..JobRequest::default() };
         assert_eq!(
             lines(&request, GpuSbatchOption::Gpus),
             ["#SBATCH --job-name=\"a#SBATCH --account=other\\\"b\\\\\""]

@@ -22,9 +22,7 @@ pub fn unmet_requirement(recipe: &Recipe, place: &ComposeCluster) -> Option<Stri
     let problem = if fits.gpus && !site_has(SiteFeature::Gpus, place) {
         format!("It needs a GPU, and {title} has none.")
     } else if fits.pip && !site_has(SiteFeature::Pip, place) {
-        format!(
-            "{title} does not let people install Python packages with pip. Use a container instead."
-        )
+        format!("{title} does not let people install Python packages with pip. Use a container instead.")
     } else if fits.internet && !site_has(SiteFeature::Internet, place) {
         format!(
             "It fetches something from the internet, which jobs at {title} do not reach. Do this on a sign-in host."
@@ -56,10 +54,7 @@ mod tests {
     /// A site known only by its preset.
     fn place(name: &str) -> ComposeCluster {
         let preset = sites::presets().iter().find(|site| site.name.as_str() == name).unwrap();
-        let gpu = |gpu: &sites::SiteGpu| AvailableGpu {
-            model: Some(gpu.name.clone()),
-            ..AvailableGpu::default()
-        };
+        let gpu = |gpu: &sites::SiteGpu| AvailableGpu { model: Some(gpu.name.clone()), ..AvailableGpu::default() };
         ComposeCluster {
             gpus: preset.jobs.gpus.iter().map(gpu).collect(),
             site: Arc::new(preset.clone()),
@@ -77,8 +72,7 @@ mod tests {
         let place = place(site);
         let book = RecipeCatalog::shipped();
         let all = book.recipes.iter();
-        all.filter_map(|recipe| Some((recipe.name.clone(), unmet_requirement(recipe, &place)?)))
-            .collect()
+        all.filter_map(|recipe| Some((recipe.name.clone(), unmet_requirement(recipe, &place)?))).collect()
     }
 
     fn names(site: &str) -> Vec<String> {
@@ -116,10 +110,7 @@ mod tests {
         assert!(names("trillium").contains(&"pytorch".to_owned()));
         for site in sites::presets() {
             for (name, sentence) in refused(site.name.as_str()) {
-                assert!(
-                    sentence.ends_with('.') && sentence.contains(&site.title),
-                    "{name}: {sentence}"
-                );
+                assert!(sentence.ends_with('.') && sentence.contains(&site.title), "{name}: {sentence}");
             }
         }
     }

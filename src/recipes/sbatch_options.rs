@@ -1,9 +1,7 @@
 //! The options of `sbatch`: their names, and how each field of a request is written as an option and parsed back.
 //! Both writing and importing scripts use this one table.
 
-use super::request::{
-    ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
-};
+use super::request::{ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField};
 use crate::sites::GpuSbatchOption;
 use crate::slurm::units::{TimeLimit, parse_memory_mb};
 
@@ -65,22 +63,15 @@ macro_rules! part {
 
 macro_rules! text {
     ($name:literal, $short:expr, $sets:ident, $field:ident) => {
-        part!($name, $short, $sets, $field, |request, _| request.$field.clone(), |text, _| Some(
-            text.to_owned()
-        ))
+        part!($name, $short, $sets, $field, |request, _| request.$field.clone(), |text, _| Some(text.to_owned()))
     };
 }
 
 macro_rules! number {
     ($name:literal, $short:expr, $sets:ident, $field:ident) => {
-        part!(
-            $name,
-            $short,
-            $sets,
-            $field,
-            |request, _| request.$field.map(|number| number.to_string()),
-            |text, _| text.parse().ok()
-        )
+        part!($name, $short, $sets, $field, |request, _| request.$field.map(|number| number.to_string()), |text, _| {
+            text.parse().ok()
+        })
     };
 }
 
@@ -162,9 +153,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         None,
         Gpus,
         gpus,
-        |request, option| {
-            write_gpus(request, option, GpuSbatchOption::Gres).map(|text| format!("gpu:{text}"))
-        },
+        |request, option| { write_gpus(request, option, GpuSbatchOption::Gres).map(|text| format!("gpu:{text}")) },
         |text, _| parse_gpus(text.strip_prefix("gpu")?.trim_start_matches(':'))
     ),
     part!("--array", Some('a'), Array, array, |request, _| write_array(request), |text, _| {
@@ -254,11 +243,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
 const MAIL_TYPES: &str = "END,FAIL";
 
 /// The value of a GPU option, if it is the one that the site wants.
-fn write_gpus(
-    request: &JobRequest,
-    wanted: GpuSbatchOption,
-    this: GpuSbatchOption,
-) -> Option<String> {
+fn write_gpus(request: &JobRequest, wanted: GpuSbatchOption, this: GpuSbatchOption) -> Option<String> {
     let gpus = request.gpus.as_ref().filter(|_| wanted == this)?;
     let nodes = if this == GpuSbatchOption::Gpus { request.nodes_or_one() } else { 1 };
     let count = gpus.count.saturating_mul(nodes);

@@ -14,8 +14,7 @@ pub type SbatchOption = (String, Option<String>);
 
 /// Whether scripts may not set this option, including abbreviations, which Slurm accepts.
 fn is_reserved_option(option: &str) -> bool {
-    let is_cut_from =
-        |known: &SbatchOptionSpec| known.is_reserved && known.name.starts_with(option);
+    let is_cut_from = |known: &SbatchOptionSpec| known.is_reserved && known.name.starts_with(option);
     option.len() > 4 && SBATCH_OPTIONS.iter().any(is_cut_from)
 }
 
@@ -115,51 +114,45 @@ pub fn fill_answers(
 }
 
 /// An option's value as people type it into fields. `None` if no field can hold it.
-fn read_option(
-    option: &str,
-    value: &str,
-    nodes: u32,
-    place: &ComposeCluster,
-) -> Option<Vec<(RequestField, String)>> {
+fn read_option(option: &str, value: &str, nodes: u32, place: &ComposeCluster) -> Option<Vec<(RequestField, String)>> {
     let part = find_part(option)?;
     let mut request = JobRequest { nodes: Some(nodes), ..JobRequest::default() };
     (part.read)(&mut request, value)?;
-    let text =
-        match part.sets {
-            RequestField::Gpus => {
-                let GpuRequest { model, count } = request.gpus?;
-                let model = model.map(|model| (RequestField::GpuModel, model));
-                return Some([(part.sets, count.to_string())].into_iter().chain(model).collect());
-            }
-            RequestField::Partition => {
-                let kind =
-                    place.site.jobs.types.iter().find(|kind| {
-                        kind.partition.as_deref() == Some(value) && kind.qos.is_none()
-                    });
-                kind.map_or_else(|| value.to_owned(), |kind| kind.name.clone())
-            }
-            // No question asks for memory per GPU.
-            RequestField::Memory if matches!(request.memory, Some(MemoryRequest::PerGpu(_))) => {
-                return None;
-            }
-            // Slurm reads a bare number as megabytes.
-            RequestField::Memory | RequestField::MemoryPerCore
-                if value.bytes().all(|b| b.is_ascii_digit()) =>
-            {
-                format!("{value}M")
-            }
-            RequestField::Memory
-            | RequestField::MemoryPerCore
-            | RequestField::Name
-            | RequestField::Account
-            | RequestField::Qos
-            | RequestField::Folder => value.to_owned(),
-            RequestField::Time
-            | RequestField::Nodes
-            | RequestField::Tasks
-            | RequestField::TasksPerNode
-            | RequestField::Cores => (part.write)(&request, place.site.jobs.gpu_option)?,
-            _ => return None,
-        };
+    let text = match part.sets {
+        RequestField::Gpus => {
+            let GpuRequest { model, count } = request.gpus?;
+            let model = model.map(|model| (RequestField::GpuModel, model));
+            return Some([(part.sets, count.to_string())].into_iter().chain(model).collect());
+        }
+        RequestField::Partition => {
+            let kind = place
+                .site
+                .jobs
+                .types
+                .iter()
+                .find(|kind| kind.partition.as_deref() == Some(value) && kind.qos.is_none());
+            kind.map_or_else(|| value.to_owned(), |kind| kind.name.clone())
+        }
+        // No question asks for memory per GPU.
+        RequestField::Memory if matches!(request.memory, Some(MemoryRequest::PerGpu(_))) => {
+            return None;
+        }
+        // Slurm reads a bare number as megabytes.
+        RequestField::Memory | RequestField::MemoryPerCore if value.bytes().all(|b| b.is_ascii_digit()) => {
+            format!("{value}M")
+        }
+        RequestField::Memory
+        | RequestField::MemoryPerCore
+        | RequestField::Name
+        | RequestField::Account
+        | RequestField::Qos
+        | RequestField::Folder => value.to_owned(),
+        RequestField::Time
+        | RequestField::Nodes
+        | RequestField::Tasks
+        | RequestField::TasksPerNode
+        | RequestField::Cores => (part.write)(&request, place.site.jobs.gpu_option)?,
+        _ => return None,
+    };
     Some(vec![(part.sets, text)])
 }

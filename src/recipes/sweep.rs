@@ -59,17 +59,12 @@ impl Sweep {
     /// The number of points, or why the sweep can't run.
     pub fn count_points(&self) -> Result<usize, String> {
         let points = match self.how {
-            SweepMode::Grid => {
-                self.axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.values.len()))
-            }
+            SweepMode::Grid => self.axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.values.len())),
             SweepMode::Zip => {
                 let lengths: Vec<usize> = self.axes.iter().map(|axis| axis.values.len()).collect();
                 if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
-                    let list: Vec<String> = self
-                        .axes
-                        .iter()
-                        .map(|axis| format!("{} has {}", axis.name, axis.values.len()))
-                        .collect();
+                    let list: Vec<String> =
+                        self.axes.iter().map(|axis| format!("{} has {}", axis.name, axis.values.len())).collect();
                     return Err(format!(
                         "Side by side, all lists need the same number of values: {}.",
                         list.join(", ")
@@ -115,8 +110,7 @@ impl Sweep {
         let mut strides = vec![1_usize; self.axes.len()];
         if self.how == SweepMode::Grid {
             for place in (0..self.axes.len().saturating_sub(1)).rev() {
-                strides[place] =
-                    strides[place + 1].saturating_mul(self.axes[place + 1].values.len()).max(1);
+                strides[place] = strides[place + 1].saturating_mul(self.axes[place + 1].values.len()).max(1);
             }
         }
         strides
@@ -125,9 +119,8 @@ impl Sweep {
     /// The script lines with which each task finds its point.
     pub fn script_lines(&self) -> Vec<RenderedScriptLine> {
         let points = self.len();
-        let mut lines = vec![RenderedScriptLine::plain(format!(
-            "# A sweep of {points} points: each task of the array takes one."
-        ))];
+        let mut lines =
+            vec![RenderedScriptLine::plain(format!("# A sweep of {points} points: each task of the array takes one."))];
         for (axis, stride) in self.axes.iter().zip(self.strides()) {
             let (name, count) = (&axis.name, axis.values.len());
             let at = match (self.how, stride) {
@@ -136,14 +129,8 @@ impl Sweep {
                 (SweepMode::Grid, stride) => format!("SLURM_ARRAY_TASK_ID / {stride} % {count}"),
             };
             let key = axis.key.as_deref().unwrap_or(PARAMETERS_KEY);
-            lines.push(RenderedScriptLine::from_question(
-                format!("{name}_values=({})", axis.words.join(" ")),
-                key,
-            ));
-            lines.push(RenderedScriptLine::from_question(
-                format!("{name}=${{{name}_values[{at}]}}"),
-                key,
-            ));
+            lines.push(RenderedScriptLine::from_question(format!("{name}_values=({})", axis.words.join(" ")), key));
+            lines.push(RenderedScriptLine::from_question(format!("{name}=${{{name}_values[{at}]}}"), key));
         }
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let told: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
@@ -164,9 +151,9 @@ pub const PARAMETERS_KEY: &str = "parameters";
 pub fn parse_parameters(text: &str) -> Result<Vec<SweepAxis>, String> {
     let mut axes: Vec<SweepAxis> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let (name, list) = line.split_once('=').ok_or_else(|| {
-            format!("Write each line as name = values; “{line}” has no equals sign.")
-        })?;
+        let (name, list) = line
+            .split_once('=')
+            .ok_or_else(|| format!("Write each line as name = values; “{line}” has no equals sign."))?;
         let name = name.trim();
         check_name(name)?;
         if axes.iter().any(|axis| axis.name == name) {
@@ -185,8 +172,6 @@ fn check_name(name: &str) -> Result<(), String> {
     if good {
         Ok(())
     } else {
-        Err(format!(
-            "“{name}” cannot be the name of a parameter: small letters, digits and _, a letter first."
-        ))
+        Err(format!("“{name}” cannot be the name of a parameter: small letters, digits and _, a letter first."))
     }
 }

@@ -47,9 +47,7 @@ impl TemplateValue {
             Self::Number(number) => Value::from(*number),
             Self::Bool(yes) => Value::from(*yes),
             Self::Shell(text) => Value::from_safe_string(text.clone()),
-            Self::Words(words) => {
-                words.iter().map(|word| Value::from_safe_string(word.clone())).collect()
-            }
+            Self::Words(words) => words.iter().map(|word| Value::from_safe_string(word.clone())).collect(),
         }
     }
 }
@@ -69,20 +67,13 @@ pub fn check(source: &str) -> Result<(), TemplateError> {
 }
 
 /// Renders a checked template.
-pub fn render(
-    source: &str,
-    slots: &BTreeMap<&str, TemplateValue>,
-) -> Result<Vec<RenderedScriptLine>, TemplateError> {
+pub fn render(source: &str, slots: &BTreeMap<&str, TemplateValue>) -> Result<Vec<RenderedScriptLine>, TemplateError> {
     let environment = environment();
     let marked = script_lines::insert_marks(source);
-    let template =
-        environment.template_from_str(&marked).map_err(|error| to_template_error(&error))?;
-    let context: BTreeMap<&str, Value> =
-        slots.iter().map(|(key, slot)| (*key, slot.to_minijinja())).collect();
+    let template = environment.template_from_str(&marked).map_err(|error| to_template_error(&error))?;
+    let context: BTreeMap<&str, Value> = slots.iter().map(|(key, slot)| (*key, slot.to_minijinja())).collect();
     let mut text = BoundedWriter(Vec::new());
-    template
-        .render_captured_to(Value::from(context), &mut text)
-        .map_err(|error| to_template_error(&error))?;
+    template.render_captured_to(Value::from(context), &mut text).map_err(|error| to_template_error(&error))?;
     let text = String::from_utf8_lossy(&text.0);
     Ok(script_lines::extract_lines(&text))
 }
@@ -147,9 +138,7 @@ fn write_value(out: &mut Output, value: &Value) -> Result<(), Error> {
 
 fn to_template_error(error: &Error) -> TemplateError {
     let problem = match (error.kind(), error.detail()) {
-        (ErrorKind::UndefinedError, _) => {
-            "It names something that no question asks for.".to_owned()
-        }
+        (ErrorKind::UndefinedError, _) => "It names something that no question asks for.".to_owned(),
         (ErrorKind::OutOfFuel, _) => "It goes on without an end.".to_owned(),
         (_, Some(detail)) => detail.to_owned(),
         (kind, None) => format!("{kind}."),

@@ -34,11 +34,7 @@ pub enum AnswerValue {
 }
 
 /// Parses a non-empty answer. `known`: sweep variables that words may contain.
-pub fn parse_answer(
-    question: &RecipeQuestion,
-    text: &str,
-    known: &[String],
-) -> Result<AnswerValue, String> {
+pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> Result<AnswerValue, String> {
     if text.len() > if question.kind.is_multiline() { MAX_TEXT_LEN } else { MAX_LINE_LEN } {
         return Err("This is too long.".to_owned());
     }
@@ -54,11 +50,7 @@ pub fn parse_answer(
         }
         QuestionKind::Choice => {
             let known = question.choices.iter().any(|choice| choice.value == text);
-            if known {
-                Ok(AnswerValue::Text(text.to_owned()))
-            } else {
-                Err(NOT_OFFERED_MESSAGE.to_owned())
-            }
+            if known { Ok(AnswerValue::Text(text.to_owned())) } else { Err(NOT_OFFERED_MESSAGE.to_owned()) }
         }
         QuestionKind::Switch => match text {
             "true" | "on" | "yes" => Ok(AnswerValue::Switch(true)),
@@ -89,13 +81,8 @@ pub fn parse_answer(
             Ok(AnswerValue::Words(vec![quoting::parse_path(text.trim(), shape, known)?]))
         }
         QuestionKind::Paths => {
-            let read =
-                |line: &str| quoting::parse_path(line, quoting::AllowedPathStart::Relative, known);
-            parse_lines(text)?
-                .into_iter()
-                .map(read)
-                .collect::<Result<_, _>>()
-                .map(AnswerValue::Words)
+            let read = |line: &str| quoting::parse_path(line, quoting::AllowedPathStart::Relative, known);
+            parse_lines(text)?.into_iter().map(read).collect::<Result<_, _>>().map(AnswerValue::Words)
         }
         QuestionKind::Arguments => quoting::parse_arguments(text, known).map(AnswerValue::Words),
         QuestionKind::Variables => parse_lines(text)?
@@ -143,8 +130,7 @@ fn parse_lines(text: &str) -> Result<Vec<&str>, String> {
 }
 
 fn parse_number(text: &str, question: &RecipeQuestion) -> Result<i64, String> {
-    let number: i64 =
-        text.trim().parse().map_err(|_| "Give a whole number, such as 4.".to_owned())?;
+    let number: i64 = text.trim().parse().map_err(|_| "Give a whole number, such as 4.".to_owned())?;
     let limit = |given: &str| given.parse::<i64>().ok();
     if let Some(least) = limit(&question.min.0).filter(|least| number < *least) {
         return Err(format!("At least {least}."));
@@ -156,16 +142,13 @@ fn parse_number(text: &str, question: &RecipeQuestion) -> Result<i64, String> {
 }
 
 fn parse_variable(line: &str, known: &[String]) -> Result<(String, ShellWord), String> {
-    let (name, value) = line
-        .split_once('=')
-        .ok_or_else(|| format!("Write each as NAME=value; “{line}” has no equals sign."))?;
+    let (name, value) =
+        line.split_once('=').ok_or_else(|| format!("Write each as NAME=value; “{line}” has no equals sign."))?;
     let name = name.trim();
     let good = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !good {
-        return Err(format!(
-            "“{name}” cannot be the name of a variable: letters, digits and _ only."
-        ));
+        return Err(format!("“{name}” cannot be the name of a variable: letters, digits and _ only."));
     }
     // The value is one word, with or without quotes around it.
     let mut words = quoting::parse_arguments(value.trim(), known)?;
@@ -178,30 +161,22 @@ fn parse_variable(line: &str, known: &[String]) -> Result<(String, ShellWord), S
 }
 
 fn check_format(text: &str, shape: TextAnswerFormat) -> Result<(), String> {
-    let all = |extra: &str| {
-        text.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
-            && !text.starts_with('-')
-    };
+    let all =
+        |extra: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c)) && !text.starts_with('-');
     match shape {
         TextAnswerFormat::Any => Ok(()),
         TextAnswerFormat::Name if all("-_.+:/@") => Ok(()),
-        TextAnswerFormat::Name => {
-            Err("Letters, digits and - _ . + : / @ only, without spaces.".to_owned())
-        }
+        TextAnswerFormat::Name => Err("Letters, digits and - _ . + : / @ only, without spaces.".to_owned()),
         TextAnswerFormat::Url => {
             let known = ["https://", "http://", "s3://", "ssh://", "git@"];
-            let good =
-                known.iter().any(|start| text.len() > start.len() && text.starts_with(start));
+            let good = known.iter().any(|start| text.len() > start.len() && text.starts_with(start));
             if good && !text.contains(char::is_whitespace) {
                 Ok(())
             } else {
-                Err("Give an address that begins with https:// or s3://, without spaces."
-                    .to_owned())
+                Err("Give an address that begins with https:// or s3://, without spaces.".to_owned())
             }
         }
         TextAnswerFormat::GitRef if all("-_./+@") && !text.contains("..") => Ok(()),
-        TextAnswerFormat::GitRef => {
-            Err("Give the name of a branch or tag, or a commit's number.".to_owned())
-        }
+        TextAnswerFormat::GitRef => Err("Give the name of a branch or tag, or a commit's number.".to_owned()),
     }
 }

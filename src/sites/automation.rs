@@ -18,23 +18,11 @@ use super::Site;
 pub const WRAPPER_SCRIPT: &str = include_str!("../../automation/portolan-commands");
 
 /// The Slurm commands that `automation/portolan-commands` allows.
-pub const SLURM_COMMANDS: &[&str] = &[
-    "squeue", "sacct", "sshare", "sinfo", "sprio", "sreport", "seff", "sbatch", "scancel",
-    "scontrol", "sacctmgr",
-];
+pub const SLURM_COMMANDS: &[&str] =
+    &["squeue", "sacct", "sshare", "sinfo", "sprio", "sreport", "seff", "sbatch", "scancel", "scontrol", "sacctmgr"];
 /// What else it allows, apart from SFTP. A test compares both lists with the file.
-pub const OTHER_COMMANDS: &[&str] = &[
-    "diskusage_report",
-    "dusage",
-    "cost",
-    "projects",
-    "id",
-    "groups",
-    "echo",
-    "ls",
-    "cat",
-    "mkdir",
-];
+pub const OTHER_COMMANDS: &[&str] =
+    &["diskusage_report", "dusage", "cost", "projects", "id", "groups", "echo", "ls", "cat", "mkdir"];
 
 /// Why no line for the key page could be built, as a sentence for the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,9 +44,7 @@ pub enum AutomationKeyLineError {
     #[error("Give a public key: one line that begins with ssh-ed25519, ecdsa-sha2 or ssh-rsa.")]
     PublicKey,
     /// A private key, which must never be handed over.
-    #[error(
-        "This is a private key, which must stay where it is. Give the public one, whose file ends in .pub."
-    )]
+    #[error("This is a private key, which must stay where it is. Give the public one, whose file ends in .pub.")]
     PrivateKey,
 }
 
@@ -97,18 +83,10 @@ fn is_private_address(address: IpAddr) -> bool {
         IpAddr::V4(v4) => {
             let [a, b, ..] = v4.octets();
             let shared = a == 100 && (64..128).contains(&b);
-            v4.is_private()
-                || v4.is_link_local()
-                || v4.is_multicast()
-                || a == 0
-                || a >= 240
-                || shared
+            v4.is_private() || v4.is_link_local() || v4.is_multicast() || a == 0 || a >= 240 || shared
         }
         IpAddr::V6(v6) => {
-            v6.is_unique_local()
-                || v6.is_unicast_link_local()
-                || v6.is_multicast()
-                || v6.is_unspecified()
+            v6.is_unique_local() || v6.is_unicast_link_local() || v6.is_multicast() || v6.is_unspecified()
         }
     }
 }
@@ -131,9 +109,9 @@ fn parse_public_key(text: &str) -> Result<String, AutomationKeyLineError> {
     if !known || !named || text.contains('\n') {
         return Err(AutomationKeyLineError::PublicKey);
     }
-    let comment = words.next().filter(|word| {
-        word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@+".contains(c))
-    });
+    let comment = words
+        .next()
+        .filter(|word| word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@+".contains(c)));
     Ok(comment.map_or(format!("{kind} {body}"), |word| format!("{kind} {body} {word}")))
 }
 

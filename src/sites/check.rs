@@ -3,9 +3,8 @@
 use std::fmt::Display;
 
 use super::{
-    AuthFactor, InternetAccess, Site, SiteAutomationHosts, SiteDashboardJob, SiteError,
-    SiteJobRules, SiteKeyRegistration, SiteLogin, SiteRateLimits, SiteShell, SiteUsageAccounting,
-    StorageArea,
+    AuthFactor, InternetAccess, Site, SiteAutomationHosts, SiteDashboardJob, SiteError, SiteJobRules,
+    SiteKeyRegistration, SiteLogin, SiteRateLimits, SiteShell, SiteUsageAccounting, StorageArea,
 };
 use crate::text::is_hidden;
 
@@ -53,11 +52,7 @@ fn check_login(login: &SiteLogin) -> SiteValidationResult {
     }
     check_each("login.accepts", &login.accepts, |at, way| {
         let once = way.iter().enumerate().all(|(n, proof)| !way[..n].contains(proof));
-        require(
-            !way.is_empty() && once,
-            at,
-            "list what the server asks for, each once: key, password, code, duo.",
-        )
+        require(!way.is_empty() && once, at, "list what the server asks for, each once: key, password, code, duo.")
     })
 }
 
@@ -67,11 +62,7 @@ fn check_keys(keys: &SiteKeyRegistration, login: &SiteLogin) -> SiteValidationRe
     check_optional_line("keys.delay", keys.delay.as_ref(), MAX_SENTENCE)?;
     check_optional_line("keys.why_not", keys.why_not.as_ref(), MAX_SENTENCE)?;
     check_sentences("keys.steps", &keys.steps)?;
-    require(
-        matches!(keys.steps.len(), 0 | 2..=5),
-        "keys.steps",
-        "give two to five short sentences, or none.",
-    )?;
+    require(matches!(keys.steps.len(), 0 | 2..=5), "keys.steps", "give two to five short sentences, or none.")?;
     require(
         keys.opens != keys.why_not.is_some(),
         "keys.why_not",
@@ -128,8 +119,7 @@ fn check_shell(shell: &SiteShell) -> SiteValidationResult {
 }
 
 /// Where a centre installs software for everyone; ordinary users cannot write there.
-const INSTALLED_FOLDERS: &[&str] =
-    &["/etc/", "/usr/", "/opt/", "/cvmfs/", "/cluster/", "/apps/", "/sw/"];
+const INSTALLED_FOLDERS: &[&str] = &["/etc/", "/usr/", "/opt/", "/cvmfs/", "/cluster/", "/apps/", "/sw/"];
 
 fn check_area(at: &str, area: &StorageArea) -> SiteValidationResult {
     check_line(&format!("{at}.label"), &area.label, MAX_TITLE)?;
@@ -140,16 +130,12 @@ fn check_area(at: &str, area: &StorageArea) -> SiteValidationResult {
 }
 
 fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {
-    check_each("jobs.account_suffixes", &jobs.account_suffixes, |at, suffix| {
-        check_word(at, suffix)
-    })?;
+    check_each("jobs.account_suffixes", &jobs.account_suffixes, |at, suffix| check_word(at, suffix))?;
     check_optional_range("jobs.max_hours", jobs.max_hours, 1, 24 * 366)?;
     check_optional_range("jobs.min_minutes", jobs.min_minutes, 1, 24 * 60)?;
-    for (field, most) in [
-        ("jobs.max_jobs", jobs.max_jobs),
-        ("jobs.max_running", jobs.max_running),
-        ("jobs.max_array", jobs.max_array),
-    ] {
+    for (field, most) in
+        [("jobs.max_jobs", jobs.max_jobs), ("jobs.max_running", jobs.max_running), ("jobs.max_array", jobs.max_array)]
+    {
         check_optional_range(field, most, 1, 10_000_000)?;
     }
     check_optional_range("jobs.memory_default_mb", jobs.memory_default_mb, 1, 10_000_000)?;
@@ -198,19 +184,11 @@ fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {
         check_line(&format!("{at}.label"), &kind.label, MAX_SENTENCE)?;
         check_optional_range(&format!("{at}.max_minutes"), kind.max_minutes, 1, 60 * 24 * 366)?;
         check_optional_range(&format!("{at}.min_nodes"), kind.min_nodes, 1, 100_000)?;
-        check_optional_range(
-            &format!("{at}.max_nodes"),
-            kind.max_nodes,
-            kind.min_nodes.unwrap_or(1),
-            100_000,
-        )?;
+        check_optional_range(&format!("{at}.max_nodes"), kind.max_nodes, kind.min_nodes.unwrap_or(1), 100_000)?;
         check_optional_range(&format!("{at}.max_jobs"), kind.max_jobs, 1, 1_000_000)?;
         check_words(at, [("partition", &kind.partition), ("qos", &kind.qos)])
     })?;
-    check_unique(
-        "jobs.gpus",
-        jobs.gpus.iter().map(|gpu| &gpu.name).chain(jobs.slices.iter().map(|s| &s.name)),
-    )?;
+    check_unique("jobs.gpus", jobs.gpus.iter().map(|gpu| &gpu.name).chain(jobs.slices.iter().map(|s| &s.name)))?;
     check_unique("jobs.types", jobs.types.iter().map(|kind| &kind.name))
 }
 
@@ -274,11 +252,7 @@ fn check_sentences(field: &str, texts: &[String]) -> SiteValidationResult {
 }
 
 /// Checks the length of a list, and each item in it.
-fn check_each<T>(
-    field: &str,
-    list: &[T],
-    check: impl Fn(&str, &T) -> SiteValidationResult,
-) -> SiteValidationResult {
+fn check_each<T>(field: &str, list: &[T], check: impl Fn(&str, &T) -> SiteValidationResult) -> SiteValidationResult {
     check_list_len(field, list.len())?;
     list.iter().enumerate().try_for_each(|(n, thing)| check(&format!("{field}[{n}]"), thing))
 }
@@ -290,22 +264,14 @@ fn check_list_len(field: &str, len: usize) -> SiteValidationResult {
 /// A name that goes into scripts: it contains nothing that a shell interprets.
 fn check_word(field: &str, text: &str) -> SiteValidationResult {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-/+".contains(c);
-    let fine =
-        !text.is_empty() && text.len() <= 80 && !text.starts_with('-') && text.chars().all(good);
-    require(
-        fine,
-        field,
-        "use letters, digits, dots, dashes, underscores, slashes and plus signs only.",
-    )
+    let fine = !text.is_empty() && text.len() <= 80 && !text.starts_with('-') && text.chars().all(good);
+    require(fine, field, "use letters, digits, dots, dashes, underscores, slashes and plus signs only.")
 }
 
-fn check_words<const N: usize>(
-    at: &str,
-    texts: [(&str, &Option<String>); N],
-) -> SiteValidationResult {
-    texts.iter().try_for_each(|(name, text)| {
-        text.as_ref().map_or(Ok(()), |text| check_word(&format!("{at}.{name}"), text))
-    })
+fn check_words<const N: usize>(at: &str, texts: [(&str, &Option<String>); N]) -> SiteValidationResult {
+    texts
+        .iter()
+        .try_for_each(|(name, text)| text.as_ref().map_or(Ok(()), |text| check_word(&format!("{at}.{name}"), text)))
 }
 
 /// A path that goes into scripts. It may begin with a variable and contain `{project}`.
@@ -319,11 +285,7 @@ fn check_path(field: &str, text: &str) -> SiteValidationResult {
         && start_fine
         && rest.chars().all(good)
         && !rest.split('/').any(|part| part == "..");
-    require(
-        fine,
-        field,
-        "give a path that begins with /, ~ or a variable such as $SCRATCH; it may hold {project}.",
-    )
+    require(fine, field, "give a path that begins with /, ~ or a variable such as $SCRATCH; it may hold {project}.")
 }
 
 fn is_variable(text: &str) -> bool {
@@ -334,12 +296,7 @@ fn is_variable(text: &str) -> bool {
     })
 }
 
-fn check_range<T: PartialOrd + Display + Copy>(
-    field: &str,
-    value: T,
-    least: T,
-    most: T,
-) -> SiteValidationResult {
+fn check_range<T: PartialOrd + Display + Copy>(field: &str, value: T, least: T, most: T) -> SiteValidationResult {
     let fine = (least..=most).contains(&value);
     require(fine, field, &format!("give a number from {least} to {most}."))
 }

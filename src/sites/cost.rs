@@ -49,8 +49,7 @@ pub struct PersonCost {
 impl AccountCost {
     /// The amount of the first row whose label begins with this text, ignoring case: `used`, `quota (pri)`.
     pub fn amount(&self, label: &str) -> Option<f64> {
-        let begins =
-            |row: &str| row.get(..label.len()).is_some_and(|row| row.eq_ignore_ascii_case(label));
+        let begins = |row: &str| row.get(..label.len()).is_some_and(|row| row.eq_ignore_ascii_case(label));
         self.rows.iter().find(|(row, _)| begins(row)).and_then(|(_, amount)| *amount)
     }
 
@@ -61,9 +60,10 @@ impl AccountCost {
 
     /// What was granted: the sum of the quotas, or the limit.
     pub fn granted(&self) -> Option<f64> {
-        let quotas = self.rows.iter().filter(|(label, _)| {
-            label.get(..5).is_some_and(|label| label.eq_ignore_ascii_case("quota"))
-        });
+        let quotas = self
+            .rows
+            .iter()
+            .filter(|(label, _)| label.get(..5).is_some_and(|label| label.eq_ignore_ascii_case("quota")));
         let quotas: Vec<f64> = quotas.filter_map(|(_, amount)| *amount).collect();
         if quotas.is_empty() { self.amount("limit") } else { Some(quotas.iter().sum()) }
     }
@@ -81,8 +81,7 @@ pub fn parse_cost(answer: &str) -> CostReport {
         } else if let Some(header) = line.strip_prefix("Account ") {
             of_people = header.trim_start().starts_with("User");
             if !of_people && found.unit.is_empty() {
-                found.unit =
-                    one_line(header.trim().split("  ").next().unwrap_or_default(), MAX_TEXT_CHARS);
+                found.unit = one_line(header.trim().split("  ").next().unwrap_or_default(), MAX_TEXT_CHARS);
             }
         } else {
             found.add_row(line, of_people);
@@ -94,8 +93,7 @@ pub fn parse_cost(answer: &str) -> CostReport {
 impl CostReport {
     fn add_row(&mut self, line: &str, of_people: bool) {
         let mut cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
-        let (Some(account), Some(label), Some(amount)) = (cells.next(), cells.next(), cells.next())
-        else {
+        let (Some(account), Some(label), Some(amount)) = (cells.next(), cells.next(), cells.next()) else {
             return;
         };
         let account = one_line(account, MAX_TEXT_CHARS);
@@ -116,9 +114,7 @@ impl CostReport {
             }
             None => return,
         };
-        if let Some(known) =
-            self.accounts.get_mut(place).filter(|known| known.rows.len() < MAX_ROWS)
-        {
+        if let Some(known) = self.accounts.get_mut(place).filter(|known| known.rows.len() < MAX_ROWS) {
             known.rows.push((label, amount));
         }
     }

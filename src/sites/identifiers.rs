@@ -81,8 +81,7 @@ impl FromStr for SiteLink {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let plain = text.len() <= 500
-            && text.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}".contains(c));
+        let plain = text.len() <= 500 && text.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}".contains(c));
         let address = text
             .strip_prefix("https://")
             .or_else(|| text.strip_prefix("http://").filter(|rest| is_this_machine(host_of(rest))));
@@ -125,9 +124,7 @@ impl FromStr for HostKeyFingerprint {
         if body.len() == 43 && body.chars().all(good) {
             return Ok(Self(text.to_owned()));
         }
-        Err(NameError(
-            "Give the fingerprint as the centre publishes it: SHA256: and then 43 letters, digits, + or /.",
-        ))
+        Err(NameError("Give the fingerprint as the centre publishes it: SHA256: and then 43 letters, digits, + or /."))
     }
 }
 
@@ -185,10 +182,7 @@ mod tests {
 
     #[test]
     fn hosts_and_names_are_those_of_the_domain() {
-        assert_eq!(
-            "fir.alliancecan.ca".parse::<SiteHost>().unwrap().to_string(),
-            "fir.alliancecan.ca"
-        );
+        assert_eq!("fir.alliancecan.ca".parse::<SiteHost>().unwrap().to_string(), "fir.alliancecan.ca");
         assert!("-oProxyCommand=x".parse::<SiteHost>().is_err());
         assert!("Fir".parse::<SiteName>().is_err());
     }

@@ -97,8 +97,7 @@ pub fn find_site(text: &str) -> SiteLookup {
     if let Some(old) = retired_sites().iter().find(is_gone) {
         return SiteLookup::Retired(old);
     }
-    let names =
-        presets().iter().map(|site| &site.name).chain(retired_sites().iter().map(|old| &old.name));
+    let names = presets().iter().map(|site| &site.name).chain(retired_sites().iter().map(|old| &old.name));
     let nearest = names
         .map(|name| (strsim::jaro_winkler(name.as_str(), &wanted), name.as_str()))
         .filter(|(alike, _)| *alike >= MIN_SIMILARITY)

@@ -31,15 +31,9 @@ impl LoginPrompt {
         let CleanedText { text, is_truncated: too_long } =
             text::clean_bounded(raw, MAX_PROMPT_CHARS + PREFIX_MAX, text::MAX_LINES);
         let (hop, question) = split_prefix(&text);
-        let CleanedText { text, is_truncated: cut } =
-            text::clean_bounded(question, MAX_PROMPT_CHARS, text::MAX_LINES);
+        let CleanedText { text, is_truncated: cut } = text::clean_bounded(question, MAX_PROMPT_CHARS, text::MAX_LINES);
         let kind = kinds::classify(&text);
-        Self {
-            hop: hop.or_else(|| password_host(&text)),
-            text,
-            is_truncated: cut || too_long,
-            kind,
-        }
+        Self { hop: hop.or_else(|| password_host(&text)), text, is_truncated: cut || too_long, kind }
     }
 
     /// A heading for the form.
@@ -147,10 +141,7 @@ impl LoginPrompt {
 
     /// Whether to hide the answer while it is typed.
     pub const fn is_secret(&self) -> bool {
-        !matches!(
-            self.kind,
-            PromptKind::OneTimeCode | PromptKind::DuoMenu { .. } | PromptKind::YesNo
-        )
+        !matches!(self.kind, PromptKind::OneTimeCode | PromptKind::DuoMenu { .. } | PromptKind::YesNo)
     }
 
     /// Which keyboard a phone shows.

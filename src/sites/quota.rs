@@ -139,8 +139,7 @@ impl<'a> Iterator for QuotaNumberIter<'a> {
 
     fn next(&mut self) -> Option<QuotaNumber<'a>> {
         let text = self.0.trim_start_matches([' ', '/', '*']);
-        let length =
-            |text: &str, good: fn(u8) -> bool| text.bytes().take_while(|b| good(*b)).count();
+        let length = |text: &str, good: fn(u8) -> bool| text.bytes().take_while(|b| good(*b)).count();
         let (number, rest) = text.split_at(length(text, |b| b.is_ascii_digit() || b == b'.'));
         let blanks = length(rest, |b| b == b' ').min(2);
         let behind = &rest[blanks..];
@@ -197,10 +196,7 @@ mod tests {
         );
         let narval = parse_diskusage_report(NARVAL);
         assert_eq!(narval.len(), 3);
-        assert_eq!(
-            narval[0],
-            place("/home (user normandf)", 4_942_000_000, 50_000_000_000, 28_000, 500_000)
-        );
+        assert_eq!(narval[0], place("/home (user normandf)", 4_942_000_000, 50_000_000_000, 28_000, 500_000));
         assert_eq!((narval[1].files, narval[1].files_limit), (Some(1), Some(1_000_000)));
         let demo = parse_diskusage_report(DEMO);
         assert_eq!(demo.len(), 5);

@@ -54,12 +54,7 @@ fn parse_row(line: &str, project: &str) -> Option<UserProjectStorage> {
     let used_bytes = QuotaNumberIter(&size).next().and_then(QuotaNumber::bytes)?;
     let on_disk = words.next_back().is_none_or(|word| word == "disk");
     let user = one_line(user, MAX_NAME_CHARS);
-    (on_disk && !user.is_empty()).then(|| UserProjectStorage {
-        project: project.to_owned(),
-        user,
-        used_bytes,
-        files,
-    })
+    (on_disk && !user.is_empty()).then(|| UserProjectStorage { project: project.to_owned(), user, used_bytes, files })
 }
 
 #[cfg(test)]
@@ -75,10 +70,7 @@ mod tests {
     fn blocks_of_a_report() {
         let found = parse_per_user(ALLIANCE);
         let rows: Vec<_> = found.iter().map(|one| (&*one.project, &*one.user, one.files)).collect();
-        assert_eq!(
-            rows,
-            [("def-x", "user01", 2), ("def-x", "user02", 381_816), ("rrg-x", "user01", 7)]
-        );
+        assert_eq!(rows, [("def-x", "user01", 2), ("def-x", "user02", 381_816), ("rrg-x", "user01", 7)]);
         assert_eq!(found[0].used_bytes, 0);
         assert_eq!(found[1].used_bytes >> 30, 36_804);
         assert_eq!(found[2].used_bytes, 3 << 29);
@@ -87,22 +79,15 @@ mod tests {
     #[test]
     fn the_demo_prints_the_same() {
         let found = parse_per_user(DEMO);
-        assert!(
-            found.iter().any(|one| one.project == "def-smith" && one.user == "asmith"),
-            "{found:?}"
-        );
+        assert!(found.iter().any(|one| one.project == "def-smith" && one.user == "asmith"), "{found:?}");
         assert!(found.iter().all(|one| one.user != "Total" && one.user != "User"));
     }
 
     #[test]
     fn nothing_without_a_block() {
-        assert_eq!(
-            parse_per_user("user01 2 0.00 GiB On disk\nUsage: diskusage_report [--home]\n"),
-            []
-        );
+        assert_eq!(parse_per_user("user01 2 0.00 GiB On disk\nUsage: diskusage_report [--home]\n"), []);
         assert_eq!(parse_per_user("Breakdown for project \nuser01 2 0.00 GiB On disk\n"), []);
-        let tape =
-            "Breakdown for project a\nu 2 1.00 GiB On tape\nv 1 1.00 GiB\nw -1 1 GiB On disk\n";
+        let tape = "Breakdown for project a\nu 2 1.00 GiB On tape\nv 1 1.00 GiB\nw -1 1 GiB On disk\n";
         assert_eq!(parse_per_user(tape).len(), 1);
     }
 

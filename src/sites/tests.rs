@@ -33,8 +33,7 @@ fn every_preset_survives_writing_and_reading() {
 fn what_cannot_be_read_names_line_and_field() {
     let error = refused("name = \"a\"\ntitle = \"A\"\n[login]\nhots = \"x\"\n");
     assert!(error.contains("line 4") && error.contains("`hots`"), "{error}");
-    let error =
-        refused("name = \"a\"\ntitle = \"A\"\n[login]\nport = 1\nhost = \"-oProxyCommand=x\"\n");
+    let error = refused("name = \"a\"\ntitle = \"A\"\n[login]\nport = 1\nhost = \"-oProxyCommand=x\"\n");
     assert!(error.contains("line 5, in `login.host`: Give a host name"), "{error}");
     let error = refused("name = \"a\"\n");
     assert!(error.contains("`title`"), "{error}");
@@ -90,15 +89,9 @@ fn what_is_not_possible_is_named_with_advice() {
         ("[jobs]\naccount_suffixes = [\"$x\"]", "jobs.account_suffixes[0]"),
         ("[[jobs.gpus]]\nname = \"a b\"\nlabel = \"A\"", "jobs.gpus[0].name"),
         ("[[jobs.gpus]]\nname = \"a\"\nlabel = \"A\"\nper_node = 0", "jobs.gpus[0].per_node"),
-        (
-            "[[jobs.gpus]]\nname = \"a\"\nlabel = \"A\"\n[[jobs.slices]]\nname = \"a\"\nlabel = \"A\"",
-            "jobs.gpus",
-        ),
+        ("[[jobs.gpus]]\nname = \"a\"\nlabel = \"A\"\n[[jobs.slices]]\nname = \"a\"\nlabel = \"A\"", "jobs.gpus"),
         ("[[jobs.types]]\nname = \"a\"\nlabel = \"A\"\nqos = \"-x\"", "jobs.types[0].qos"),
-        (
-            "[[jobs.types]]\nname = \"a\"\nlabel = \"A\"\nmin_nodes = 4\nmax_nodes = 2",
-            "jobs.types[0].max_nodes",
-        ),
+        ("[[jobs.types]]\nname = \"a\"\nlabel = \"A\"\nmin_nodes = 4\nmax_nodes = 2", "jobs.types[0].max_nodes"),
         ("[[units.factors]]\nper = \"gpu\"\nname = \"a\"\nvalue = 0.0", "units.factors[0].value"),
         ("[[units.factors]]\nper = \"gpu\"\nname = \"a\"\nvalue = nan", "units.factors[0].value"),
         ("[[uncertain]]\nfield = \"\"\nwhy = \"x\"", "uncertain[0].field"),
@@ -118,21 +111,12 @@ fn paths_may_have_variables_and_nothing_that_runs() {
         let area = format!("label = \"A\"\nkind = \"home\"\npath = '{path}'\npurpose = \"B\"");
         Site::from_toml(&format!("{SMALL}[[storage.areas]]\n{area}\n"))
     };
-    for good in [
-        "/a/b",
-        "~",
-        "~/p/{project}",
-        "$HOME",
-        "$USERWORK/x",
-        "/cluster/home/$USER",
-        "/p/{project}/x",
-    ] {
+    for good in ["/a/b", "~", "~/p/{project}", "$HOME", "$USERWORK/x", "/cluster/home/$USER", "/p/{project}/x"] {
         assert!(with(good).is_ok(), "{good}: {:?}", with(good));
     }
-    for bad in [
-        "", "a", "a/b", "$", "$home", "$(id)", "/a b", "/a;b", "/$(id)", "/a/../b", "/a$X",
-        "~bob/x", "/`id`", "/*",
-    ] {
+    for bad in
+        ["", "a", "a/b", "$", "$home", "$(id)", "/a b", "/a;b", "/$(id)", "/a/../b", "/a$X", "~bob/x", "/`id`", "/*"]
+    {
         assert!(with(bad).is_err(), "{bad}");
     }
 }
@@ -140,9 +124,7 @@ fn paths_may_have_variables_and_nothing_that_runs() {
 /// Descriptions written for 0.1.0, by administrators or into the database, can still be read.
 #[test]
 fn old_section_names_are_understood() {
-    let old = Site::from_toml(
-        "name = \"x\"\ntitle = \"X\"\n[robot]\nhosts = [\"r.example.org\"]\n[boards]\ncores = 3",
-    );
+    let old = Site::from_toml("name = \"x\"\ntitle = \"X\"\n[robot]\nhosts = [\"r.example.org\"]\n[boards]\ncores = 3");
     let site = old.unwrap();
     assert_eq!(site.automation.as_ref().unwrap().hosts[0].as_str(), "r.example.org");
     assert_eq!(site.dashboards.cores, 3);

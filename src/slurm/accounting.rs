@@ -10,8 +10,7 @@ mod steps;
 use memchr::memmem;
 
 use super::fields::{
-    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres,
-    parse_u32,
+    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres, parse_u32,
 };
 use super::job::{ExitStatus, JobId, JobStage, JobState, SlurmJob};
 use super::text::is_name;
@@ -44,17 +43,11 @@ pub struct AccountingExtra {
 
 /// The arguments for one person's jobs in a period, without steps. `nonce` is a random word of lower-case letters and
 /// digits, made for this one request. None if the nonce or the name is invalid.
-pub fn args_for_user(
-    nonce: &str,
-    user: &str,
-    since: UnixTime,
-    until: Option<UnixTime>,
-) -> Option<Vec<String>> {
+pub fn args_for_user(nonce: &str, user: &str, since: UnixTime, until: Option<UnixTime>) -> Option<Vec<String>> {
     (is_name(user) && !user.contains(':')).then_some(())?;
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let since = format!("uts{}", since.0.max(0));
-    let mut words: Vec<String> =
-        ["-n", "-p", "-X", &delimiter, "-u", user, "-S", &since].map(str::to_owned).to_vec();
+    let mut words: Vec<String> = ["-n", "-p", "-X", &delimiter, "-u", user, "-S", &since].map(str::to_owned).to_vec();
     if let Some(until) = until {
         words.extend(["-E".to_owned(), format!("uts{}", until.0.max(0))]);
     }
@@ -69,11 +62,8 @@ pub fn args_for_jobs(nonce: &str, ids: &[JobId]) -> Option<Vec<String>> {
     numbers.sort_unstable();
     numbers.dedup();
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    (!numbers.is_empty()).then(|| {
-        ["-n", "-p", "-X", &delimiter, "-j", &numbers.join(","), "-o", FIELDS]
-            .map(str::to_owned)
-            .to_vec()
-    })
+    (!numbers.is_empty())
+        .then(|| ["-n", "-p", "-X", &delimiter, "-j", &numbers.join(","), "-o", FIELDS].map(str::to_owned).to_vec())
 }
 
 pub fn parse_accounting(answer: &[u8], nonce: &str) -> Vec<(SlurmJob, AccountingExtra)> {
@@ -86,11 +76,7 @@ pub fn parse_accounting(answer: &[u8], nonce: &str) -> Vec<(SlurmJob, Accounting
 }
 
 /// Calls a function with the fields of each record, until it returns false.
-fn for_each_record<const COUNT: usize>(
-    answer: &[u8],
-    nonce: &str,
-    mut take: impl FnMut([&str; COUNT]) -> bool,
-) {
+fn for_each_record<const COUNT: usize>(answer: &[u8], nonce: &str, mut take: impl FnMut([&str; COUNT]) -> bool) {
     let Some(mark) = field_delimiter(nonce) else { return };
     let answer = String::from_utf8_lossy(answer);
     let finder = memmem::Finder::new(mark.as_bytes());
@@ -146,9 +132,7 @@ fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)
     let start = parse_time(start).filter(|_| state.stage() != JobStage::Pending);
     let end = match state.stage() {
         JobStage::Pending => None,
-        JobStage::Running => {
-            start.zip(limit.minutes()).map(|(start, minutes)| start.plus(i64::from(minutes) * 60))
-        }
+        JobStage::Running => start.zip(limit.minutes()).map(|(start, minutes)| start.plus(i64::from(minutes) * 60)),
         JobStage::Ended => parse_time(end),
     };
     let job = SlurmJob {
@@ -171,11 +155,7 @@ fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)
         nodes: parse_u32(nodes),
         memory_mb: held.memory_mb,
         gpus: held.gpus,
-        node_list: if node_list == "None assigned" {
-            String::new()
-        } else {
-            clean_value(node_list, MAX_LIST_LEN)
-        },
+        node_list: if node_list == "None assigned" { String::new() } else { clean_value(node_list, MAX_LIST_LEN) },
         priority: parse_number(priority),
         exit: if state.is_over() { ExitStatus::parse(exit) } else { None },
         work_dir: clean_field(work_dir, MAX_TEXT_LEN),
@@ -185,10 +165,7 @@ fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)
         .strip_prefix("CANCELLED by ")
         .map(|user| clean_value(user, MAX_WORD_LEN))
         .filter(|user| !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit()));
-    Some((
-        job,
-        AccountingExtra { submit_line: clean_field(submit_line, MAX_TEXT_LEN), cancelled_by },
-    ))
+    Some((job, AccountingExtra { submit_line: clean_field(submit_line, MAX_TEXT_LEN), cancelled_by }))
 }
 
 #[cfg(test)]

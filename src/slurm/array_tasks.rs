@@ -46,16 +46,14 @@ impl ArrayTaskSet {
     }
 
     pub fn contains(&self, task: u32) -> bool {
-        self.ranges.iter().any(|(first, last, step)| {
-            (first..=last).contains(&&task) && (task - first).is_multiple_of(*step)
-        })
+        self.ranges
+            .iter()
+            .any(|(first, last, step)| (first..=last).contains(&&task) && (task - first).is_multiple_of(*step))
     }
 
     /// The tasks in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.ranges.iter().flat_map(|(first, last, step)| {
-            (*first..=*last).step_by(usize::try_from(*step).unwrap_or(1))
-        })
+        self.ranges.iter().flat_map(|(first, last, step)| (*first..=*last).step_by(usize::try_from(*step).unwrap_or(1)))
     }
 }
 

@@ -9,8 +9,7 @@ use super::units::TimeLimit;
 use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sacctmgr";
-const FORMAT: &str =
-    "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
+const FORMAT: &str = "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
 
 const MAX_ASSOCIATIONS: usize = 1000;
 const MAX_ACCOUNTS: usize = 200;
@@ -49,20 +48,13 @@ pub struct Association {
 }
 
 pub fn parse_associations(answer: &str) -> Vec<Association> {
-    answer
-        .lines()
-        .take(super::MAX_LINES)
-        .filter_map(Association::parse)
-        .take(MAX_ASSOCIATIONS)
-        .collect()
+    answer.lines().take(super::MAX_LINES).filter_map(Association::parse).take(MAX_ASSOCIATIONS).collect()
 }
 
 impl Association {
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.trim().split('|').collect();
-        let [cluster, account, partition, qos, default_qos, limits, jobs, submit, wall] =
-            fields.as_slice()
-        else {
+        let [cluster, account, partition, qos, default_qos, limits, jobs, submit, wall] = fields.as_slice() else {
             return None;
         };
         (is_name(cluster) && is_name(account)).then_some(())?;
@@ -248,18 +240,12 @@ mod tests {
 
     #[test]
     fn marks_of_suffixes() {
-        let rows =
-            "c|rrg-a_gpu|||||||\nc|rrg-b_cpu|||||||\nc|plain|p1||||||\nc|_gpu|||||||\nc|x|\n";
+        let rows = "c|rrg-a_gpu|||||||\nc|rrg-b_cpu|||||||\nc|plain|p1||||||\nc|_gpu|||||||\nc|x|\n";
         let found = collect_accounts(&parse_associations(rows), &suffixes());
         let marks: Vec<_> = found.iter().map(|a| (a.name.as_str(), a.for_cpu, a.for_gpu)).collect();
         assert_eq!(
             marks,
-            [
-                ("_gpu", true, true),
-                ("plain", true, true),
-                ("rrg-a", false, true),
-                ("rrg-b", true, false)
-            ]
+            [("_gpu", true, true), ("plain", true, true), ("rrg-a", false, true), ("rrg-b", true, false)]
         );
         assert_eq!(found[1].partitions, ["p1"]);
         assert_eq!(collect_accounts(&parse_associations(rows), &[]).len(), 4);

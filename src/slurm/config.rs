@@ -92,8 +92,7 @@ impl SlurmConfig {
     /// Whether a group's past usage counts in its jobs' priority. Some sites run the plugin for it but give fair
     /// share no weight.
     pub fn uses_fair_share(&self) -> bool {
-        self.priority_type.as_deref() == Some("priority/multifactor")
-            && self.fair_share_weight != Some(0)
+        self.priority_type.as_deref() == Some("priority/multifactor") && self.fair_share_weight != Some(0)
     }
 }
 
@@ -161,9 +160,7 @@ mod tests {
 
     #[test]
     fn how_fast_use_fades() {
-        let hours = |text: &str| {
-            SlurmConfig::parse(&format!("PriorityDecayHalfLife = {text}\n")).half_life_hours
-        };
+        let hours = |text: &str| SlurmConfig::parse(&format!("PriorityDecayHalfLife = {text}\n")).half_life_hours;
         assert_eq!([hours("7-00:00:00"), hours("14-0")], [Some(168), Some(336)]);
         assert_eq!([hours("36:00:00"), hours("90"), hours("00:30")], [Some(36), Some(2), Some(1)]);
         assert_eq!([hours("00:00:00"), hours("0"), hours("(null)"), hours("soon")], [None; 4]);
@@ -176,16 +173,14 @@ mod tests {
             "PrivateData = accounts,jobs,usage\nSchedulerParameters = bf_interval=5,enable_user_top\n",
         );
         assert!(config.hides_jobs && config.user_top);
-        let config =
-            SlurmConfig::parse("PrivateData = none\nSlurmctldParameters = enable_user_tops\n");
+        let config = SlurmConfig::parse("PrivateData = none\nSlurmctldParameters = enable_user_tops\n");
         assert!(!config.hides_jobs && !config.user_top);
         assert!(!SlurmConfig::parse("AccountingStoreFlags = job_script\n").keeps_comments);
     }
 
     #[test]
     fn a_refusal_gives_nothing() {
-        let said =
-            "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
+        let said = "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
         assert_eq!(SlurmConfig::parse(said), SlurmConfig::default());
     }
 

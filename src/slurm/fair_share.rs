@@ -100,8 +100,7 @@ mod tests {
     #[test]
     fn recorded_shares() {
         let found = parse_fair_share(V22);
-        let who: Vec<_> =
-            found.iter().map(|share| (share.account.as_str(), share.user.as_deref())).collect();
+        let who: Vec<_> = found.iter().map(|share| (share.account.as_str(), share.user.as_deref())).collect();
         assert_eq!(
             who,
             [

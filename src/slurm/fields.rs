@@ -171,8 +171,7 @@ mod tests {
     #[test]
     fn moments_are_seconds_or_nothing() {
         assert_eq!(parse_time("1794823044"), Some(UnixTime(1_794_823_044)));
-        for none in ["", "0", "N/A", "Unknown", "None", "2026-11-16T10:42:26", "-5", "999999999999"]
-        {
+        for none in ["", "0", "N/A", "Unknown", "None", "2026-11-16T10:42:26", "-5", "999999999999"] {
             assert_eq!(parse_time(none), None, "{none}");
         }
     }

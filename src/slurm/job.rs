@@ -141,11 +141,7 @@ impl JobState {
     pub const fn stage(self) -> JobStage {
         match self {
             Self::Pending => JobStage::Pending,
-            Self::Configuring
-            | Self::Running
-            | Self::Suspended
-            | Self::Completing
-            | Self::Unknown => JobStage::Running,
+            Self::Configuring | Self::Running | Self::Suspended | Self::Completing | Self::Unknown => JobStage::Running,
             _ => JobStage::Ended,
         }
     }
@@ -245,8 +241,7 @@ mod tests {
         for good in ["1", "123", "123_0", "123_4294967295"] {
             assert_eq!(good.parse::<JobId>().unwrap().to_string(), good);
         }
-        for bad in ["", "_", "1_", "_1", "-1", "+1", "1_[2-3]", "1.batch", "1 ", "9007199254740992"]
-        {
+        for bad in ["", "_", "1_", "_1", "-1", "+1", "1_[2-3]", "1.batch", "1 ", "9007199254740992"] {
             assert_eq!(bad.parse::<JobId>(), Err(JobIdError), "{bad}");
         }
     }

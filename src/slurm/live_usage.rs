@@ -47,8 +47,7 @@ pub fn parse_live_usage(answer: &str, elapsed_s: u64) -> Option<JobUsage> {
 fn parse_cpu_seconds(text: &str) -> Option<u64> {
     let whole = text.split('.').next().unwrap_or_default();
     let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
-    let good =
-        |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let good = |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     let mut sum = 0_u64;
     for part in clock.split(':').take(4) {
         if !good(part) {

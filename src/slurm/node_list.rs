@@ -65,8 +65,7 @@ fn expand_piece(piece: &str, most: usize) -> Vec<String> {
                 if names.len() >= most {
                     return names;
                 }
-                names
-                    .push(crate::text::sanitize(&format!("{before}{number:0width$}{ending}"), 200));
+                names.push(crate::text::sanitize(&format!("{before}{number:0width$}{ending}"), 200));
             }
         }
     }

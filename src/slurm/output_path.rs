@@ -29,11 +29,7 @@ pub struct OutputOptions {
 /// The full path behind a pattern; without a pattern, Slurm's default. None while it is unknown: before array tasks
 /// are separate jobs, and before a node that is part of the name is chosen.
 pub fn resolve_output_path(pattern: Option<&str>, job: &SlurmJob) -> Option<String> {
-    let usual = if job.id.task.is_some() || job.tasks.is_some() {
-        "slurm-%A_%a.out"
-    } else {
-        "slurm-%j.out"
-    };
+    let usual = if job.id.task.is_some() || job.tasks.is_some() { "slurm-%A_%a.out" } else { "slurm-%j.out" };
     let name = expand_pattern(pattern.unwrap_or(usual), job)?;
     if name.starts_with('/') {
         return Some(name);
@@ -185,12 +181,7 @@ mod tests {
     }
 
     fn task() -> SlurmJob {
-        SlurmJob {
-            id: JobId { number: 20038, task: Some(7) },
-            name: "arr".into(),
-            raw_id: 20044,
-            ..job()
-        }
+        SlurmJob { id: JobId { number: 20038, task: Some(7) }, name: "arr".into(), raw_id: 20044, ..job() }
     }
 
     #[test]
@@ -211,19 +202,14 @@ mod tests {
 
     #[test]
     fn whole_paths() {
-        let path_for =
-            |pattern, job: &SlurmJob| resolve_output_path(pattern, job).unwrap_or_default();
+        let path_for = |pattern, job: &SlurmJob| resolve_output_path(pattern, job).unwrap_or_default();
         assert_eq!(path_for(None, &job()), "/home/alice/names/slurm-20037.out");
         assert_eq!(path_for(None, &task()), "/home/alice/names/slurm-20038_7.out");
         assert_eq!(path_for(Some("/tmp/%x"), &job()), "/tmp/na me");
         assert_eq!(path_for(Some("logs/%u"), &job()), "/home/alice/names/logs/alice");
-        let waits =
-            SlurmJob { tasks: ArrayTaskSet::parse("1-3"), node_list: String::new(), ..job() };
+        let waits = SlurmJob { tasks: ArrayTaskSet::parse("1-3"), node_list: String::new(), ..job() };
         assert_eq!(resolve_output_path(None, &waits), None);
-        assert_eq!(
-            resolve_output_path(Some("%x.out"), &waits).as_deref(),
-            Some("/home/alice/names/na me.out")
-        );
+        assert_eq!(resolve_output_path(Some("%x.out"), &waits).as_deref(), Some("/home/alice/names/na me.out"));
         assert_eq!(resolve_output_path(Some("%N"), &waits), None);
         assert_eq!(resolve_output_path(None, &SlurmJob { work_dir: String::new(), ..job() }), None);
     }
@@ -235,18 +221,12 @@ mod tests {
             [output, error, folder].map(Option::unwrap_or_default)
         };
         let cases = [
-            (
-                "sbatch --parsable -J array -o %x-%j.out -t 10 --array=0-3 -o %x-%A_%a.out",
-                ["%x-%A_%a.out", "", ""],
-            ),
+            ("sbatch --parsable -J array -o %x-%j.out -t 10 --array=0-3 -o %x-%A_%a.out", ["%x-%A_%a.out", "", ""]),
             ("sbatch --output=a --error b -D /x job.sh -o c", ["a", "b", "/x"]),
             ("sbatch -Hoa -eb --chdir=/y job.sh", ["a", "b", "/y"]),
             ("sbatch --hold -o a --wrap srun -e b true", ["a", "", ""]),
             ("srun -Q -t 1 bash -c echo -o x", ["", "", ""]),
-            (
-                "SBATCH --comment /opt/slurm/bin/sbatch --parsable /scratch/brad/x.sh --output y",
-                ["", "", ""],
-            ),
+            ("SBATCH --comment /opt/slurm/bin/sbatch --parsable /scratch/brad/x.sh --output y", ["", "", ""]),
             ("", ["", "", ""]),
             ("sbatch -o", ["", "", ""]),
         ];

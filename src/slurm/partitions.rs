@@ -158,8 +158,7 @@ impl Partition {
 
 fn widen_range(span: &mut Option<NodeSizeRange>, value: Option<u64>) {
     if let Some(value) = value {
-        let NodeSizeRange { least, most } =
-            span.unwrap_or(NodeSizeRange { least: value, most: value });
+        let NodeSizeRange { least, most } = span.unwrap_or(NodeSizeRange { least: value, most: value });
         *span = Some(NodeSizeRange { least: least.min(value), most: most.max(value) });
     }
 }
@@ -192,10 +191,7 @@ mod tests {
         assert_eq!(cpu.states, states(&[("allocated", 1), ("drained", 1), ("idle", 1)]));
         assert_eq!(cpu.cpus, Some(NodeSizeRange { least: 8, most: 8 }));
         assert_eq!(cpu.memory_mb, Some(NodeSizeRange { least: 16_000, most: 16_000 }));
-        assert_eq!(
-            (cpu.node_count(), cpu.node_count_in("idle"), cpu.node_count_in("down")),
-            (3, 1, 0)
-        );
+        assert_eq!((cpu.node_count(), cpu.node_count_in("idle"), cpu.node_count_in("down")), (3, 1, 0));
         assert_eq!(gpus.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
         assert_eq!(debug.time_limit, TimeLimit::Unlimited);
         assert!(!trial.is_up);
@@ -228,21 +224,13 @@ mod tests {
         assert_eq!(found[0].states, states(&[("allocated", 9), ("idle", 1), ("mixed", 2)]));
         assert_eq!(found[0].cpus, Some(NodeSizeRange { least: 48, most: 64 }));
         assert_eq!(found[0].memory_mb, Some(NodeSizeRange { least: 510_000, most: 1_020_000 }));
-        assert_eq!(
-            found[0].gpus,
-            [gpu("a100_3g.20gb", 4, 3), gpu("a100_1g.5gb", 7, 2), gpu("a100", 4, 9)]
-        );
+        assert_eq!(found[0].gpus, [gpu("a100_3g.20gb", 4, 3), gpu("a100_1g.5gb", 7, 2), gpu("a100", 4, 9)]);
     }
 
     #[test]
     fn noise_is_skipped_and_floods_are_bounded() {
-        assert!(
-            parse_partitions("Command rejected by slurm_commands.sh: sinfo -h -o %P|%a|%l|%D")
-                .is_empty()
-        );
-        assert!(
-            parse_partitions("a|b|c\n<b>|up|1:00|1|idle|1|1|gpu:1\n|up|1|1|idle|1|1|\n").is_empty()
-        );
+        assert!(parse_partitions("Command rejected by slurm_commands.sh: sinfo -h -o %P|%a|%l|%D").is_empty());
+        assert!(parse_partitions("a|b|c\n<b>|up|1:00|1|idle|1|1|gpu:1\n|up|1|1|idle|1|1|\n").is_empty());
         let row = |name: &str, n: u32| format!("{name}|up|1:00|4294967295|s{n}|1|1|gpu:m{n}:1\n");
         let flood: Vec<String> = (0..900).map(|n| row(&format!("p{n}"), n)).collect();
         assert_eq!(parse_partitions(&flood.concat()).len(), MAX_PARTITIONS);

@@ -80,8 +80,7 @@ mod tests {
 
     #[test]
     fn partitions_together_and_lines_in_any_order() {
-        let waiting =
-            parse_pending_counts("  3 10 a,b\n 2 30 a\n1 20 a\n5 10 b\nx y z\n7 0 a\n1 20 a\n");
+        let waiting = parse_pending_counts("  3 10 a,b\n 2 30 a\n1 20 a\n5 10 b\nx y z\n7 0 a\n1 20 a\n");
         assert_eq!(waiting.count_ahead("a", 10), (4, 7));
         assert_eq!(waiting.count_ahead("a", 5), (7, 7));
         assert_eq!(waiting.count_ahead("a", 25), (2, 7));

@@ -48,17 +48,8 @@ fn parse_row(line: &str) -> Option<SprioFactors> {
     let raw = fields.next()?.parse().ok().filter(|raw| *raw > 0)?;
     let partition = sanitize(fields.next()?, 200);
     let mut points = || fields.next().map(|field| field.parse::<i64>().unwrap_or(0));
-    let [priority, age, fair_share, size, partition_points, qos, association, by_site, nice] = [
-        points()?,
-        points()?,
-        points()?,
-        points()?,
-        points()?,
-        points()?,
-        points()?,
-        points()?,
-        points()?,
-    ];
+    let [priority, age, fair_share, size, partition_points, qos, association, by_site, nice] =
+        [points()?, points()?, points()?, points()?, points()?, points()?, points()?, points()?, points()?];
     let positive = |points: i64| u64::try_from(points).unwrap_or(0);
     Some(SprioFactors {
         raw_id: raw,
@@ -108,10 +99,7 @@ mod tests {
             },
             "an array of six tasks"
         );
-        assert_eq!(
-            parse_factors("7|p|5|x|||||||-3|CPU=1,Mem=2\nrubbish\n")[0].resources,
-            "CPU=1,Mem=2"
-        );
+        assert_eq!(parse_factors("7|p|5|x|||||||-3|CPU=1,Mem=2\nrubbish\n")[0].resources, "CPU=1,Mem=2");
     }
 
     proptest! {

@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use memchr::{memchr_iter, memmem};
 
 use super::fields::{
-    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres,
-    parse_u32,
+    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres, parse_u32,
 };
 use super::job::{ExitStatus, JobStage, JobState, SlurmJob};
 use super::text::is_name;
@@ -70,8 +69,7 @@ pub fn args(nonce: &str, whose: SqueueFilter<'_>) -> Option<Vec<String>> {
     let (states, which, names) = match whose {
         SqueueFilter::User(user) => ("all", "-u", good(user).then(|| user.to_owned())?),
         SqueueFilter::Accounts(names) => {
-            let all_good = (1..=MAX_ACCOUNTS).contains(&names.len())
-                && names.iter().all(|name| good(name.as_str()));
+            let all_good = (1..=MAX_ACCOUNTS).contains(&names.len()) && names.iter().all(|name| good(name.as_str()));
             let states = "PENDING,RUNNING,SUSPENDED,CONFIGURING,COMPLETING";
             (states, "-A", all_good.then(|| names.join(","))?)
         }
@@ -100,8 +98,8 @@ pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
     let Some(mark) = field_delimiter(nonce) else { return SqueueOutput::default() };
     // It is nearly always UTF-8, and checking that is faster than repairing it. Repairs leave the delimiters in
     // place.
-    let answer = str::from_utf8(answer)
-        .map_or_else(|_| Cow::Owned(String::from_utf8_lossy(answer).into_owned()), Cow::Borrowed);
+    let answer =
+        str::from_utf8(answer).map_or_else(|_| Cow::Owned(String::from_utf8_lossy(answer).into_owned()), Cow::Borrowed);
     let finder = memmem::Finder::new(mark.as_bytes());
     let mut jobs = Vec::with_capacity((answer.len() / MIN_RECORD_LEN).min(MAX_JOBS));
     let mut rest = &*answer;

@@ -17,8 +17,7 @@ const MAX_JOBS: usize = 5000;
 const MAX_TEXT_LEN: usize = 4096;
 const MAX_LIST_LEN: usize = 2000;
 /// Keys in every block of Slurm's own fields, in order.
-const BLOCK_KEYS: [&str; 5] =
-    [" JobState=", " SubmitTime=", " Partition=", " NumNodes=", " Features="];
+const BLOCK_KEYS: [&str; 5] = [" JobState=", " SubmitTime=", " Partition=", " NumNodes=", " Features="];
 /// Keys that may follow the output path.
 const KEYS_AFTER_STDOUT: [&str; 14] = [
     " Power=",
@@ -94,8 +93,7 @@ pub struct ScontrolJob {
 pub fn parse_jobs(answer: &str) -> Vec<ScontrolJob> {
     let mut found = Vec::new();
     let mut begin = 0;
-    let starts: Vec<usize> =
-        answer.match_indices("\nJobId=").map(|(at, _)| at + 1).take(MAX_JOBS * 4).collect();
+    let starts: Vec<usize> = answer.match_indices("\nJobId=").map(|(at, _)| at + 1).take(MAX_JOBS * 4).collect();
     for end in starts.into_iter().chain([answer.len()]) {
         // An incomplete record had a line break in a name: the record continues.
         if let Some(details) = ScontrolJob::parse(&answer[begin..end]) {
@@ -148,10 +146,7 @@ impl ScontrolJob {
             submit_line: clean_value(tail.submit_line, MAX_TEXT_LEN),
             work_dir: clean_value(tail.work_dir, MAX_TEXT_LEN),
             comment: clean_field(tail.comment, MAX_TEXT_LEN),
-            stderr: clean_value(
-                if tail.stderr.is_empty() { tail.stdout } else { tail.stderr },
-                MAX_TEXT_LEN,
-            ),
+            stderr: clean_value(if tail.stderr.is_empty() { tail.stdout } else { tail.stderr }, MAX_TEXT_LEN),
             stdin: clean_value(tail.stdin, MAX_TEXT_LEN),
             stdout: clean_value(tail.stdout, MAX_TEXT_LEN),
         })
@@ -180,9 +175,7 @@ fn find_block(record: &str) -> Option<(&str, &str)> {
         }
         let block = &record[from..command];
         let mut rest = block;
-        let whole = BLOCK_KEYS
-            .iter()
-            .all(|key| rest.find(key).map(|at| rest = &rest[at + key.len()..]).is_some());
+        let whole = BLOCK_KEYS.iter().all(|key| rest.find(key).map(|at| rest = &rest[at + key.len()..]).is_some());
         if whole {
             return Some((block, &record[command..]));
         }

@@ -88,8 +88,7 @@ const UNCONFIRMED_WORDS: &[&str] = &[
 const RETRY_LATER_WORDS: &[&str] =
     &["rate limit", "resource temporarily unavailable", "temporarily unable to accept job"];
 /// Words that occur in every refusal.
-const REFUSED_WORDS: &[&str] =
-    &["error", "fail", "not submitted", "not permitted", "denied", "rejected", "invalid"];
+const REFUSED_WORDS: &[&str] = &["error", "fail", "not submitted", "not permitted", "denied", "rejected", "invalid"];
 /// Ended by a signal or by `timeout`.
 const KILLED_EXIT_CODES: [i32; 4] = [124, 129, 137, 143];
 /// The program does not exist or may not be run.

@@ -56,16 +56,12 @@ fn parse_start(line: &str) -> Option<TestOnlyStart> {
         None => (rest, ""),
     };
     let seconds = time.split_whitespace().next()?;
-    let is_seconds =
-        (1..=12).contains(&seconds.len()) && seconds.bytes().all(|b| b.is_ascii_digit());
+    let is_seconds = (1..=12).contains(&seconds.len()) && seconds.bytes().all(|b| b.is_ascii_digit());
     Some(TestOnlyStart {
         at: UnixTime(is_seconds.then(|| seconds.parse().ok())??),
         processors: processors.trim().parse().ok()?,
         nodes: sanitize(nodes.trim_start_matches("nodes "), 400),
-        partition: Some(partition.trim())
-            .filter(|name| is_name(name))
-            .unwrap_or_default()
-            .to_owned(),
+        partition: Some(partition.trim()).filter(|name| is_name(name)).unwrap_or_default().to_owned(),
     })
 }
 
@@ -120,7 +116,8 @@ mod tests {
 
     #[test]
     fn other_versions_and_silence() {
-        let newer = "sbatch: Job 10820990 to start at 1789560641 a using 1 processors on nodes cn-f003 in partition long-cpu";
+        let newer =
+            "sbatch: Job 10820990 to start at 1789560641 a using 1 processors on nodes cn-f003 in partition long-cpu";
         assert_eq!(parse_test_only(newer, 0), starts(1_789_560_641, 1, "cn-f003", "long-cpu"));
         assert_eq!(parse_test_only("", 124), TestOnlyAnswer::Unclear);
         assert_eq!(parse_test_only("sbatch: error: slow", 137), TestOnlyAnswer::Unclear);

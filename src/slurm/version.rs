@@ -31,10 +31,7 @@ mod tests {
     fn known_forms() {
         assert_eq!(parse_version("slurm-wlm 22.05.8\n").as_deref(), Some("22.05.8"));
         assert_eq!(parse_version("slurm 24.11.5").as_deref(), Some("24.11.5"));
-        assert_eq!(
-            parse_version("Welcome to Narval\nslurm 25.05.0-0rc1\n").as_deref(),
-            Some("25.05.0-0rc1")
-        );
+        assert_eq!(parse_version("Welcome to Narval\nslurm 25.05.0-0rc1\n").as_deref(), Some("25.05.0-0rc1"));
     }
 
     #[test]

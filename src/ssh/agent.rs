@@ -112,8 +112,7 @@ impl SshAgent {
             list_count: AtomicUsize::new(0),
             signing_key_index: Mutex::new(None),
         });
-        let task =
-            tokio::spawn(accept_connections(listener, shared.clone(), allowed)).abort_handle();
+        let task = tokio::spawn(accept_connections(listener, shared.clone(), allowed)).abort_handle();
         let agent = Self { path: path.to_owned(), shared, task };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         Ok(agent)
@@ -142,18 +141,14 @@ impl Drop for SshAgent {
 /// The socket gets its mode only shortly after it appears; until then the folder keeps others out.
 fn check_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder =
-        folder.ok_or_else(|| permission_denied("the agent's socket needs a folder of its own"))?;
+    let folder = folder.ok_or_else(|| permission_denied("the agent's socket needs a folder of its own"))?;
     let metadata = std::fs::symlink_metadata(folder)?;
-    let private = metadata.is_dir()
-        && metadata.mode() & 0o777 == 0o700
-        && metadata.uid() == rustix::process::geteuid().as_raw();
+    let private =
+        metadata.is_dir() && metadata.mode() & 0o777 == 0o700 && metadata.uid() == rustix::process::geteuid().as_raw();
     if private {
         Ok(())
     } else {
-        Err(permission_denied(
-            "the folder of the agent's socket must be open to its own user only (0700)",
-        ))
+        Err(permission_denied("the folder of the agent's socket must be open to its own user only (0700)"))
     }
 }
 
@@ -196,15 +191,13 @@ async fn serve(mut stream: UnixStream, shared: Arc<SshAgentState>) -> io::Result
         let keys = shared.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(keys) = keys else { return Ok(()) };
         // An RSA signature takes long enough to block other work.
-        let (reply, asked) =
-            tokio::task::spawn_blocking(move || answer_request(&request, &keys)).await?;
+        let (reply, asked) = tokio::task::spawn_blocking(move || answer_request(&request, &keys)).await?;
         match asked {
             AgentReply::Listed => {
                 shared.list_count.fetch_add(1, Ordering::Relaxed);
             }
             AgentReply::Signed(index) => {
-                *shared.signing_key_index.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(index);
+                *shared.signing_key_index.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
             }
             AgentReply::Refused => {}
         }

@@ -66,10 +66,7 @@ pub(super) struct AskpassQuestion {
 
 impl AskpassListener {
     /// Opens the socket for processes that `allowed` accepts by their process ID.
-    pub(super) fn bind(
-        path: &Path,
-        allowed: impl Fn(i32) -> bool + Send + Sync + 'static,
-    ) -> io::Result<Self> {
+    pub(super) fn bind(path: &Path, allowed: impl Fn(i32) -> bool + Send + Sync + 'static) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         let (sender, questions) = mpsc::channel(1);
@@ -97,10 +94,7 @@ impl Drop for AskpassListener {
 }
 
 /// Reads a question from our own ssh; rejects everyone else.
-async fn read_question(
-    mut stream: UnixStream,
-    allowed: &impl Fn(i32) -> bool,
-) -> Option<AskpassQuestion> {
+async fn read_question(mut stream: UnixStream, allowed: &impl Fn(i32) -> bool) -> Option<AskpassQuestion> {
     if !is_allowed_peer(&stream, allowed) {
         tracing::warn!(peer = ?stream.peer_cred(), "A stranger knocked at the socket for sign-in questions");
         return None;

@@ -205,10 +205,7 @@ impl RemoteCommand {
     }
 
     /// The command line as the remote side receives it.
-    pub fn to_command_line(
-        &self,
-        dialect: &RemoteShellDialect,
-    ) -> Result<String, InvalidCommandError> {
+    pub fn to_command_line(&self, dialect: &RemoteShellDialect) -> Result<String, InvalidCommandError> {
         let line = match dialect {
             RemoteShellDialect::Bare => self.shell_line(&[]),
             RemoteShellDialect::Shell(variables) => self.shell_line(variables),
@@ -284,9 +281,9 @@ mod tests {
         let line = command.to_command_line(&RemoteShellDialect::Bare).unwrap();
         let output = std::process::Command::new(shell).args(["-c", &line]).output().ok()?;
         let text = String::from_utf8(output.stdout).unwrap();
-        let text = text.strip_prefix(&format!("{OUTPUT_MARK}\n")).unwrap_or_else(|| {
-            panic!("{shell}: {line}\n{text}{}", String::from_utf8_lossy(&output.stderr))
-        });
+        let text = text
+            .strip_prefix(&format!("{OUTPUT_MARK}\n"))
+            .unwrap_or_else(|| panic!("{shell}: {line}\n{text}{}", String::from_utf8_lossy(&output.stderr)));
         let mut words: Vec<String> = text.split("@END@").map(str::to_owned).collect();
         words.pop();
         Some(words)
@@ -295,9 +292,8 @@ mod tests {
     #[test]
     fn every_shell_reads_the_same_words() {
         let args: Vec<String> = [
-            "", "a b", "it's", "\\", "a\\'b\\", "!!", "$HOME", "$(id)", "`id`", "*", "~", "#", "%",
-            "a;b", "a|b", "a&b", ">x", "\"q\"", "{a,b}", "[a]", "?", "-rf", "ünï", "--", "=x",
-            "^a", "a\tb",
+            "", "a b", "it's", "\\", "a\\'b\\", "!!", "$HOME", "$(id)", "`id`", "*", "~", "#", "%", "a;b", "a|b",
+            "a&b", ">x", "\"q\"", "{a,b}", "[a]", "?", "-rf", "ünï", "--", "=x", "^a", "a\tb",
         ]
         .map(str::to_owned)
         .to_vec();
@@ -343,9 +339,6 @@ mod tests {
             Err(InvalidCommandError::NotPlain)
         );
         let robot = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i|%T|%r"]);
-        assert_eq!(
-            robot.to_command_line(&RemoteShellDialect::Automation).unwrap(),
-            "squeue --me -h -o %i|%T|%r"
-        );
+        assert_eq!(robot.to_command_line(&RemoteShellDialect::Automation).unwrap(), "squeue --me -h -o %i|%T|%r");
     }
 }

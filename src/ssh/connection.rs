@@ -37,8 +37,7 @@ impl CommandOutput {
     /// The output of each command of a batch, in order; `None` for a command that did not finish.
     pub fn split_batch(&self, nonce: &str) -> Vec<Option<Self>> {
         let begin = format!("{nonce}\n");
-        let complaints: Vec<&[u8]> =
-            split_at_mark(&self.stderr, begin.as_bytes()).skip(1).collect();
+        let complaints: Vec<&[u8]> = split_at_mark(&self.stderr, begin.as_bytes()).skip(1).collect();
         let read = |(place, part): (usize, &[u8])| {
             let end = format!("{nonce}=");
             let at = part.windows(end.len()).rposition(|window| window == end.as_bytes())?;
@@ -75,9 +74,7 @@ pub enum RunCommandError {
     #[error("The cluster is busy with your other requests. Try again in a moment.")]
     Busy,
     /// The budget of calls per minute is used up; nothing was sent.
-    #[error(
-        "This portal has asked the cluster often enough for the moment. It asks again within a minute."
-    )]
+    #[error("This portal has asked the cluster often enough for the moment. It asks again within a minute.")]
     OverBudget,
     /// It took too long and was ended, both here and on the cluster.
     #[error("The cluster did not finish in time.")]
@@ -186,10 +183,7 @@ impl ClusterConnection {
     ) -> Result<Arc<CommandOutput>, RunCommandError> {
         let key = command.to_command_line(&self.dialect())?;
         let flight = self.lock_shared_reads().entry(key.clone()).or_default().clone();
-        let result = flight
-            .get_or_init(async || self.run(command, urgency).await.map(Arc::new))
-            .await
-            .clone();
+        let result = flight.get_or_init(async || self.run(command, urgency).await.map(Arc::new)).await.clone();
         let mut flights = self.lock_shared_reads();
         // The next caller gets a fresh result; a call that started in the meantime is a different one.
         if flights.get(&key).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
@@ -211,9 +205,7 @@ impl ClusterConnection {
 
 impl std::fmt::Debug for ClusterConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClusterConnection")
-            .field("master", &self.master.pid())
-            .finish_non_exhaustive()
+        f.debug_struct("ClusterConnection").field("master", &self.master.pid()).finish_non_exhaustive()
     }
 }
 
@@ -239,21 +231,15 @@ mod tests {
         ]);
         let parts: Vec<CommandOutput> = parts.into_iter().map(Option::unwrap).collect();
         assert_eq!(parts[0].stdout_text(), "no line end, it's $HOME");
-        assert_eq!(
-            (parts[1].code, parts[1].stdout_text(), parts[1].stderr_text()),
-            (3, "out\n".into(), "oh\n".into())
-        );
+        assert_eq!((parts[1].code, parts[1].stdout_text(), parts[1].stderr_text()), (3, "out\n".into(), "oh\n".into()));
         assert_eq!((parts[2].code, parts[2].stdout_text()), (0, String::new()));
         assert_eq!(parts[3].stdout_text(), "1970\n");
     }
 
     #[test]
     fn a_batch_that_was_cut_off_has_its_first_parts() {
-        let output = CommandOutput {
-            code: 0,
-            stdout: b"n0n\nfirst\nn0n=0\nn0n\nhalf of the sec".to_vec(),
-            stderr: Vec::new(),
-        };
+        let output =
+            CommandOutput { code: 0, stdout: b"n0n\nfirst\nn0n=0\nn0n\nhalf of the sec".to_vec(), stderr: Vec::new() };
         let parts = output.split_batch("n0n");
         assert_eq!(parts.len(), 2);
         assert_eq!(parts[0].as_ref().unwrap().stdout_text(), "first\n");

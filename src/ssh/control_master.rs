@@ -75,8 +75,7 @@ impl ControlMaster {
 
 /// Ends a master that no longer answers but left its folder behind, and removes the folder.
 pub async fn close_stale_master(folder: &ConnectionFolder) {
-    let pid =
-        std::fs::read_to_string(folder.file("pid")).ok().and_then(|text| text.trim().parse().ok());
+    let pid = std::fs::read_to_string(folder.file("pid")).ok().and_then(|text| text.trim().parse().ok());
     if let Some(pid) = pid
         && is_master_of(pid, folder)
         && let Ok(master) = ControlMaster::watch(folder.clone(), pid)
@@ -105,10 +104,7 @@ fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-#[expect(
-    deprecated,
-    reason = "the successor is unsafe, for descriptors that are not owned; this one is"
-)]
+#[expect(deprecated, reason = "the successor is unsafe, for descriptors that are not owned; this one is")]
 fn async_pidfd(handle: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(handle, Interest::READABLE)
 }

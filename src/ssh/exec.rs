@@ -9,9 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::text::{is_hidden, strip_hidden};
 
-use super::command::{
-    CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand, RemoteShellDialect,
-};
+use super::command::{CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand, RemoteShellDialect};
 use super::connection::{ClusterConnection, CommandOutput, RunCommandError};
 use super::slots::{CallUrgency, SessionSlot};
 
@@ -58,13 +56,10 @@ pub(super) async fn execute(
         Ok(Ok((stdout, stderr))) => {
             let ended = tokio::time::timeout(GRACE, child.wait()).await;
             let result = match ended {
-                Ok(status) => {
-                    interpret_exit(line, status, begun, &command, dialect, stdout, stderr).await
-                }
+                Ok(status) => interpret_exit(line, status, begun, &command, dialect, stdout, stderr).await,
                 Err(_) => Err(RunCommandError::ConnectionLost),
             };
-            metrics::histogram!("portolan_cluster_command_seconds")
-                .record(begun.elapsed().as_secs_f64());
+            metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
             let _ = tell.send(result);
         }
         Ok(Err(problem)) => {
@@ -134,8 +129,7 @@ pub(super) async fn open_session<'a>(
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 } else {
-                    place =
-                        line.slots.retry_after_refusal(place).await.ok_or(RunCommandError::Busy)?;
+                    place = line.slots.retry_after_refusal(place).await.ok_or(RunCommandError::Busy)?;
                     pause = SHORT_PAUSE;
                 }
             }
@@ -143,11 +137,7 @@ pub(super) async fn open_session<'a>(
                 tracing::debug!(%error, "A session could not be opened");
                 // Interrupted halfway: the command may already have been sent.
                 let cut = matches!(&error, Error::SshMux(openssh_mux_client::Error::IOError(_)));
-                return Err(if cut {
-                    RunCommandError::ConnectionLost
-                } else {
-                    RunCommandError::NotConnected
-                });
+                return Err(if cut { RunCommandError::ConnectionLost } else { RunCommandError::NotConnected });
             }
         }
     }

@@ -44,37 +44,21 @@ impl ClusterConnection {
     /// Forwards to a port of a host, as the login node reaches it, and returns the socket's path. `name` is up to 24
     /// letters, digits and dashes. An existing forward with the same name and target is replaced, so it is safe to
     /// call again after a restart. A forward may exist although nothing listens at its end.
-    pub async fn forward(
-        &self,
-        name: &str,
-        host: &str,
-        port: u16,
-    ) -> Result<PathBuf, ForwardError> {
+    pub async fn forward(&self, name: &str, host: &str, port: u16) -> Result<PathBuf, ForwardError> {
         let path = self.forward_path(name)?;
         let target = parse_target(host, port)?;
         // A leftover from an earlier run of the portal; fine if it does not exist.
-        let _ = await_master(self.session.close_port_forward(
-            ForwardType::Local,
-            &*path,
-            target.clone(),
-        ))
-        .await;
+        let _ = await_master(self.session.close_port_forward(ForwardType::Local, &*path, target.clone())).await;
         remove_socket(&path);
         await_master(self.session.request_port_forward(ForwardType::Local, &*path, target)).await?;
         Ok(path)
     }
 
     /// Closes a forward. Connections through it continue until either end closes them.
-    pub async fn close_forward(
-        &self,
-        name: &str,
-        host: &str,
-        port: u16,
-    ) -> Result<(), ForwardError> {
+    pub async fn close_forward(&self, name: &str, host: &str, port: u16) -> Result<(), ForwardError> {
         let path = self.forward_path(name)?;
         let target = parse_target(host, port)?;
-        let closed =
-            await_master(self.session.close_port_forward(ForwardType::Local, &*path, target)).await;
+        let closed = await_master(self.session.close_port_forward(ForwardType::Local, &*path, target)).await;
         remove_socket(&path);
         match closed {
             // It did not exist: already closed, or the connection is a new one.
@@ -97,14 +81,10 @@ fn parse_target(host: &str, port: u16) -> Result<Socket<'_>, ForwardError> {
 }
 
 /// Waits for the master's reply to a request.
-async fn await_master(
-    request: impl Future<Output = Result<(), Error>>,
-) -> Result<(), ForwardError> {
+async fn await_master(request: impl Future<Output = Result<(), Error>>) -> Result<(), ForwardError> {
     match tokio::time::timeout(MASTER_TIMEOUT, request).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(Error::SshMux(Fault::RequestFailure(_) | Fault::PermissionDenied(_)))) => {
-            Err(ForwardError::Refused)
-        }
+        Ok(Err(Error::SshMux(Fault::RequestFailure(_) | Fault::PermissionDenied(_)))) => Err(ForwardError::Refused),
         Ok(Err(_)) | Err(_) => Err(ForwardError::NotConnected),
     }
 }
@@ -128,9 +108,7 @@ mod tests {
             assert!(parse_target(host, 6006).is_ok(), "{host}");
         }
         let long = "a".repeat(254);
-        for host in [
-            "", "a:22", "[::1]", "::1", "a b", "/run/x", "-a", ".", "a/b", "a\n", "é", "a_b", &long,
-        ] {
+        for host in ["", "a:22", "[::1]", "::1", "a b", "/run/x", "-a", ".", "a/b", "a\n", "é", "a_b", &long] {
             assert_eq!(parse_target(host, 6006), Err(ForwardError::BadHost), "{host}");
         }
         assert_eq!(parse_target("c1", 0), Err(ForwardError::BadHost));

@@ -28,8 +28,7 @@ impl HostKey {
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (kind, body) = (words.next()?, words.next()?);
-        let known =
-            kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-");
+        let known = kind.starts_with("ssh-") || kind.starts_with("ecdsa-") || kind.starts_with("sk-");
         // The body begins with the type's name.
         let inside = STANDARD.decode(body).ok()?;
         let named = WireReader::new(&inside).text()? == kind;
@@ -71,12 +70,9 @@ pub async fn scan(host: &HostName, port: u16) -> Result<Vec<HostKey>, HostKeySca
         .kill_on_drop(true)
         .output();
     let silent = || HostKeyScanError::NoAnswer(format!("{} port {port}", host.as_str()));
-    let output = tokio::time::timeout(SCAN_TIMEOUT, child)
-        .await
-        .map_err(|_| silent())?
-        .map_err(HostKeyScanError::NoProgram)?;
-    let text = String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(MAX_SCAN_BYTES)])
-        .into_owned();
+    let output =
+        tokio::time::timeout(SCAN_TIMEOUT, child).await.map_err(|_| silent())?.map_err(HostKeyScanError::NoProgram)?;
+    let text = String::from_utf8_lossy(&output.stdout[..output.stdout.len().min(MAX_SCAN_BYTES)]).into_owned();
     let keys = parse_scan(&text);
     if keys.is_empty() { Err(silent()) } else { Ok(keys) }
 }

@@ -55,9 +55,7 @@ pub enum KeyImportError {
         bits: usize,
     },
     /// Another key type, or another curve.
-    #[error(
-        "Only Ed25519, RSA and ECDSA (P-256, P-384, P-521) keys can be used. This one is of another kind."
-    )]
+    #[error("Only Ed25519, RSA and ECDSA (P-256, P-384, P-521) keys can be used. This one is of another kind.")]
     OtherKind,
     /// Encrypted, and no passphrase was given.
     #[error("This key is protected by a passphrase. Type it too.")]
@@ -85,9 +83,7 @@ pub enum KeyImportError {
         "This looks like a private key, but a part of it is missing or was changed. Copy the whole file, from the BEGIN line to the END line."
     )]
     Damaged,
-    #[error(
-        "This is not a private SSH key. Such a file begins with a line like -----BEGIN OPENSSH PRIVATE KEY-----."
-    )]
+    #[error("This is not a private SSH key. Such a file begins with a line like -----BEGIN OPENSSH PRIVATE KEY-----.")]
     NotAKey,
 }
 
@@ -151,21 +147,14 @@ fn explain_non_key(text: &str) -> KeyImportError {
     // A key type, followed by what every key of that type begins with.
     let kinds = || {
         let words = text.split_whitespace();
-        words
-            .clone()
-            .zip(words.skip(1))
-            .filter(|(_, body)| body.starts_with("AAAA"))
-            .map(|pair| pair.0)
+        words.clone().zip(words.skip(1)).filter(|(_, body)| body.starts_with("AAAA")).map(|pair| pair.0)
     };
     let of_kind = |prefix: &str| kinds().any(|kind| kind.starts_with(prefix));
     if text.contains("BEGIN CERTIFICATE") || kinds().any(|kind| kind.contains("-cert-v01@")) {
         KeyImportError::Certificate
     } else if of_kind("sk-") {
         KeyImportError::SecurityKey
-    } else if text.contains("PUBLIC KEY--")
-        || text.contains("SSH2 PUBLIC KEY")
-        || of_kind("ssh-")
-        || of_kind("ecdsa-")
+    } else if text.contains("PUBLIC KEY--") || text.contains("SSH2 PUBLIC KEY") || of_kind("ssh-") || of_kind("ecdsa-")
     {
         KeyImportError::PublicKey
     } else {

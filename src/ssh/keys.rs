@@ -33,9 +33,7 @@ pub enum SshKeyError {
 #[derive(Debug, thiserror::Error)]
 pub enum SshSignError {
     /// RSA with SHA-1, which nothing should accept any more.
-    #[error(
-        "the server asks for an RSA signature with SHA-1, which is no longer safe and is not made"
-    )]
+    #[error("the server asks for an RSA signature with SHA-1, which is no longer safe and is not made")]
     Sha1Refused,
     /// The operating system provided no randomness.
     #[error("no randomness from the operating system: {0}")]
@@ -63,24 +61,18 @@ impl PrivateKey {
     /// Reads what [`PrivateKey::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SshKeyError> {
         with_wiped_stack(|| {
-            let key =
-                ssh_key::PrivateKey::from_bytes(bytes).map_err(|_| SshKeyError::Unreadable)?;
+            let key = ssh_key::PrivateKey::from_bytes(bytes).map_err(|_| SshKeyError::Unreadable)?;
             Self::from_key(key)
         })
     }
 
     pub(super) fn from_pair(pair: KeypairData, comment: &str) -> Result<Self, SshKeyError> {
         let comment = public::clean_comment(comment);
-        Self::from_key(
-            ssh_key::PrivateKey::new(pair, comment).map_err(|_| SshKeyError::Unreadable)?,
-        )
+        Self::from_key(ssh_key::PrivateKey::new(pair, comment).map_err(|_| SshKeyError::Unreadable)?)
     }
 
     fn from_key(key: ssh_key::PrivateKey) -> Result<Self, SshKeyError> {
-        let usable = matches!(
-            key.key_data(),
-            KeypairData::Ed25519(_) | KeypairData::Ecdsa(_) | KeypairData::Rsa(_)
-        );
+        let usable = matches!(key.key_data(), KeypairData::Ed25519(_) | KeypairData::Ecdsa(_) | KeypairData::Rsa(_));
         let public = PublicKey::from_data(key.public_key().key_data().clone(), key.comment());
         match public {
             Ok(public) if usable => Ok(Self { key: Box::new(key), public }),

@@ -82,19 +82,10 @@ pub struct CompletedSshLogin {
 }
 
 /// Opens a connection; each of the server's questions goes to `ask`.
-pub async fn log_in(
-    plan: LoginRequest,
-    ask: impl Fn(LoginQuestion) + Send,
-) -> Result<CompletedSshLogin, ConnectError> {
+pub async fn log_in(plan: LoginRequest, ask: impl Fn(LoginQuestion) + Send) -> Result<CompletedSshLogin, ConnectError> {
     let notices = SshServerNotices::default();
     let folder = plan.folder.clone();
-    let attempt = LoginTask {
-        ask,
-        cancel: plan.cancel.clone(),
-        notices: notices.clone(),
-        questions: 0,
-        answered: 0,
-    };
+    let attempt = LoginTask { ask, cancel: plan.cancel.clone(), notices: notices.clone(), questions: 0, answered: 0 };
     attempt.run(plan).await.map_err(|failure| {
         folder.remove();
         ConnectError { failure, notices: notices.text() }
@@ -126,8 +117,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         ssh.store(pid, Ordering::SeqCst);
         self.notices.collect(&mut child);
         let signed_in = self.drive(&mut child, pid, &folder, desk, plan.timeout, plan.attendance);
-        let signed_in =
-            signed_in.await.and_then(|()| Ok(ControlMaster::watch(folder.clone(), pid)?));
+        let signed_in = signed_in.await.and_then(|()| Ok(ControlMaster::watch(folder.clone(), pid)?));
         let signed = agent.signing_key_index();
         drop(agent);
         let _ = std::fs::remove_file(folder.askpass_socket());
@@ -149,13 +139,8 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
             }
             Err(LoginEnd::Exited) => {
                 let read = |path: PathBuf| read_head_and_tail(&path);
-                let traces =
-                    SshLoginEvidence { has_signed: signed.is_some(), answers: self.answered };
-                Err(SshLoginError::from_logs(
-                    &read(folder.log_file()),
-                    &read(folder.jump_log_file()),
-                    traces,
-                ))
+                let traces = SshLoginEvidence { has_signed: signed.is_some(), answers: self.answered };
+                Err(SshLoginError::from_logs(&read(folder.log_file()), &read(folder.jump_log_file()), traces))
             }
         }
     }
@@ -237,11 +222,7 @@ impl From<SshLoginError> for LoginEnd {
 }
 
 /// Starts ssh in its own session, so that it outlives this program, with a minimal environment.
-fn spawn_ssh(
-    folder: &ConnectionFolder,
-    route: &SshRoute,
-    program: &std::path::Path,
-) -> io::Result<Child> {
+fn spawn_ssh(folder: &ConnectionFolder, route: &SshRoute, program: &std::path::Path) -> io::Result<Child> {
     // A server can make ssh write to its log without end; ssh is killed at this size instead.
     Command::new("prlimit")
         .arg(format!("--fsize={MAX_LOG_BYTES}"))

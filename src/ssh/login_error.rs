@@ -95,13 +95,7 @@ impl SshLoginError {
 
     /// Whether trying again could help although nothing has changed.
     pub const fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::ConnectionRefused(_)
-                | Self::TimedOut(_)
-                | Self::Disconnected { .. }
-                | Self::NoSuchHost(_)
-        )
+        matches!(self, Self::ConnectionRefused(_) | Self::TimedOut(_) | Self::Disconnected { .. } | Self::NoSuchHost(_))
     }
 
     /// A few words, for lists.
@@ -189,8 +183,7 @@ fn strip_server_lines(log: &str) -> String {
 fn find_host_key_alarm(log: &str, hop: RouteHop) -> Option<SshLoginError> {
     let warns = |line: &str| {
         line.starts_with("@ ")
-            && (line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
-                || line.contains("REVOKED HOST KEY DETECTED"))
+            && (line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") || line.contains("REVOKED HOST KEY DETECTED"))
     };
     log.lines().any(warns).then(|| SshLoginError::HostKeyChanged(hop, find_fingerprint(log)))
 }
@@ -220,11 +213,7 @@ fn classify_sign_in(log: &str, jump_log: &str, traces: SshLoginEvidence) -> SshL
             SshLoginError::KeyRefused
         };
     }
-    if has("Connection closed")
-        || has("Connection reset")
-        || has("closed by remote host")
-        || has("Broken pipe")
-    {
+    if has("Connection closed") || has("Connection reset") || has("closed by remote host") || has("Broken pipe") {
         return SshLoginError::Disconnected { after_key: signed, answers };
     }
     let last = log.lines().chain(jump_log.lines()).rfind(|line| !line.trim().is_empty());
@@ -256,10 +245,7 @@ mod tests {
             )
         );
         let unknown = "No ED25519 host key is known for fir and you have requested strict checking.\nHost key verification failed.\n";
-        assert_eq!(
-            SshLoginError::from_logs(unknown, "", traces),
-            SshLoginError::HostKeyUnknown(RouteHop::Target)
-        );
+        assert_eq!(SshLoginError::from_logs(unknown, "", traces), SshLoginError::HostKeyUnknown(RouteHop::Target));
         for (log, expected) in [
             ("alice@127.0.0.1: Permission denied (publickey).", SshLoginError::KeyRefused),
             (
@@ -274,10 +260,7 @@ mod tests {
                 "Connection timed out during banner exchange\nConnection to 127.0.0.1 port 2 timed out",
                 SshLoginError::TimedOut(RouteHop::Target),
             ),
-            (
-                "Connection closed by 127.0.0.1 port 22022",
-                SshLoginError::Disconnected { after_key: false, answers: 0 },
-            ),
+            ("Connection closed by 127.0.0.1 port 22022", SshLoginError::Disconnected { after_key: false, answers: 0 }),
             ("", SshLoginError::Other(String::new())),
         ] {
             assert_eq!(SshLoginError::from_logs(log, "", traces), expected, "{log}");
@@ -290,11 +273,7 @@ mod tests {
         );
         let after = SshLoginEvidence { has_signed: true, answers: 2 };
         assert_eq!(
-            SshLoginError::from_logs(
-                "alice@h: Permission denied (keyboard-interactive).",
-                "",
-                after
-            ),
+            SshLoginError::from_logs("alice@h: Permission denied (keyboard-interactive).", "", after),
             SshLoginError::SignInRefused { after_key: true, answers: 2 }
         );
         assert_eq!(

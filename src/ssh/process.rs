@@ -15,9 +15,9 @@ pub fn is_self_or_descendant(pid: i32, ancestor: i32) -> bool {
 
 /// Whether the process at the other end of a socket runs as our own user and is one that `allowed` accepts.
 pub(super) fn is_allowed_peer(stream: &UnixStream, allowed: &impl Fn(i32) -> bool) -> bool {
-    stream.peer_cred().is_ok_and(|peer| {
-        peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed)
-    })
+    stream
+        .peer_cred()
+        .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw() && peer.pid().is_some_and(allowed))
 }
 
 fn read_parent(pid: i32) -> Option<i32> {
@@ -62,8 +62,7 @@ mod tests {
         let mut line = String::new();
         let stdout = shell.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-        let (child, grandchild) =
-            (i32::try_from(shell.id()).unwrap(), line.trim().parse().unwrap());
+        let (child, grandchild) = (i32::try_from(shell.id()).unwrap(), line.trim().parse().unwrap());
         assert!(is_self_or_descendant(child, me) && is_self_or_descendant(grandchild, me));
         assert!(is_self_or_descendant(grandchild, child));
         assert!(!is_self_or_descendant(child, grandchild) && !is_self_or_descendant(me, child));

@@ -149,12 +149,7 @@ impl ConnectionFolder {
     /// Writes a small file atomically.
     pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let draft = self.file(&format!("{name}.new"));
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)?;
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(text.as_bytes())?;
         fs::rename(draft, self.file(name))
     }
@@ -221,18 +216,11 @@ mod tests {
     use super::*;
 
     fn key() -> HostKey {
-        HostKey::parse(
-            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
-        )
-        .unwrap()
+        HostKey::parse("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl").unwrap()
     }
 
     fn route(jump: bool) -> SshRoute {
-        let stop = |host: &str, port| RouteHost {
-            host: host.parse().unwrap(),
-            port,
-            host_keys: vec![key()],
-        };
+        let stop = |host: &str, port| RouteHost { host: host.parse().unwrap(), port, host_keys: vec![key()] };
         SshRoute {
             name: "fir".parse().unwrap(),
             user: "alice".parse().unwrap(),

@@ -91,11 +91,7 @@ pub struct RemoteDirListing {
 }
 
 /// Lists a folder, up to `most` names.
-pub async fn list(
-    line: &Arc<ClusterConnection>,
-    path: &str,
-    most: usize,
-) -> Result<RemoteDirListing, SftpError> {
+pub async fn list(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<RemoteDirListing, SftpError> {
     let path = path.to_owned();
     run_operation(line, async move |session| {
         let mut contents = match read_folder(&session, &path, most).await {
@@ -111,16 +107,11 @@ pub async fn list(
 /// Reads the attributes of one file or folder; follows links.
 pub async fn stat(line: &Arc<ClusterConnection>, path: &str) -> Result<RemoteFileAttrs, SftpError> {
     let path = path.to_owned();
-    run_operation(line, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs)))
-        .await
+    run_operation(line, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs))).await
 }
 
 /// Reads a short file, up to `most` bytes plus one: that extra byte shows that the file is longer.
-pub async fn read(
-    line: &Arc<ClusterConnection>,
-    path: &str,
-    most: usize,
-) -> Result<Vec<u8>, SftpError> {
+pub async fn read(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
     let path = path.to_owned();
     run_operation(line, async move |session| {
         // Opening a pipe would wait for someone to write to it.
@@ -159,8 +150,7 @@ pub async fn make_folder(line: &Arc<ClusterConnection>, path: &str) -> Result<()
             return Ok(());
         };
         // This protocol has no separate error for a name that already exists.
-        let is_unclear =
-            matches!(&fault, Fault::Status(said) if said.status_code == StatusCode::Failure);
+        let is_unclear = matches!(&fault, Fault::Status(said) if said.status_code == StatusCode::Failure);
         if is_unclear && session.raw.lstat(path).await.is_ok() {
             return Err(SftpOperationError::Classified(SftpError::AlreadyExists));
         }
@@ -183,10 +173,7 @@ impl From<Fault> for SftpOperationError {
 
 /// Runs an operation. It continues to its end or deadline even if the caller stops waiting, so that nothing stays
 /// open on the server.
-async fn run_operation<
-    T: Send + 'static,
-    Asked: Future<Output = Result<T, SftpOperationError>> + Send + 'static,
->(
+async fn run_operation<T: Send + 'static, Asked: Future<Output = Result<T, SftpOperationError>> + Send + 'static>(
     line: &Arc<ClusterConnection>,
     verb: impl FnOnce(Arc<SftpSession>) -> Asked + Send + 'static,
 ) -> Result<T, SftpError> {
@@ -212,8 +199,7 @@ async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationErro
 ) -> Result<T, SftpError> {
     let begun = Instant::now();
     let session = get_session(line).await?;
-    let asked =
-        tokio::time::timeout(REPLY_TIMEOUT + FOLLOW_LINKS_TIMEOUT, verb(session.clone())).await;
+    let asked = tokio::time::timeout(REPLY_TIMEOUT + FOLLOW_LINKS_TIMEOUT, verb(session.clone())).await;
     metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
     match asked {
         Ok(Ok(value)) => Ok(value),
@@ -242,11 +228,7 @@ fn error_from_status(code: StatusCode, said: &str) -> SftpError {
     }
 }
 
-async fn read_folder(
-    session: &SftpSession,
-    path: &str,
-    most: usize,
-) -> Result<RemoteDirListing, Fault> {
+async fn read_folder(session: &SftpSession, path: &str, most: usize) -> Result<RemoteDirListing, Fault> {
     let handle = session.raw.opendir(path).await?.handle;
     let mut contents = RemoteDirListing::default();
     let read = loop {
@@ -279,11 +261,7 @@ fn is_dot_entry(name: &str) -> bool {
 }
 
 /// For a file, servers report that there is no such folder.
-async fn explain_missing_folder(
-    session: &SftpSession,
-    path: &str,
-    fault: Fault,
-) -> SftpOperationError {
+async fn explain_missing_folder(session: &SftpSession, path: &str, fault: Fault) -> SftpOperationError {
     let is_unclear = |code| matches!(code, StatusCode::NoSuchFile | StatusCode::Failure);
     if let Fault::Status(said) = &fault
         && is_unclear(said.status_code)

@@ -75,18 +75,10 @@ impl SessionSlots {
     }
 
     /// The server refused a session although a slot was free: lowers the limit by one and queues again.
-    pub async fn retry_after_refusal<'a>(
-        &'a self,
-        place: SessionSlot<'a>,
-    ) -> Option<SessionSlot<'a>> {
-        *self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-            Some(Instant::now());
-        let lowered = self
-            .limit
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |limit| {
-                (limit > 1).then(|| limit - 1)
-            })
-            .is_ok();
+    pub async fn retry_after_refusal<'a>(&'a self, place: SessionSlot<'a>) -> Option<SessionSlot<'a>> {
+        *self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Instant::now());
+        let lowered =
+            self.limit.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |limit| (limit > 1).then(|| limit - 1)).is_ok();
         let SessionSlot { all, class } = place;
         if lowered {
             all.forget();
@@ -134,15 +126,10 @@ mod tests {
     async fn people_find_a_place_however_much_goes_on_behind() {
         let slots = SessionSlots::new(8);
         let mut held = Vec::new();
-        for urgency in
-            [CallUrgency::Bulk, CallUrgency::Bulk].into_iter().chain([CallUrgency::Background; 5])
-        {
+        for urgency in [CallUrgency::Bulk, CallUrgency::Bulk].into_iter().chain([CallUrgency::Background; 5]) {
             held.push(slots.acquire(urgency).await.unwrap());
         }
-        assert!(
-            slots.acquire(CallUrgency::Interactive).await.is_some(),
-            "one of eight is left for people"
-        );
+        assert!(slots.acquire(CallUrgency::Interactive).await.is_some(), "one of eight is left for people");
         assert_eq!(slots.background.available_permits(), 0);
         assert_eq!(slots.bulk.available_permits(), 0);
     }

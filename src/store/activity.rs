@@ -115,9 +115,5 @@ pub async fn newest_at(db: &mut DbConnection) -> Result<Option<UnixTime>> {
 
 /// Deletes entries older than `until`.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    Ok(sqlx::query("DELETE FROM activity WHERE at < $1")
-        .bind(until)
-        .execute(db)
-        .await?
-        .rows_affected())
+    Ok(sqlx::query("DELETE FROM activity WHERE at < $1").bind(until).execute(db).await?.rows_affected())
 }

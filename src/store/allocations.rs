@@ -74,10 +74,7 @@ pub async fn list_accounts(db: &mut DbConnection, group: GroupId) -> Result<Vec<
 }
 
 /// The accounts of all groups that a person belongs to, and whether they are a PI there.
-pub async fn list_accounts_for_person(
-    db: &mut DbConnection,
-    person: PersonId,
-) -> Result<Vec<(GroupAccount, bool)>> {
+pub async fn list_accounts_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<(GroupAccount, bool)>> {
     let rows: Vec<(GroupId, ClusterId, String, bool)> = sqlx::query_as(
         "SELECT a.group_id, a.cluster_id, a.account, m.role = 'pi' FROM group_accounts a
          JOIN memberships m ON m.group_id = a.group_id WHERE m.person_id = $1 ORDER BY a.cluster_id, a.account",
@@ -85,9 +82,7 @@ pub async fn list_accounts_for_person(
     .bind(person)
     .fetch_all(db)
     .await?;
-    let account = |(group_id, cluster_id, account, leads)| {
-        (GroupAccount { group_id, cluster_id, account }, leads)
-    };
+    let account = |(group_id, cluster_id, account, leads)| (GroupAccount { group_id, cluster_id, account }, leads);
     Ok(rows.into_iter().map(account).collect())
 }
 
@@ -127,11 +122,7 @@ pub async fn list_for_group(db: &mut DbConnection, group: GroupId) -> Result<Vec
     .await?)
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    new: &NewAllocation,
-    now: UnixTime,
-) -> Result<AllocationId> {
+pub async fn add(db: &mut DbConnection, new: &NewAllocation, now: UnixTime) -> Result<AllocationId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO allocations (group_id, cluster_id, account, unit, amount, begins_on, ends_on, set_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
@@ -149,12 +140,7 @@ pub async fn add(
 }
 
 /// Changes one of a group's allocations.
-pub async fn update(
-    db: &mut DbConnection,
-    id: AllocationId,
-    new: &NewAllocation,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn update(db: &mut DbConnection, id: AllocationId, new: &NewAllocation, now: UnixTime) -> Result<()> {
     sqlx::query(
         "UPDATE allocations SET cluster_id = $3, account = $4, unit = $5, amount = $6, begins_on = $7, ends_on = $8,
                                 set_at = $9 WHERE id = $1 AND group_id = $2",
@@ -175,10 +161,7 @@ pub async fn update(
 
 /// Removes an allocation. False if the group has none with this id.
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: AllocationId) -> Result<bool> {
-    let done = sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2")
-        .bind(id)
-        .bind(group)
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2").bind(id).bind(group).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }

@@ -52,16 +52,13 @@ pub async fn inspect(path: &Path) -> Result<BackupInspection> {
 
 /// The check value, also from a backup made by 0.1.0, which is migrated only once it is in place.
 async fn key_check(db: &mut DbConnection) -> Result<Option<Vec<u8>>> {
-    let is_old: bool =
-        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'facts')")
-            .fetch_one(&mut *db)
-            .await?;
+    let is_old: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'facts')")
+        .fetch_one(&mut *db)
+        .await?;
     if !is_old {
         return super::settings::get(db, "key-check").await;
     }
-    Ok(sqlx::query_scalar("SELECT value FROM facts WHERE name = 'key-check'")
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_scalar("SELECT value FROM facts WHERE name = 'key-check'").fetch_optional(db).await?)
 }
 
 /// After a restore: drops the sessions and invitations that the copy still contains.

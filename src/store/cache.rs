@@ -39,8 +39,7 @@ impl DbRevisionTracker {
     }
 
     fn current(&self) -> DbRevision {
-        let wal = std::fs::metadata(&self.wal)
-            .map_or((0, 0, 0), |meta| (meta.mtime(), meta.mtime_nsec(), meta.len()));
+        let wal = std::fs::metadata(&self.wal).map_or((0, 0, 0), |meta| (meta.mtime(), meta.mtime_nsec(), meta.len()));
         DbRevision { commits: self.commits.load(Ordering::SeqCst), wal }
     }
 }
@@ -80,10 +79,7 @@ impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
         if entries.len() >= self.capacity {
             entries.clear();
         }
-        entries.insert(
-            key.clone(),
-            CachedStoreRead { revision, read_at: Instant::now(), value: value.clone() },
-        );
+        entries.insert(key.clone(), CachedStoreRead { revision, read_at: Instant::now(), value: value.clone() });
         Ok(value)
     }
 

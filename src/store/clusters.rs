@@ -49,12 +49,7 @@ macro_rules! columns {
     };
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    slug: &Slug,
-    what: &ClusterDetails<'_>,
-    now: UnixTime,
-) -> Result<ClusterId> {
+pub async fn add(db: &mut DbConnection, slug: &Slug, what: &ClusterDetails<'_>, now: UnixTime) -> Result<ClusterId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO clusters (slug, title, host, port, site, created_at) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
     )
@@ -89,15 +84,13 @@ pub async fn replace_host_keys(
 ) -> Result<()> {
     sqlx::query("DELETE FROM host_keys WHERE cluster_id = $1").bind(id).execute(&mut *db).await?;
     for (hop, line) in pins {
-        sqlx::query(
-            "INSERT INTO host_keys (cluster_id, hop, line, pinned_at) VALUES ($1, $2, $3, $4)",
-        )
-        .bind(id)
-        .bind(hop)
-        .bind(line)
-        .bind(now)
-        .execute(&mut *db)
-        .await?;
+        sqlx::query("INSERT INTO host_keys (cluster_id, hop, line, pinned_at) VALUES ($1, $2, $3, $4)")
+            .bind(id)
+            .bind(hop)
+            .bind(line)
+            .bind(now)
+            .execute(&mut *db)
+            .await?;
     }
     Ok(())
 }
@@ -117,9 +110,7 @@ pub async fn list_login_host_keys(db: &mut DbConnection, id: ClusterId) -> Resul
 
 /// All clusters by name, retired ones last.
 pub async fn list(db: &mut DbConnection) -> Result<Vec<Cluster>> {
-    Ok(sqlx::query_as(concat!(columns!(), "ORDER BY retired_at IS NOT NULL, title"))
-        .fetch_all(db)
-        .await?)
+    Ok(sqlx::query_as(concat!(columns!(), "ORDER BY retired_at IS NOT NULL, title")).fetch_all(db).await?)
 }
 
 pub async fn find_by_slug(db: &mut DbConnection, slug: &str) -> Result<Option<Cluster>> {
@@ -132,20 +123,12 @@ pub async fn get(db: &mut DbConnection, id: ClusterId) -> Result<Option<Cluster>
 
 /// Retires a cluster, or puts it back into use.
 pub async fn set_retired(db: &mut DbConnection, id: ClusterId, at: Option<UnixTime>) -> Result<()> {
-    sqlx::query("UPDATE clusters SET retired_at = $2 WHERE id = $1")
-        .bind(id)
-        .bind(at)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE clusters SET retired_at = $2 WHERE id = $1").bind(id).bind(at).execute(db).await?;
     Ok(())
 }
 
 /// Raises the alarm about a cluster's host key, or clears it.
-pub async fn set_alarm(
-    db: &mut DbConnection,
-    id: ClusterId,
-    alarm: Option<(UnixTime, &str)>,
-) -> Result<()> {
+pub async fn set_alarm(db: &mut DbConnection, id: ClusterId, alarm: Option<(UnixTime, &str)>) -> Result<()> {
     sqlx::query("UPDATE clusters SET alarm_at = $2, alarm = $3 WHERE id = $1")
         .bind(id)
         .bind(alarm.map(|(at, _)| at))
@@ -157,7 +140,6 @@ pub async fn set_alarm(
 
 /// Deletes a cluster. False if there is none with this slug.
 pub async fn remove(db: &mut DbConnection, slug: &Slug) -> Result<bool> {
-    let done =
-        sqlx::query("DELETE FROM clusters WHERE slug = $1").bind(slug.as_str()).execute(db).await?;
+    let done = sqlx::query("DELETE FROM clusters WHERE slug = $1").bind(slug.as_str()).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }

@@ -67,12 +67,7 @@ macro_rules! columns {
 }
 
 /// Saves a person's user name on a cluster; facts discovered under another name are dropped.
-pub async fn save_user(
-    db: &mut DbConnection,
-    key: ConnectionKey,
-    user: &RemoteUser,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn save_user(db: &mut DbConnection, key: ConnectionKey, user: &RemoteUser, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO connections (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id, cluster_id, role) DO UPDATE
@@ -91,21 +86,15 @@ pub async fn save_user(
 }
 
 pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<ConnectionRow>> {
-    Ok(sqlx::query_as(concat!(
-        columns!(),
-        "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"
-    ))
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(key.role.as_str())
-    .fetch_optional(db)
-    .await?)
+    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"))
+        .bind(key.person)
+        .bind(key.cluster)
+        .bind(key.role.as_str())
+        .fetch_optional(db)
+        .await?)
 }
 
-pub async fn list_for_person(
-    db: &mut DbConnection,
-    person: PersonId,
-) -> Result<Vec<ConnectionRow>> {
+pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<ConnectionRow>> {
     Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY cluster_id, role"))
         .bind(person)
         .fetch_all(db)
@@ -182,12 +171,7 @@ pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> 
 }
 
 /// Saves the discovered facts.
-pub async fn save_discovered(
-    db: &mut DbConnection,
-    key: ConnectionKey,
-    discovered: &str,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn save_discovered(db: &mut DbConnection, key: ConnectionKey, discovered: &str, now: UnixTime) -> Result<()> {
     sqlx::query(
         "UPDATE connections SET discovered = $4, discovered_at = $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
     )
@@ -203,19 +187,12 @@ pub async fn save_discovered(
 
 /// Keeps none of a person's connections open from now on; the connection pool closes them.
 pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()> {
-    sqlx::query("UPDATE connections SET is_wanted = 0 WHERE person_id = $1")
-        .bind(person)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE connections SET is_wanted = 0 WHERE person_id = $1").bind(person).execute(db).await?;
     Ok(())
 }
 
 /// Records the start of a connect attempt.
-pub async fn begin_attempt(
-    db: &mut DbConnection,
-    key: ConnectionKey,
-    now: UnixTime,
-) -> Result<i64> {
+pub async fn begin_attempt(db: &mut DbConnection, key: ConnectionKey, now: UnixTime) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "INSERT INTO connection_attempts (at, person_id, cluster_id, role) VALUES ($1, $2, $3, $4) RETURNING id",
     )
@@ -228,27 +205,20 @@ pub async fn begin_attempt(
 }
 
 /// Records the end of an attempt, and which key was accepted.
-pub async fn finish_attempt(
-    db: &mut DbConnection,
-    id: i64,
-    outcome: &str,
-    used: Option<SshKeyId>,
-) -> Result<()> {
-    sqlx::query("UPDATE connection_attempts SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1")
-        .bind(id)
-        .bind(outcome)
-        .bind(used)
-        .execute(db)
-        .await?;
+pub async fn finish_attempt(db: &mut DbConnection, id: i64, outcome: &str, used: Option<SshKeyId>) -> Result<()> {
+    sqlx::query(
+        "UPDATE connection_attempts SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1",
+    )
+    .bind(id)
+    .bind(outcome)
+    .bind(used)
+    .execute(db)
+    .await?;
     Ok(())
 }
 
 /// Counts the attempts on a cluster since a given time: by this person, and by everyone.
-pub async fn count_attempts(
-    db: &mut DbConnection,
-    key: ConnectionKey,
-    since: UnixTime,
-) -> Result<(i64, i64)> {
+pub async fn count_attempts(db: &mut DbConnection, key: ConnectionKey, since: UnixTime) -> Result<(i64, i64)> {
     Ok(sqlx::query_as(
         "SELECT count(*) FILTER (WHERE person_id = $1), count(*) FROM connection_attempts WHERE cluster_id = $2 AND at > $3",
     )
@@ -282,9 +252,6 @@ pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool>
 
 /// Deletes attempts older than `until`.
 pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM connection_attempts WHERE at < $1")
-        .bind(until)
-        .execute(db)
-        .await?;
+    let done = sqlx::query("DELETE FROM connection_attempts WHERE at < $1").bind(until).execute(db).await?;
     Ok(done.rows_affected())
 }

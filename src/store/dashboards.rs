@@ -96,11 +96,7 @@ macro_rules! select {
     };
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    new: &NewDashboardRow<'_>,
-    now: UnixTime,
-) -> Result<DashboardId> {
+pub async fn add(db: &mut DbConnection, new: &NewDashboardRow<'_>, now: UnixTime) -> Result<DashboardId> {
     let places = serde_json::to_string(new.places).unwrap_or_default();
     Ok(sqlx::query_scalar(
         "INSERT INTO dashboards (person_id, cluster_id, kind, title, places, minutes, account, form, created_at)
@@ -120,11 +116,7 @@ pub async fn add(
 }
 
 /// The dashboard that a form created.
-pub async fn find_by_form(
-    db: &mut DbConnection,
-    person: PersonId,
-    form: &str,
-) -> Result<Option<DashboardId>> {
+pub async fn find_by_form(db: &mut DbConnection, person: PersonId, form: &str) -> Result<Option<DashboardId>> {
     Ok(sqlx::query_scalar("SELECT id FROM dashboards WHERE person_id = $1 AND form = $2")
         .bind(person)
         .bind(form)
@@ -150,12 +142,10 @@ pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboa
 }
 
 pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result<i64> {
-    Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL",
-    )
-    .bind(person)
-    .fetch_one(db)
-    .await?)
+    Ok(sqlx::query_scalar("SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL")
+        .bind(person)
+        .fetch_one(db)
+        .await?)
 }
 
 /// The folders that a person's dashboards on a cluster showed, latest first.
@@ -183,25 +173,19 @@ pub async fn update_settings(
     id: DashboardId,
     settings: DashboardOwnerSettings<'_>,
 ) -> Result<()> {
-    sqlx::query(
-        "UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",
-    )
-    .bind(id)
-    .bind(settings.title)
-    .bind(settings.group)
-    .bind(settings.wakes_per_day)
-    .bind(settings.wake_minutes)
-    .execute(db)
-    .await?;
+    sqlx::query("UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1")
+        .bind(id)
+        .bind(settings.title)
+        .bind(settings.group)
+        .bind(settings.wakes_per_day)
+        .bind(settings.wake_minutes)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
 /// Hides a person's dashboards from a group that they have left.
-pub async fn hide_from_group(
-    db: &mut DbConnection,
-    person: PersonId,
-    group: GroupId,
-) -> Result<()> {
+pub async fn hide_from_group(db: &mut DbConnection, person: PersonId, group: GroupId) -> Result<()> {
     sqlx::query("UPDATE dashboards SET group_id = NULL WHERE person_id = $1 AND group_id = $2")
         .bind(person)
         .bind(group)
@@ -212,20 +196,13 @@ pub async fn hide_from_group(
 
 /// Marks a dashboard as deleted; its guest links and accesses end at once.
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
-    sqlx::query("DELETE FROM dashboard_guest_links WHERE dashboard_id = $1")
+    sqlx::query("DELETE FROM dashboard_guest_links WHERE dashboard_id = $1").bind(id).execute(&mut *db).await?;
+    sqlx::query("DELETE FROM dashboard_accesses WHERE dashboard_id = $1").bind(id).execute(&mut *db).await?;
+    let done = sqlx::query("UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
         .bind(id)
-        .execute(&mut *db)
+        .bind(now)
+        .execute(db)
         .await?;
-    sqlx::query("DELETE FROM dashboard_accesses WHERE dashboard_id = $1")
-        .bind(id)
-        .execute(&mut *db)
-        .await?;
-    let done =
-        sqlx::query("UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
-            .bind(id)
-            .bind(now)
-            .execute(db)
-            .await?;
     Ok(done.rows_affected() == 1)
 }
 

@@ -64,8 +64,7 @@ pub async fn list_since(
 
 /// Deletes points older than `until` and returns how many.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done =
-        sqlx::query("DELETE FROM fair_share_history WHERE at < $1").bind(until).execute(db).await?;
+    let done = sqlx::query("DELETE FROM fair_share_history WHERE at < $1").bind(until).execute(db).await?;
     Ok(done.rows_affected())
 }
 
@@ -83,8 +82,7 @@ mod tests {
         let (person, cluster) = (PersonId(1), ClusterId(1));
         let point = |at: i64| FairSharePoint { at: UnixTime(at), share: 0.2, used: 0.4 };
         let mut added = Vec::new();
-        for at in [0, 10, MIN_INTERVAL_SECONDS - 1, MIN_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS + 9]
-        {
+        for at in [0, 10, MIN_INTERVAL_SECONDS - 1, MIN_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS + 9] {
             added.push(add(&mut tx, person, cluster, "a", point(at)).await.unwrap());
         }
         assert_eq!(added, [true, false, false, true, false]);

@@ -74,18 +74,11 @@ pub async fn get(db: &mut DbConnection, id: GroupId) -> Result<Option<Group>> {
 }
 
 pub async fn find_by_name(db: &mut DbConnection, name: &DisplayName) -> Result<Option<GroupId>> {
-    Ok(sqlx::query_scalar("SELECT id FROM groups WHERE name = $1")
-        .bind(name.as_str())
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_scalar("SELECT id FROM groups WHERE name = $1").bind(name.as_str()).fetch_optional(db).await?)
 }
 
 pub async fn rename(db: &mut DbConnection, id: GroupId, name: &DisplayName) -> Result<()> {
-    sqlx::query("UPDATE groups SET name = $2 WHERE id = $1")
-        .bind(id)
-        .bind(name.as_str())
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE groups SET name = $2 WHERE id = $1").bind(id).bind(name.as_str()).execute(db).await?;
     Ok(())
 }
 
@@ -111,11 +104,7 @@ pub async fn set_member(
 }
 
 /// Removes someone from a group. False if they were not in it.
-pub async fn remove_member(
-    db: &mut DbConnection,
-    group: GroupId,
-    person: PersonId,
-) -> Result<bool> {
+pub async fn remove_member(db: &mut DbConnection, group: GroupId, person: PersonId) -> Result<bool> {
     let done = sqlx::query("DELETE FROM memberships WHERE group_id = $1 AND person_id = $2")
         .bind(group)
         .bind(person)

@@ -177,25 +177,22 @@ pub async fn find(
     number: i64,
     task: i64,
 ) -> Result<Option<StoredJobRow>> {
-    Ok(sqlx::query_as(select!(
-        "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"
-    ))
-    .bind(person)
-    .bind(cluster)
-    .bind(number)
-    .bind(task)
-    .fetch_optional(db)
-    .await?)
+    Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"))
+        .bind(person)
+        .bind(cluster)
+        .bind(number)
+        .bind(task)
+        .fetch_optional(db)
+        .await?)
 }
 
 /// Whether any job of a person on a cluster is known.
 pub async fn has_any(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<bool> {
-    let found: Option<i64> =
-        sqlx::query_scalar("SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1")
-            .bind(person)
-            .bind(cluster)
-            .fetch_optional(db)
-            .await?;
+    let found: Option<i64> = sqlx::query_scalar("SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1")
+        .bind(person)
+        .bind(cluster)
+        .fetch_optional(db)
+        .await?;
     Ok(found.is_some())
 }
 
@@ -206,14 +203,12 @@ pub async fn list_array_tasks(
     cluster: ClusterId,
     number: i64,
 ) -> Result<Vec<StoredJobRow>> {
-    Ok(sqlx::query_as(select!(
-        "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"
-    ))
-    .bind(person)
-    .bind(cluster)
-    .bind(number)
-    .fetch_all(db)
-    .await?)
+    Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"))
+        .bind(person)
+        .bind(cluster)
+        .bind(number)
+        .fetch_all(db)
+        .await?)
 }
 
 /// Filter for the job history.
@@ -290,19 +285,14 @@ pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -
 
 /// The changes that were seen, in order.
 pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobEvent>> {
-    Ok(sqlx::query_as(
-        "SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200",
-    )
-    .bind(id)
-    .fetch_all(db)
-    .await?)
+    Ok(sqlx::query_as("SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200")
+        .bind(id)
+        .fetch_all(db)
+        .await?)
 }
 
 /// Deletes jobs that ended before then.
 pub async fn delete_ended_before(db: &mut DbConnection, ended_before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1")
-        .bind(ended_before)
-        .execute(db)
-        .await?;
+    let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1").bind(ended_before).execute(db).await?;
     Ok(done.rows_affected())
 }

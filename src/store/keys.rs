@@ -104,16 +104,9 @@ pub async fn save_keychain(
 
 /// Deletes a person's keychain and keys, and returns how many keys there were.
 pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> {
-    sqlx::query("DELETE FROM keychains WHERE person_id = $1")
-        .bind(person)
-        .execute(&mut *db)
-        .await?;
-    sqlx::query("UPDATE sessions SET keychain = NULL WHERE person_id = $1")
-        .bind(person)
-        .execute(&mut *db)
-        .await?;
-    let done =
-        sqlx::query("DELETE FROM ssh_keys WHERE person_id = $1").bind(person).execute(db).await?;
+    sqlx::query("DELETE FROM keychains WHERE person_id = $1").bind(person).execute(&mut *db).await?;
+    sqlx::query("UPDATE sessions SET keychain = NULL WHERE person_id = $1").bind(person).execute(&mut *db).await?;
+    let done = sqlx::query("DELETE FROM ssh_keys WHERE person_id = $1").bind(person).execute(db).await?;
     Ok(done.rows_affected())
 }
 
@@ -135,12 +128,7 @@ pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> R
     .await?)
 }
 
-pub async fn save_sealed(
-    db: &mut DbConnection,
-    id: SshKeyId,
-    body: &[u8],
-    own_key: &[u8],
-) -> Result<()> {
+pub async fn save_sealed(db: &mut DbConnection, id: SshKeyId, body: &[u8], own_key: &[u8]) -> Result<()> {
     sqlx::query("UPDATE ssh_keys SET body = $2, own_key = $3 WHERE id = $1")
         .bind(id)
         .bind(body)
@@ -174,16 +162,8 @@ pub async fn load_sealed(db: &mut DbConnection, id: SshKeyId) -> Result<Option<S
 }
 
 /// Allows or forbids the use of a key while its owner is away.
-pub async fn set_unattended(
-    db: &mut DbConnection,
-    id: SshKeyId,
-    sealed: Option<&[u8]>,
-) -> Result<()> {
-    sqlx::query("UPDATE ssh_keys SET unattended = $2 WHERE id = $1")
-        .bind(id)
-        .bind(sealed)
-        .execute(db)
-        .await?;
+pub async fn set_unattended(db: &mut DbConnection, id: SshKeyId, sealed: Option<&[u8]>) -> Result<()> {
+    sqlx::query("UPDATE ssh_keys SET unattended = $2 WHERE id = $1").bind(id).bind(sealed).execute(db).await?;
     Ok(())
 }
 
@@ -199,10 +179,8 @@ pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
 }
 /// Whether a person allows any of their keys to be used while they are away.
 pub async fn has_unattended(db: &mut DbConnection, person: PersonId) -> Result<bool> {
-    Ok(sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)",
-    )
-    .bind(person)
-    .fetch_one(db)
-    .await?)
+    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)")
+        .bind(person)
+        .fetch_one(db)
+        .await?)
 }

@@ -78,13 +78,11 @@ pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixT
 
 /// Notifies a person that their webhook is off.
 pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
-    )
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
+    sqlx::query("INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)")
+        .bind(person)
+        .bind(now)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -127,11 +125,7 @@ pub async fn add_group(
 }
 
 /// A person's latest notifications.
-pub async fn list_latest(
-    db: &mut DbConnection,
-    person: PersonId,
-    most: i64,
-) -> Result<Vec<Notification>> {
+pub async fn list_latest(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Notification>> {
     Ok(sqlx::query_as(select!("WHERE n.person_id = $1 ORDER BY n.id DESC LIMIT $2"))
         .bind(person)
         .bind(most)
@@ -155,10 +149,7 @@ pub async fn list_after(
 }
 
 /// Counts a person's unread notifications, and returns the id of the last one.
-pub async fn count_unread(
-    db: &mut DbConnection,
-    person: PersonId,
-) -> Result<(i64, NotificationId)> {
+pub async fn count_unread(db: &mut DbConnection, person: PersonId) -> Result<(i64, NotificationId)> {
     Ok(sqlx::query_as(
         "SELECT (SELECT count(*) FROM notifications WHERE person_id = $1 AND read_at IS NULL),
                 (SELECT coalesce(max(id), 0) FROM notifications WHERE person_id = $1)",
@@ -169,58 +160,37 @@ pub async fn count_unread(
 }
 
 /// Marks all notifications up to one as read.
-pub async fn mark_read(
-    db: &mut DbConnection,
-    person: PersonId,
-    up_to: NotificationId,
-    now: UnixTime,
-) -> Result<()> {
-    sqlx::query(
-        "UPDATE notifications SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL",
-    )
-    .bind(person)
-    .bind(up_to)
-    .bind(now)
-    .execute(db)
-    .await?;
+pub async fn mark_read(db: &mut DbConnection, person: PersonId, up_to: NotificationId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE notifications SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL")
+        .bind(person)
+        .bind(up_to)
+        .bind(now)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
 /// Notifications that still have to be sent to the person's webhook, oldest first.
-pub async fn list_unsent(
-    db: &mut DbConnection,
-    person: PersonId,
-    most: i64,
-) -> Result<Vec<Notification>> {
-    Ok(sqlx::query_as(select!(
-        "WHERE n.person_id = $1 AND n.sent_at IS NULL ORDER BY n.id LIMIT $2"
-    ))
-    .bind(person)
-    .bind(most)
-    .fetch_all(db)
-    .await?)
+pub async fn list_unsent(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Notification>> {
+    Ok(sqlx::query_as(select!("WHERE n.person_id = $1 AND n.sent_at IS NULL ORDER BY n.id LIMIT $2"))
+        .bind(person)
+        .bind(most)
+        .fetch_all(db)
+        .await?)
 }
 
 /// Marks notifications up to one as sent, or as no longer worth sending.
-pub async fn mark_sent(
-    db: &mut DbConnection,
-    person: PersonId,
-    up_to: NotificationId,
-    now: UnixTime,
-) -> Result<()> {
-    sqlx::query(
-        "UPDATE notifications SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL",
-    )
-    .bind(person)
-    .bind(up_to)
-    .bind(now)
-    .execute(db)
-    .await?;
+pub async fn mark_sent(db: &mut DbConnection, person: PersonId, up_to: NotificationId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE notifications SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL")
+        .bind(person)
+        .bind(up_to)
+        .bind(now)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
 pub async fn delete_before(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done =
-        sqlx::query("DELETE FROM notifications WHERE at < $1").bind(before).execute(db).await?;
+    let done = sqlx::query("DELETE FROM notifications WHERE at < $1").bind(before).execute(db).await?;
     Ok(done.rows_affected())
 }

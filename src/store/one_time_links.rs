@@ -88,11 +88,7 @@ macro_rules! select_link {
     };
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    link: &NewOneTimeLink<'_>,
-    now: UnixTime,
-) -> Result<OneTimeLinkId> {
+pub async fn add(db: &mut DbConnection, link: &NewOneTimeLink<'_>, now: UnixTime) -> Result<OneTimeLinkId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
@@ -129,21 +125,14 @@ pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneT
 
 /// The newest invitations to a group.
 pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<Vec<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!(
-        "WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"
-    ))
-    .bind(group)
-    .fetch_all(db)
-    .await?)
+    Ok(sqlx::query_as(select_link!("WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"))
+        .bind(group)
+        .fetch_all(db)
+        .await?)
 }
 
 /// Uses up a link. False if it no longer works: someone was quicker.
-pub async fn use_up(
-    db: &mut DbConnection,
-    id: OneTimeLinkId,
-    by: PersonId,
-    now: UnixTime,
-) -> Result<bool> {
+pub async fn use_up(db: &mut DbConnection, id: OneTimeLinkId, by: PersonId, now: UnixTime) -> Result<bool> {
     let done = sqlx::query(
         "UPDATE one_time_links SET used_at = $2, used_by = $3
          WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
@@ -170,10 +159,12 @@ pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> 
 
 /// Revokes every open setup link.
 pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL")
-        .bind(now)
-        .execute(db)
-        .await?;
+    sqlx::query(
+        "UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL",
+    )
+    .bind(now)
+    .execute(db)
+    .await?;
     Ok(())
 }
 
@@ -210,11 +201,7 @@ pub async fn revoke_invitations_by(
 }
 
 /// Revokes every open link made for (or by) a person.
-pub async fn revoke_for_person(
-    db: &mut DbConnection,
-    person: PersonId,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn revoke_for_person(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
     sqlx::query(
         "UPDATE one_time_links SET revoked_at = $2
          WHERE (person_id = $1 OR created_by = $1) AND used_at IS NULL AND revoked_at IS NULL",

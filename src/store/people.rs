@@ -84,10 +84,7 @@ pub async fn get(db: &mut DbConnection, id: PersonId) -> Result<Option<Person>> 
 }
 
 /// The person with this user name, with their credentials.
-pub async fn find_by_name(
-    db: &mut DbConnection,
-    name: &SignInName,
-) -> Result<Option<PersonCredentials>> {
+pub async fn find_by_name(db: &mut DbConnection, name: &SignInName) -> Result<Option<PersonCredentials>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",
         columns!(),
@@ -98,10 +95,7 @@ pub async fn find_by_name(
     .await?)
 }
 
-pub async fn load_credentials(
-    db: &mut DbConnection,
-    id: PersonId,
-) -> Result<Option<PersonCredentials>> {
+pub async fn load_credentials(db: &mut DbConnection, id: PersonId) -> Result<Option<PersonCredentials>> {
     Ok(sqlx::query_as(concat!(
         "SELECT ",
         columns!(),
@@ -127,9 +121,7 @@ pub async fn list(db: &mut DbConnection) -> Result<Vec<PersonListItem>> {
 
 /// How many administrators can still sign in.
 pub async fn count_active_admins(db: &mut DbConnection) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL")
-        .fetch_one(db)
-        .await?)
+    Ok(sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL").fetch_one(db).await?)
 }
 
 /// Counts all people, including disabled ones.
@@ -138,12 +130,7 @@ pub async fn count(db: &mut DbConnection) -> Result<i64> {
 }
 
 /// Sets the password hash, which is sealed.
-pub async fn set_password(
-    db: &mut DbConnection,
-    id: PersonId,
-    sealed: &[u8],
-    now: UnixTime,
-) -> Result<()> {
+pub async fn set_password(db: &mut DbConnection, id: PersonId, sealed: &[u8], now: UnixTime) -> Result<()> {
     sqlx::query("UPDATE people SET password_sealed = $2, password_changed_at = $3 WHERE id = $1")
         .bind(id)
         .bind(sealed)
@@ -153,46 +140,25 @@ pub async fn set_password(
     Ok(())
 }
 
-pub async fn set_display_name(
-    db: &mut DbConnection,
-    id: PersonId,
-    name: &DisplayName,
-) -> Result<()> {
-    sqlx::query("UPDATE people SET display_name = $2 WHERE id = $1")
-        .bind(id)
-        .bind(name.as_str())
-        .execute(db)
-        .await?;
+pub async fn set_display_name(db: &mut DbConnection, id: PersonId, name: &DisplayName) -> Result<()> {
+    sqlx::query("UPDATE people SET display_name = $2 WHERE id = $1").bind(id).bind(name.as_str()).execute(db).await?;
     Ok(())
 }
 
 /// Makes someone an administrator, or takes that role away.
 pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> Result<()> {
-    sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1")
-        .bind(id)
-        .bind(is_admin)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1").bind(id).bind(is_admin).execute(db).await?;
     Ok(())
 }
 
 /// Disables (`Some`) or enables (`None`) the account.
 pub async fn set_disabled(db: &mut DbConnection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
-    sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1")
-        .bind(id)
-        .bind(at)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1").bind(id).bind(at).execute(db).await?;
     Ok(())
 }
 
 /// Turns the second factor on (sealed secret) or off.
-pub async fn set_totp(
-    db: &mut DbConnection,
-    id: PersonId,
-    sealed: Option<&[u8]>,
-    step: i64,
-) -> Result<()> {
+pub async fn set_totp(db: &mut DbConnection, id: PersonId, sealed: Option<&[u8]>, step: i64) -> Result<()> {
     sqlx::query("UPDATE people SET totp_sealed = $2, totp_last_step = $3 WHERE id = $1")
         .bind(id)
         .bind(sealed)
@@ -204,11 +170,10 @@ pub async fn set_totp(
 
 /// Marks a time step as used. False if it or a later one was used before: the code is spent.
 pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
-    let done =
-        sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")
-            .bind(id)
-            .bind(step)
-            .execute(db)
-            .await?;
+    let done = sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")
+        .bind(id)
+        .bind(step)
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() == 1)
 }

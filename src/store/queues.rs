@@ -27,11 +27,7 @@ impl QueueReadState {
     }
 }
 
-pub async fn get(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-) -> Result<QueueReadState> {
+pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueReadState> {
     let row = sqlx::query_as(
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
     )
@@ -43,12 +39,7 @@ pub async fn get(
 }
 
 /// Records that the queue was read.
-pub async fn mark_seen(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn mark_seen(db: &mut DbConnection, person: PersonId, cluster: ClusterId, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO queues (person_id, cluster_id, seen_at) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET seen_at = $3",
@@ -82,12 +73,7 @@ pub async fn set_history(
 }
 
 /// Saves fair share, storage and quota.
-pub async fn set_standing(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-    standing: &str,
-) -> Result<()> {
+pub async fn set_standing(db: &mut DbConnection, person: PersonId, cluster: ClusterId, standing: &str) -> Result<()> {
     sqlx::query(
         "INSERT INTO queues (person_id, cluster_id, standing) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET standing = $3",
@@ -101,22 +87,14 @@ pub async fn set_standing(
 }
 
 /// What was read for a job's page, and when.
-pub async fn load_job_details(
-    db: &mut DbConnection,
-    job: JobRowId,
-) -> Result<Option<(String, UnixTime)>> {
+pub async fn load_job_details(db: &mut DbConnection, job: JobRowId) -> Result<Option<(String, UnixTime)>> {
     Ok(sqlx::query_as("SELECT details, read_at FROM job_details WHERE job_id = $1")
         .bind(job)
         .fetch_optional(db)
         .await?)
 }
 
-pub async fn save_job_details(
-    db: &mut DbConnection,
-    job: JobRowId,
-    details: &str,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn save_job_details(db: &mut DbConnection, job: JobRowId, details: &str, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO job_details (job_id, details, read_at) VALUES ($1, $2, $3)
          ON CONFLICT (job_id) DO UPDATE SET details = $2, read_at = $3",
@@ -130,11 +108,7 @@ pub async fn save_job_details(
 }
 
 /// One of a person's preferences.
-pub async fn load_preference(
-    db: &mut DbConnection,
-    person: PersonId,
-    name: &str,
-) -> Result<Option<String>> {
+pub async fn load_preference(db: &mut DbConnection, person: PersonId, name: &str) -> Result<Option<String>> {
     Ok(sqlx::query_scalar("SELECT value FROM preferences WHERE person_id = $1 AND name = $2")
         .bind(person)
         .bind(name)
@@ -142,12 +116,7 @@ pub async fn load_preference(
         .await?)
 }
 
-pub async fn set_preference(
-    db: &mut DbConnection,
-    person: PersonId,
-    name: &str,
-    value: &str,
-) -> Result<()> {
+pub async fn set_preference(db: &mut DbConnection, person: PersonId, name: &str, value: &str) -> Result<()> {
     sqlx::query(
         "INSERT INTO preferences (person_id, name, value) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, name) DO UPDATE SET value = $3",

@@ -97,11 +97,7 @@ pub async fn add(
     .await?)
 }
 
-pub async fn add_version(
-    db: &mut DbConnection,
-    new: &NewRecipeVersion<'_>,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn add_version(db: &mut DbConnection, new: &NewRecipeVersion<'_>, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO recipe_versions (recipe_id, version, text, author_id, author_name, note, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -124,11 +120,7 @@ pub async fn get(db: &mut DbConnection, id: RecipeId) -> Result<Option<SavedReci
 }
 
 /// A person's own recipes and those of their groups, by title; those of every group if `of_all_groups`.
-pub async fn list(
-    db: &mut DbConnection,
-    person: PersonId,
-    of_all_groups: bool,
-) -> Result<Vec<SavedRecipeRow>> {
+pub async fn list(db: &mut DbConnection, person: PersonId, of_all_groups: bool) -> Result<Vec<SavedRecipeRow>> {
     let sql = select!(
         "WHERE r.archived_at IS NULL AND (r.owner_id = $1 OR ($2 AND r.group_id IS NOT NULL)
            OR r.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
@@ -139,19 +131,13 @@ pub async fn list(
 
 /// Counts a person's recipes that are not deleted.
 pub async fn count_for_person(db: &mut DbConnection, owner: PersonId) -> Result<i64> {
-    Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL",
-    )
-    .bind(owner)
-    .fetch_one(db)
-    .await?)
+    Ok(sqlx::query_scalar("SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL")
+        .bind(owner)
+        .fetch_one(db)
+        .await?)
 }
 
-pub async fn find_version(
-    db: &mut DbConnection,
-    id: RecipeId,
-    number: i64,
-) -> Result<Option<RecipeVersion>> {
+pub async fn find_version(db: &mut DbConnection, id: RecipeId, number: i64) -> Result<Option<RecipeVersion>> {
     Ok(sqlx::query_as(
         "SELECT version, text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 AND version = $2",
@@ -175,38 +161,24 @@ pub async fn list_versions(db: &mut DbConnection, id: RecipeId) -> Result<Vec<Re
 
 /// Saves the title of the newest version.
 pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName) -> Result<()> {
-    sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1")
-        .bind(id)
-        .bind(title.as_str())
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1").bind(id).bind(title.as_str()).execute(db).await?;
     Ok(())
 }
 
 /// Publishes a recipe to a group, or to none.
 pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
-    sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1")
-        .bind(id)
-        .bind(group)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1").bind(id).bind(group).execute(db).await?;
     Ok(())
 }
 
 /// Hides a recipe from people; jobs that were made with it still refer to it.
 pub async fn archive(db: &mut DbConnection, id: RecipeId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1")
-        .bind(id)
-        .bind(now)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1").bind(id).bind(now).execute(db).await?;
     Ok(())
 }
 
 /// Deletes recipes that nobody can reach any more: private ones of people who are gone.
 pub async fn delete_ownerless(db: &mut DbConnection) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL")
-        .execute(db)
-        .await?;
+    let done = sqlx::query("DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL").execute(db).await?;
     Ok(done.rows_affected())
 }

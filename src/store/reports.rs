@@ -58,56 +58,34 @@ pub async fn add(
 }
 
 /// One of a group's reports.
-pub async fn get(
-    db: &mut DbConnection,
-    group: GroupId,
-    id: ReportId,
-    now: UnixTime,
-) -> Result<Option<FrozenReport>> {
-    Ok(sqlx::query_as(select!(
-        "r.body",
-        "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"
-    ))
-    .bind(id)
-    .bind(now)
-    .bind(group)
-    .fetch_optional(db)
-    .await?)
+pub async fn get(db: &mut DbConnection, group: GroupId, id: ReportId, now: UnixTime) -> Result<Option<FrozenReport>> {
+    Ok(sqlx::query_as(select!("r.body", "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"))
+        .bind(id)
+        .bind(now)
+        .bind(group)
+        .fetch_optional(db)
+        .await?)
 }
 
 /// A group's reports, newest first, without their content.
-pub async fn list_for_group(
-    db: &mut DbConnection,
-    group: GroupId,
-    now: UnixTime,
-) -> Result<Vec<FrozenReport>> {
-    Ok(sqlx::query_as(select!(
-        "''",
-        "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"
-    ))
-    .bind(group)
-    .bind(now)
-    .fetch_all(db)
-    .await?)
+pub async fn list_for_group(db: &mut DbConnection, group: GroupId, now: UnixTime) -> Result<Vec<FrozenReport>> {
+    Ok(sqlx::query_as(select!("''", "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"))
+        .bind(group)
+        .bind(now)
+        .fetch_all(db)
+        .await?)
 }
 
 /// Counts a group's reports.
 pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
-    Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL",
-    )
-    .bind(group)
-    .fetch_one(db)
-    .await?)
+    Ok(sqlx::query_scalar("SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL")
+        .bind(group)
+        .fetch_one(db)
+        .await?)
 }
 
 /// Deletes a report; guests who came by a link lose access at once. False if there was none.
-pub async fn remove(
-    db: &mut DbConnection,
-    group: GroupId,
-    id: ReportId,
-    now: UnixTime,
-) -> Result<bool> {
+pub async fn remove(db: &mut DbConnection, group: GroupId, id: ReportId, now: UnixTime) -> Result<bool> {
     sqlx::query(
         "DELETE FROM report_accesses WHERE link_id IN (
             SELECT l.id FROM report_guest_links l JOIN reports r ON r.id = l.report_id
@@ -131,7 +109,6 @@ pub async fn remove(
 
 /// Deletes the rows of reports that were removed before then.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done =
-        sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before).execute(db).await?;
+    let done = sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before).execute(db).await?;
     Ok(done.rows_affected())
 }

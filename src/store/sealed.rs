@@ -78,22 +78,13 @@ pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<Sea
     Ok(sqlx::query_as(sql).fetch_all(db).await?)
 }
 
-pub async fn put(
-    db: &mut DbConnection,
-    column: SealedColumn,
-    row: i64,
-    value: &[u8],
-) -> Result<()> {
+pub async fn put(db: &mut DbConnection, column: SealedColumn, row: i64, value: &[u8]) -> Result<()> {
     let sql = match column {
         SealedColumn::PasswordHash => "UPDATE people SET password_sealed = $2 WHERE id = $1",
         SealedColumn::OneTimeCodeSecret => "UPDATE people SET totp_sealed = $2 WHERE id = $1",
-        SealedColumn::KeychainByPassword => {
-            "UPDATE keychains SET by_password = $2 WHERE person_id = $1"
-        }
+        SealedColumn::KeychainByPassword => "UPDATE keychains SET by_password = $2 WHERE person_id = $1",
         SealedColumn::KeychainBySession => "UPDATE sessions SET keychain = $2 WHERE id = $1",
-        SealedColumn::KeychainByPendingSignIn => {
-            "UPDATE pending_sign_ins SET keychain = $2 WHERE rowid = $1"
-        }
+        SealedColumn::KeychainByPendingSignIn => "UPDATE pending_sign_ins SET keychain = $2 WHERE rowid = $1",
         SealedColumn::UnattendedKey => "UPDATE ssh_keys SET unattended = $2 WHERE id = $1",
         SealedColumn::WebhookAddress => "UPDATE webhooks SET url = $2 WHERE person_id = $1",
         SealedColumn::WebhookSecret => "UPDATE webhooks SET secret = $2 WHERE person_id = $1",

@@ -56,17 +56,10 @@ pub struct PendingSignIn {
 }
 
 pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
-    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)")
-        .bind(id)
-        .fetch_one(db)
-        .await?)
+    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)").bind(id).fetch_one(db).await?)
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    session: &NewSession<'_>,
-    now: UnixTime,
-) -> Result<SessionId> {
+pub async fn add(db: &mut DbConnection, session: &NewSession<'_>, now: UnixTime) -> Result<SessionId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
          VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id",
@@ -96,19 +89,12 @@ pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option
 
 /// Records a request of the browser.
 pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1")
-        .bind(id)
-        .bind(now)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1").bind(id).bind(now).execute(db).await?;
     Ok(())
 }
 
 /// A person's signed-in browsers, most recently used first.
-pub async fn list_for_person(
-    db: &mut DbConnection,
-    person: PersonId,
-) -> Result<Vec<SignedInBrowser>> {
+pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<SignedInBrowser>> {
     Ok(sqlx::query_as(
         "SELECT id, created_at, last_seen_at, address, user_agent FROM sessions
          WHERE person_id = $1 ORDER BY last_seen_at DESC, id DESC",
@@ -137,24 +123,14 @@ pub async fn is_signed_in(
 
 /// Ends one session of a person. False if they have no such session.
 pub async fn end(db: &mut DbConnection, person: PersonId, id: SessionId) -> Result<bool> {
-    let done = sqlx::query("DELETE FROM sessions WHERE id = $1 AND person_id = $2")
-        .bind(id)
-        .bind(person)
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM sessions WHERE id = $1 AND person_id = $2").bind(id).bind(person).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }
 
 /// Ends every session of a person except the one to keep, and every pending sign-in.
-pub async fn end_all(
-    db: &mut DbConnection,
-    person: PersonId,
-    keep: Option<SessionId>,
-) -> Result<u64> {
-    sqlx::query("DELETE FROM pending_sign_ins WHERE person_id = $1")
-        .bind(person)
-        .execute(&mut *db)
-        .await?;
+pub async fn end_all(db: &mut DbConnection, person: PersonId, keep: Option<SessionId>) -> Result<u64> {
+    sqlx::query("DELETE FROM pending_sign_ins WHERE person_id = $1").bind(person).execute(&mut *db).await?;
     let done = sqlx::query("DELETE FROM sessions WHERE person_id = $1 AND id <> $2")
         .bind(person)
         .bind(keep.unwrap_or(SessionId(0)))
@@ -165,10 +141,7 @@ pub async fn end_all(
 
 /// Deletes expired sessions and pending sign-ins.
 pub async fn sweep(db: &mut DbConnection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
-    sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1")
-        .bind(now)
-        .execute(&mut *db)
-        .await?;
+    sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1").bind(now).execute(&mut *db).await?;
     let done = sqlx::query("DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2")
         .bind(now)
         .bind(idle_since)
@@ -188,15 +161,13 @@ pub async fn add_pending(
     keychain: Option<&[u8]>,
     expires_at: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO pending_sign_ins (token_hash, person_id, keychain, expires_at) VALUES ($1, $2, $3, $4)",
-    )
-    .bind(&token_hash[..])
-    .bind(person)
-    .bind(keychain)
-    .bind(expires_at)
-    .execute(&mut *db)
-    .await?;
+    sqlx::query("INSERT INTO pending_sign_ins (token_hash, person_id, keychain, expires_at) VALUES ($1, $2, $3, $4)")
+        .bind(&token_hash[..])
+        .bind(person)
+        .bind(keychain)
+        .bind(expires_at)
+        .execute(&mut *db)
+        .await?;
     sqlx::query(
         "DELETE FROM pending_sign_ins WHERE person_id = $1 AND rowid NOT IN
            (SELECT rowid FROM pending_sign_ins WHERE person_id = $1 ORDER BY rowid DESC LIMIT $2)",
@@ -233,9 +204,7 @@ pub async fn count_wrong_code(db: &mut DbConnection, token_hash: &[u8; 32]) -> R
 
 /// Ends a pending sign-in. False if it was gone already: of two answers at once, the other won.
 pub async fn end_pending(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<bool> {
-    let done = sqlx::query("DELETE FROM pending_sign_ins WHERE token_hash = $1")
-        .bind(&token_hash[..])
-        .execute(db)
-        .await?;
+    let done =
+        sqlx::query("DELETE FROM pending_sign_ins WHERE token_hash = $1").bind(&token_hash[..]).execute(db).await?;
     Ok(done.rows_affected() == 1)
 }

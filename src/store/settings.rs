@@ -3,10 +3,7 @@
 use super::{DbConnection, Result};
 
 pub async fn get(db: &mut DbConnection, name: &str) -> Result<Option<Vec<u8>>> {
-    Ok(sqlx::query_scalar("SELECT value FROM settings WHERE name = $1")
-        .bind(name)
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_scalar("SELECT value FROM settings WHERE name = $1").bind(name).fetch_optional(db).await?)
 }
 
 pub async fn set(db: &mut DbConnection, name: &str, value: &[u8]) -> Result<()> {

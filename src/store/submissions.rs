@@ -3,8 +3,8 @@
 mod transitions;
 
 pub use transitions::{
-    give_up, mark_accepted, mark_checked, mark_checking, mark_for_resend, mark_not_sent,
-    mark_refused, mark_sent, mark_unsent, retry, set_problem,
+    give_up, mark_accepted, mark_checked, mark_checking, mark_for_resend, mark_not_sent, mark_refused, mark_sent,
+    mark_unsent, retry, set_problem,
 };
 
 use super::{DbConnection, Result};
@@ -52,15 +52,8 @@ impl TryFrom<String> for SubmissionState {
     type Error = super::StoreError;
 
     fn try_from(word: String) -> Result<Self> {
-        let all = [
-            Self::Ready,
-            Self::Sent,
-            Self::Checking,
-            Self::Accepted,
-            Self::Refused,
-            Self::NotSent,
-            Self::GivenUp,
-        ];
+        let all =
+            [Self::Ready, Self::Sent, Self::Checking, Self::Accepted, Self::Refused, Self::NotSent, Self::GivenUp];
         let known = all.into_iter().find(|state| state.as_str() == word);
         known.ok_or(super::StoreError::Malformed("submissions.state"))
     }
@@ -197,11 +190,7 @@ pub async fn add(
 }
 
 /// The submission that a form made before.
-pub async fn find_by_form(
-    db: &mut DbConnection,
-    person: PersonId,
-    form: &str,
-) -> Result<Option<SubmissionId>> {
+pub async fn find_by_form(db: &mut DbConnection, person: PersonId, form: &str) -> Result<Option<SubmissionId>> {
     Ok(sqlx::query_scalar("SELECT id FROM submissions WHERE person_id = $1 AND form = $2")
         .bind(person)
         .bind(form)
@@ -220,9 +209,7 @@ pub async fn find_by_job(
     cluster: ClusterId,
     number: i64,
 ) -> Result<Option<Submission>> {
-    let sql = select!(
-        "WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY id DESC LIMIT 1"
-    );
+    let sql = select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY id DESC LIMIT 1");
     let query = sqlx::query_as(sql).bind(person).bind(cluster).bind(number);
     Ok(query.fetch_optional(db).await?)
 }
@@ -243,46 +230,31 @@ pub async fn list_by_recipe(
 }
 
 /// A person's open submissions on a cluster, in order.
-pub async fn list_open(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-) -> Result<Vec<Submission>> {
-    let sql =
-        select!("WHERE person_id = $1 AND cluster_id = $2 AND settled_at IS NULL ORDER BY id");
+pub async fn list_open(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<Vec<Submission>> {
+    let sql = select!("WHERE person_id = $1 AND cluster_id = $2 AND settled_at IS NULL ORDER BY id");
     Ok(sqlx::query_as(sql).bind(person).bind(cluster).fetch_all(db).await?)
 }
 
 /// Counts a person's open submissions.
 pub async fn count_open(db: &mut DbConnection, person: PersonId) -> Result<i64> {
-    Ok(sqlx::query_scalar(
-        "SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL",
-    )
-    .bind(person)
-    .fetch_one(db)
-    .await?)
+    Ok(sqlx::query_scalar("SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL")
+        .bind(person)
+        .fetch_one(db)
+        .await?)
 }
 
 /// All people and clusters with open submissions.
 pub async fn list_open_accounts(db: &mut DbConnection) -> Result<Vec<(PersonId, ClusterId)>> {
-    Ok(sqlx::query_as(
-        "SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL",
-    )
-    .fetch_all(db)
-    .await?)
+    Ok(sqlx::query_as("SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL")
+        .fetch_all(db)
+        .await?)
 }
 
 /// When a submission of this person was last sent to a cluster.
-pub async fn last_sent_at(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-) -> Result<Option<UnixTime>> {
-    Ok(sqlx::query_scalar(
-        "SELECT max(sent_at) FROM submissions WHERE person_id = $1 AND cluster_id = $2",
-    )
-    .bind(person)
-    .bind(cluster)
-    .fetch_one(db)
-    .await?)
+pub async fn last_sent_at(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<Option<UnixTime>> {
+    Ok(sqlx::query_scalar("SELECT max(sent_at) FROM submissions WHERE person_id = $1 AND cluster_id = $2")
+        .bind(person)
+        .bind(cluster)
+        .fetch_one(db)
+        .await?)
 }

@@ -38,19 +38,12 @@ pub struct UsageDayReadRow {
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!(
-            "SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem FROM usage_sources ",
-            $rest
-        )
+        concat!("SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem FROM usage_sources ", $rest)
     };
 }
 
 /// A person's sources on a cluster.
-pub async fn list_sources(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-) -> Result<Vec<UsageSource>> {
+pub async fn list_sources(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<Vec<UsageSource>> {
     Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 ORDER BY account"))
         .bind(person)
         .bind(cluster)
@@ -67,9 +60,9 @@ pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<U
             WHERE u.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id))
          ORDER BY person_id, cluster_id, account"
     ))
-        .bind(since)
-        .fetch_all(db)
-        .await?)
+    .bind(since)
+    .fetch_all(db)
+    .await?)
 }
 
 /// Opens a source, or records that it was viewed. If it should keep names and does not, or the reverse, it starts
@@ -123,11 +116,7 @@ pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<
 }
 
 /// Records why a read failed; empty if it went well.
-pub async fn set_problem(
-    db: &mut DbConnection,
-    source: UsageSourceId,
-    problem: &str,
-) -> Result<()> {
+pub async fn set_problem(db: &mut DbConnection, source: UsageSourceId, problem: &str) -> Result<()> {
     sqlx::query("UPDATE usage_sources SET problem = $2 WHERE id = $1 AND problem <> $2")
         .bind(source)
         .bind(problem)
@@ -137,11 +126,7 @@ pub async fn set_problem(
 }
 
 /// The days of a source that were read, from the given day on, in order.
-pub async fn list_days(
-    db: &mut DbConnection,
-    source: UsageSourceId,
-    from: Day,
-) -> Result<Vec<UsageDayReadRow>> {
+pub async fn list_days(db: &mut DbConnection, source: UsageSourceId, from: Day) -> Result<Vec<UsageDayReadRow>> {
     Ok(sqlx::query_as(
         "SELECT day, read_at, is_final, is_cut FROM usage_days WHERE source_id = $1 AND day >= $2 ORDER BY day",
     )
@@ -152,11 +137,7 @@ pub async fn list_days(
 }
 
 /// Records that a day was read and drops what was known of it. The new rows follow in the same transaction.
-pub async fn replace_day(
-    db: &mut DbConnection,
-    source: UsageSourceId,
-    read: UsageDayReadRow,
-) -> Result<()> {
+pub async fn replace_day(db: &mut DbConnection, source: UsageSourceId, read: UsageDayReadRow) -> Result<()> {
     for sql in [
         "DELETE FROM usage_daily WHERE source_id = $1 AND day = $2",
         "DELETE FROM usage_jobs WHERE source_id = $1 AND day = $2",
@@ -212,10 +193,7 @@ pub async fn intern_names<'a>(
 }
 
 /// Names by id.
-pub async fn list_names(
-    db: &mut DbConnection,
-    source: UsageSourceId,
-) -> Result<HashMap<i64, String>> {
+pub async fn list_names(db: &mut DbConnection, source: UsageSourceId) -> Result<HashMap<i64, String>> {
     let rows: Vec<(i64, String)> = sqlx::query_as(
         "SELECT id, name FROM usage_names WHERE id IN (SELECT user_id FROM usage_daily WHERE source_id = $1
          UNION SELECT kind_id FROM usage_daily WHERE source_id = $1)",

@@ -5,18 +5,12 @@ use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId, PersonId};
 
 /// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlertKind`.
-pub async fn list_kinds(
-    db: &mut DbConnection,
-    person: PersonId,
-    group: GroupId,
-) -> Result<Vec<String>> {
-    Ok(sqlx::query_scalar(
-        "SELECT kind FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",
-    )
-    .bind(person)
-    .bind(group)
-    .fetch_all(db)
-    .await?)
+pub async fn list_kinds(db: &mut DbConnection, person: PersonId, group: GroupId) -> Result<Vec<String>> {
+    Ok(sqlx::query_scalar("SELECT kind FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind")
+        .bind(person)
+        .bind(group)
+        .fetch_all(db)
+        .await?)
 }
 
 /// The groups with an account on a cluster for which a person wants alerts, and which ones.
@@ -59,12 +53,7 @@ pub async fn replace_kinds(
 }
 
 /// Whether a person already got this alert.
-pub async fn was_notified(
-    db: &mut DbConnection,
-    person: PersonId,
-    group: GroupId,
-    dedup_key: &str,
-) -> Result<bool> {
+pub async fn was_notified(db: &mut DbConnection, person: PersonId, group: GroupId, dedup_key: &str) -> Result<bool> {
     Ok(sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM usage_alerts_sent WHERE person_id = $1 AND group_id = $2 AND dedup_key = $3)",
     )
@@ -107,7 +96,6 @@ pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &s
 
 /// Deletes records of alerts sent before then.
 pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done =
-        sqlx::query("DELETE FROM usage_alerts_sent WHERE at < $1").bind(before).execute(db).await?;
+    let done = sqlx::query("DELETE FROM usage_alerts_sent WHERE at < $1").bind(before).execute(db).await?;
     Ok(done.rows_affected())
 }

@@ -94,12 +94,7 @@ pub async fn save(
 }
 
 /// Records a delivery, and the earliest time for the next one.
-pub async fn mark_sent(
-    db: &mut DbConnection,
-    person: PersonId,
-    next: UnixTime,
-    now: UnixTime,
-) -> Result<()> {
+pub async fn mark_sent(db: &mut DbConnection, person: PersonId, next: UnixTime, now: UnixTime) -> Result<()> {
     sqlx::query(
         "UPDATE webhooks SET failures = 0, failing_since = NULL, next_at = $2, problem = '', sent_at = $3
          WHERE person_id = $1",
@@ -136,11 +131,7 @@ pub async fn record_failure(
 
 /// Gives up on a webhook.
 pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1")
-        .bind(person)
-        .bind(now)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1").bind(person).bind(now).execute(db).await?;
     Ok(())
 }
 

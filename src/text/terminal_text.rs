@@ -52,8 +52,7 @@ impl<'a> TerminalTextReader<'a> {
     /// Parameters and the final letter. Without that letter it isn't a sequence, and is skipped.
     fn read_control_sequence(&mut self) -> Option<TerminalToken<'a>> {
         let rest = self.0.as_str();
-        let (params, rest) =
-            rest.split_at(rest.find(|c| !matches!(c, ' '..='?')).unwrap_or(rest.len()));
+        let (params, rest) = rest.split_at(rest.find(|c| !matches!(c, ' '..='?')).unwrap_or(rest.len()));
         self.0 = rest.chars();
         let command = self.next_if(|c| matches!(c, '@'..='~'))?;
         Some(TerminalToken::ControlSequence { params, command })

@@ -52,23 +52,14 @@ pub struct AccountUsage {
 
 impl AccountUsage {
     /// Builds it from the rows of the database.
-    pub fn from_rows(
-        days: &[UsageDayReadRow],
-        rows: Vec<UsageDailyRow>,
-        names: &HashMap<i64, String>,
-    ) -> Self {
-        let names: HashMap<i64, Arc<str>> =
-            names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
+    pub fn from_rows(days: &[UsageDayReadRow], rows: Vec<UsageDailyRow>, names: &HashMap<i64, String>) -> Self {
+        let names: HashMap<i64, Arc<str>> = names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
         let nobody: Arc<str> = Arc::from("");
         let name = |id: i64| names.get(&id).unwrap_or(&nobody).clone();
         let mut rolls: BTreeMap<Day, Vec<UserDayUsage>> = BTreeMap::new();
         for row in rows {
             let (user, kind) = (name(row.user_id), name(row.kind_id));
-            rolls.entry(Day(row.day)).or_default().push(UserDayUsage {
-                user,
-                kind,
-                totals: totals_from_row(&row),
-            });
+            rolls.entry(Day(row.day)).or_default().push(UserDayUsage { user, kind, totals: totals_from_row(&row) });
         }
         let page = |read: &UsageDayReadRow| {
             (read.day, AccountUsageDay::new(*read, rolls.remove(&read.day).unwrap_or_default()))
@@ -90,23 +81,14 @@ impl AccountUsage {
     }
 
     /// The days that were read between two days, both included.
-    pub fn days_between(
-        &self,
-        from: Day,
-        until: Day,
-    ) -> impl Iterator<Item = (Day, &AccountUsageDay)> {
+    pub fn days_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &AccountUsageDay)> {
         let days = if from <= until { Some(self.days.range(from..=until)) } else { None };
         days.into_iter().flatten().map(|(day, page)| (*day, page))
     }
 
     /// The rows of these days.
-    pub fn rows_between(
-        &self,
-        from: Day,
-        until: Day,
-    ) -> impl Iterator<Item = (Day, &UserDayUsage)> {
-        self.days_between(from, until)
-            .flat_map(|(day, page)| page.rows.iter().map(move |roll| (day, roll)))
+    pub fn rows_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &UserDayUsage)> {
+        self.days_between(from, until).flat_map(|(day, page)| page.rows.iter().map(move |roll| (day, roll)))
     }
 }
 
@@ -214,10 +196,8 @@ mod tests {
         sums.waits.record(500);
         assert_eq!(totals_from_row(&row_from_totals(Day(3), 1, 2, &sums)), sums);
         let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
-        let day =
-            UsageDayReadRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
-        let ledger =
-            AccountUsage::from_rows(&[day], vec![row_from_totals(Day(3), 1, 2, &sums)], &names);
+        let day = UsageDayReadRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
+        let ledger = AccountUsage::from_rows(&[day], vec![row_from_totals(Day(3), 1, 2, &sums)], &names);
         let all: Vec<_> = ledger.rows_between(Day(0), Day(9)).collect();
         assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
         assert_eq!(ledger.rows_between(Day(4), Day(9)).count(), 0);

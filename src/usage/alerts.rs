@@ -62,10 +62,7 @@ pub(super) fn quota_alert_key(allocation: AllocationId) -> String {
 }
 
 /// The alert for an allocation that is mostly used.
-pub fn quota_alert(
-    account: &GroupAccountUsage,
-    allocation: &Allocation,
-) -> Option<UsageAlertMessage> {
+pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Option<UsageAlertMessage> {
     let (begins, ends) = (allocation.begins(), allocation.ends());
     if !(begins..=ends).contains(&account.today) {
         return None;
@@ -88,16 +85,10 @@ pub fn quota_alert(
 }
 
 /// The alert for group storage that is nearly full. Once a month.
-pub fn storage_alert(
-    place: &StorageQuota,
-    cluster: &str,
-    slug: &str,
-    today: Day,
-) -> Option<UsageAlertMessage> {
+pub fn storage_alert(place: &StorageQuota, cluster: &str, slug: &str, today: Day) -> Option<UsageAlertMessage> {
     let is_full = |used: u64, limit: u64| {
         limit > 0
-            && u128::from(used) * u128::from(STORAGE_THRESHOLD.1)
-                >= u128::from(limit) * u128::from(STORAGE_THRESHOLD.0)
+            && u128::from(used) * u128::from(STORAGE_THRESHOLD.1) >= u128::from(limit) * u128::from(STORAGE_THRESHOLD.0)
     };
     let space = place.limit_bytes.filter(|limit| is_full(place.used_bytes, *limit));
     let files = place.files.zip(place.files_limit).filter(|(used, limit)| is_full(*used, *limit));

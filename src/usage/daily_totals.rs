@@ -78,12 +78,7 @@ pub struct UsageRunDay {
 }
 
 /// Counts the runs of one account in a window.
-pub fn count_day(
-    runs: &[&AccountedRun],
-    window: OneDayWindow,
-    names: &KeptUserNames,
-    site: &Site,
-) -> DayUsageTotals {
+pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserNames, site: &Site) -> DayUsageTotals {
     let unit = SiteUnit::from_site(site);
     let mut rolls: HashMap<(String, String), UsageTotals> = HashMap::new();
     let mut kinds_of: HashMap<String, usize> = HashMap::new();
@@ -118,8 +113,7 @@ pub fn count_day(
             jobs.push(job_run(run, user, kind, seconds, window));
         }
     }
-    let mut rolls: Vec<_> =
-        rolls.into_iter().map(|((user, kind), sums)| (user, kind, sums)).collect();
+    let mut rolls: Vec<_> = rolls.into_iter().map(|((user, kind), sums)| (user, kind, sums)).collect();
     rolls.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     jobs.sort_by_key(|job| (job.raw, job.start));
     jobs.dedup_by_key(|job| (job.raw, job.start));
@@ -228,8 +222,7 @@ fn held_mb(usage: &JobUsage) -> Option<u64> {
 }
 
 fn elapsed_seconds(run: &AccountedRun) -> u64 {
-    let whole =
-        run.start.zip(run.end).and_then(|(start, end)| u64::try_from(end.since(start)).ok());
+    let whole = run.start.zip(run.end).and_then(|(start, end)| u64::try_from(end.since(start)).ok());
     whole.unwrap_or(run.usage.elapsed_s).saturating_sub(run.suspended_s)
 }
 
@@ -240,18 +233,11 @@ fn wait_seconds(run: &AccountedRun) -> u64 {
 
 /// Where jobs get whole nodes, asking for less would free nothing.
 fn is_whole_node(run: &AccountedRun, site: &Site) -> bool {
-    let of_type =
-        |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
+    let of_type = |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
     site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
 }
 
-fn job_run(
-    run: &AccountedRun,
-    user: String,
-    kind: String,
-    seconds: u64,
-    window: OneDayWindow,
-) -> UsageRunDay {
+fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window: OneDayWindow) -> UsageRunDay {
     // A run that has started is over, or was running until the window's end.
     let start = run.start.or(run.end).unwrap_or(window.from);
     let so_far = |start: UnixTime| u64::try_from(window.until.since(start)).unwrap_or(0);
@@ -260,8 +246,7 @@ fn job_run(
         _ => elapsed_seconds(run),
     };
     let gpus = run.gpus.iter();
-    let gpus =
-        gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
+    let gpus = gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
     UsageRunDay {
         raw: run.raw_id,
         start,
@@ -269,11 +254,7 @@ fn job_run(
         task: run.task,
         user,
         kind,
-        outcome: if ends_in(run, window) {
-            UsageJobOutcome::from_state(run.state)
-        } else {
-            UsageJobOutcome::Running
-        },
+        outcome: if ends_in(run, window) { UsageJobOutcome::from_state(run.state) } else { UsageJobOutcome::Running },
         seconds,
         elapsed_s,
         wait_s: wait_seconds(run),

@@ -79,13 +79,7 @@ mod tests {
     const NOW: UnixTime = UnixTime(1_790_000_000);
 
     fn job(state: JobState, cpus: u32, limit: TimeLimit) -> SlurmJob {
-        SlurmJob {
-            state,
-            cpus,
-            time_limit: limit,
-            account: "def-smith".into(),
-            ..SlurmJob::default()
-        }
+        SlurmJob { state, cpus, time_limit: limit, account: "def-smith".into(), ..SlurmJob::default() }
     }
 
     #[test]
@@ -98,14 +92,10 @@ mod tests {
         };
         let endless = job(JobState::Pending, 4, TimeLimit::Unlimited);
         let other = SlurmJob { account: "def-jones".into(), ..array.clone() };
-        let running = SlurmJob {
-            end: Some(NOW.plus(1800)),
-            ..job(JobState::Running, 8, TimeLimit::Minutes(60))
-        };
+        let running = SlurmJob { end: Some(NOW.plus(1800)), ..job(JobState::Running, 8, TimeLimit::Minutes(60)) };
         let over = job(JobState::Completed, 8, TimeLimit::Minutes(60));
         let found = compute_demand(&[array, endless, other, running, over], &smith, NOW);
-        let waiting =
-            JobDemandTotals { jobs: 11, core_s: 144_000, gpu_s: 72_000, without_limit: 1 };
+        let waiting = JobDemandTotals { jobs: 11, core_s: 144_000, gpu_s: 72_000, without_limit: 1 };
         assert_eq!(found.waiting, waiting);
         assert_eq!((found.running.core_s, found.cores, found.gpus), (14_400, 8, 0));
         assert_eq!(compute_demand(&[], &smith, NOW), AccountDemand::default());

@@ -39,38 +39,24 @@ pub struct GroupFairShareText {
 }
 
 /// Describes it in words. `half_life` is in hours: after that time, usage counts half.
-pub fn describe_fair_share(
-    ratio: Option<f64>,
-    half_life: Option<u32>,
-    now: UnixTime,
-) -> GroupFairShareText {
+pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: UnixTime) -> GroupFairShareText {
     let level = ratio.map(|ratio| if ratio > 0.0 { ratio.recip() } else { f64::INFINITY });
-    let plain = words::explain_fair_share(&FairShareFigures {
-        level_fs: level,
-        ..FairShareFigures::default()
-    });
+    let plain = words::explain_fair_share(&FairShareFigures { level_fs: level, ..FairShareFigures::default() });
     let sentence = match ratio {
         None => "The cluster does not tell how much the group used of its share.".to_owned(),
-        Some(ratio) if ratio <= 0.0 => {
-            "The group used nothing lately; its jobs come early in the queue.".to_owned()
-        }
+        Some(ratio) if ratio <= 0.0 => "The group used nothing lately; its jobs come early in the queue.".to_owned(),
         Some(ratio) if ratio > NEAR_SHARE_RATIO => describe_overuse(ratio, half_life, now),
         Some(ratio) if ratio * NEAR_SHARE_RATIO < 1.0 => format!(
             "The group used {} of its share lately; its jobs come earlier than those of groups that used more.",
             format::percent(ratio)
         ),
-        Some(_) => {
-            "The group used about its share lately; its jobs rank like most others'.".to_owned()
-        }
+        Some(_) => "The group used about its share lately; its jobs rank like most others'.".to_owned(),
     };
     GroupFairShareText { headline: plain.headline, sentence, position: plain.position }
 }
 
 fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String {
-    let used = format!(
-        "The group used {} its share lately; new jobs wait longer than others'",
-        format_times(ratio)
-    );
+    let used = format!("The group used {} its share lately; new jobs wait longer than others'", format_times(ratio));
     let Some(until) = recovery_day(ratio, half_life, now) else {
         return match half_life {
             Some(_) => format!("{used} for a long time to come."),
@@ -132,12 +118,7 @@ mod tests {
     const NOW: UnixTime = UnixTime(1_794_820_320);
 
     fn share(norm: Option<f64>, used: Option<f64>, level: Option<f64>) -> SshareRow {
-        SshareRow {
-            norm_shares: norm,
-            effective_usage: used,
-            level_fs: level,
-            ..SshareRow::default()
-        }
+        SshareRow { norm_shares: norm, effective_usage: used, level_fs: level, ..SshareRow::default() }
     }
 
     #[test]

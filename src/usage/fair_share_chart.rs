@@ -66,26 +66,19 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         let part = (ratio.ln() - low.ln()) / (high.ln() - low.ln());
         format::coordinate(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
     };
-    let x = |at: UnixTime| {
-        format::coordinate(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE))
-    };
+    let x = |at: UnixTime| format::coordinate(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE));
     let mut stretches: Vec<String> = Vec::new();
     let mut before: Option<UnixTime> = None;
     for (at, ratio) in &known {
         let point = format!("{},{}", x(*at), y(*ratio));
-        match stretches
-            .last_mut()
-            .filter(|_| before.is_some_and(|b| at.since(b) <= MAX_GAP_SECONDS))
-        {
+        match stretches.last_mut().filter(|_| before.is_some_and(|b| at.since(b) <= MAX_GAP_SECONDS)) {
             Some(stretch) => *stretch = format!("{stretch} {point}"),
             None => stretches.push(point),
         }
         before = Some(*at);
     }
     let is_crowded = low < 0.09 || high > 11.0;
-    let fits = |(ratio, _, gives_way): &&(f64, &str, bool)| {
-        (low..=high).contains(ratio) && !(*gives_way && is_crowded)
-    };
+    let fits = |(ratio, _, gives_way): &&(f64, &str, bool)| (low..=high).contains(ratio) && !(*gives_way && is_crowded);
     let marks = MARKS.iter().filter(fits).map(|(ratio, words, _)| (y(*ratio), *words)).collect();
     let words = |ratio: f64| if ratio > 1.0 { format_times(ratio) } else { format::percent(ratio) };
     let days = (Day::from_time(first.0).short(), Day::from_time(last.0).short());
@@ -125,14 +118,12 @@ mod tests {
 
     #[test]
     fn a_line_with_a_gap() {
-        let line =
-            draw_chart(&[point(0, 0.2), point(1, 0.4), point(2, 0.8), point(20, 0.1)]).unwrap();
+        let line = draw_chart(&[point(0, 0.2), point(1, 0.4), point(2, 0.8), point(20, 0.1)]).unwrap();
         assert_eq!(line.segments.len(), 2, "{line:?}");
         assert!(line.segments[0].starts_with("64.0,"), "{line:?}");
         assert!(line.label.contains("highest 4.0 times"), "{}", line.label);
         assert!(line.marks.iter().any(|(_, words)| *words == "2 ×"));
-        let (one, last): (f64, f64) =
-            (line.baseline_y.parse().unwrap(), line.last.1.parse().unwrap());
+        let (one, last): (f64, f64) = (line.baseline_y.parse().unwrap(), line.last.1.parse().unwrap());
         assert!(last > one, "less than its share lies below");
     }
 

@@ -142,9 +142,7 @@ pub struct UsageFigures {
 
 /// Whether a query includes an account.
 pub fn is_selected(account: &GroupAccountUsage, choice: &FiguresQuery) -> bool {
-    choice.account.as_ref().is_none_or(|(slug, name)| {
-        *slug == account.details.slug && *name == account.details.account
-    })
+    choice.account.as_ref().is_none_or(|(slug, name)| *slug == account.details.slug && *name == account.details.account)
 }
 
 /// Adds up all figures.
@@ -190,10 +188,8 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     }
     let colours = assign_colours(view);
     all.members = member_figures(view, people, &colours, choice.measure);
-    let mut kinds: Vec<JobTypeFigures> = kinds
-        .into_iter()
-        .map(|(name, sums)| JobTypeFigures { name: name.to_owned(), totals: sums })
-        .collect();
+    let mut kinds: Vec<JobTypeFigures> =
+        kinds.into_iter().map(|(name, sums)| JobTypeFigures { name: name.to_owned(), totals: sums }).collect();
     kinds.sort_by(|a, b| {
         let by = |one: &JobTypeFigures| choice.measure.hours(&one.totals);
         by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name))
@@ -243,8 +239,7 @@ fn assign_colours(view: &GroupUsage) -> HashMap<UsageOwner, usize> {
             }
         }
     }
-    let mut order: Vec<(UsageOwner, f64)> =
-        hours.into_iter().filter(|(who, _)| *who != UsageOwner::Others).collect();
+    let mut order: Vec<(UsageOwner, f64)> = hours.into_iter().filter(|(who, _)| *who != UsageOwner::Others).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     order.into_iter().take(COLOUR_COUNT).enumerate().map(|(place, (who, _))| (who, place)).collect()
 }
@@ -255,17 +250,11 @@ fn member_figures(
     colours: &HashMap<UsageOwner, usize>,
     measure: UsageMeasure,
 ) -> Vec<MemberFigures> {
-    let name_of = |id: PersonId| {
-        view.people.values().find(|person| person.id == id).map(|person| person.name.clone())
-    };
+    let name_of = |id: PersonId| view.people.values().find(|person| person.id == id).map(|person| person.name.clone());
     let member = |(who, sums): (UsageOwner, UsageTotals)| {
         let (name, is_in_group) = match &who {
-            UsageOwner::Person(id) if *id == view.viewer && !view.is_leader => {
-                ("You".to_owned(), true)
-            }
-            UsageOwner::Person(id) => {
-                (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some())
-            }
+            UsageOwner::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
+            UsageOwner::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
             UsageOwner::User(_, user) => (user.clone(), false),
             UsageOwner::Others => ("Everybody else".to_owned(), true),
         };

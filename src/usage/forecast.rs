@@ -94,9 +94,7 @@ fn weekly_usage(hours: &[(Day, f64)], today: Day) -> Vec<f64> {
     let mut weeks: Vec<f64> = (0..LOOKBACK_WEEKS)
         .map(|back| (today.plus(-7 * (back + 1)), today.plus(-7 * back - 1)))
         .take_while(|(from, _)| *from >= first)
-        .map(|(from, until)| {
-            hours.iter().filter(|(day, _)| (from..=until).contains(day)).map(|one| one.1).sum()
-        })
+        .map(|(from, until)| hours.iter().filter(|(day, _)| (from..=until).contains(day)).map(|one| one.1).sum())
         .collect();
     weeks.sort_by(f64::total_cmp);
     weeks
@@ -126,20 +124,13 @@ mod tests {
 
     #[test]
     fn even_use_goes_on_evenly() {
-        let found = forecast_allocation(
-            &days(60, |_| 10.0),
-            1000.0,
-            TODAY.plus(-49),
-            TODAY.plus(50),
-            TODAY,
-        );
+        let found = forecast_allocation(&days(60, |_| 10.0), 1000.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
         assert!((found.used - 500.0).abs() < 1e-9);
         assert!((found.elapsed - 0.49).abs() < 1e-9);
         let (low, high) = found.at_end.unwrap();
         assert!((low - 1000.0).abs() < 1e-6 && (high - 1000.0).abs() < 1e-6);
         assert_eq!(found.cumulative.len(), 50);
-        let fast =
-            forecast_allocation(&days(60, |_| 10.0), 700.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
+        let fast = forecast_allocation(&days(60, |_| 10.0), 700.0, TODAY.plus(-49), TODAY.plus(50), TODAY);
         assert_eq!(fast.runs_out, (Some(TODAY.plus(20)), Some(TODAY.plus(20))));
     }
 
@@ -158,13 +149,8 @@ mod tests {
         assert_eq!((young.at_end, young.runs_out), (None, (None, None)));
         let over = forecast_allocation(&days(40, |_| 1.0), 20.0, begins, TODAY.plus(-1), TODAY);
         assert_eq!(over.at_end, None);
-        assert!(
-            (over.elapsed - 1.0).abs() < 1e-9
-                && over.remaining() < 0.0
-                && over.used_fraction() > 1.0
-        );
-        let ahead =
-            forecast_allocation(&days(40, |_| 1.0), 20.0, TODAY.plus(5), TODAY.plus(50), TODAY);
+        assert!((over.elapsed - 1.0).abs() < 1e-9 && over.remaining() < 0.0 && over.used_fraction() > 1.0);
+        let ahead = forecast_allocation(&days(40, |_| 1.0), 20.0, TODAY.plus(5), TODAY.plus(50), TODAY);
         assert!(ahead.used.abs() < 1e-9 && ahead.elapsed.abs() < 1e-9);
         assert!(forecast_allocation(&[], 0.0, TODAY, TODAY, TODAY).used_fraction().abs() < 1e-9);
     }

@@ -14,12 +14,7 @@ pub const MAX_REPORTS: i64 = 240;
 
 impl UsageService {
     /// A month of a group as the viewer sees it now.
-    pub async fn build_report(
-        &self,
-        viewer: &Viewer,
-        group: GroupId,
-        month: Month,
-    ) -> Result<UsageReport, AuthError> {
+    pub async fn build_report(&self, viewer: &Viewer, group: GroupId, month: Month) -> Result<UsageReport, AuthError> {
         let view = self.load_group_usage(viewer, group).await?;
         let mut db = self.0.core.store.read().await?;
         let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
@@ -39,8 +34,7 @@ impl UsageService {
         month: Month,
     ) -> Result<Option<ReportId>, AuthError> {
         let report = self.build_report(viewer, group, month).await?;
-        let body = serde_json::to_string(&report)
-            .map_err(|error| AuthError::from(std::io::Error::other(error)))?;
+        let body = serde_json::to_string(&report).map_err(|error| AuthError::from(std::io::Error::other(error)))?;
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
@@ -76,12 +70,7 @@ impl UsageService {
     }
 
     /// Deletes a report. Guests who came by a link lose access.
-    pub async fn remove_report(
-        &self,
-        actor: &Actor,
-        group: GroupId,
-        id: ReportId,
-    ) -> Result<(), AuthError> {
+    pub async fn remove_report(&self, actor: &Actor, group: GroupId, id: ReportId) -> Result<(), AuthError> {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
@@ -96,6 +85,5 @@ impl UsageService {
 }
 
 pub(super) fn parse_report(frozen: &FrozenReport) -> Result<UsageReport, AuthError> {
-    serde_json::from_str(&frozen.body)
-        .map_err(|error| AuthError::from(std::io::Error::other(error)))
+    serde_json::from_str(&frozen.body).map_err(|error| AuthError::from(std::io::Error::other(error)))
 }

@@ -38,10 +38,9 @@ pub struct GroupUsage {
 impl GroupUsage {
     /// The account of an allocation; none if it no longer belongs to the group.
     pub fn account_of(&self, allocation: &Allocation) -> Option<&GroupAccountUsage> {
-        self.accounts.iter().find(|one| {
-            one.details.cluster == allocation.cluster_id
-                && one.details.account == allocation.account
-        })
+        self.accounts
+            .iter()
+            .find(|one| one.details.cluster == allocation.cluster_id && one.details.account == allocation.account)
     }
 }
 
@@ -83,24 +82,16 @@ impl GroupAccountUsage {
 
     /// How many days between two days, up to today, were not read yet.
     pub fn unread_days(&self, from: Day, until: Day) -> usize {
-        let is_missing = |day: &Day| {
-            self.usage.is_empty() || self.usage.iter().any(|ledger| !ledger.days.contains_key(day))
-        };
+        let is_missing =
+            |day: &Day| self.usage.is_empty() || self.usage.iter().any(|ledger| !ledger.days.contains_key(day));
         (from.0..=until.min(self.today).0).map(Day).filter(is_missing).count()
     }
 
     /// Where an allocation of the account is heading, as of a day. Weeks that were not read give no forecast.
-    pub fn forecast(
-        &self,
-        allocation: &Allocation,
-        unit: AllocationUnit,
-        today: Day,
-    ) -> AllocationForecast {
+    pub fn forecast(&self, allocation: &Allocation, unit: AllocationUnit, today: Day) -> AllocationForecast {
         let (begins, ends) = (allocation.begins(), allocation.ends());
-        let hours =
-            self.usage_by_day(unit.measure, begins.min(today.plus(-LOOKBACK_WEEKS * 7)), today);
-        let mut found =
-            forecast_allocation(&hours, unit.to_hours(allocation.amount), begins, ends, today);
+        let hours = self.usage_by_day(unit.measure, begins.min(today.plus(-LOOKBACK_WEEKS * 7)), today);
+        let mut found = forecast_allocation(&hours, unit.to_hours(allocation.amount), begins, ends, today);
         if self.unread_days(today.plus(-LOOKBACK_WEEKS * 7), today.plus(-1)) > 0 {
             found.at_end = None;
             found.runs_out = (None, None);
@@ -145,11 +136,7 @@ pub struct GroupUsageRecords {
 impl UsageService {
     /// A group's usage for someone who views it now: from here on it is kept fresh. This runs no command on a
     /// cluster.
-    pub async fn load_group_usage(
-        &self,
-        viewer: &Viewer,
-        group: GroupId,
-    ) -> Result<GroupUsage, StoreError> {
+    pub async fn load_group_usage(&self, viewer: &Viewer, group: GroupId) -> Result<GroupUsage, StoreError> {
         let ground = self.load_context(viewer, group).await?;
         let ground = if self.record_view(viewer, group, &ground).await? {
             // Usage sources may have been opened.
@@ -192,18 +179,12 @@ impl UsageService {
             let today = self.today(facts.cluster, now);
             let reader = ClusterAccountId { person: viewer.id, cluster: facts.cluster };
             let least = ledgers.iter().map(|ledger| schedule::progress(ledger, depth, today)).min();
-            let read_at =
-                |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
+            let read_at = |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
             accounts.push(GroupAccountUsage {
                 is_connected: self.0.connections.connection(reader.connection_key()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
-                problem: facts
-                    .sources
-                    .iter()
-                    .map(|book| book.problem.clone())
-                    .max()
-                    .unwrap_or_default(),
+                problem: facts.sources.iter().map(|book| book.problem.clone()).max().unwrap_or_default(),
                 read_at: ledgers.iter().filter_map(read_at).max(),
                 details: facts.clone(),
                 usage: ledgers,
@@ -232,9 +213,7 @@ impl UsageService {
                     && facts.sources.iter().all(|book| book.has_names == facts.wants_names))
         };
         let all_open = ground.accounts.iter().all(is_open);
-        let noted = lock(&self.0.views_recorded_at)
-            .get(&key)
-            .is_some_and(|at| at.elapsed() < RECORD_VIEW_EVERY);
+        let noted = lock(&self.0.views_recorded_at).get(&key).is_some_and(|at| at.elapsed() < RECORD_VIEW_EVERY);
         if noted && all_open {
             return Ok(false);
         }
@@ -256,10 +235,7 @@ impl UsageService {
 }
 
 /// The accounts of groups of which a person is a PI.
-async fn list_led_accounts(
-    db: &mut DbConnection,
-    person: PersonId,
-) -> Result<Vec<(ClusterId, String)>, StoreError> {
+async fn list_led_accounts(db: &mut DbConnection, person: PersonId) -> Result<Vec<(ClusterId, String)>, StoreError> {
     let all = store::allocations::list_accounts_for_person(db, person).await?;
     let led = all.into_iter().filter(|(_, leads)| *leads);
     Ok(led.map(|(one, _)| (one.cluster_id, one.account)).collect())
@@ -295,9 +271,7 @@ async fn read_context(
             account: one.account,
             slurm_names,
             site: known.site.clone(),
-            own_user: own
-                .filter(|_| discovered.user.is_some())
-                .map(|account| account.remote_user.clone()),
+            own_user: own.filter(|_| discovered.user.is_some()).map(|account| account.remote_user.clone()),
             discovered,
         }));
     }

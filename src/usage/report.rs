@@ -155,8 +155,7 @@ impl ReportFiguresRow {
 impl UsageReport {
     /// Whether unread days could still change it.
     pub fn is_incomplete(&self) -> bool {
-        self.bars.iter().any(|bar| bar.is_missing)
-            || self.allocations.iter().any(|one| one.unread > 0)
+        self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|one| one.unread > 0)
     }
 
     /// Builds a report. All text from others is truncated and cleaned here; pages escape it.
@@ -193,18 +192,9 @@ impl UsageReport {
             site_unit: site_unit(view),
             totals: ReportFiguresRow::new("All".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
-            members: rows_with_rest(
-                all.members.iter().map(member_entry).collect(),
-                MAX_MEMBER_ROWS,
-                "people",
-            ),
-            kinds: rows_with_rest(
-                all.kinds.iter().map(kind_entry).collect(),
-                MAX_KIND_ROWS,
-                "sorts of jobs",
-            ),
-            measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }
-                .to_owned(),
+            members: rows_with_rest(all.members.iter().map(member_entry).collect(), MAX_MEMBER_ROWS, "people"),
+            kinds: rows_with_rest(all.kinds.iter().map(kind_entry).collect(), MAX_KIND_ROWS, "sorts of jobs"),
+            measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
             series,
             colours,
             bars,
@@ -225,11 +215,7 @@ fn kind_entry(one: &figures::JobTypeFigures) -> (String, String, &UsageTotals) {
 }
 
 /// The first rows as they are, and the others as one.
-fn rows_with_rest(
-    all: Vec<(String, String, &UsageTotals)>,
-    most: usize,
-    noun: &str,
-) -> Vec<ReportFiguresRow> {
+fn rows_with_rest(all: Vec<(String, String, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportFiguresRow> {
     // A single extra row needs no row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
     let mut rest = UsageTotals::default();
@@ -257,12 +243,10 @@ struct ReportChart {
 
 /// The chart: those with a colour of their own one by one, the others together.
 fn build_chart(all: &UsageFigures, until: Day) -> ReportChart {
-    let used =
-        |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
+    let used = |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
     let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
     let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
-    let (own, others): (Vec<usize>, Vec<usize>) =
-        shown.into_iter().partition(|place| colour(place).is_some());
+    let (own, others): (Vec<usize>, Vec<usize>) = shown.into_iter().partition(|place| colour(place).is_some());
     let name = |place: &usize| all.members.get(*place).map(|one| clean_name(&one.name));
     let mut series: Vec<String> = own.iter().filter_map(name).collect();
     let mut colours: Vec<usize> = own.iter().filter_map(colour).collect();

@@ -8,8 +8,7 @@ use super::report::UsageReport;
 use super::service::UsageService;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::guest_links::{
-    CreateGuestLinkError, GuestLinkId, GuestLinkRequest, GuestViewingSession, MAX_OPEN_LINKS,
-    OpenGuestLinkError,
+    CreateGuestLinkError, GuestLinkId, GuestLinkRequest, GuestViewingSession, MAX_OPEN_LINKS, OpenGuestLinkError,
 };
 use crate::auth::token::{self, SecretToken};
 use crate::auth::{AuthError, Permission, RequestClient};
@@ -67,8 +66,7 @@ impl UsageService {
             expires_at: terms.expires_at,
         };
         guest_links::add(&mut tx, &new, now).await?;
-        let about =
-            ActivityDetails { person: None, subject: &report.title, detail: terms.label.as_str() };
+        let about = ActivityDetails { person: None, subject: &report.title, detail: terms.label.as_str() };
         record(&mut tx, actor, ActivityEvent::ReportLinkCreated, about, now).await?;
         store::commit(tx).await?;
         Ok(terms.token)
@@ -96,11 +94,7 @@ impl UsageService {
         let link = link.filter(|link| (link.group_id, link.report_id) == (group, report));
         let link = link.ok_or(AuthError::NotFound)?;
         if guest_links::revoke(&mut tx, id, now).await? {
-            let about = ActivityDetails {
-                person: None,
-                subject: &link.report_title,
-                detail: &link.terms.label,
-            };
+            let about = ActivityDetails { person: None, subject: &link.report_title, detail: &link.terms.label };
             record(&mut tx, actor, ActivityEvent::ReportLinkRevoked, about, now).await?;
         }
         store::commit(tx).await?;
@@ -142,11 +136,7 @@ impl UsageService {
         }
         store::commit(tx).await?;
         let word = word.as_str().to_owned();
-        Ok(GuestViewingSession {
-            path_token: word,
-            cookie,
-            lifetime_secs: link.terms.expires_at.since(now),
-        })
+        Ok(GuestViewingSession { path_token: word, cookie, lifetime_secs: link.terms.expires_at.since(now) })
     }
 
     /// Counts and records a guest's visit.
@@ -158,13 +148,8 @@ impl UsageService {
     ) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
         guest_links::count_opening(tx, link.id, now).await?;
-        let about = ActivityDetails {
-            person: link.person_id,
-            subject: &link.report_title,
-            detail: &link.terms.label,
-        };
-        record(tx, &Actor::anonymous("guest", visitor), ActivityEvent::ReportLinkOpened, about, now)
-            .await
+        let about = ActivityDetails { person: link.person_id, subject: &link.report_title, detail: &link.terms.label };
+        record(tx, &Actor::anonymous("guest", visitor), ActivityEvent::ReportLinkOpened, about, now).await
     }
 
     /// Whether a browser with this key and cookie may view the report now: checked on every request.
@@ -183,10 +168,7 @@ impl UsageService {
         let access = access.ok_or(ReportAccessError::Closed)?;
         let link = guest_links::get(&mut db, access.link_id).await?;
         let link = link.filter(|link| link.is_usable(now));
-        let pass = CheckedReportAccess {
-            link: link.ok_or(ReportAccessError::Closed)?,
-            access_key: word.to_owned(),
-        };
+        let pass = CheckedReportAccess { link: link.ok_or(ReportAccessError::Closed)?, access_key: word.to_owned() };
         if access.is_locked { Err(ReportAccessError::Locked(Box::new(pass))) } else { Ok(pass) }
     }
 
@@ -211,10 +193,7 @@ impl UsageService {
     }
 
     /// The report that a guest with access sees.
-    pub async fn load_shared_report(
-        &self,
-        pass: &CheckedReportAccess,
-    ) -> Result<UsageReport, AuthError> {
+    pub async fn load_shared_report(&self, pass: &CheckedReportAccess) -> Result<UsageReport, AuthError> {
         let mut db = self.0.core.store.read().await?;
         let now = self.0.core.clock.now();
         let (group, id) = (pass.link.group_id, pass.link.report_id);

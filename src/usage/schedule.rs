@@ -10,26 +10,12 @@ const REREAD_AFTER: i64 = 3 * 3600;
 /// The same for today, while someone views the page.
 const REREAD_TODAY_AFTER: i64 = 10 * 60;
 /// The next day to read of an account, latest first; none if everything is fresh enough.
-pub fn next_day(
-    ledger: &AccountUsage,
-    depth: i64,
-    today: Day,
-    now: UnixTime,
-    is_looked_at: bool,
-) -> Option<Day> {
-    (0..depth)
-        .map(|back| today.plus(-back))
-        .find(|day| is_due(ledger, *day, today, now, is_looked_at))
+pub fn next_day(ledger: &AccountUsage, depth: i64, today: Day, now: UnixTime, is_looked_at: bool) -> Option<Day> {
+    (0..depth).map(|back| today.plus(-back)).find(|day| is_due(ledger, *day, today, now, is_looked_at))
 }
 
 /// Whether a day of an account should be read.
-pub fn is_due(
-    ledger: &AccountUsage,
-    day: Day,
-    today: Day,
-    now: UnixTime,
-    is_looked_at: bool,
-) -> bool {
+pub fn is_due(ledger: &AccountUsage, day: Day, today: Day, now: UnixTime, is_looked_at: bool) -> bool {
     let Some(page) = ledger.days.get(&day) else { return true };
     if page.is_final {
         return false;

@@ -111,10 +111,7 @@ impl UsageService {
     }
 
     /// An account's usage, from memory or from the database.
-    pub async fn account_usage(
-        &self,
-        book: UsageSourceId,
-    ) -> Result<Arc<AccountUsage>, StoreError> {
+    pub async fn account_usage(&self, book: UsageSourceId) -> Result<Arc<AccountUsage>, StoreError> {
         if let Some(known) = self.cached_account_usage(book) {
             return Ok(known);
         }
@@ -134,8 +131,7 @@ impl UsageService {
         let ledger = Arc::new(AccountUsage::from_rows(&days, rows, &names));
         let mut ledgers = lock(&self.0.account_usage);
         ledgers.retain(|_, known| known.last_used.elapsed() < CACHE_IDLE_TIMEOUT);
-        ledgers
-            .insert(book, CachedAccountUsage { usage: ledger.clone(), last_used: Instant::now() });
+        ledgers.insert(book, CachedAccountUsage { usage: ledger.clone(), last_used: Instant::now() });
         Ok(ledger)
     }
 

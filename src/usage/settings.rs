@@ -106,9 +106,7 @@ impl UsageService {
         let offers = read_account_options(&mut tx, known, person, group).await?;
         let is_offered = |(cluster, account): &(ClusterId, String)| {
             let of = |offer: &&GroupAccountChoices| offer.profile.row.id == *cluster;
-            let has = |offer: &GroupAccountChoices| {
-                offer.accounts.iter().any(|(name, _)| name == account)
-            };
+            let has = |offer: &GroupAccountChoices| offer.accounts.iter().any(|(name, _)| name == account);
             is_name(account) && offers.iter().find(of).is_some_and(has)
         };
         if !added.iter().all(is_offered) {
@@ -125,9 +123,7 @@ impl UsageService {
         for offer in &offers {
             let is_theirs = |(name, was_chosen): &&(String, bool)| {
                 let is_in = |list: &[(ClusterId, String)]| {
-                    list.iter().any(|(cluster, account)| {
-                        *cluster == offer.profile.row.id && account == name
-                    })
+                    list.iter().any(|(cluster, account)| *cluster == offer.profile.row.id && account == name)
                 };
                 is_in(added) || (*was_chosen && !is_in(removed))
             };
@@ -137,8 +133,7 @@ impl UsageService {
             words.extend(names.iter().map(|name| format!("{name} on {}", offer.profile.row.slug)));
         }
         let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-        let about =
-            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, core.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
@@ -158,9 +153,8 @@ impl UsageService {
         core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let accounts = allocations::list_accounts(&mut tx, group).await?;
-        let is_theirs = |one: &allocations::GroupAccount| {
-            one.cluster_id == grant.cluster && one.account == grant.account
-        };
+        let is_theirs =
+            |one: &allocations::GroupAccount| one.cluster_id == grant.cluster && one.account == grant.account;
         if !accounts.iter().any(is_theirs) {
             return Err(UsageSettingsError::NoSuchAccount);
         }
@@ -185,10 +179,7 @@ impl UsageService {
             begins: grant.begins,
             ends: grant.ends,
         };
-        if all
-            .iter()
-            .any(|one| before.is_none_or(|old| old.id != one.id) && new.covers_same_period(one))
-        {
+        if all.iter().any(|one| before.is_none_or(|old| old.id != one.id) && new.covers_same_period(one)) {
             return Err(UsageSettingsError::Duplicate);
         }
         let granted = format_allocation(&new.account, new.amount, new.unit, new.begins, new.ends);
@@ -198,30 +189,20 @@ impl UsageService {
             }
             allocations::update(&mut tx, before.id, &new, now).await?;
             // Little of the new amount may be used: once most of it is, that deserves a new alert.
-            store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id))
-                .await?;
-            (
-                ActivityEvent::AllocationChanged,
-                format!("{} became {granted}", describe_allocation(before)),
-            )
+            store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id)).await?;
+            (ActivityEvent::AllocationChanged, format!("{} became {granted}", describe_allocation(before)))
         } else {
             allocations::add(&mut tx, &new, now).await?;
             (ActivityEvent::AllocationSet, granted)
         };
-        let about =
-            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
         Ok(())
     }
 
     /// Removes a group's allocation. Its usage stays.
-    pub async fn remove_allocation(
-        &self,
-        actor: &Actor,
-        group: GroupId,
-        id: AllocationId,
-    ) -> Result<(), AuthError> {
+    pub async fn remove_allocation(&self, actor: &Actor, group: GroupId, id: AllocationId) -> Result<(), AuthError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
         core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
@@ -230,8 +211,7 @@ impl UsageService {
         let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
         let detail = describe_allocation(&old);
-        let about =
-            ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
+        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, core.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
@@ -275,11 +255,7 @@ fn validate_allocation(grant: &AllocationInput) -> Result<(), UsageSettingsError
         return Err(UsageSettingsError::InvalidAmount);
     }
     let length = grant.ends.0.saturating_sub(grant.begins.0);
-    if (0..MAX_PERIOD_DAYS).contains(&length) {
-        Ok(())
-    } else {
-        Err(UsageSettingsError::InvalidPeriod)
-    }
+    if (0..MAX_PERIOD_DAYS).contains(&length) { Ok(()) } else { Err(UsageSettingsError::InvalidPeriod) }
 }
 
 fn describe_allocation(one: &Allocation) -> String {
@@ -311,8 +287,7 @@ async fn read_account_options(
         let profile = accounts.profile(db, row).await?;
         offers.push(GroupAccountChoices { profile, accounts: names.into_iter().collect() });
     }
-    let order =
-        |one: &GroupAccountChoices| (one.profile.row.title.clone(), one.profile.row.slug.clone());
+    let order = |one: &GroupAccountChoices| (one.profile.row.title.clone(), one.profile.row.slug.clone());
     offers.sort_by_cached_key(order);
     Ok(offers)
 }

@@ -166,18 +166,11 @@ impl UsageJobOutcome {
 
     /// Its number in the database.
     pub fn number(self) -> i64 {
-        Self::ALL
-            .iter()
-            .position(|one| *one == self)
-            .and_then(|at| i64::try_from(at).ok())
-            .unwrap_or(0)
+        Self::ALL.iter().position(|one| *one == self).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
     }
 
     pub fn from_number(number: i64) -> Self {
-        usize::try_from(number)
-            .ok()
-            .and_then(|at| Self::ALL.get(at).copied())
-            .unwrap_or(Self::Running)
+        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Self::Running)
     }
 
     /// The code in URLs and tables.
@@ -222,8 +215,7 @@ mod tests {
     #[test]
     fn sums_add_up_by_model() {
         let mut all = UsageTotals { core_s: 5, ..UsageTotals::default() };
-        let mut other =
-            UsageTotals { core_s: 7, jobs: 2, done: 1, cancelled: 1, ..UsageTotals::default() };
+        let mut other = UsageTotals { core_s: 7, jobs: 2, done: 1, cancelled: 1, ..UsageTotals::default() };
         other.add_gpus("v100", 10);
         other.add_gpus("a100", 1);
         all.add(&other);
@@ -242,9 +234,6 @@ mod tests {
         }
         assert_eq!(UsageJobOutcome::from_number(99), UsageJobOutcome::Running);
         assert_eq!(UsageJobOutcome::from_state(JobState::Running), UsageJobOutcome::Running);
-        assert!(
-            UsageJobOutcome::from_state(JobState::NodeFail).is_lost()
-                && !UsageJobOutcome::Cancelled.is_lost()
-        );
+        assert!(UsageJobOutcome::from_state(JobState::NodeFail).is_lost() && !UsageJobOutcome::Cancelled.is_lost());
     }
 }

@@ -170,9 +170,7 @@ mod tests {
 
     #[test]
     fn units_of_sites() {
-        let site = |name: &str| {
-            crate::sites::presets().iter().find(|site| site.name.as_str() == name).unwrap().clone()
-        };
+        let site = |name: &str| crate::sites::presets().iter().find(|site| site.name.as_str() == name).unwrap().clone();
         let (fir, saga, demo) = (site("fir"), site("saga"), site("demo"));
         let run = AccountedRun {
             cores: 12,
@@ -185,11 +183,7 @@ mod tests {
         assert_eq!(SiteUnit::from_site(&saga).unwrap().rate(&saga, &run), 40_000);
         assert_eq!(SiteUnit::from_site(&fir).unwrap().rate(&fir, &run), 12_200);
         let greedy = AccountedRun { cores: 24, ..run.clone() };
-        assert_eq!(
-            SiteUnit::from_site(&fir).unwrap().rate(&fir, &greedy),
-            24_400,
-            "cores of two GPUs"
-        );
+        assert_eq!(SiteUnit::from_site(&fir).unwrap().rate(&fir, &greedy), 24_400, "cores of two GPUs");
         let unknown = AccountedRun { gpus: vec![GpuCount { model: None, count: 1 }], ..run };
         assert_eq!(SiteUnit::from_site(&fir).unwrap().rate(&fir, &unknown), 0, "not made up");
     }

@@ -9,9 +9,7 @@ use super::daily_totals::{DayUsageTotals, KeptUserNames, OneDayWindow, count_day
 use super::schedule::{self, SETTLED_AFTER};
 use super::service::{UsageService, lock};
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
-use crate::cluster::accounting_day::{
-    AccountedRun, AccountingDay, AccountingDayError, load_accounting_day,
-};
+use crate::cluster::accounting_day::{AccountedRun, AccountingDay, AccountingDayError, load_accounting_day};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::ClusterId;
 use crate::ssh::RunCommandError;
@@ -56,10 +54,8 @@ impl UsageService {
         let mut db = self.0.core.store.read().await?;
         let books = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
         drop(db);
-        let mut readers: Vec<ClusterAccountId> = books
-            .iter()
-            .map(|book| ClusterAccountId { person: book.person_id, cluster: book.cluster_id })
-            .collect();
+        let mut readers: Vec<ClusterAccountId> =
+            books.iter().map(|book| ClusterAccountId { person: book.person_id, cluster: book.cluster_id }).collect();
         readers.dedup();
         let standing = self.0.connections.connected_keys();
         readers.retain(|reader| standing.contains(&reader.connection_key()));
@@ -110,8 +106,7 @@ impl UsageService {
         let now = Instant::now();
         // Slow commands hold up others, so they get as much time in between.
         let pause = pause.max(now.saturating_duration_since(began));
-        let turn =
-            super::service::UsageReadTiming { last_read: now, next_read: now + pause, failures };
+        let turn = super::service::UsageReadTiming { last_read: now, next_read: now + pause, failures };
         lock(&self.0.turns).insert(reader, turn);
     }
 
@@ -161,10 +156,7 @@ impl UsageService {
         }
     }
 
-    async fn load_read_context(
-        &self,
-        reader: ClusterAccountId,
-    ) -> Result<Option<UsageReadContext>, StoreError> {
+    async fn load_read_context(&self, reader: ClusterAccountId) -> Result<Option<UsageReadContext>, StoreError> {
         let Some(account) = self.0.connections.accounts().get(reader).await? else {
             return Ok(None);
         };
@@ -200,8 +192,7 @@ impl UsageService {
             } else {
                 KeptUserNames::Only(ground.account.remote_user.clone())
             };
-            let runs: Vec<&AccountedRun> =
-                told.runs.iter().filter(|run| run.account == book.account).collect();
+            let runs: Vec<&AccountedRun> = told.runs.iter().filter(|run| run.account == book.account).collect();
             sheets.push((book, count_day(&runs, window, &names, ground.account.site())));
         }
         let mut tx = self.0.core.store.write().await?;
@@ -218,11 +209,7 @@ impl UsageService {
         Ok(())
     }
 
-    async fn save_problem(
-        &self,
-        books: &[&(UsageSource, Arc<AccountUsage>)],
-        problem: &str,
-    ) -> Result<(), StoreError> {
+    async fn save_problem(&self, books: &[&(UsageSource, Arc<AccountUsage>)], problem: &str) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
         for (book, _) in books {
             store::usage::set_problem(&mut tx, book.id, problem).await?;

@@ -68,12 +68,7 @@ impl KeychainLayer {
         Ok([&[VERSION][..], &nonce, &sealed].concat())
     }
 
-    fn open(
-        self,
-        secret: &[u8],
-        place: &str,
-        sealed: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+    fn open(self, secret: &[u8], place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         let Some((&VERSION, rest)) = sealed.split_first() else {
             return Err(VaultError::DoesNotOpen);
         };
@@ -153,10 +148,7 @@ impl<'a> From<&'a SealedPrivateKey> for SealedPrivateKeyRef<'a> {
 }
 
 /// Stretches a password. As slow as checking one, so run it on a blocking thread.
-pub fn derive_password_key(
-    password: &SecretString,
-    salt: &[u8; SALT_LEN],
-) -> Result<PasswordDerivedKey, VaultError> {
+pub fn derive_password_key(password: &SecretString, salt: &[u8; SALT_LEN]) -> Result<PasswordDerivedKey, VaultError> {
     let (memory, passes, lanes) = STRETCH_COST;
     let cost = Params::new(memory, passes, lanes, Some(KEY_LEN)).map_err(VaultError::Stretching)?;
     let mut out = Zeroizing::new([0; KEY_LEN]);
@@ -173,22 +165,14 @@ impl PersonKeychainKey {
     }
 
     /// Seals a private key under a new key of its own. `place` is for example `person:17/key:5`.
-    pub fn seal_private(
-        &self,
-        place: &str,
-        private: &[u8],
-    ) -> Result<SealedPrivateKey, VaultError> {
+    pub fn seal_private(&self, place: &str, private: &[u8]) -> Result<SealedPrivateKey, VaultError> {
         let own = DataEncryptionKey(SecretKeyBytes::random()?);
         let body = KeychainLayer::Private.seal(&*own.0.0, place, private)?;
         Ok(SealedPrivateKey { body, own_key: self.wrap(place, &own)? })
     }
 
     /// Opens what [`PersonKeychainKey::seal_private`] sealed for the same place.
-    pub fn open_private(
-        &self,
-        place: &str,
-        sealed: SealedPrivateKeyRef<'_>,
-    ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+    pub fn open_private(&self, place: &str, sealed: SealedPrivateKeyRef<'_>) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         self.unwrap(place, sealed.own_key)?.open(place, sealed.body)
     }
 
@@ -281,11 +265,7 @@ impl Vault {
         self.open_unattended_data_key(place, unattended)?.open(place, body)
     }
 
-    fn open_unattended_data_key(
-        &self,
-        place: &str,
-        sealed: &[u8],
-    ) -> Result<DataEncryptionKey, VaultError> {
+    fn open_unattended_data_key(&self, place: &str, sealed: &[u8]) -> Result<DataEncryptionKey, VaultError> {
         match self.open(VaultPurpose::UnattendedKey, place, sealed)?.split_first() {
             Some((&VERSION, own)) => SecretKeyBytes::from_opened(own).map(DataEncryptionKey),
             _ => Err(VaultError::DoesNotOpen),

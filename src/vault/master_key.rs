@@ -14,9 +14,7 @@ pub enum MasterKeyError {
     #[error("the master key is empty")]
     Empty,
     /// Not 64 hexadecimal digits.
-    #[error(
-        "the master key must be exactly 64 hexadecimal digits (it has {0} characters, or other signs in it)"
-    )]
+    #[error("the master key must be exactly 64 hexadecimal digits (it has {0} characters, or other signs in it)")]
     Malformed(usize),
     /// A key that can't have been generated at random.
     #[error("the master key repeats itself and was not made at random")]

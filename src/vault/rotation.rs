@@ -42,13 +42,7 @@ impl std::fmt::Debug for RetiredSigningKey {
 impl Vault {
     /// Seals again under another master key what [`Vault::seal`] made. Keychain keys and unattended keys have such an
     /// outer layer too, so moving them needs neither a password nor a session.
-    pub fn reseal(
-        &self,
-        to: &Self,
-        purpose: VaultPurpose,
-        place: &str,
-        sealed: &[u8],
-    ) -> Result<Vec<u8>, VaultError> {
+    pub fn reseal(&self, to: &Self, purpose: VaultPurpose, place: &str, sealed: &[u8]) -> Result<Vec<u8>, VaultError> {
         to.seal(purpose, place, &self.open(purpose, place, sealed)?)
     }
 
@@ -73,10 +67,7 @@ mod tests {
         let (old, new) = (vault('a'), vault('b'));
         let sealed = old.seal(VaultPurpose::OneTimeCodeSecret, "person:1", b"secret").unwrap();
         let moved = old.reseal(&new, VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).unwrap();
-        assert_eq!(
-            &**new.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).unwrap(),
-            b"secret"
-        );
+        assert_eq!(&**new.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).unwrap(), b"secret");
         assert!(old.open(VaultPurpose::OneTimeCodeSecret, "person:1", &moved).is_err());
         assert!(old.reseal(&new, VaultPurpose::OneTimeCodeSecret, "person:2", &sealed).is_err());
         assert!(new.reseal(&old, VaultPurpose::OneTimeCodeSecret, "person:1", &sealed).is_err());
@@ -93,10 +84,9 @@ mod tests {
                 old.signing_key(VaultPurpose::RecoveryCode).as_bytes(),
             )
             .unwrap();
-        let key = RetiredSigningKey::from_bytes(
-            &new.open(VaultPurpose::FormerSigningKey, "recovery-code", &kept).unwrap(),
-        )
-        .unwrap();
+        let key =
+            RetiredSigningKey::from_bytes(&new.open(VaultPurpose::FormerSigningKey, "recovery-code", &kept).unwrap())
+                .unwrap();
         assert_eq!(key.sign(b"code"), signature);
         assert_ne!(key.sign(b"other"), signature);
         assert!(!new.verify(VaultPurpose::RecoveryCode, b"code", &signature));

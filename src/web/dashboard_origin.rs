@@ -47,10 +47,7 @@ pub fn routes() -> Router<AppState> {
 async fn not_found(State(_): State<AppState>) -> Response {
     (
         StatusCode::NOT_FOUND,
-        [
-            (header::CONTENT_TYPE.as_str(), "text/plain; charset=utf-8"),
-            (DASHBOARD_ORIGIN_HEADER, "1"),
-        ],
+        [(header::CONTENT_TYPE.as_str(), "text/plain; charset=utf-8"), (DASHBOARD_ORIGIN_HEADER, "1")],
         "There is no dashboard at this address. Open dashboards from the portal.\n",
     )
         .into_response()
@@ -67,8 +64,7 @@ fn dashboard_base_path(word: &str) -> String {
 
 /// Our tokens consist of letters and digits; anything else isn't looked up.
 fn is_token(word: &str) -> bool {
-    word.len() == 43
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    word.len() == 43 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 /// Checks whether the browser that sent these headers may use the viewing session of this token.
@@ -83,8 +79,7 @@ async fn check_access(
     app.dashboards
         .check_access(
             word,
-            RequestCookies::from_headers(headers)
-                .get_by_name(GuestContentKind::Dashboard.cookie_name(app)),
+            RequestCookies::from_headers(headers).get_by_name(GuestContentKind::Dashboard.cookie_name(app)),
         )
         .await
 }
@@ -123,11 +118,7 @@ impl GuestContentKind {
 }
 
 /// The cookie of a browser that was let in, valid only under the path of its viewing session.
-fn access_cookie(
-    app: &App,
-    thing: GuestContentKind,
-    entered: &GuestViewingSession,
-) -> Cookie<'static> {
+fn access_cookie(app: &App, thing: GuestContentKind, entered: &GuestViewingSession) -> Cookie<'static> {
     Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
         .path(format!("{}/", thing.base_path(&entered.path_token)))
         .http_only(true)

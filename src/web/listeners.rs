@@ -36,9 +36,9 @@ impl PortalListeners {
 }
 
 async fn bind_listener(name: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("{name}: nothing can listen on {address}. Is another program using that port?")
-    })
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("{name}: nothing can listen on {address}. Is another program using that port?"))
 }
 
 /// Serves until the app shuts down, then lets open requests and streams finish.
@@ -61,11 +61,7 @@ pub async fn serve_portal(state: PortalState, listeners: PortalListeners) -> any
 }
 
 /// Serves one router until shutdown, then lets its requests finish.
-async fn serve(
-    listener: TcpListener,
-    router: Router,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
+async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     // Sends small responses at once. If this fails, they only arrive later.
     let listener = listener.tap_io(|stream| {

@@ -37,10 +37,7 @@ pub fn portal_router(state: PortalState) -> Router {
         .route("/account/devices/{id}/end", post(devices::sign_out))
         .route("/account/devices/end-all", post(devices::sign_out_everywhere))
         .route("/account/activity", get(activity::show_own))
-        .route(
-            "/account/notifications",
-            get(notification_settings::get).post(notification_settings::save_toast_kinds),
-        )
+        .route("/account/notifications", get(notification_settings::get).post(notification_settings::save_toast_kinds))
         .route("/account/notifications/webhook", post(notification_settings::set_webhook))
         .route("/account/notifications/webhook/test", post(notification_settings::test_webhook))
         .route("/account/notifications/webhook/secret", post(notification_settings::renew_secret))
@@ -67,19 +64,13 @@ pub fn portal_router(state: PortalState) -> Router {
         .route("/clusters/{slug}/automation/install", post(clusters::automation::install_wrapper))
         .route("/clusters/{slug}/automation/test", post(clusters::automation::start_test))
         .route("/clusters/{slug}/automation/disconnect", post(clusters::automation::disconnect))
-        .route(
-            "/clusters/{slug}/settings",
-            get(clusters::admin::show_settings).post(clusters::admin::update_settings),
-        )
+        .route("/clusters/{slug}/settings", get(clusters::admin::show_settings).post(clusters::admin::update_settings))
         .route("/clusters/{slug}/file", post(clusters::admin::update_from_file))
         .route("/clusters/{slug}/export", get(clusters::admin::export))
         .route("/clusters/{slug}/retire", post(clusters::retirement::retire))
         .route("/clusters/{slug}/restore", post(clusters::retirement::restore))
         .route("/clusters/{slug}/remove", post(clusters::retirement::remove))
-        .route(
-            "/clusters/{slug}/host-keys",
-            get(clusters::host_keys::get).post(clusters::host_keys::pin_keys),
-        )
+        .route("/clusters/{slug}/host-keys", get(clusters::host_keys::get).post(clusters::host_keys::pin_keys))
         .route("/clusters/{slug}/end-alarm", post(clusters::host_keys::end_alarm))
         .route("/automation/portolan-commands", get(clusters::automation::download_wrapper))
         .merge(job_routes())
@@ -110,9 +101,7 @@ pub fn portal_router(state: PortalState) -> Router {
     #[cfg(debug_assertions)]
     let router = router.route("/styleguide", get(styleguide::get));
     middleware::wrap_portal(
-        router
-            .fallback(old_urls::redirect_or_not_found)
-            .method_not_allowed_fallback(errors::method_not_allowed),
+        router.fallback(old_urls::redirect_or_not_found).method_not_allowed_fallback(errors::method_not_allowed),
         &state,
     )
     .with_state(state)
@@ -195,10 +184,7 @@ fn report_routes() -> Router<PortalState> {
         .route("/groups/{id}/reports/{report}", get(reports::frozen::get))
         .route("/groups/{id}/reports/{report}/remove", post(reports::frozen::remove))
         .route("/groups/{id}/reports/{report}/guest-links", post(reports::frozen::create_link))
-        .route(
-            "/groups/{id}/reports/{report}/guest-links/{link}/revoke",
-            post(reports::frozen::revoke_link),
-        )
+        .route("/groups/{id}/reports/{report}/guest-links/{link}/revoke", post(reports::frozen::revoke_link))
         .route("/groups/{id}/alerts", get(usage_alerts::get).post(usage_alerts::save))
 }
 
@@ -219,16 +205,10 @@ fn usage_routes() -> Router<PortalState> {
         .route("/groups/{id}/usage/kinds.csv", get(usage::csv::kinds))
         .route("/groups/{id}/usage/days.csv", get(usage::csv::days))
         .route("/groups/{id}/usage/jobs.csv", get(usage::csv::jobs))
-        .route(
-            "/groups/{id}/accounts",
-            get(usage::settings::get).post(usage::settings::set_accounts),
-        )
+        .route("/groups/{id}/accounts", get(usage::settings::get).post(usage::settings::set_accounts))
         .route("/groups/{id}/allocations", post(usage::settings::add_allocation))
         .route("/groups/{id}/allocations/{allocation}", post(usage::settings::update_allocation))
-        .route(
-            "/groups/{id}/allocations/{allocation}/remove",
-            post(usage::settings::remove_allocation),
-        )
+        .route("/groups/{id}/allocations/{allocation}/remove", post(usage::settings::remove_allocation))
 }
 
 /// The separate origin that serves dashboards.
@@ -238,8 +218,6 @@ pub fn dashboard_router(app: AppState) -> Router {
 
 /// The listener for monitoring: loopback only.
 pub fn private_router(app: AppState) -> Router {
-    let router = Router::new()
-        .route("/healthz", get(health::private))
-        .route("/metrics", get(health::metrics));
+    let router = Router::new().route("/healthz", get(health::private)).route("/metrics", get(health::metrics));
     middleware::wrap_private(router).with_state(app)
 }

@@ -7,16 +7,14 @@ use crate::support::{PASSWORD, TestApp};
 const AUDIT: &str = include_str!("support/audit.js");
 
 /// Names that break careless layouts.
-const LONG: &str =
-    "Wolfeschlegelsteinhausenbergerdorffwelchevoralternwarengewissenhaftschaferswessens";
+const LONG: &str = "Wolfeschlegelsteinhausenbergerdorffwelchevoralternwarengewissenhaftschaferswessens";
 
 /// Looks at the page that is open, light and dark.
 pub async fn audit(browser: &Browser, place: &str) {
     for theme in ["light", "dark"] {
         browser.prefer(theme).await;
         let problems = browser.run(AUDIT).await;
-        let problems: Vec<&str> =
-            problems.as_array().unwrap().iter().filter_map(|p| p.as_str()).collect();
+        let problems: Vec<&str> = problems.as_array().unwrap().iter().filter_map(|p| p.as_str()).collect();
         assert!(problems.is_empty(), "{place} ({theme}): {problems:#?}");
     }
 }

@@ -11,8 +11,7 @@ use crate::support::cluster::Cluster;
 use crate::support::{Client, PASSWORD, TestApp};
 
 /// A host key that no host has.
-const OTHER_HOST_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+const OTHER_HOST_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 
 impl Browser {
     /// Opens a page and looks at it.
@@ -23,8 +22,7 @@ impl Browser {
 
     /// Looks at the page with everything unfolded.
     async fn audit_unfolded(&self, place: &str) {
-        self.run("for (const fold of document.querySelectorAll('main details')) fold.open = true")
-            .await;
+        self.run("for (const fold of document.querySelectorAll('main details')) fold.open = true").await;
         audit(self, place).await;
     }
 
@@ -145,11 +143,7 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
         forbids: vec!["A terminal.".into()],
         ..SiteAutomationHosts::default()
     });
-    for (site, words) in [
-        (nowhere, "No answer"),
-        (differs, "Not the published keys"),
-        (as_published, "As published"),
-    ] {
+    for (site, words) in [(nowhere, "No answer"), (differs, "Not the published keys"), (as_published, "As published")] {
         browser.go("/clusters/new").await;
         browser.press("From a file").await;
         let file = site.to_toml().unwrap();

@@ -38,12 +38,7 @@ async fn people_see_their_own_actions_and_actions_on_them() {
     admin.post(&format!("/people/{id}/reset-link"), &[]).await;
     portal.visitor().sign_in("bob", "not the right password").await;
 
-    let expected = [
-        "A sign-in failed",
-        "Made a password reset link",
-        "Changed the displayed name",
-        "Joined a group",
-    ];
+    let expected = ["A sign-in failed", "Made a password reset link", "Changed the displayed name", "Joined a group"];
     assert_eq!(sentences(&bob, "/account/activity").await, expected);
     let page = bob.get("/account/activity").await;
     let who = page.select_all("td[data-label=Who]");
@@ -64,10 +59,7 @@ async fn only_administrators_see_the_whole_log() {
         assert!(!page.text().contains("Set up the portal"));
     }
     let all = sentences(&admin, "/activity").await;
-    assert_eq!(
-        all,
-        ["Joined a group", "Made an invitation", "Created a group", "Set up the portal"]
-    );
+    assert_eq!(all, ["Joined a group", "Made an invitation", "Created a group", "Set up the portal"]);
 }
 
 #[tokio::test]
@@ -139,13 +131,8 @@ async fn the_export_is_safe_to_open_and_recorded() {
     assert_eq!(page.header("cache-control"), "private, no-store");
     let lines: Vec<&str> = page.text().lines().collect();
     assert_eq!(lines[0], "time,who,action,subject,detail,address");
-    let subjects = [
-        "\"a,\"\"b\"\"\"",
-        "\"'@SUM(A1)\"",
-        "\"'-1\"",
-        "\"'+1\"",
-        "\"'=HYPERLINK(\"\"http://evil.org\"\")\"",
-    ];
+    let subjects =
+        ["\"a,\"\"b\"\"\"", "\"'@SUM(A1)\"", "\"'-1\"", "\"'+1\"", "\"'=HYPERLINK(\"\"http://evil.org\"\")\""];
     for (line, subject) in lines[1..].iter().zip(subjects) {
         let start = "\"2026-11-16T09:12:00Z\",\"bob\",\"profile.name\",";
         assert_eq!(*line, format!("{start}{subject},\"\",\"127.0.0.1\""));

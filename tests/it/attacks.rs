@@ -25,10 +25,7 @@ pub fn routes() -> Vec<Route> {
     let route = |text: &str| {
         let path = text.split('"').nth(1).unwrap().to_owned();
         let verbs = [("get(", "GET"), ("post(", "POST")].into_iter();
-        Route {
-            path,
-            verbs: verbs.filter(|(word, _)| text.contains(word)).map(|(_, v)| v).collect(),
-        }
+        Route { path, verbs: verbs.filter(|(word, _)| text.contains(word)).map(|(_, v)| v).collect() }
     };
     let routes: Vec<Route> = table.split(".route(").skip(1).map(route).collect();
     assert!(routes.len() > 30 && routes.iter().all(|route| !route.verbs.is_empty()));
@@ -105,13 +102,8 @@ async fn every_response_has_security_headers() {
     for (name, page) in pages {
         assert!(page.status < 500, "{name}: {}", page.status);
         let policy = page.header("content-security-policy");
-        for part in
-            ["default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'"]
-        {
-            assert!(
-                policy.split("; ").any(|found| found == part),
-                "{name}: {part} not in {policy}"
-            );
+        for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'"] {
+            assert!(policy.split("; ").any(|found| found == part), "{name}: {part} not in {policy}");
         }
         assert!(policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'self'"));
         assert!(!policy.contains("unsafe") && !policy.contains('*'), "{name}: {policy}");
@@ -136,15 +128,11 @@ fn refuse_inline(name: &str, page: &Page) {
         let is_inline = tag == "script" && element.attr("src").is_none();
         assert!(!is_inline && tag != "style" && tag != "iframe", "{name}: {}", element.html());
         for (key, value) in element.value().attrs() {
-            let runs = key.starts_with("on")
-                || key.starts_with("hx-on")
-                || key == "style"
-                || key == "srcdoc";
+            let runs = key.starts_with("on") || key.starts_with("hx-on") || key == "style" || key == "srcdoc";
             let address = value.trim().to_lowercase();
             let leads = ["href", "xlink:href", "src", "action", "formaction", "hx-get", "hx-post"];
             let leads_out = leads.contains(&key)
-                && !(address.starts_with('/') && !address.starts_with("//")
-                    || address.starts_with('#'));
+                && !(address.starts_with('/') && !address.starts_with("//") || address.starts_with('#'));
             assert!(!runs && !leads_out, "{name}: {key}={value}");
         }
     }
@@ -182,11 +170,7 @@ async fn only_assets_are_cacheable_and_their_paths_cannot_escape() {
         "/.git/config",
     ] {
         let page = visitor.get(path).await;
-        assert_eq!(
-            (page.status, page.header("cache-control")),
-            (404, "private, no-store"),
-            "{path}"
-        );
+        assert_eq!((page.status, page.header("cache-control")), (404, "private, no-store"), "{path}");
         assert!(!page.text().contains("[package]") && !page.text().contains("root:"), "{path}");
     }
 }

@@ -9,8 +9,7 @@ use crate::support::wait::wait_until;
 use crate::support::{Client, Page, TestApp};
 
 /// As on the cluster's own robot port: whoever is enrolled is let through without a question.
-const ENROLLED: &str =
-    "auth required pam_listfile.so item=user sense=allow file=@DIR@/enrolled onerr=fail quiet\n";
+const ENROLLED: &str = "auth required pam_listfile.so item=user sense=allow file=@DIR@/enrolled onerr=fail quiet\n";
 const WRAPPERS: &str = "/harbour/code/allowed_commands";
 
 /// A portal with a cluster that has an automation host, and alice with a key for it. Gives the public half.
@@ -64,10 +63,7 @@ async fn each_missing_step_has_its_own_message() {
     let line = key_line(&alice, "192.0.2.1", &slurm).await;
     assert!(line.starts_with("restrict,from=\"192.0.2.1\",command=\""), "{line}");
     server.allow("alice", &line);
-    says(
-        &test_it(&alice).await,
-        &["did not take the key", "connects from the address in the line"],
-    );
+    says(&test_it(&alice).await, &["did not take the key", "connects from the address in the line"]);
     server.forget("alice");
     server.allow("alice", &key_line(&alice, "127.0.0.1", &slurm).await);
     says(&test_it(&alice).await, &["took your key, but your account may not use it yet"]);
@@ -76,11 +72,7 @@ async fn each_missing_step_has_its_own_message() {
     says(&page, &["It works", "22.05", "squeue, scontrol", "refused this command: sinfo"]);
     says(&page, &["refused this command: sacctmgr", "such as portolan-commands"]);
     let key = portal.connection_key("alice", "own").await;
-    let line = portal
-        .app
-        .connections
-        .connection(ConnectionKey { role: ConnectionRole::Automation, ..key })
-        .unwrap();
+    let line = portal.app.connections.connection(ConnectionKey { role: ConnectionRole::Automation, ..key }).unwrap();
     let asked = async |command: RemoteCommand| line.run(command, CallUrgency::Interactive).await;
     let refused = asked(RemoteCommand::new("sinfo").arg("-h")).await;
     assert!(matches!(&refused, Err(RunCommandError::Rejected(words)) if words.contains("sinfo")));
@@ -109,23 +101,17 @@ async fn host_that_prompts_is_named_and_nobody_is_asked() {
 async fn site_wrapper_and_our_wrapper_accept_the_portals_commands() {
     let ours = include_str!("../../automation/portolan-commands");
     // Writes down what it is asked for, as it came.
-    let listening = "#!/bin/sh\nprintf '%s\\n' \"$SSH_ORIGINAL_COMMAND\" >>${0%/*}/said\nexec ${0%/*}/$(cat ${0%/*}/next)\n";
+    let listening =
+        "#!/bin/sh\nprintf '%s\\n' \"$SSH_ORIGINAL_COMMAND\" >>${0%/*}/said\nexec ${0%/*}/$(cat ${0%/*}/next)\n";
     let centres = format!("#!/bin/sh\nexec {WRAPPERS}/allowed_commands.sh\n");
-    let files = [
-        ("enrolled", "alice\n"),
-        ("ours", ours),
-        ("centres", &centres),
-        ("listening", listening),
-        ("said", ""),
-    ];
+    let files =
+        [("enrolled", "alice\n"), ("ours", ours), ("centres", &centres), ("listening", listening), ("said", "")];
     let server = Server::asking_beside(&files, ENROLLED, "DisableForwarding yes");
     server.tell("chmod 755 ours centres listening; chmod 666 said");
     let (_portal, alice, _) = with_alice(&server).await;
     let program = format!("{}/listening", server.inside());
     server.allow("alice", &key_line(&alice, "127.0.0.1", &program).await);
-    for (next, tools) in
-        [("ours", "squeue, scontrol, sinfo, sacctmgr"), ("centres", "squeue, scontrol")]
-    {
+    for (next, tools) in [("ours", "squeue, scontrol, sinfo, sacctmgr"), ("centres", "squeue, scontrol")] {
         server.write("next", next);
         says(&test_it(&alice).await, &["It works", tools]);
         alice.post("/clusters/own/automation/disconnect", &[]).await;

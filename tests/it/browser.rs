@@ -113,14 +113,7 @@ async fn the_keyboard_alone_is_enough_to_sign_in() {
     assert_eq!(first, "Skip to the content", "the first stop leads past the navigation");
     let name = browser.find("[name=name]").await;
     name.send_keys("ada\u{E004}").await.unwrap();
-    browser
-        .window
-        .active_element()
-        .await
-        .unwrap()
-        .send_keys(&format!("{PASSWORD}\u{E007}"))
-        .await
-        .unwrap();
+    browser.window.active_element().await.unwrap().send_keys(&format!("{PASSWORD}\u{E007}")).await.unwrap();
     browser.wait_for_text("Hello ada").await;
     browser.close().await;
 }

@@ -74,15 +74,16 @@ async fn new_user_runs_a_first_training_job() {
     wait_for_script(&browser, "moons.tar.gz").await;
     wait_for_script(&browser, "--find-links").await;
     // A line leads to the question that made it.
-    browser.run("[...document.querySelectorAll('.script a')].find((a) => a.innerText.includes('--time=')).click()").await;
+    browser
+        .run("[...document.querySelectorAll('.script a')].find((a) => a.innerText.includes('--time=')).click()")
+        .await;
     assert_eq!(browser.run("return document.activeElement.name").await, "a.time");
 
     let job = submit(&browser).await;
     assert_eq!(ended("tessa", &job).await, "COMPLETED");
     let output = on_cluster("tessa", &format!("cat $SCRATCH/portolan/first-{job}.out"));
     assert!(output.contains("learned: accuracy"), "{output}");
-    let results =
-        on_cluster("tessa", &format!("find $SCRATCH/portolan -name metrics.csv -path '*{job}*'"));
+    let results = on_cluster("tessa", &format!("find $SCRATCH/portolan -name metrics.csv -path '*{job}*'"));
     assert!(!results.trim().is_empty(), "the results were copied back: {output}");
     browser.wait_for_text("Done").await;
     browser.close().await;
@@ -115,8 +116,7 @@ async fn a_sweep_of_twelve_points_is_one_array() {
     assert_eq!(ended("tessa", &job).await, "COMPLETED");
     // The accounting tells of tasks only once they have begun.
     wait_until("every point ran", async || {
-        let count =
-            format!("cat $SCRATCH/portolan/twelve-{job}_*.out | grep ^got | sort -u | wc -l");
+        let count = format!("cat $SCRATCH/portolan/twelve-{job}_*.out | grep ^got | sort -u | wc -l");
         on_cluster("tessa", &count).trim() == "12"
     })
     .await;
@@ -195,14 +195,10 @@ async fn member_uses_a_recipe_published_by_the_pi() {
     phone.go("/compose").await;
     phone.press("Count our cells").await;
     phone.wait_for_text("Set by the recipe").await;
-    assert_eq!(
-        phone.run("return document.querySelector(\"[name='a.time']\").readOnly").await,
-        true
-    );
+    assert_eq!(phone.run("return document.querySelector(\"[name='a.time']\").readOnly").await, true);
     let job = submit(&phone).await;
     assert_eq!(ended("tessa", &job).await, "COMPLETED");
-    let limit =
-        on_cluster("tessa", &format!("scontrol show job {job} -o | grep -o 'TimeLimit=[^ ]*'"));
+    let limit = on_cluster("tessa", &format!("scontrol show job {job} -o | grep -o 'TimeLimit=[^ ]*'"));
     assert_eq!(limit.trim(), "TimeLimit=00:07:00");
     phone.close().await;
 }

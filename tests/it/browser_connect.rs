@@ -11,8 +11,7 @@ use crate::support::wait::wait_until;
 use crate::support::{PASSWORD, TestApp};
 
 /// A host key that no host has.
-const OTHER_HOST_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+const OTHER_HOST_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 
 impl Browser {
     /// Signs in.
@@ -27,9 +26,7 @@ impl Browser {
     /// Adds the test cluster's port of this kind from the form of a preset, through its host keys.
     async fn add_cluster(&self, slug: &str, title: &str, port: u16) {
         self.go("/clusters/new?preset=generic").await;
-        for (field, value) in
-            [("title", title), ("name", slug), ("host", "127.0.0.1"), ("port", &port.to_string())]
-        {
+        for (field, value) in [("title", title), ("name", slug), ("host", "127.0.0.1"), ("port", &port.to_string())] {
             self.fill(field, value).await;
         }
         self.press("Look at its host keys").await;
@@ -194,10 +191,8 @@ async fn two_tabs_show_the_same_prompt_and_keep_what_is_typed() {
 
     // Longer than the page waits before it looks again.
     let asked = browser.run("return performance.getEntriesByType('resource').length").await;
-    let looked_again = format!(
-        "return performance.getEntriesByType('resource').length > {}",
-        asked.as_u64().unwrap() + 1
-    );
+    let looked_again =
+        format!("return performance.getEntriesByType('resource').length > {}", asked.as_u64().unwrap() + 1);
     browser.wait_until_true("the page looks again by itself", &looked_again).await;
     let typed = browser.run("return document.getElementById('f-answer').value").await;
     assert_eq!(typed, "12", "what is typed stays");

@@ -6,13 +6,11 @@ use crate::support::Client;
 use crate::support::browser::Browser;
 
 /// The rows of the dialog that are seen.
-const ROWS: &str =
-    "[...document.querySelectorAll('#folders [data-name]')].filter((row) => !row.hidden)";
+const ROWS: &str = "[...document.querySelectorAll('#folders [data-name]')].filter((row) => !row.hidden)";
 /// The field that is filled.
 const FIELD: &str = "document.getElementById('sg-data')";
 /// The dialog is closed, and one is back where one came from.
-const BACK: &str =
-    "!document.querySelector('dialog[open]') && document.activeElement.matches('[data-pick]')";
+const BACK: &str = "!document.querySelector('dialog[open]') && document.activeElement.matches('[data-pick]')";
 
 /// Names that break careless layouts, and some that people have.
 fn scene() -> Folder {
@@ -47,8 +45,7 @@ impl Desk {
 
     /// Opens the dialog with this in the field.
     async fn open(&self, value: &str) {
-        let script =
-            format!("{FIELD}.value = '{value}'; {FIELD}.scrollIntoView({{ block: 'center' }})");
+        let script = format!("{FIELD}.value = '{value}'; {FIELD}.scrollIntoView({{ block: 'center' }})");
         self.browser.run(&script).await;
         self.browser.press("Choose…").await;
     }
@@ -63,8 +60,7 @@ impl Desk {
     }
 
     async fn filter(&self, words: &str) {
-        let script =
-            "const box = document.querySelector('[data-folders-filter]'); box.value = 'WORDS';
+        let script = "const box = document.querySelector('[data-folders-filter]'); box.value = 'WORDS';
                       box.dispatchEvent(new Event('input', { bubbles: true }))";
         self.browser.run(&script.replace("WORDS", words)).await;
     }

@@ -33,8 +33,7 @@ fn a_cluster_is_added_only_with_a_fingerprint_that_it_shows() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stdout(&installation.run(&["cluster", "list"])).contains(cluster.fingerprint()));
     assert!(
-        stderr(&installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat()))
-            .contains("already")
+        stderr(&installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat())).contains("already")
     );
     let doctor = stdout(&installation.run(&["doctor"]));
     assert!(doctor.contains("answers with its pinned host key"), "{doctor}");
@@ -49,8 +48,7 @@ fn invalid_hosts_and_names_are_refused() {
         assert!(stderr(&output).contains("Give a host name"), "{}", stderr(&output));
     }
     let closed = installation.ports[0].to_string();
-    let output =
-        installation.run(&["cluster", "add", "x", "--host", "127.0.0.1", "--port", &closed]);
+    let output = installation.run(&["cluster", "add", "x", "--host", "127.0.0.1", "--port", &closed]);
     assert!(stderr(&output).contains("no SSH server answers"), "{}", stderr(&output));
     assert!(!installation.run(&["cluster", "add", "Bad Name", "--host", "a"]).status.success());
 }
@@ -58,8 +56,7 @@ fn invalid_hosts_and_names_are_refused() {
 /// A description of the test cluster with all its hosts, as a file.
 fn description(installation: &Installation, change: impl FnOnce(&mut Site)) -> String {
     let cluster = Cluster::get();
-    let mut site =
-        sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone();
+    let mut site = sites::presets().iter().find(|site| site.name.as_str() == "demo").unwrap().clone();
     site.title = "Harbour".into();
     site.login.port = cluster.port("key");
     site.login.fingerprints = vec![cluster.fingerprint().parse().unwrap()];
@@ -72,12 +69,7 @@ fn description(installation: &Installation, change: impl FnOnce(&mut Site)) -> S
 fn robot(fingerprints: &[&str]) -> SiteAutomationHosts {
     let fingerprints = fingerprints.iter().map(|print| print.parse().unwrap()).collect();
     let hosts = vec!["127.0.0.1".parse().unwrap()];
-    SiteAutomationHosts {
-        hosts,
-        port: Cluster::get().port("robot"),
-        fingerprints,
-        ..SiteAutomationHosts::default()
-    }
+    SiteAutomationHosts { hosts, port: Cluster::get().port("robot"), fingerprints, ..SiteAutomationHosts::default() }
 }
 
 #[test]
@@ -159,9 +151,7 @@ fn presets_are_built_in_or_read_from_the_data_folder() {
     let folder = installation.data().join("sites");
     std::fs::create_dir(&folder).unwrap();
     let port = cluster.port("key");
-    let own = format!(
-        "name = \"mine\"\ntitle = \"Our own\"\n[login]\nhost = \"127.0.0.1\"\nport = {port}\n"
-    );
+    let own = format!("name = \"mine\"\ntitle = \"Our own\"\n[login]\nhost = \"127.0.0.1\"\nport = {port}\n");
     std::fs::write(folder.join("mine.toml"), own).unwrap();
     std::fs::write(folder.join("broken.toml"), "name = \"broken\"\ntitel = \"x\"\n").unwrap();
     let output = add(&["--preset", "broken"]);
@@ -208,8 +198,7 @@ async fn changing_a_cluster_keeps_user_names_and_closes_stale_connections() {
     ada.prepare("harbour", "bob").await;
     ada.connect("harbour").await;
 
-    let change =
-        |args: &[&str]| installation.run(&[&["cluster", "change", "harbour"], args].concat());
+    let change = |args: &[&str]| installation.run(&[&["cluster", "change", "harbour"], args].concat());
     assert!(stdout(&change(&["--file", &file])).contains("as you wish already"));
     let title = change(&["--title", "Harbour of the North"]);
     assert!(title.status.success(), "{}", stderr(&title));
@@ -260,12 +249,10 @@ async fn connections_outlive_the_portal_until_disconnected() {
 #[tokio::test]
 async fn doctor_reports_a_changed_host_key() {
     let (cluster, installation) = (Cluster::get(), with_admin());
-    let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
-        .to_owned();
+    let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl".to_owned();
     let store = Store::open(&installation.data().join("portolan.db")).await.unwrap();
     let mut tx = store.write().await.unwrap();
-    let (slug, title, host) =
-        ("harbour".parse().unwrap(), "Harbour".parse().unwrap(), "127.0.0.1".parse().unwrap());
+    let (slug, title, host) = ("harbour".parse().unwrap(), "Harbour".parse().unwrap(), "127.0.0.1".parse().unwrap());
     let what = ClusterDetails { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
     let now = crate::support::app::START;
     let id = store::clusters::add(&mut tx, &slug, &what, now).await.unwrap();
@@ -275,10 +262,7 @@ async fn doctor_reports_a_changed_host_key() {
     let output = installation.run(&["doctor"]);
     assert!(!output.status.success());
     let said = stdout(&output);
-    assert!(
-        said.contains("the host key has CHANGED") && said.contains(cluster.fingerprint()),
-        "{said}"
-    );
+    assert!(said.contains("the host key has CHANGED") && said.contains(cluster.fingerprint()), "{said}");
 
     let alarm = async |alarm, retired| {
         let mut tx = store.write().await.unwrap();

@@ -81,9 +81,7 @@ async fn hostile_host_names_ports_and_slugs_are_refused() {
             assert!(refused.text().contains("Give a host name such as"), "{field} {name:?}");
         }
     }
-    for name in
-        TRICKS.iter().copied().chain(["Upper", "9nine", "dot.ted", "a/b", "..", &"x".repeat(33)])
-    {
+    for name in TRICKS.iter().copied().chain(["Upper", "9nine", "dot.ted", "a/b", "..", &"x".repeat(33)]) {
         let refused = add(&admin, &[("name", name)]).await;
         assert_eq!(refused.status, 422, "short name {name:?}");
         assert!(refused.text().contains("Use up to 32 lower-case letters"), "{name:?}");

@@ -39,8 +39,7 @@ async fn first_start_without_configuration_creates_its_files() {
         assert_eq!(mode(&data.join(file)), 0o600, "{file}");
     }
     for line in server.log().lines() {
-        let entry: serde_json::Value =
-            serde_json::from_str(line).expect("JSON where there is no terminal");
+        let entry: serde_json::Value = serde_json::from_str(line).expect("JSON where there is no terminal");
         assert!(entry["message"].is_string() && entry["level"].is_string());
     }
     let key = std::fs::read_to_string(data.join("master.key")).unwrap();
@@ -55,11 +54,7 @@ async fn first_start_without_configuration_creates_its_files() {
     let links = server.log().matches("/setup/").count();
     assert!(server.stop("TERM").success());
     let server = installation.serve().await;
-    assert_eq!(
-        server.log().matches("/setup/").count(),
-        links,
-        "no further link once someone is there"
-    );
+    assert_eq!(server.log().matches("/setup/").count(), links, "no further link once someone is there");
 }
 
 #[test]
@@ -72,9 +67,7 @@ fn weak_or_exposed_master_keys_are_refused_and_never_printed() {
     chmod(&key, 0o600);
     let short = "abcdef0123456789";
     let repeated = "00".repeat(32);
-    for (text, words) in
-        [("", "empty"), (short, "64 hexadecimal digits"), (repeated.as_str(), "not made at random")]
-    {
+    for (text, words) in [("", "empty"), (short, "64 hexadecimal digits"), (repeated.as_str(), "not made at random")] {
         std::fs::write(&key, text).unwrap();
         let said = refused(&installation, &["serve"]);
         assert!(said.contains(words), "{said}");
@@ -84,10 +77,7 @@ fn weak_or_exposed_master_keys_are_refused_and_never_printed() {
     std::fs::write(&key, other).unwrap();
     assert!(refused(&installation, &["serve"]).contains("does not belong to this database"));
     std::fs::remove_file(&key).unwrap();
-    assert!(
-        refused(&installation, &["serve"]).contains("no master key"),
-        "a lost key is not replaced silently"
-    );
+    assert!(refused(&installation, &["serve"]).contains("no master key"), "a lost key is not replaced silently");
     std::fs::write(&key, good).unwrap();
     chmod(&key, 0o600);
     chmod(&installation.data(), 0o755);
@@ -100,9 +90,7 @@ fn master_key_may_come_from_the_environment_or_a_credential() {
     let file = installation.data().join("master.key");
     let key = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    let list = |name: &str, value: &str| {
-        installation.command(&["user", "list"]).env(name, value).output().unwrap()
-    };
+    let list = |name: &str, value: &str| installation.command(&["user", "list"]).env(name, value).output().unwrap();
     assert!(list("PORTOLAN_MASTER_KEY", &key).status.success());
     assert!(!list("PORTOLAN_MASTER_KEY", "").status.success());
 
@@ -119,20 +107,12 @@ fn master_key_may_come_from_the_environment_or_a_credential() {
 #[test]
 fn a_misspelt_setting_stops_the_start() {
     let installation = Installation::new();
-    let output =
-        installation.command(&["serve"]).env("PORTOLAN_PORTAL_LISTN", "x").output().unwrap();
+    let output = installation.command(&["serve"]).env("PORTOLAN_PORTAL_LISTN", "x").output().unwrap();
     assert!(!output.status.success());
-    assert!(
-        stderr(&output).contains("Did you mean 'PORTOLAN_PORTAL_LISTEN'?"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("Did you mean 'PORTOLAN_PORTAL_LISTEN'?"), "{}", stderr(&output));
     let said = refused(&installation, &["--config", "/no/such/file", "serve"]);
     assert_eq!(said.matches("No such file").count(), 1, "{said}");
-    assert!(
-        refused(&installation, &["user", "list"]).contains("There is no portal"),
-        "nothing is made by the way"
-    );
+    assert!(refused(&installation, &["user", "list"]).contains("There is no portal"), "nothing is made by the way");
     assert!(!installation.data().exists());
 }
 
@@ -145,10 +125,7 @@ async fn accounts_are_managed_while_the_portal_runs() {
     assert!(stderr(&installation.run_with_input(&add, PASSWORD)).contains("already"));
     let weak = installation.run_with_input(&["user", "add", "eve", "--password-stdin"], "short");
     assert!(stderr(&weak).contains("at least 10 characters"));
-    assert!(
-        stderr(&installation.run(&["user", "add", "eve"])).contains("--password-stdin"),
-        "no terminal to ask on"
-    );
+    assert!(stderr(&installation.run(&["user", "add", "eve"])).contains("--password-stdin"), "no terminal to ask on");
 
     let bob = Client::new(&installation.url());
     assert_eq!(bob.sign_in("bob", PASSWORD).await.status, 303);
@@ -167,14 +144,9 @@ async fn accounts_are_managed_while_the_portal_runs() {
     assert_eq!(bob.sign_in("bob", "another calm morning").await.status, 303);
 
     assert!(refused(&installation, &["user", "disable", "ada"]).contains("last administrator"));
-    assert!(
-        refused(&installation, &["user", "disable", "nobody"]).contains("no account called nobody")
-    );
+    assert!(refused(&installation, &["user", "disable", "nobody"]).contains("no account called nobody"));
     let list = stdout(&installation.run(&["user", "list"]));
-    assert!(
-        list.contains("ada") && list.contains("administrator") && list.contains("Smith Lab (PI)"),
-        "{list}"
-    );
+    assert!(list.contains("ada") && list.contains("administrator") && list.contains("Smith Lab (PI)"), "{list}");
     drop(server);
 }
 
@@ -182,27 +154,14 @@ async fn accounts_are_managed_while_the_portal_runs() {
 async fn an_invitation_from_the_command_line_works_once() {
     let installation = with_admin();
     let server = installation.serve().await;
-    let output = installation.run(&[
-        "invite",
-        "--group",
-        "Smith Lab",
-        "--role",
-        "pi",
-        "--for",
-        "Prof. Smith",
-    ]);
+    let output = installation.run(&["invite", "--group", "Smith Lab", "--role", "pi", "--for", "Prof. Smith"]);
     let link = stdout(&output);
     let path = link.trim().strip_prefix(&installation.url()).unwrap();
     let visitor = Client::new(&installation.url());
     assert_eq!(visitor.post(path, &new_person("smith")).await.status, 303);
-    assert!(
-        visitor.get("/groups/1").await.text().contains("Invite someone"),
-        "they lead the group"
-    );
+    assert!(visitor.get("/groups/1").await.text().contains("Invite someone"), "they lead the group");
     assert_eq!(Client::new(&installation.url()).get(path).await.status, 410);
-    assert!(
-        !installation.run(&["invite", "--group", "Smith Lab", "--days", "99"]).status.success()
-    );
+    assert!(!installation.run(&["invite", "--group", "Smith Lab", "--days", "99"]).status.success());
     drop(server);
 }
 
@@ -223,10 +182,7 @@ async fn backup_taken_while_running_can_be_restored() {
     assert!(refused(&installation, &["backup", path]).contains("exists already"));
 
     assert_eq!(ada.post("/groups", &[("name", "Made later")]).await.status, 303);
-    assert!(
-        refused(&installation, &["restore", path, "--replace"])
-            .contains("Another portal is running")
-    );
+    assert!(refused(&installation, &["restore", path, "--replace"]).contains("Another portal is running"));
     assert!(server.stop("TERM").success());
     assert!(refused(&installation, &["restore", path]).contains("--replace"));
     let restored = installation.run(&["restore", path, "--replace"]);
@@ -283,8 +239,7 @@ async fn doctor_says_what_is_wrong_and_how_to_fix_it() {
     ] {
         assert!(well.contains(words), "'{words}' is missing in {well}");
     }
-    let json: serde_json::Value =
-        serde_json::from_slice(&installation.run(&["doctor", "--json"]).stdout).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&installation.run(&["doctor", "--json"]).stdout).unwrap();
     assert!(json.as_array().unwrap().iter().all(|finding| finding["verdict"] != "bad"));
 
     let behind_other_name = installation

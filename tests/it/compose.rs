@@ -17,27 +17,19 @@ pub fn on_cluster(user: &str, command: &str) -> String {
 /// The fields of the form on a page, with some of them changed.
 pub fn filled(page: &Page, changes: &[(&str, &str)]) -> Vec<(String, String)> {
     let html = scraper::Html::parse_document(page.text());
-    let fields = scraper::Selector::parse(
-        "#compose input, #compose select, #compose textarea, [form=compose]",
-    )
-    .unwrap();
+    let fields =
+        scraper::Selector::parse("#compose input, #compose select, #compose textarea, [form=compose]").unwrap();
     let chosen = scraper::Selector::parse("option[selected]").unwrap();
     let mut found: Vec<(String, String)> = Vec::new();
     for field in html.select(&fields) {
         let value = field.value();
         let (Some(name), false) = (value.attr("name"), value.name() == "button") else { continue };
-        let is_off = matches!(value.attr("type"), Some("checkbox" | "radio"))
-            && value.attr("checked").is_none();
+        let is_off = matches!(value.attr("type"), Some("checkbox" | "radio")) && value.attr("checked").is_none();
         if is_off || value.attr("disabled").is_some() {
             continue;
         }
         let text = match value.name() {
-            "select" => field
-                .select(&chosen)
-                .next()
-                .and_then(|one| one.attr("value"))
-                .unwrap_or_default()
-                .to_owned(),
+            "select" => field.select(&chosen).next().and_then(|one| one.attr("value")).unwrap_or_default().to_owned(),
             "textarea" => field.text().collect::<String>().trim_start_matches('\n').to_owned(),
             _ => value.attr("value").unwrap_or_default().to_owned(),
         };
@@ -83,9 +75,7 @@ pub async fn ended(user: &str, job: &str) -> String {
     wait_until("the job ends", async || {
         state = on_cluster(user, &format!("sacct -nXP -j {job} -o State | sort -u | tr '\\n' ' '"));
         !state.trim().is_empty()
-            && !["PENDING", "RUNNING", "REQUEUED", "COMPLETING"]
-                .iter()
-                .any(|word| state.contains(word))
+            && !["PENDING", "RUNNING", "REQUEUED", "COMPLETING"].iter().any(|word| state.contains(word))
     })
     .await;
     state.trim().to_owned()
@@ -108,8 +98,7 @@ async fn typed_arguments_reach_the_job_unchanged() {
         "carol",
         "mkdir -p \"$SCRATCH/it's here\" && printf '%s\\n' 'import sys, json' 'print(\"GOT\" + json.dumps(sys.argv[1:]))' > \"$SCRATCH/it's here/args \\$(id).py\"",
     );
-    let typed =
-        "'; rm -rf ~ #' '$(id)' '`id`' '\\' '%n %j' 'ünïcödé 漢字' \"$HOME\" 'a\"b' '*' '!!' --x=y";
+    let typed = "'; rm -rf ~ #' '$(id)' '`id`' '\\' '%n %j' 'ünïcödé 漢字' \"$HOME\" 'a\"b' '*' '!!' --x=y";
     let form = carol.get(PYTHON).await;
     let fields = filled(
         &form,
@@ -127,19 +116,7 @@ async fn typed_arguments_reach_the_job_unchanged() {
     let got = said.lines().find_map(|line| line.strip_prefix("GOT")).expect(&said);
     let got: Vec<String> = serde_json::from_str(got).unwrap();
     let home = on_cluster("carol", "printf %s \"$HOME\"");
-    let wanted = [
-        "; rm -rf ~ #",
-        "$(id)",
-        "`id`",
-        "\\",
-        "%n %j",
-        "ünïcödé 漢字",
-        &home,
-        "a\"b",
-        "*",
-        "!!",
-        "--x=y",
-    ];
+    let wanted = ["; rm -rf ~ #", "$(id)", "`id`", "\\", "%n %j", "ünïcödé 漢字", &home, "a\"b", "*", "!!", "--x=y"];
     assert_eq!(got, wanted);
 }
 
@@ -148,8 +125,7 @@ async fn resending_a_form_gives_one_job_and_a_changed_form_another() {
     let (_portal, _, carol) = connected("carol").await;
     make_ok();
     let form = carol.get(PYTHON).await;
-    let changes =
-        [("a.script", OK), ("a.job_name", "once"), ("a.time", "5m"), ("a.memory", "100 MB")];
+    let changes = [("a.script", OK), ("a.job_name", "once"), ("a.time", "5m"), ("a.memory", "100 MB")];
     let fields = filled(&form, &changes);
     let both = tokio::join!(send(&carol, PYTHON, &fields), send(&carol, PYTHON, &fields));
     assert_eq!((both.0.status, both.1.status), (303, 303));
@@ -187,11 +163,7 @@ async fn errors_are_shown_at_their_field_and_nothing_is_submitted() {
         fields.push((name.to_owned(), text.to_owned()));
         let page = send(&carol, PYTHON, &fields).await;
         assert_eq!(page.status, 422, "{name}={text:.40}");
-        assert!(
-            page.select_text(".error-summary").contains(words),
-            "{name}: {}",
-            page.select_text(".error-summary")
-        );
+        assert!(page.select_text(".error-summary").contains(words), "{name}: {}", page.select_text(".error-summary"));
     }
     assert_eq!(portal.snapshot().await, before);
 }
@@ -225,13 +197,11 @@ async fn hand_edited_script_is_kept_as_written() {
     make_ok();
     let rework = format!("{PYTHON}/edit");
     let form = carol.get(PYTHON).await;
-    let changes =
-        [("a.script", OK), ("a.job_name", "byhand"), ("a.memory", "100 MB"), ("edit", "yes")];
+    let changes = [("a.script", OK), ("a.job_name", "byhand"), ("a.memory", "100 MB"), ("edit", "yes")];
     let page = send(&carol, &rework, &filled(&form, &changes)).await;
     let script = page.select_text("#own");
     assert!(script.contains("#SBATCH --mem=100M"), "{script}");
-    let own =
-        format!("{}\necho by hand\n", script.trim_start().replace("--mem=100M", "--mem=150M"));
+    let own = format!("{}\necho by hand\n", script.trim_start().replace("--mem=100M", "--mem=150M"));
     // The time changes in the form, the memory stays by hand.
     let page = send(&carol, &rework, &filled(&page, &[("own", &own), ("a.time", "7m")])).await;
     let merged = page.select_text("#own");
@@ -240,9 +210,7 @@ async fn hand_edited_script_is_kept_as_written() {
     assert!(words.contains("no longer controls") && words.contains("Memory"), "{words}");
     let job = submitted(&carol, PYTHON, &filled(&page, &[])).await;
     assert_eq!(ended("carol", &job).await, "COMPLETED");
-    assert!(
-        on_cluster("carol", &format!("cat $SCRATCH/portolan/byhand-{job}.out")).contains("by hand")
-    );
+    assert!(on_cluster("carol", &format!("cat $SCRATCH/portolan/byhand-{job}.out")).contains("by hand"));
     // Taken back, the form has it again.
     let page = send(&carol, &rework, &filled(&page, &[("back", "0")])).await;
     let taken = page.select_text("#own");
@@ -259,15 +227,9 @@ async fn slurm_refusal_is_shown_at_the_field_to_change() {
     let page = carol.get(answer.location()).await;
     let words = page.select_text("main");
     assert!(words.contains("The cluster did not take it"), "{words}");
-    assert!(
-        page.select_text("[data-question=account] .error").len() > 20,
-        "the field says it, too"
-    );
+    assert!(page.select_text("[data-question=account] .error").len() > 20, "the field says it, too");
     assert!(page.text().contains("value=\"$SCRATCH/ok.py\""), "what was typed is still there");
-    assert!(
-        page.select_text(".said").contains("Invalid account"),
-        "Slurm's words are one click away"
-    );
+    assert!(page.select_text(".said").contains("Invalid account"), "Slurm's words are one click away");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,9 +241,8 @@ async fn job_submitted_elsewhere_can_be_resubmitted_from_its_script() {
         &["-o", "/dev/null", "-t", "3", "--mem=120M", "-J", "elsewhere", "--nice=5"],
     );
     assert_eq!(ended("carol", &job).await, "COMPLETED");
-    let list = crate::queue::wait_for_list(&carol, "/jobs", "it is there", |list| {
-        !crate::queue::row(list, &job).is_empty()
-    });
+    let list =
+        crate::queue::wait_for_list(&carol, "/jobs", "it is there", |list| !crate::queue::row(list, &job).is_empty());
     list.await;
     let page = carol.get(&format!("/jobs/key/{job}/again?option=--mem=240M")).await;
     assert_eq!(page.status, 200, "{}", page.select_text("main"));
@@ -299,11 +260,7 @@ async fn submissions_of_others_are_not_found() {
     let answer = send(&carol, PYTHON, &fields).await;
     let id = answer.location().rsplit('/').next().unwrap().to_owned();
     let bob = portal.member(&admin, "bob").await;
-    for path in [
-        format!("/compose/again/{id}"),
-        format!("/submissions/{id}"),
-        "/compose/key/python-script".into(),
-    ] {
+    for path in [format!("/compose/again/{id}"), format!("/submissions/{id}"), "/compose/key/python-script".into()] {
         assert_eq!(bob.get(&path).await.status, 404, "{path}");
     }
 }

@@ -46,11 +46,7 @@ async fn callers_queue_when_the_server_allows_few_sessions() {
             callers.spawn(async move { run(&line, "sleep", &["0.7"]).await });
         }
         assert!(callers.join_all().await.iter().all(Result::is_ok));
-        assert!(
-            line.session_limit() <= most,
-            "{} sessions, {most} are allowed",
-            line.session_limit()
-        );
+        assert!(line.session_limit() <= most, "{} sessions, {most} are allowed", line.session_limit());
     }
 }
 
@@ -74,11 +70,7 @@ async fn killed_master_loses_the_command_and_the_page_says_so() {
     alice.wait_until_asked("own", "The connection was lost").await;
     assert!(alice.get("/clusters/own").await.text().contains("Reconnect"));
     assert!(portal.run_folders().is_empty(), "nothing is left");
-    assert_eq!(
-        run(&line, "true", &[]).await,
-        Err(RunCommandError::NotConnected),
-        "nothing was sent"
-    );
+    assert_eq!(run(&line, "true", &[]).await, Err(RunCommandError::NotConnected), "nothing was sent");
 }
 
 #[tokio::test]
@@ -95,8 +87,7 @@ async fn command_cut_off_midway_counts_as_lost_not_as_unsent() {
     relay.cut();
     let before = files();
     let asked = tokio::spawn(async move { run(&line, "true", &[]).await });
-    wait_for_value("ssh has taken the command over", async || files(), |seen| *seen >= before + 4)
-        .await;
+    wait_for_value("ssh has taken the command over", async || files(), |seen| *seen >= before + 4).await;
     signal_pid(master.try_into().unwrap(), "KILL");
     assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
 }
@@ -171,12 +162,8 @@ async fn abandoned_calls_free_their_sessions() {
             tokio::spawn(async move { line.run(asked(), CallUrgency::Interactive).await })
         })
         .collect();
-    wait_for_value(
-        "the first ones run",
-        async || Cluster::get().count_processes("sleep 0.4711"),
-        |seen| *seen > 0,
-    )
-    .await;
+    wait_for_value("the first ones run", async || Cluster::get().count_processes("sleep 0.4711"), |seen| *seen > 0)
+        .await;
     for caller in callers.drain(..) {
         caller.abort();
     }

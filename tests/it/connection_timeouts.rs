@@ -23,10 +23,7 @@ async fn every_silent_server_times_out_with_a_message_and_leaves_nothing() {
     );
 }
 
-async fn alice_on(
-    server: &Server,
-    change: impl FnOnce(&mut portolan::sites::Site),
-) -> (TestApp, Client) {
+async fn alice_on(server: &Server, change: impl FnOnce(&mut portolan::sites::Site)) -> (TestApp, Client) {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     let mut site = server.site("own");
     change(&mut site);
@@ -57,12 +54,7 @@ async fn an_answer_after_the_servers_own_patience() {
     let (portal, alice) = alice_on(&server, |_| ()).await;
     begin(&alice).await;
     let asked = alice.wait_until_asked("own", "Verification code").await;
-    wait_for_value(
-        "the server has lost patience",
-        async || server.connections(),
-        |seen| *seen == 0,
-    )
-    .await;
+    wait_for_value("the server has lost patience", async || server.connections(), |seen| *seen == 0).await;
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_asked("own", "its time for answers was over").await;
     assert!(portal.run_folders().is_empty(), "nothing is left");
@@ -115,18 +107,11 @@ async fn a_network_that_is_cut_while_all_processes_live() {
     let asked_later = line.run(short(), CallUrgency::Interactive).await;
     let under_way = under_way.await.unwrap();
     for result in [asked_later, under_way] {
-        assert!(
-            matches!(result, Err(RunCommandError::TimedOut | RunCommandError::ConnectionLost)),
-            "{result:?}"
-        );
+        assert!(matches!(result, Err(RunCommandError::TimedOut | RunCommandError::ConnectionLost)), "{result:?}");
     }
     assert!(is_alive(line.master().pid()), "ssh has not noticed yet");
     relay.mend();
-    assert_eq!(
-        run(&line, "echo", &["on"]).await.unwrap().stdout_text(),
-        "on\n",
-        "a short cut costs nothing"
-    );
+    assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n", "a short cut costs nothing");
     let key = portal.connection_key("alice", "own").await;
     assert!(matches!(portal.app.connections.status(key), ConnectionStatus::Up(_)));
 }

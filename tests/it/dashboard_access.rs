@@ -112,11 +112,8 @@ pub async fn ticket(portal: &TestApp, who: &Client, id: DashboardId) -> String {
 
 /// Makes a link and gives its path.
 pub async fn link(portal: &TestApp, id: DashboardId, passphrase: &str) -> String {
-    let invitation = GuestLinkRequest {
-        label: "Prof. <b>Ada</b>".to_owned(),
-        days: 7,
-        passphrase: passphrase.to_owned().into(),
-    };
+    let invitation =
+        GuestLinkRequest { label: "Prof. <b>Ada</b>".to_owned(), days: 7, passphrase: passphrase.to_owned().into() };
     let actor = actor(portal, OWNER).await;
     let token = portal.app.dashboards.create_guest_link(&actor, id, &invitation).await.unwrap();
     format!("/s/{}", token.as_str())
@@ -222,18 +219,11 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
 
     // What it was opened by is counted, and kept as a hash only.
     let mut db = portal.app.store.read().await.unwrap();
-    let shares = dashboards::guest_links::list_for_dashboard(&mut db, id, portal.app.clock.now())
-        .await
-        .unwrap();
+    let shares = dashboards::guest_links::list_for_dashboard(&mut db, id, portal.app.clock.now()).await.unwrap();
     drop(db);
     assert_eq!(shares[0].terms.opened, 1);
     // The lab's leader or an administrator takes it back; here the administrator.
-    portal
-        .app
-        .dashboards
-        .revoke_guest_link(&actor(&portal, "ada").await, shares[0].id)
-        .await
-        .unwrap();
+    portal.app.dashboards.revoke_guest_link(&actor(&portal, "ada").await, shares[0].id).await.unwrap();
     assert_eq!(browser.get(&place).await.status, 404);
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 404);
     assert_eq!(guest(&portal).get(&path).await.status, 410);
@@ -337,8 +327,7 @@ async fn ambiguous_requests_are_refused() {
         answer.split(' ').nth(1).unwrap_or("none").to_owned()
     };
     let common = format!("Cookie: {cookie}\r\nConnection: close\r\nOrigin: {}", portal.boards_url);
-    let get =
-        |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{common}");
+    let get = |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{common}");
     assert_eq!(ask(get(&format!("{place}app/data/runs"), host), "").await, "200");
     for (target, name, expected) in [
         (format!("{place}app/../../../etc/passwd"), host, &["400", "404"][..]),
@@ -355,12 +344,9 @@ async fn ambiguous_requests_are_refused() {
         let status = ask(get(&target, name), "").await;
         assert!(expected.contains(&status.as_str()), "{target} of {name}: {status}");
     }
-    let two_hosts =
-        format!("GET {place}app/ HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n{common}");
+    let two_hosts = format!("GET {place}app/ HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n{common}");
     assert!(["400", "421"].contains(&ask(two_hosts, "").await.as_str()));
-    let post = |headers: &str| {
-        format!("POST {place}app/data/runs HTTP/1.1\r\nHost: {host}\r\n{common}\r\n{headers}")
-    };
+    let post = |headers: &str| format!("POST {place}app/data/runs HTTP/1.1\r\nHost: {host}\r\n{common}\r\n{headers}");
     for headers in [
         "Content-Length: 4\r\nContent-Length: 40",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
@@ -384,8 +370,7 @@ async fn ambiguous_requests_are_refused() {
         (Method::GET, vec![("upgrade", "websocket"), ("origin", "https://evil.example")]),
         (Method::GET, vec![("upgrade", "websocket")]),
     ] {
-        let answer =
-            asks(&browser, method.clone(), &format!("{place}app/data/runs"), &headers).await;
+        let answer = asks(&browser, method.clone(), &format!("{place}app/data/runs"), &headers).await;
         assert_eq!(answer.status, 403, "{method} {headers:?}");
     }
     stopped(&portal, id).await;
@@ -399,8 +384,7 @@ async fn group_members_see_shared_dashboards_read_only() {
     let bob = actor(&portal, "bob").await;
     let boards = &portal.app.dashboards;
     assert_eq!(member.get(&format!("/dashboards/{id}/open")).await.status, 404);
-    let invitation =
-        GuestLinkRequest { label: "me".into(), days: 1, passphrase: String::new().into() };
+    let invitation = GuestLinkRequest { label: "me".into(), days: 1, passphrase: String::new().into() };
     assert!(boards.create_guest_link(&bob, id, &invitation).await.is_err());
     assert!(boards.stop(&bob, id).await.is_err());
     assert!(boards.wake(&bob, id).await.is_err());
@@ -425,9 +409,7 @@ async fn group_members_see_shared_dashboards_read_only() {
     // Woken: it runs as its owner, as often as they allowed.
     boards.wake(&bob, id).await.unwrap();
     // It can be reached a moment before that is written down.
-    let is_ready = |now: &DashboardStatus| {
-        now.run.as_ref().is_some_and(|run| run.state == DashboardRunState::Ready)
-    };
+    let is_ready = |now: &DashboardStatus| now.run.as_ref().is_some_and(|run| run.state == DashboardRunState::Ready);
     let now = wait_for(&portal, id, "ready again", |now| is_ready(now) || !now.is_open()).await;
     let run = now.run.unwrap();
     assert_eq!((run.state, run.woken_by_name.as_deref()), (DashboardRunState::Ready, Some("bob")));

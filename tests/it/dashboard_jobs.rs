@@ -79,8 +79,7 @@ impl Story {
     fn script(&self, folder: &str) -> String {
         let request = build_request(self.kind, 30, None, None, demo());
         let places = &self.places;
-        let plan =
-            LaunchPlan { kind: self.kind, places, folder, base: BASE, site: demo(), request };
+        let plan = LaunchPlan { kind: self.kind, places, folder, base: BASE, site: demo(), request };
         // A dead job's lock is taken over soon.
         let text = render_script(&plan).unwrap();
         assert!(text.contains("\nstale_after=60\n"));
@@ -101,15 +100,9 @@ impl Story {
     async fn file(&self, run: &Run, name: &str) -> Vec<u8> {
         let path = format!("{}/{name}", run.folder);
         let most = u32::try_from(MAX_REPORT_LEN).unwrap();
-        match output_file::read_output_file(
-            &self.line,
-            &path,
-            OutputFilePosition::End,
-            most,
-            CallUrgency::Interactive,
-        )
-        .await
-        .unwrap()
+        match output_file::read_output_file(&self.line, &path, OutputFilePosition::End, most, CallUrgency::Interactive)
+            .await
+            .unwrap()
         {
             OutputFileResult::Chunk(piece) => piece.bytes,
             _ => Vec::new(),
@@ -122,12 +115,7 @@ impl Story {
     }
 
     /// Waits until a run has told of a stage.
-    async fn wait(
-        &self,
-        run: &Run,
-        what: &str,
-        holds: impl Fn(&DashboardStage) -> bool,
-    ) -> DashboardReport {
+    async fn wait(&self, run: &Run, what: &str, holds: impl Fn(&DashboardStage) -> bool) -> DashboardReport {
         wait_for(what, async || {
             let report = DashboardReport::parse(&self.file(run, REPORT_FILE).await).ok();
             match report {
@@ -142,8 +130,7 @@ impl Story {
     }
 
     async fn ready(&self, run: &Run) -> DashboardEndpoint {
-        let report =
-            self.wait(run, "ready", |stage| matches!(stage, DashboardStage::Ready(_))).await;
+        let report = self.wait(run, "ready", |stage| matches!(stage, DashboardStage::Ready(_))).await;
         assert!(report.versions.contains_key(self.kind.as_str()), "{report:?}");
         match report.stage {
             DashboardStage::Ready(door) => door,
@@ -164,9 +151,7 @@ impl Story {
     async fn dial(&self, node: &str, door: &DashboardEndpoint) -> UnixStream {
         let path = self.line.forward("board-1", node, door.port).await.unwrap();
         let mut stream = UnixStream::connect(path).await.unwrap();
-        authenticate(&mut stream, &door.secret, portolan::entropy::random_bytes().unwrap())
-            .await
-            .unwrap();
+        authenticate(&mut stream, &door.secret, portolan::entropy::random_bytes().unwrap()).await.unwrap();
         stream
     }
 
@@ -231,8 +216,7 @@ fn nobody_else_gets_in(run: &Run, node: &str, door: &DashboardEndpoint, secret: 
 
 /// The secret as the file has it; only root and its owner can look.
 fn secret_of(run: &Run) -> String {
-    let told =
-        exec(OWNER, &format!("cat {}/state.json; stat -c %a {0} {0}/state.json", run.folder));
+    let told = exec(OWNER, &format!("cat {}/state.json; stat -c %a {0} {0}/state.json", run.folder));
     let text = said(&told);
     assert!(text.ends_with("700\n600\n"), "{text}");
     let value: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
@@ -299,9 +283,7 @@ async fn tensorboard_job_installs_serves_and_stops() {
 
     // A cleaner has passed: some of the files are gone.
     assert!(
-        exec(OWNER, &format!("rm -r {BASE}/env/tensorboard-*/lib/python*/site-packages/werkzeug"))
-            .status
-            .success()
+        exec(OWNER, &format!("rm -r {BASE}/env/tensorboard-*/lib/python*/site-packages/werkzeug")).status.success()
     );
     let three = story.start("c").await;
     let door = story.ready(&three).await;
@@ -326,16 +308,13 @@ async fn mlflow_job_installs_serves_and_stops() {
     assert!(page.contains("<title>MLflow</title>"), "{page}");
     let search = "POST /ajax-api/2.0/mlflow/runs/search\nContent-Type: application/json\nContent-Length: 24\n\n{\"experiment_ids\":[\"1\"]}";
     let runs = story.ask(&node, &door, search).await;
-    let body: serde_json::Value =
-        serde_json::from_str(runs.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let body: serde_json::Value = serde_json::from_str(runs.split_once("\r\n\r\n").unwrap().1).unwrap();
     let found = body["runs"].as_array().unwrap();
     assert_eq!(found.len(), 2, "{body}");
     assert_eq!(found[0]["info"]["run_name"], "moons");
     assert!(found[0]["data"]["metrics"].to_string().contains("loss_test"), "{body}");
     let id = found[0]["info"]["run_id"].as_str().unwrap();
-    let weights = story
-        .ask(&node, &door, &format!("GET /get-artifact?path=weights.txt&run_id={id}\n\n"))
-        .await;
+    let weights = story.ask(&node, &door, &format!("GET /get-artifact?path=weights.txt&run_id={id}\n\n")).await;
     assert!(weights.contains("200 OK") && weights.contains("[["), "{weights}");
     nobody_else_gets_in(&run, &node, &door, &secret_of(&run));
     listens_once(&door);
@@ -355,8 +334,7 @@ fn dashboard_scripts_read_as_recorded() {
     let wheelhouse = sites::presets().iter().find(|site| site.jobs.wheelhouse).unwrap();
     let network = sites::presets().iter().find(|site| !site.jobs.wheelhouse).unwrap();
     let _settings = snapshots_in("dashboard_jobs");
-    for (kind, site) in [(DashboardKind::TensorBoard, wheelhouse), (DashboardKind::Mlflow, network)]
-    {
+    for (kind, site) in [(DashboardKind::TensorBoard, wheelhouse), (DashboardKind::Mlflow, network)] {
         insta::assert_snapshot!(kind.to_string(), without_files(&script_at(kind, site)));
     }
 }

@@ -5,8 +5,7 @@ use portolan::dashboards::DashboardKind;
 use portolan::store::dashboards::runs::DashboardRunState;
 
 use crate::dashboard_access::{
-    OWNER, actor, come_in, dashboard_status, guest, link, new_dashboard, opened, stopped, ticket,
-    wait_for,
+    OWNER, actor, come_in, dashboard_status, guest, link, new_dashboard, opened, stopped, ticket, wait_for,
 };
 use crate::queue::{cancel, connected};
 use crate::support::app::hurry;
@@ -17,10 +16,7 @@ use crate::support::{Client, TestApp};
 
 /// Asks until a page answers as wanted.
 async fn until(browser: &Client, path: &str, status: u16) {
-    wait_until(&format!("{path} gives {status}"), async || {
-        browser.get(path).await.status == status
-    })
-    .await;
+    wait_until(&format!("{path} gives {status}"), async || browser.get(path).await.status == status).await;
 }
 
 /// A portal that is stopped and started again finds its dashboards; whoever looked goes on looking.
@@ -119,9 +115,7 @@ async fn follow_up_job_takes_over_before_the_first_ends() {
     portal.app.dashboards.extend(&actor, id).await.unwrap();
     assert!(portal.app.dashboards.extend(&actor, id).await.is_err(), "one follow-up at a time");
     let now = wait_for(&portal, id, "followed", |now| {
-        now.next
-            .as_ref()
-            .is_some_and(|next| next.job.is_some() && next.state == DashboardRunState::Waiting)
+        now.next.as_ref().is_some_and(|next| next.job.is_some() && next.state == DashboardRunState::Waiting)
     })
     .await;
     let (run, next) = (now.run.unwrap(), now.next.unwrap());
@@ -129,20 +123,12 @@ async fn follow_up_job_takes_over_before_the_first_ends() {
     assert_eq!(run.ends_at().unwrap().since(begins), 180, "three minutes before the end");
     // Its time has come earlier than planned: Slurm lets people move it.
     let job = next.job.unwrap().to_string();
-    let done = Cluster::get().script(&[
-        "exec",
-        "--as",
-        OWNER,
-        "scontrol",
-        "update",
-        &format!("jobid={job}"),
-        "starttime=now",
-    ]);
+    let done =
+        Cluster::get().script(&["exec", "--as", OWNER, "scontrol", "update", &format!("jobid={job}"), "starttime=now"]);
     assert!(done.status.success(), "{done:?}");
-    let taken = wait_for(&portal, id, "taken over", |now| {
-        now.is_live && now.run.as_ref().is_some_and(|now| now.id == next.id)
-    })
-    .await;
+    let taken =
+        wait_for(&portal, id, "taken over", |now| now.is_live && now.run.as_ref().is_some_and(|now| now.id == next.id))
+            .await;
     assert!(taken.next.is_none());
     until(&browser, &format!("{place}app/data/runs"), 200).await;
     let first = wait::wait_for("the first run ends", async || {

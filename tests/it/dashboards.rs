@@ -15,8 +15,7 @@ use crate::support::server::site_at;
 use crate::support::{Client, Page, TestApp};
 
 /// A host key, so that there can be a cluster; nobody connects to it.
-const HOST_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
+const HOST_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
 /// Markup in everything that people can name.
 const EVIL: &str = "/<b id=evil>\"'&</b>";
 
@@ -47,10 +46,8 @@ impl TestApp {
         }
         who.name_user("key", name).await;
         let path = format!("/scratch/{name}");
-        let folder =
-            DiscoveredUserFolder { label: FolderKind::Scratch, path, writable: true, group: None };
-        let account =
-            |name: &str| SubmitAccount { name: name.to_owned(), ..SubmitAccount::default() };
+        let folder = DiscoveredUserFolder { label: FolderKind::Scratch, path, writable: true, group: None };
+        let account = |name: &str| SubmitAccount { name: name.to_owned(), ..SubmitAccount::default() };
         let learnt = DiscoveredFacts {
             user: Some(name.to_owned()),
             home: Some(format!("/home/{name}")),
@@ -110,11 +107,7 @@ impl TestApp {
         .fetch_one(&mut *tx)
         .await
         .unwrap();
-        sqlx::query("DELETE FROM dashboard_runs WHERE dashboard_id = $1")
-            .bind(board)
-            .execute(&mut *tx)
-            .await
-            .unwrap();
+        sqlx::query("DELETE FROM dashboard_runs WHERE dashboard_id = $1").bind(board).execute(&mut *tx).await.unwrap();
         let over_at = Some(now).filter(|_| run.state == "over");
         sqlx::query(
             "INSERT INTO dashboard_runs (dashboard_id, name, folder, submission_id, woken_by, state, stop, end, message,
@@ -145,12 +138,11 @@ impl TestApp {
     async fn dashboards_as_stored(&self) -> String {
         type Board = (i64, String, Option<i64>, i64, Option<i64>);
         let mut db = self.app.store.read().await.unwrap();
-        let boards: Vec<Board> = sqlx::query_as(
-            "SELECT id, title, group_id, wakes_per_day, removed_at FROM dashboards ORDER BY id",
-        )
-        .fetch_all(&mut *db)
-        .await
-        .unwrap();
+        let boards: Vec<Board> =
+            sqlx::query_as("SELECT id, title, group_id, wakes_per_day, removed_at FROM dashboards ORDER BY id")
+                .fetch_all(&mut *db)
+                .await
+                .unwrap();
         let runs: Vec<(i64, i64, String)> =
             sqlx::query_as("SELECT id, dashboard_id, stop FROM dashboard_runs ORDER BY id")
                 .fetch_all(&mut *db)
@@ -189,8 +181,6 @@ fn says(page: &Page) -> String {
 
 /// The words of the buttons in the part that renews itself.
 fn buttons(page: &Page) -> Vec<String> {
-    let all = page.select_all(
-        ".board-actions > a, .board-actions > form > button, .board-actions > details > summary",
-    );
+    let all = page.select_all(".board-actions > a, .board-actions > form > button, .board-actions > details > summary");
     all.into_iter().map(|one| one.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }

@@ -20,17 +20,7 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// The numbers of someone's jobs, all that there ever were.
 fn jobs_of(user: &str) -> String {
-    let done = Cluster::get().script(&[
-        "exec",
-        "sacct",
-        "-nPX",
-        "-u",
-        user,
-        "-S",
-        "now-1hours",
-        "-o",
-        "JobID",
-    ]);
+    let done = Cluster::get().script(&["exec", "sacct", "-nPX", "-u", user, "-S", "now-1hours", "-o", "JobID"]);
     String::from_utf8(done.stdout).unwrap()
 }
 
@@ -59,25 +49,12 @@ async fn job_and_alternatives_are_estimated_in_one_round_trip() {
     assert_eq!(answers.len(), variants.len());
     let TestOnlyAnswer::Starts(first) = &answers[0] else { panic!("{answers:?}") };
     assert_eq!((first.processors, first.partition.as_str()), (1, "cpu"));
-    let now =
-        run(&line, "date", &["+%s"]).await.unwrap().stdout_text().trim().parse::<i64>().unwrap();
+    let now = run(&line, "date", &["+%s"]).await.unwrap().stdout_text().trim().parse::<i64>().unwrap();
     assert!((first.at.0 - now).abs() < 3600 * 24 * 7, "{first:?} at {now}");
-    assert!(
-        matches!(&answers[1], TestOnlyAnswer::Starts(start) if start.processors == 4),
-        "{answers:?}"
-    );
-    assert!(
-        matches!(&answers[2], TestOnlyAnswer::Starts(start) if start.partition == "gpu"),
-        "{answers:?}"
-    );
-    assert!(
-        matches!(&answers[3], TestOnlyAnswer::Refused(said) if said.contains("time limit")),
-        "{answers:?}"
-    );
-    assert!(
-        matches!(&answers[4], TestOnlyAnswer::Refused(said) if said.contains("Invalid account")),
-        "{answers:?}"
-    );
+    assert!(matches!(&answers[1], TestOnlyAnswer::Starts(start) if start.processors == 4), "{answers:?}");
+    assert!(matches!(&answers[2], TestOnlyAnswer::Starts(start) if start.partition == "gpu"), "{answers:?}");
+    assert!(matches!(&answers[3], TestOnlyAnswer::Refused(said) if said.contains("time limit")), "{answers:?}");
+    assert!(matches!(&answers[4], TestOnlyAnswer::Refused(said) if said.contains("Invalid account")), "{answers:?}");
     // Nothing was submitted, and nothing ran.
     assert_eq!(jobs_of("carol"), before);
     let trace = run(&line, "ls", &["/home/carol"]).await.unwrap();
@@ -93,11 +70,9 @@ async fn usage_of_a_past_run_is_read() {
     let number: u64 = job.parse().unwrap();
     let found = wait_for("the accounting knows of it", async || {
         let found = load_past_runs(&line, &[number, 99_999_999]).await.unwrap();
-        let is_known = found.iter().any(|run| {
-            run.state == JobState::Completed
-                && run.usage.max_rss_mb.is_some()
-                && run.minutes.is_some()
-        });
+        let is_known = found
+            .iter()
+            .any(|run| run.state == JobState::Completed && run.usage.max_rss_mb.is_some() && run.minutes.is_some());
         if is_known { Ok(found) } else { Err(format!("{found:?}")) }
     })
     .await;
@@ -105,10 +80,7 @@ async fn usage_of_a_past_run_is_read() {
     let [run] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((run.number, run.state), (number, JobState::Completed));
     assert_eq!((run.minutes, run.memory_mb, run.cores, run.nodes), (Some(30), Some(500), 2, 1));
-    assert!(
-        (50..300).contains(&run.usage.max_rss_mb.unwrap()) && run.usage.elapsed_s >= 2,
-        "{run:?}"
-    );
+    assert!((50..300).contains(&run.usage.max_rss_mb.unwrap()) && run.usage.elapsed_s >= 2, "{run:?}");
     // The room of jobs gives the same, and asks once however often it is asked.
     let past = PastRunsCache::new(portal.app.core.clone(), portal.app.connections.clone());
     let key = portal.connection_key("tessa", "key").await;

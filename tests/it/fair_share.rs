@@ -39,8 +39,7 @@ pub async fn lab() -> (TestApp, Client, Client, Client, i64) {
 async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     let (portal, admin, pi, alice, group) = lab().await;
     // Held, so that it waits for as long as it is looked at.
-    let job =
-        submit("alice", "true", &["-A", "def-smith", "-H", "-c", "4", "-t", "60", "-a", "0-4"]);
+    let job = submit("alice", "true", &["-A", "def-smith", "-H", "-c", "4", "-t", "60", "-a", "0-4"]);
     let path = format!("/groups/{group}/usage/fair-share");
     let page = wait_for_list(&pi, &path, "shares, queue and storage", |page| {
         page.select_all(".standing-share").len() >= 2
@@ -75,9 +74,7 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     for name in ["asmith", "alice"] {
         let person = PersonId(portal.person_id(name).await);
         let from = UnixTime(0);
-        let points =
-            store::fair_share_history::list_since(&mut db, person, cluster, "def-smith", from)
-                .await;
+        let points = store::fair_share_history::list_since(&mut db, person, cluster, "def-smith", from).await;
         assert_eq!(points.unwrap().len(), 1, "{name}, however often the pages were looked at");
     }
     drop(db);
@@ -99,28 +96,12 @@ async fn member_sees_why_their_priority_is_low() {
     // It asks for a node that is busy with itself: more cores than are free, so that it waits in line.
     let jobs: Vec<String> = (0..4)
         .map(|_| {
-            let options =
-                ["-A", "def-smith", "-J", "in-line", "-p", "cpu", "-w", "c3", "-c", "8", "-t", "5"];
+            let options = ["-A", "def-smith", "-J", "in-line", "-p", "cpu", "-w", "c3", "-c", "8", "-t", "5"];
             submit("alice", "sleep 200", &options)
         })
         .collect();
     // An array of which one task runs: the others wait.
-    let options = [
-        "-A",
-        "def-smith",
-        "-J",
-        "array-line",
-        "-p",
-        "cpu",
-        "-w",
-        "c2",
-        "-c",
-        "8",
-        "-a",
-        "0-3",
-        "-t",
-        "5",
-    ];
+    let options = ["-A", "def-smith", "-J", "array-line", "-p", "cpu", "-w", "c2", "-c", "8", "-a", "0-3", "-t", "5"];
     let array = submit("alice", "sleep 200", &options);
     let ask = ["exec", "--as", "alice", "squeue", "-h", "-j", &array, "-t", "running"];
     wait_until("a task of it runs", async || !Cluster::get().script(&ask).stdout.is_empty()).await;
@@ -133,8 +114,7 @@ async fn member_sees_why_their_priority_is_low() {
     cancel("alice", &array);
     let page = wait_for_list(&alice, &path, "ranks of waiting jobs", |page| {
         let jobs = page.select_all(".rank-job");
-        !page.select_all(".rank-account").is_empty()
-            && jobs.iter().any(|one| one.contains("in-line"))
+        !page.select_all(".rank-account").is_empty() && jobs.iter().any(|one| one.contains("in-line"))
     })
     .await;
     let text = page.select_text("main");

@@ -58,8 +58,7 @@ async fn a_full_disk_changes_nothing_and_says_so() {
     assert_eq!((page.status, page.select_text("h1").as_str()), (507, "The portal's disk is full"));
     assert_eq!(admin.get("/").await.status, 200, "what is known can still be read");
     assert!(!admin.get("/groups").await.text().contains("Tide Group"), "nothing was written");
-    let health =
-        Client::new(&format!("http://127.0.0.1:{}", installation.ports[2])).get("/healthz").await;
+    let health = Client::new(&format!("http://127.0.0.1:{}", installation.ports[2])).get("/healthz").await;
     assert_eq!(health.status, 503);
     assert!(health.text().contains("almost full"), "{}", health.text());
 
@@ -92,10 +91,8 @@ async fn a_server_killed_during_a_sign_up_leaves_a_whole_account_or_none() {
         let link = stdout(&installation.run(&["invite", "--group", "Smith Lab"]));
         let path = link.trim().strip_prefix(&installation.url()).unwrap().to_owned();
         let visitor = Client::new(&installation.url());
-        let request = visitor
-            .request(reqwest::Method::POST, &path)
-            .header("origin", installation.url())
-            .form(&new_person(&name));
+        let request =
+            visitor.request(reqwest::Method::POST, &path).header("origin", installation.url()).form(&new_person(&name));
         let answer = tokio::spawn(request.send());
         // The moment differs from round to round; whatever it hits must hold.
         tokio::time::sleep(Duration::from_millis(round * 12)).await;
@@ -106,8 +103,7 @@ async fn a_server_killed_during_a_sign_up_leaves_a_whole_account_or_none() {
         let joined = visitor.get(&path).await.status;
         let signed_in = Client::new(&installation.url()).sign_in(&name, PASSWORD).await.status;
         let listed = stdout(&installation.run(&["user", "list"]));
-        let in_group =
-            listed.lines().any(|line| line.starts_with(&name) && line.contains("Smith Lab"));
+        let in_group = listed.lines().any(|line| line.starts_with(&name) && line.contains("Smith Lab"));
         match (joined, signed_in, in_group) {
             (410, 303, true) => outcomes[0] += 1,
             (200, 422, false) => outcomes[1] += 1,

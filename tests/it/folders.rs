@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use portolan::cluster::folders::{
-    self, FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES,
-};
+use portolan::cluster::folders::{self, FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES};
 use portolan::ssh::sftp::{self, SftpError};
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use reqwest::Method;
@@ -135,10 +133,7 @@ async fn folders_are_listed_first_and_symlinks_are_followed() {
     // What goes into the form begins with the variable that forms like.
     let short = folder.path.replace("/scratch/alice", "$SCRATCH");
     let page = open(&alice, &short, "file").await;
-    assert_eq!(
-        values(&page),
-        [".hidden", "set.tar", "to-set"].map(|name| format!("{short}/{name}"))
-    );
+    assert_eq!(values(&page), [".hidden", "set.tar", "to-set"].map(|name| format!("{short}/{name}")));
     let page = open(&alice, &folder.path, "folder").await;
     assert_eq!(values(&page), [short.as_str()], "only the folder itself");
     assert_eq!(values(&open(&alice, &folder.path, "any").await).len(), 4);
@@ -173,8 +168,7 @@ async fn unusual_file_names_are_shown_as_text() {
     let line = portal.connection("alice", "key").await;
     let listing = folders::list(&line, &folder.path).await.unwrap();
     assert_eq!(listing.entries.len(), 10, "{listing:#?}");
-    for bad in ["line\u{FFFD}break", "bad\u{FFFD}\u{FFFD}name", "gpj\u{FFFD}exe", " led by a blank"]
-    {
+    for bad in ["line\u{FFFD}break", "bad\u{FFFD}\u{FFFD}name", "gpj\u{FFFD}exe", " led by a blank"] {
         assert!(!entry(&listing, bad).is_choosable, "{bad}");
     }
     for good in ["<img src=x onerror=alert(1)>", &long, "{{ 7*7 }}", "-rf", "~"] {
@@ -193,20 +187,12 @@ async fn unusual_file_names_are_shown_as_text() {
         let rows = Selector::parse("a.is-folder").unwrap();
         let row = html.select(&rows).find(|row| row.text().any(|text| text == name)).unwrap();
         assert_eq!(
-            alice
-                .get(row.attr("href").unwrap())
-                .await
-                .select_text(".folders-path")
-                .rsplit('/')
-                .next(),
+            alice.get(row.attr("href").unwrap()).await.select_text(".folders-path").rsplit('/').next(),
             Some(name)
         );
     }
     // The session that saw all this is as good as new.
-    assert_eq!(
-        sftp::stat(&line, "/scratch/alice").await.unwrap().kind,
-        sftp::RemoteFileKind::Folder
-    );
+    assert_eq!(sftp::stat(&line, "/scratch/alice").await.unwrap().kind, sftp::RemoteFileKind::Folder);
 }
 
 #[tokio::test]
@@ -214,8 +200,7 @@ async fn very_large_folder_is_truncated() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", "seq -f 'part-%05g' 5000 | xargs touch");
     let begun = Instant::now();
-    let listing =
-        folders::list(&portal.connection("alice", "key").await, &folder.path).await.unwrap();
+    let listing = folders::list(&portal.connection("alice", "key").await, &folder.path).await.unwrap();
     assert_eq!((listing.entries.len(), listing.is_cut), (MAX_ENTRIES, true));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let page = open(&alice, &folder.path, "file").await;
@@ -367,12 +352,7 @@ async fn busy_connection_asks_people_to_wait() {
         let command = RemoteCommand::new("sleep").arg("30").with_deadline(Duration::from_secs(40));
         tokio::spawn(async move { line.run(command, CallUrgency::Interactive).await })
     };
-    wait_for_value(
-        "it runs",
-        async || server.log().matches("command for alice").count(),
-        |seen| *seen > 0,
-    )
-    .await;
+    wait_for_value("it runs", async || server.log().matches("command for alice").count(), |seen| *seen > 0).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let begun = Instant::now();
     let page = ask(&alice, "own", &[("path", "/scratch/alice")]).await;
@@ -416,8 +396,7 @@ async fn silent_network_is_noticed_and_blocks_nothing() {
     let page = ask(&alice, "own", &[("path", "/scratch/alice")]).await;
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     assert!(page.select_text(".alert").contains("did not finish in time"), "{}", page.text());
-    let asked =
-        tokio::spawn(async move { ask(&alice, "own", &[("path", "/scratch")]).await.status });
+    let asked = tokio::spawn(async move { ask(&alice, "own", &[("path", "/scratch")]).await.status });
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(line);
     asked.abort();
@@ -429,9 +408,7 @@ async fn silent_network_is_noticed_and_blocks_nothing() {
 
 #[tokio::test]
 async fn server_without_sftp_is_explained() {
-    for options in
-        ["Subsystem sftp /bin/false", "Subsystem sftp /bin/echo Welcome to Harbour, enjoy"]
-    {
+    for options in ["Subsystem sftp /bin/false", "Subsystem sftp /bin/echo Welcome to Harbour, enjoy"] {
         let server = Server::with(options);
         let (portal, _alice) = with_alice_on(&server).await;
         let line = portal.connection("alice", "own").await;

@@ -256,19 +256,14 @@ async fn rights_are_checked_on_every_route() {
         let path = path.replace("{id}", "1").replace("{token}", "x");
         // A stream is not led to a page that it would read as one.
         let expected = if path == "/events" { 401 } else { 303 };
-        assert_eq!(
-            ask(&portal, &portal.visitor(), verb, &path, "").await,
-            expected,
-            "{verb} {path}"
-        );
+        assert_eq!(ask(&portal, &portal.visitor(), verb, &path, "").await, expected, "{verb} {path}");
     }
     assert_eq!(portal.snapshot().await, before, "a refused request changes nothing");
     for (verb, path, form, allowed) in RIGHTS {
         for (name, client) in people.iter().filter(|(name, _)| allowed.contains(name)) {
             let status = ask(&portal, client, verb, &fill(path), form).await;
             // They may, but there is no such account and no such allocation.
-            let may = [200, 303].contains(&status)
-                || (path.contains("/allocations") && [404, 422].contains(&status));
+            let may = [200, 303].contains(&status) || (path.contains("/allocations") && [404, 422].contains(&status));
             assert!(may, "{name}: {verb} {path} gives {status}");
         }
     }
@@ -280,8 +275,7 @@ fn every_route_has_a_row_in_the_table_of_rights() {
     let same = |table: &str, path: &str| {
         let parts = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
         let (table, path) = (parts(table), parts(path));
-        let fits =
-            |(a, b): (&String, &String)| a == b || (a.starts_with('{') && b.starts_with('{'));
+        let fits = |(a, b): (&String, &String)| a == b || (a.starts_with('{') && b.starts_with('{'));
         table.len() == path.len() && table.iter().zip(&path).all(fits)
     };
     for route in crate::attacks::routes() {
@@ -422,9 +416,7 @@ async fn removed_member_keeps_the_account_but_loses_the_group() {
     assert_eq!(member.get(&format!("/groups/{lab}")).await.status, 403);
     assert!(member.is_signed_in().await);
     assert_eq!(admin.post(&path, &[]).await.status, 404, "once is enough");
-    assert!(
-        !admin.get(&format!("/groups/{lab}")).await.text().contains("<p class=\"cell-sub\">max")
-    );
+    assert!(!admin.get(&format!("/groups/{lab}")).await.text().contains("<p class=\"cell-sub\">max"));
 }
 
 /// Whoever may no longer invite leaves no open door behind.

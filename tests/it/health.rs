@@ -67,8 +67,7 @@ async fn metrics_count_routes_and_hold_no_secrets() {
     visitor.get("/sign-in?next=/secret-address").await;
     visitor.get("/no-such-page-secret").await;
     for word in ["SECRET-VERB", "BREW"] {
-        send(visitor.request(word.parse().unwrap(), "/sign-in").header("origin", &portal.url))
-            .await;
+        send(visitor.request(word.parse().unwrap(), "/sign-in").header("origin", &portal.url)).await;
     }
     let page = Client::new(&portal.metrics_url).get("/metrics").await;
     assert_eq!(page.status, 200);
@@ -83,14 +82,8 @@ async fn metrics_count_routes_and_hold_no_secrets() {
         assert!(lines.iter().any(|found| found.starts_with(&start)), "no {start} in {lines:#?}");
     }
     let token = link.trim_start_matches("/join/");
-    for secret in [
-        token,
-        "secret-address",
-        "page-secret",
-        "SECRET",
-        "BREW",
-        &admin.cookie("portolan_session").unwrap(),
-    ] {
+    for secret in [token, "secret-address", "page-secret", "SECRET", "BREW", &admin.cookie("portolan_session").unwrap()]
+    {
         assert!(!page.text().contains(secret), "{secret}");
     }
 }

@@ -23,10 +23,7 @@ async fn home_shows_jobs_fair_share_and_storage() {
     assert!(alice.get("/").await.text().contains("First steps"));
     alice.prepare("key", "alice").await;
     let page = alice.get("/").await;
-    assert!(
-        page.select_text("main").contains("First steps")
-            && page.select_all(".home-count").is_empty()
-    );
+    assert!(page.select_text("main").contains("First steps") && page.select_all(".home-count").is_empty());
     alice.connect("key").await;
 
     let [running, held] = states("alice", ["running", "held"]);
@@ -39,10 +36,7 @@ async fn home_shows_jobs_fair_share_and_storage() {
             && page.text().contains("Time used")
     })
     .await;
-    assert!(
-        page.select_text(".fold summary").contains("First steps"),
-        "folded once there are jobs to see"
-    );
+    assert!(page.select_text(".fold summary").contains("First steps"), "folded once there are jobs to see");
 
     let page = wait_for_list(&alice, "/", "share and storage", |page| {
         !page.select_all(".scale").is_empty() && page.select_all(".home-folder").len() >= 2
@@ -51,24 +45,13 @@ async fn home_shows_jobs_fair_share_and_storage() {
     let accounts = page.select_all(".share .bar-label");
     assert!(accounts.iter().any(|account| account == "def-smith"), "{accounts:?}");
     assert!(page.text().contains("LevelFS"), "one click away");
-    assert!(
-        page.select_text(".home-folder").contains("/home"),
-        "{}",
-        page.select_text(".home-folder")
-    );
+    assert!(page.select_text(".home-folder").contains("/home"), "{}", page.select_text(".home-folder"));
 
     // Without a connection the last picture stays, and says so.
     alice.post("/clusters/key/disconnect", &[]).await;
     let page = alice.get("/").await;
-    assert!(
-        page.text().contains("You are not connected to Harbour key"),
-        "{}",
-        page.select_text("main")
-    );
-    assert!(
-        page.text().contains("action=\"/clusters/key/connect\"")
-            && page.select_all(".scale").len() > 1
-    );
+    assert!(page.text().contains("You are not connected to Harbour key"), "{}", page.select_text("main"));
+    assert!(page.text().contains("action=\"/clusters/key/connect\"") && page.select_all(".scale").len() > 1);
     cancel("alice", &running);
     cancel("alice", &held);
 }
@@ -79,14 +62,12 @@ async fn ended_jobs_are_listed_with_failures_first() {
     wait_for_list(&fin, "/", "a first look", |page| page.text().contains("as of")).await;
     let name = |what: &str| format!("{what}-{}", std::process::id());
     submit("fin", "exit 4", &["-J", &name("bad"), "-t", "5"]);
-    let page =
-        wait_for_list(&fin, "/", "the failed one", |page| page.text().contains(&name("bad"))).await;
+    let page = wait_for_list(&fin, "/", "the failed one", |page| page.text().contains(&name("bad"))).await;
     assert!(page.status == 200);
     submit("fin", "true", &["-J", &name("good"), "-t", "5"]);
     let page = wait_for_list(&fin, "/", "both ends", |page| {
         let lines = page.select_all(".home-ended li a").join("\n");
-        lines.contains(&format!("{} failed", name("bad")))
-            && lines.contains(&format!("{} is done", name("good")))
+        lines.contains(&format!("{} failed", name("bad"))) && lines.contains(&format!("{} is done", name("good")))
     })
     .await;
     let lines = page.select_all(".home-ended li a");

@@ -8,8 +8,7 @@ use crate::support::server::{CODE, Server, through, with_automation_host};
 use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
-const ALARM: &str =
-    "Nothing is sent to this cluster until an administrator has looked at its identity";
+const ALARM: &str = "Nothing is sent to this cluster until an administrator has looked at its identity";
 
 /// A real key that is not the server's.
 const OTHER_KIND: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBB2fNFa07se9tW7hLPGHdtMIg/AjZ/rjxoFkQa4EeAN5XHhtwNNPvTWSxjNtPzbsZnXkf+cx74fjEdb5NuvZb44=";
@@ -41,16 +40,9 @@ async fn changed_host_key_blocks_everyone_until_an_administrator_decides() {
         assert!(refused.text().contains("Nobody can connect to this cluster at present"));
     }
     let key = portal.connection_key("alice", "own").await;
-    assert_eq!(
-        portal.app.connections.connection(key).unwrap_err(),
-        RunCommandError::HostKeyInDoubt
-    );
+    assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
     portal.restart().await;
-    assert_eq!(
-        portal.app.connections.connection(key).unwrap_err(),
-        RunCommandError::HostKeyInDoubt,
-        "not forgotten"
-    );
+    assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::HostKeyInDoubt, "not forgotten");
     let page = admin.get("/clusters/own/host-keys").await;
     let fingerprint = portolan::ssh::host_keys::HostKey::parse(&server.host_key()).unwrap();
     assert!(page.text().contains(&format!("127.0.0.1 showed {}", fingerprint.fingerprint())));
@@ -70,10 +62,7 @@ async fn changed_host_key_blocks_everyone_until_an_administrator_decides() {
     let keys = page.attribute("input[name=keys]", "value");
     let unseen = admin.post("/clusters/own/host-keys", &[("keys", &keys)]).await;
     assert_eq!(unseen.status, 422, "not without comparing");
-    assert_eq!(
-        portal.app.connections.connection(key).unwrap_err(),
-        RunCommandError::HostKeyInDoubt
-    );
+    assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
     let form = [("keys", keys.as_str()), ("compared", "true")];
     admin.post("/clusters/own/host-keys", &form).await;
     assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::NotConnected);

@@ -34,14 +34,7 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 /// The room of a source file: the first folder below `src`, or the file's own name.
 fn room(path: &Path) -> String {
     let inside = path.strip_prefix(root().join("src")).unwrap();
-    inside
-        .components()
-        .next()
-        .unwrap()
-        .as_os_str()
-        .to_string_lossy()
-        .trim_end_matches(".rs")
-        .to_owned()
+    inside.components().next().unwrap().as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
 }
 
 /// A file of `src`, parsed.
@@ -103,10 +96,7 @@ fn crates_stay_in_their_rooms() {
             let Target::Outside(name) = target else { continue };
             let home = homes.iter().find(|(guest, _)| guest == name);
             if let Some((_, home)) = home.filter(|(_, home)| *home != source.room) {
-                wrong.push(format!(
-                    "{}:{line} names {name}, which belongs to src/{home}",
-                    source.file
-                ));
+                wrong.push(format!("{}:{line} names {name}, which belongs to src/{home}", source.file));
             }
         }
     }
@@ -205,17 +195,11 @@ fn template_lines_stay_short() {
 fn templates_hold_no_inline_script_or_style() {
     for path in files("templates", ".html") {
         let text = std::fs::read_to_string(&path).unwrap();
-        for forbidden in
-            ["style=", "onclick=", "hx-on", "javascript:", "|safe", "<style", "http://", "https://"]
-        {
+        for forbidden in ["style=", "onclick=", "hx-on", "javascript:", "|safe", "<style", "http://", "https://"] {
             assert!(!text.contains(forbidden), "{} holds {forbidden}", path.display());
         }
         for tag in text.split("<script").skip(1) {
-            assert!(
-                tag.contains(" src=") && tag.contains("></script>"),
-                "{} has an inline script",
-                path.display()
-            );
+            assert!(tag.contains(" src=") && tag.contains("></script>"), "{} has an inline script", path.display());
         }
     }
 }
@@ -224,16 +208,8 @@ fn templates_hold_no_inline_script_or_style() {
 fn every_setting_is_documented() {
     let admin = std::fs::read_to_string(root().join("docs/ADMIN.md")).unwrap();
     for key in portolan::config::SETTING_KEYS {
-        assert!(
-            admin.contains(&format!("`{}`", key.name)),
-            "docs/ADMIN.md does not name {}",
-            key.name
-        );
-        assert!(
-            admin.contains(&key.env_variable()),
-            "docs/ADMIN.md does not name {}",
-            key.env_variable()
-        );
+        assert!(admin.contains(&format!("`{}`", key.name)), "docs/ADMIN.md does not name {}", key.name);
+        assert!(admin.contains(&key.env_variable()), "docs/ADMIN.md does not name {}", key.env_variable());
     }
 }
 

@@ -136,11 +136,7 @@ async fn a_pi_invites_members_and_sees_only_their_own_group() {
     assert_eq!(portal.snapshot().await, before);
     assert!(states(&bob, lab).await.is_empty(), "members see no invitations");
     portal.invite(&admin, lab, "pi").await;
-    assert_eq!(
-        revoke_newest(&pi, lab).await,
-        303,
-        "a PI may take back what was made for the group"
-    );
+    assert_eq!(revoke_newest(&pi, lab).await, 303, "a PI may take back what was made for the group");
 }
 
 #[tokio::test]
@@ -178,8 +174,7 @@ async fn invitation_and_joining_are_recorded_for_both_people() {
     let bob = portal.join(&portal.invite(&admin, lab, "member").await, "bob").await;
     portal.invite(&admin, lab, "pi").await;
     revoke_newest(&admin, lab).await;
-    let rows =
-        async |who: &Client, path: &str| who.get(path).await.select_all("tbody tr").join("|");
+    let rows = async |who: &Client, path: &str| who.get(path).await.select_all("tbody tr").join("|");
     for (word, detail) in [
         ("invitation.made", "someone (Member)"),
         ("invitation.made", "someone (PI)"),

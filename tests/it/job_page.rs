@@ -21,8 +21,7 @@ async fn harbour(user: &str) -> (TestApp, Client) {
 
 /// Brings a job into a state.
 async fn state(name: &'static str, user: &'static str) -> String {
-    let made =
-        tokio::task::spawn_blocking(move || Cluster::get().script(&["state", name, "--as", user]));
+    let made = tokio::task::spawn_blocking(move || Cluster::get().script(&["state", name, "--as", user]));
     let made = made.await.unwrap();
     assert!(made.status.success(), "{name}: {made:?}");
     String::from_utf8(made.stdout).unwrap().trim().to_owned()
@@ -105,10 +104,7 @@ echo "the last <b>words</b>""#;
     run(&line, "touch", &[&format!("page/go-{id}")]).await.unwrap();
     let news = until(&max, &more, "news", |page| page.status == 200).await;
     let lines = news.select_all("#log-live > div");
-    assert_eq!(
-        lines,
-        ["red <script>alert(1)</script>", "step 3", "and more", "\u{fffd}\u{fffd} no text"]
-    );
+    assert_eq!(lines, ["red <script>alert(1)</script>", "step 3", "and more", "\u{fffd}\u{fffd} no text"]);
     run(&line, "touch", &[&format!("page/end-{id}")]).await.unwrap();
     let more = news.attribute("#log-live", "hx-get");
     let news = until_says(&max, &more, "the last &#60;b&#62;words").await;
@@ -119,12 +115,8 @@ echo "the last <b>words</b>""#;
     assert_eq!(max.get(&format!("{path}/output")).await.status, 200);
     let page = until_says(&max, &format!("{path}/script"), "while [ ! -e").await;
     assert!(page.text().contains("sbatch --parsable"), "the exact words");
-    let whole =
-        max.request(reqwest::Method::GET, &format!("{path}/output/download")).send().await.unwrap();
-    assert_eq!(
-        whole.headers()["content-disposition"],
-        format!("attachment; filename=\"slurm-{id}.out\"")
-    );
+    let whole = max.request(reqwest::Method::GET, &format!("{path}/output/download")).send().await.unwrap();
+    assert_eq!(whole.headers()["content-disposition"], format!("attachment; filename=\"slurm-{id}.out\""));
     assert_eq!(whole.headers()["content-type"], "text/plain; charset=utf-8");
     assert_eq!(whole.headers()["x-content-type-options"], "nosniff");
     let bytes = whole.bytes().await.unwrap();
@@ -139,23 +131,13 @@ async fn jobs_of_strangers_are_not_found() {
     let strange = state("running", "alice").await;
     until(&max, &format!("/jobs/key/{own}"), "there", |page| page.status == 200).await;
     let line = portal.connection("max", "key").await;
-    for end in [
-        "",
-        "/fragment",
-        "/script",
-        "/output",
-        "/output/more",
-        "/output/before",
-        "/output/download",
-    ] {
+    for end in ["", "/fragment", "/script", "/output", "/output/more", "/output/before", "/output/download"] {
         let theirs = max.get(&format!("/jobs/key/{strange}{end}")).await;
         let nobodys = max.get(&format!("/jobs/key/99999999{end}")).await;
         assert_eq!((theirs.status, nobodys.status), (404, 404), "{end}");
         assert_eq!(theirs.text(), nobodys.text(), "{end}");
     }
-    for odd in
-        ["/jobs/key/1_", "/jobs/key/-1", "/jobs/key/1.batch", "/jobs/other/1", "/jobs/key/..%2f1"]
-    {
+    for odd in ["/jobs/key/1_", "/jobs/key/-1", "/jobs/key/1.batch", "/jobs/other/1", "/jobs/key/..%2f1"] {
         assert_eq!(max.get(odd).await.status, 404, "{odd}");
     }
     let there = run(&line, "squeue", &["-h", "-j", &strange, "-o", "%T"]).await.unwrap();
@@ -177,8 +159,7 @@ async fn missing_output_is_explained() {
     ] {
         until_says(&max, &format!("/jobs/key/{id}/output"), words).await;
     }
-    let log =
-        until_says(&max, &format!("/jobs/key/{split}/output?stream=err"), "error: oh no").await;
+    let log = until_says(&max, &format!("/jobs/key/{split}/output?stream=err"), "error: oh no").await;
     assert!(log.text().contains("Jump to the first error") && !log.text().contains("fine"));
     let page = until_says(&max, &format!("/jobs/key/{waits}/fragment"), "JobHeldUser").await;
     assert!(page.text().contains("value=\"release\"") && !page.text().contains("value=\"hold\""));
@@ -191,10 +172,8 @@ async fn an_array_has_a_page_of_its_tasks() {
     let (_portal, max) = harbour("alice").await;
     let id = state("array", "alice").await;
     let path = format!("/jobs/key/{id}");
-    let page = until(&max, &path, "four tasks", |page| {
-        page.status == 200 && page.select_all("tbody tr").len() == 4
-    })
-    .await;
+    let page =
+        until(&max, &path, "four tasks", |page| page.status == 200 && page.select_all("tbody tr").len() == 4).await;
     assert!(page.text().contains("Ended, some failed"));
     let page = max.get(&format!("{path}?state=problem")).await;
     assert_eq!(page.select_all("tbody tr .cell-title"), [format!("{id}_2")]);
@@ -244,11 +223,7 @@ async fn huge_logs_are_read_from_their_end() {
 async fn a_colleagues_job_is_shown_without_buttons() {
     let (_portal, max) = harbour("alice").await;
     let theirs = state("held", "bob").await;
-    assert_eq!(
-        max.get(&format!("/jobs/key/{theirs}")).await.status,
-        404,
-        "nobody asked for the group's jobs"
-    );
+    assert_eq!(max.get(&format!("/jobs/key/{theirs}")).await.status, 404, "nobody asked for the group's jobs");
     max.get("/jobs?view=group").await;
     let path = format!("/jobs/key/{theirs}");
     let page = until(&max, &path, "the group's", |page| page.status == 200).await;
@@ -260,9 +235,7 @@ async fn a_colleagues_job_is_shown_without_buttons() {
 
 /// A script that tells whether the viewer shows something. The page has the same words in the job's script.
 fn log_says(words: &str) -> String {
-    format!(
-        "return (document.querySelector('[data-log-view]')?.innerText ?? '').includes('{words}')"
-    )
+    format!("return (document.querySelector('[data-log-view]')?.innerText ?? '').includes('{words}')")
 }
 
 async fn until_log_says(browser: &Browser, words: &str) {
@@ -295,8 +268,7 @@ echo "not seen while paused""#;
     run(&line, "touch", &[&format!("page/go-{id}")]).await.unwrap();
     until_log_says(&browser, "step 2").await;
     assert_eq!(browser.run(at_end).await, true, "it stays at the end");
-    let lines =
-        browser.run("return document.querySelectorAll('[data-log-lines] div[id^=n]').length").await;
+    let lines = browser.run("return document.querySelectorAll('[data-log-lines] div[id^=n]').length").await;
     assert_eq!(lines, 202, "no line is doubled or lost");
     let field = browser.find("[data-log-find]").await;
     field.send_keys("LINE 19").await.unwrap();

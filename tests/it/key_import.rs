@@ -50,16 +50,9 @@ async fn every_accepted_format_is_imported_through_the_page() {
             for wrong in ["", "harbour lights"] {
                 let refused = import(&alice, &text, wrong).await;
                 assert_eq!(refused.status, 422, "{name}");
-                let words = if wrong.is_empty() {
-                    "protected by a passphrase"
-                } else {
-                    "does not open this key"
-                };
+                let words = if wrong.is_empty() { "protected by a passphrase" } else { "does not open this key" };
                 assert!(refused.text().contains(words), "{name}: {}", refused.text());
-                assert!(
-                    !refused.text().contains(wrong) || wrong.is_empty(),
-                    "{name}: not repeated"
-                );
+                assert!(!refused.text().contains(wrong) || wrong.is_empty(), "{name}: not repeated");
             }
         }
         let imported = import(&alice, &text, if is_locked { PASSPHRASE } else { "" }).await;
@@ -94,19 +87,13 @@ async fn unusable_private_keys_are_refused_and_never_echoed() {
         assert_eq!(refused.status, 422, "{name}");
         assert!(refused.text().contains(words), "{name}: {words} in {}", refused.text());
         let longest = text.split_whitespace().max_by_key(|word| word.len()).unwrap();
-        assert!(
-            !refused.text().contains(longest) && !refused.text().contains(PASSPHRASE),
-            "{name}"
-        );
+        assert!(!refused.text().contains(longest) && !refused.text().contains(PASSPHRASE), "{name}");
     }
     let long = import(&alice, &"A".repeat(60_000), "").await;
     assert_eq!(long.status, 422);
     assert!(long.text().contains("longer than any private key"), "{}", long.text());
     let megabyte = import(&alice, &"A".repeat(1_000_000), "").await;
-    assert_eq!(
-        (megabyte.status, megabyte.select_text("h1").as_str()),
-        (413, "That was too much text")
-    );
+    assert_eq!((megabyte.status, megabyte.select_text("h1").as_str()), (413, "That was too much text"));
     assert!(alice.get("/account/key").await.text().contains("Create your key"), "still none");
 }
 
@@ -116,19 +103,12 @@ async fn imported_rsa_and_ecdsa_keys_open_real_connections() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", &server).await;
     alice.name_user("own", "alice").await;
-    for (name, kind) in
-        [("openssh_rsa_3072_locked", "RSA"), ("pem_p256", "ECDSA"), ("pkcs8_p521", "ECDSA")]
-    {
+    for (name, kind) in [("openssh_rsa_3072_locked", "RSA"), ("pem_p256", "ECDSA"), ("pkcs8_p521", "ECDSA")] {
         let (_, text) = keys("accepted").into_iter().find(|(known, _)| known == name).unwrap();
         assert_eq!(import(&alice, &text, PASSPHRASE).await.status, 303, "{name}");
         server.allow("alice", &public_half(name));
         alice.connect("own").await;
-        let accepted = server
-            .log()
-            .lines()
-            .rfind(|line| line.contains("Accepted publickey"))
-            .unwrap()
-            .to_owned();
+        let accepted = server.log().lines().rfind(|line| line.contains("Accepted publickey")).unwrap().to_owned();
         assert!(accepted.contains(&format!(": {kind} SHA256:")), "{name}: {accepted}");
         alice.post("/clusters/own/disconnect", &[]).await;
         delete_key(&alice).await;

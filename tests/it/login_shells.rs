@@ -17,8 +17,7 @@ async fn connecting_and_discovery_work_with_every_login_shell() {
         alice.connect(user).await;
         let shell = Cluster::get().person(user)["shell"].as_str().unwrap().to_owned();
         let learnt: serde_json::Value =
-            serde_json::from_str(&portal.stored_connection("alice", user).await.discovered)
-                .unwrap();
+            serde_json::from_str(&portal.stored_connection("alice", user).await.discovered).unwrap();
         assert_eq!((&learnt["user"], &learnt["shell"]), (&user.into(), &shell.clone().into()));
         assert_eq!(learnt["home"], format!("/home/{user}"), "{shell}");
         let page = alice.get(&format!("/clusters/{user}")).await;
@@ -28,10 +27,7 @@ async fn connecting_and_discovery_work_with_every_login_shell() {
         let line = portal.connection("alice", user).await;
         for odd in ["two words", "$HOME `id` \\ !! 'quoted' \"too\"", "~/*", "-n", "å æ 名"] {
             let said = run(&line, "printf", &["[%s]", odd]).await.unwrap();
-            assert_eq!(
-                (said.stdout_text(), said.stderr_text()),
-                (format!("[{odd}]"), String::new())
-            );
+            assert_eq!((said.stdout_text(), said.stderr_text()), (format!("[{odd}]"), String::new()));
         }
         let missing = run(&line, "no-such-program", &[]).await.unwrap();
         assert_eq!(missing.code, 127, "{shell}: {}", missing.stderr_text());

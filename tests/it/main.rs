@@ -1,10 +1,5 @@
 //! Integration tests: the whole portal, driven through HTTP and a real browser, and the program itself.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod accessibility;
 mod accessibility_clusters;

@@ -84,8 +84,7 @@ async fn job_end_is_notified_once_even_after_a_restart() {
     let name = unique("short");
     submit("tessa", "sleep 1", &["-J", &name, "-t", "5"]);
     let words = format!("{name} is done");
-    let page =
-        wait_for_list(&tessa, "/notifications", &words, |page| said(page, &words) == 1).await;
+    let page = wait_for_list(&tessa, "/notifications", &words, |page| said(page, &words) == 1).await;
     assert!(badge(&page).contains("new"), "{}", badge(&page));
 
     let name = unique("meanwhile");
@@ -93,8 +92,7 @@ async fn job_end_is_notified_once_even_after_a_restart() {
     wait_for_list(&tessa, "/jobs", "the job", |page| page.text().contains(&name)).await;
     portal.stop().await;
     wait_until("the job is over", async || {
-        let told = Cluster::get()
-            .script(&["exec", "--as", "tessa", "sacct", "-nPX", "-j", &job, "-o", "state"]);
+        let told = Cluster::get().script(&["exec", "--as", "tessa", "sacct", "-nPX", "-j", &job, "-o", "state"]);
         String::from_utf8_lossy(&told.stdout).contains("FAILED")
     })
     .await;
@@ -163,10 +161,7 @@ async fn read_notifications_are_no_longer_new() {
     assert_eq!(page.select_all(".is-new").len(), 1);
     let up_to = page.attribute("input[name=up_to]", "value");
     tell(&portal, "bob", "key", &ended(3..4, "b", "COMPLETED")).await;
-    assert_eq!(
-        bob.post("/notifications/read", &[("up_to", &up_to)]).await.location(),
-        "/notifications"
-    );
+    assert_eq!(bob.post("/notifications/read", &[("up_to", &up_to)]).await.location(), "/notifications");
     assert_eq!(badge(&bob.get("/account").await), "1 new", "what came later was not seen");
     assert_eq!(bob.post("/notifications/read", &[("up_to", "9999")]).await.status, 303);
     assert_eq!(badge(&bob.get("/groups").await), "");
@@ -187,11 +182,7 @@ async fn toasts_are_shown_as_chosen() {
     assert_eq!(toasts, ["b cannot start as it is", "a started"], "what needs a look first");
     assert_eq!(bob.post("/account/notifications", &[("kind", "ended")]).await.status, 303);
     let page = bob.get("/account/notifications").await;
-    assert_eq!(
-        page.select_all("input[name=kind][checked]").len(),
-        1 + 2,
-        "and two for the webhook"
-    );
+    assert_eq!(page.select_all("input[name=kind][checked]").len(), 1 + 2, "and two for the webhook");
     assert!(bob.get("/notifications/badge?after=0").await.select_all(".toast").is_empty());
     assert_eq!(lines(&bob.get("/notifications").await).len(), 2, "the list has everything");
 }
@@ -218,9 +209,7 @@ async fn nobody_sees_the_notifications_of_others() {
     let eve = portal.member(&admin, "eve").await;
     tell(&portal, "bob", "key", &ended(1..2, "private-matter", "FAILED")).await;
     for other in [&eve, &admin] {
-        for path in
-            ["/notifications", "/notifications/badge?after=0", "/", "/account/notifications"]
-        {
+        for path in ["/notifications", "/notifications/badge?after=0", "/", "/account/notifications"] {
             let page = other.get(path).await;
             assert_eq!((page.status, badge(&page).as_str()), (200, ""), "{path}");
             assert!(!page.text().contains("private-matter"), "{path}");
@@ -243,10 +232,7 @@ async fn old_notifications_and_jobs_are_deleted() {
     portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(count("SELECT count(*) FROM notifications").await, 0);
     assert_eq!(count("SELECT count(*) FROM jobs").await, 1, "the history is longer");
-    assert_eq!(
-        portal.app.notifications.cached_unread(PersonId(portal.person_id("bob").await)).count,
-        0
-    );
+    assert_eq!(portal.app.notifications.cached_unread(PersonId(portal.person_id("bob").await)).count, 0);
     portal.clock.advance(300 * 86_400);
     portolan::housekeeping::sweep(&portal.app, &portal.app.notifications).await;
     assert_eq!(count("SELECT count(*) FROM jobs").await, 0);
@@ -265,27 +251,15 @@ async fn open_page_shows_new_notifications_by_itself() {
     browser.wait_for_text("Hello bob").await;
     let bob = PersonId(portal.person_id("bob").await);
     // Its stream of events must be open before the bell rings.
-    wait_for_value(
-        "the page listens",
-        async || portal.state.pages.event_streams.count(bob),
-        |seen| *seen > 0,
-    )
-    .await;
+    wait_for_value("the page listens", async || portal.state.pages.event_streams.count(bob), |seen| *seen > 0).await;
     tell(&portal, "bob", "key", &ended(7..8, "align", "COMPLETED")).await;
     browser.wait_for_text("align is done").await;
     assert!(browser.find(".bell-count").await.text().await.unwrap().starts_with('1'));
     let state = browser.run("return Notification.permission").await;
     assert_ne!(state, "granted", "nobody was asked");
     browser.go("/notifications").await;
-    wait_for_value(
-        "it is read",
-        async || portal.app.notifications.cached_unread(bob).count,
-        |seen| *seen == 0,
-    )
-    .await;
-    wait_until("the badge goes", async || {
-        browser.run("return !document.querySelector('.bell-count')").await == true
-    })
-    .await;
+    wait_for_value("it is read", async || portal.app.notifications.cached_unread(bob).count, |seen| *seen == 0).await;
+    wait_until("the badge goes", async || browser.run("return !document.querySelector('.bell-count')").await == true)
+        .await;
     browser.close().await;
 }

@@ -44,8 +44,7 @@ async fn disabling_an_account_ends_its_invitations_and_reset_links() {
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let invitation = portal.invite(&pi, lab, "member").await;
     let path = format!("/people/{}", portal.person_id("pia").await);
-    let text =
-        admin.post_and_follow(&format!("{path}/reset-link"), &[]).await.select_text(".alert code");
+    let text = admin.post_and_follow(&format!("{path}/reset-link"), &[]).await.select_text(".alert code");
     let reset = text.strip_prefix(&portal.url).unwrap();
     admin.post(&format!("{path}/disable"), &[]).await;
     admin.post(&format!("{path}/enable"), &[]).await;
@@ -153,8 +152,7 @@ async fn links_of_a_former_administrator_end() {
 async fn a_new_password_ends_open_reset_links() {
     let (portal, ada, bob) = TestApp::with_member("bob").await;
     let path = format!("/people/{}/reset-link", portal.person_id("bob").await);
-    let reset =
-        ada.post_and_follow(&path, &[]).await.select_text(".alert code").replace(&portal.url, "");
+    let reset = ada.post_and_follow(&path, &[]).await.select_text(".alert code").replace(&portal.url, "");
     let form = [
         ("current", crate::support::PASSWORD),
         ("password", "another calm morning"),

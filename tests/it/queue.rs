@@ -48,12 +48,7 @@ pub fn cancel(user: &str, jobs: &str) {
 }
 
 /// Waits until the list satisfies a condition.
-pub async fn wait_for_list(
-    who: &Client,
-    path: &str,
-    what: &str,
-    holds: impl Fn(&Page) -> bool,
-) -> Page {
+pub async fn wait_for_list(who: &Client, path: &str, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
     wait_for(what, async || {
         let list = who.get(path).await;
         if list.status == 200 && holds(&list) { Ok(list) } else { Err(list.select_text("main")) }
@@ -140,8 +135,7 @@ async fn more_viewers_cause_no_more_slurm_calls() {
         let cookies = cookies.clone();
         async move {
             for _ in 0..10 {
-                let request =
-                    tab.request(reqwest::Method::GET, "/jobs/rows").header("cookie", &cookies);
+                let request = tab.request(reqwest::Method::GET, "/jobs/rows").header("cookie", &cookies);
                 assert_eq!(crate::support::client::send(request).await.status, 200);
             }
         }
@@ -159,16 +153,10 @@ async fn more_viewers_cause_no_more_slurm_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_held_released_and_cancelled_after_confirmation() {
     let (_portal, _, carol) = connected("carol").await;
-    let job = submit(
-        "carol",
-        "sleep 200",
-        &["-o", "/dev/null", "-t", "5", "--begin=now+1hour", "-J", "to <hold>"],
-    );
+    let job = submit("carol", "sleep 200", &["-o", "/dev/null", "-t", "5", "--begin=now+1hour", "-J", "to <hold>"]);
     wait_for_list(&carol, "/jobs", "waiting", |list| row(list, &job).contains("Waiting")).await;
     let pick = format!("key/{job}");
-    let form = |verb: &'static str| {
-        [("job", pick.clone()), ("verb", verb.to_owned()), ("back", "/jobs".to_owned())]
-    };
+    let form = |verb: &'static str| [("job", pick.clone()), ("verb", verb.to_owned()), ("back", "/jobs".to_owned())];
     let ask = async |verb: &'static str| {
         let form = form(verb);
         carol.post("/jobs/act", &form.each_ref().map(|(name, value)| (*name, value.as_str()))).await
@@ -196,10 +184,7 @@ async fn jobs_are_held_released_and_cancelled_after_confirmation() {
     let again = sure("cancel").await;
     assert!(again.text().contains("just ended"), "{}", again.select_text("main"));
     let activity = carol.get("/account/activity").await;
-    assert!(
-        activity.text().contains("Asked a cluster to cancel jobs")
-            && activity.text().contains(&job)
-    );
+    assert!(activity.text().contains("Asked a cluster to cancel jobs") && activity.text().contains(&job));
     let top = sure("top").await;
     assert!(top.text().contains("Nothing was changed"), "{}", top.select_text("main"));
 }
@@ -216,9 +201,7 @@ async fn unknown_jobs_and_jobs_of_others_cannot_be_acted_on() {
     };
     let never = act("key/999999999").await;
     assert_eq!(never.status, 404);
-    for job in
-        [&*format!("key/{theirs}"), "other/1", "key/1_[1-3]", "key/-1", "key", "key/1;id", ""]
-    {
+    for job in [&*format!("key/{theirs}"), "other/1", "key/1_[1-3]", "key/-1", "key", "key/1;id", ""] {
         let answer = act(job).await;
         assert_eq!((answer.status, answer.text()), (404, never.text()), "{job}");
     }
@@ -227,20 +210,16 @@ async fn unknown_jobs_and_jobs_of_others_cannot_be_acted_on() {
     let nothing = bob.post("/jobs/act", &[("verb", "cancel"), ("sure", "yes")]).await;
     assert!(nothing.text().contains("Choose at least one job"));
     assert!(
-        String::from_utf8(
-            Cluster::get().script(&["exec", "squeue", "-h", "-j", &theirs, "-o", "%T"]).stdout
-        )
-        .unwrap()
-        .contains("PENDING")
+        String::from_utf8(Cluster::get().script(&["exec", "squeue", "-h", "-j", &theirs, "-o", "%T"]).stdout)
+            .unwrap()
+            .contains("PENDING")
     );
     cancel("mjones", &theirs);
     let stranger = act("key/1").await;
     assert_eq!(stranger.status, 404);
-    for (back, to) in [
-        ("https://evil.example/", "/jobs"),
-        ("//evil.example", "/jobs"),
-        ("/jobs?view=history", "/jobs?view=history"),
-    ] {
+    for (back, to) in
+        [("https://evil.example/", "/jobs"), ("//evil.example", "/jobs"), ("/jobs?view=history", "/jobs?view=history")]
+    {
         let answer = bob.post("/jobs/refresh", &[("back", back)]).await;
         assert_eq!((answer.status, answer.location()), (303, to));
     }
@@ -250,11 +229,8 @@ async fn unknown_jobs_and_jobs_of_others_cannot_be_acted_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn group_jobs_are_visible_but_read_only() {
     let (_portal, _, bob) = connected("bob").await;
-    let theirs =
-        submit("carol", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", "carols"]);
-    let list =
-        wait_for_list(&bob, "/jobs?view=group", "carol's", |list| !row(list, &theirs).is_empty())
-            .await;
+    let theirs = submit("carol", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", "carols"]);
+    let list = wait_for_list(&bob, "/jobs?view=group", "carol's", |list| !row(list, &theirs).is_empty()).await;
     assert!(row(&list, &theirs).contains("carol") && row(&list, &theirs).contains("Held"));
     assert!(row(&bob.get("/jobs").await, &theirs).is_empty(), "it is not among one's own");
     let pick = format!("key/{theirs}");
@@ -268,11 +244,7 @@ async fn group_jobs_are_visible_but_read_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_array_is_one_row() {
     let (_portal, _, tessa) = connected("tessa").await;
-    let job = submit(
-        "tessa",
-        "sleep 200",
-        &["-o", "/dev/null", "-t", "5", "--array=1-500%2", "-J", "sweep"],
-    );
+    let job = submit("tessa", "sleep 200", &["-o", "/dev/null", "-t", "5", "--array=1-500%2", "-J", "sweep"]);
     let running = |list: &Page| row(list, &job).contains("500 tasks, 2 running, 498 waiting");
     wait_for_list(&tessa, "/jobs", "two of 500 running", running).await;
     let open = tessa.get(&format!("/jobs?open=key-{job}")).await;
@@ -283,12 +255,7 @@ async fn an_array_is_one_row() {
     assert!(done.text().contains("Cancelling 1 job"), "{}", done.select_text("main"));
     let counted = |list: &Page| row(list, &job).contains("398 waiting, 100 cancelled");
     wait_for_list(&tessa, "/jobs", "a hundred fewer, and counted", counted).await;
-    let bad = tessa
-        .post(
-            "/jobs/act",
-            &[("job", &pick), ("verb", "cancel"), ("sure", "yes"), ("tasks", "1;id")],
-        )
-        .await;
+    let bad = tessa.post("/jobs/act", &[("job", &pick), ("verb", "cancel"), ("sure", "yes"), ("tasks", "1;id")]).await;
     assert!(bad.text().contains("cannot be read"), "{}", bad.select_text("main"));
     cancel("tessa", &job);
 }
@@ -306,12 +273,9 @@ async fn hostile_job_names_are_shown_as_text() {
         "it's $(id) `id` \"q\"",
         &long,
     ];
-    let jobs = names.map(|name| {
-        submit("bella", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", name])
-    });
+    let jobs = names.map(|name| submit("bella", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", name]));
     for (job, name) in jobs.iter().zip(names) {
-        let list =
-            wait_for_list(&bella, "/jobs", name, |list| row(list, job).contains("Held")).await;
+        let list = wait_for_list(&bella, "/jobs", name, |list| row(list, job).contains("Held")).await;
         assert!(!list.text().contains("<script>alert"), "{name}");
         assert!(!list.text().contains('\u{202e}'));
         assert!(row(&list, "999999").is_empty(), "no row out of a name");

@@ -13,10 +13,7 @@ pub fn with_own_slurm_conf() -> Server {
 }
 
 pub fn mend(server: &Server) {
-    server.tell(&format!(
-        "cp /etc/slurm/slurm.conf {0}/slurm.conf && chmod 644 {0}/slurm.conf",
-        server.inside()
-    ));
+    server.tell(&format!("cp /etc/slurm/slurm.conf {0}/slurm.conf && chmod 644 {0}/slurm.conf", server.inside()));
 }
 
 /// Points a port of Slurm's configuration at nothing.
@@ -37,10 +34,7 @@ async fn last_snapshot_stays_when_the_controller_does_not_answer() {
     let told = |list: &crate::support::Page| list.text().contains("does not answer at the moment");
     let list = wait_for_list(&bob, "/jobs", "the controller is silent", told).await;
     assert!(row(&list, &job).contains("Held"), "what was known stays");
-    assert!(
-        list.text().contains("Unable to contact slurm controller"),
-        "its own words are one click away"
-    );
+    assert!(list.text().contains("Unable to contact slurm controller"), "its own words are one click away");
     let form = [("job", &*format!("key/{job}")), ("verb", "release"), ("sure", "yes")];
     let refused = bob.post("/jobs/act", &form).await;
     assert!(refused.text().contains("gave no proper answer"), "{}", refused.select_text("main"));
@@ -111,8 +105,7 @@ async fn interrupted_cancel_is_shown_as_uncertain() {
 async fn job_list_survives_a_restart() {
     let server = Server::start();
     let (mut portal, bob) = connected_to(&server, "bob").await;
-    let job =
-        submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", "remembered"]);
+    let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", "remembered"]);
     wait_for_list(&bob, "/jobs", "held", |list| row(list, &job).contains("Held")).await;
     portal.stop().await;
     server.signal_connections("STOP");

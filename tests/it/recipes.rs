@@ -27,22 +27,14 @@ pub fn place(site: &Site) -> ComposeCluster {
         ..AvailableGpu::default()
     };
     let folders = [("HOME", "home"), ("SCRATCH", "scratch")];
-    let account = SubmitAccount {
-        name: "def-smith".into(),
-        for_cpu: true,
-        for_gpu: true,
-        ..SubmitAccount::default()
-    };
+    let account = SubmitAccount { name: "def-smith".into(), for_cpu: true, for_gpu: true, ..SubmitAccount::default() };
     ComposeCluster {
         gpus: site.jobs.gpus.iter().map(gpu).collect(),
         site: Arc::new(site.clone()),
         user: USER.into(),
         accounts: vec![account],
         partitions: Vec::new(),
-        folders: folders
-            .map(|(name, top)| (name.to_owned(), format!("/{top}/{USER}")))
-            .into_iter()
-            .collect(),
+        folders: folders.map(|(name, top)| (name.to_owned(), format!("/{top}/{USER}"))).into_iter().collect(),
         max_array: Some(1000),
         keeps_comments: true,
     }
@@ -67,10 +59,7 @@ fn shell(command: &str, args: &[&str]) -> String {
 }
 
 fn write(path: &str, text: &str) {
-    shell(
-        "mkdir -p \"$(dirname \"$1\")\" && printf %s \"$2\" >\"$1\" && chmod +x \"$1\"",
-        &[path, text],
-    );
+    shell("mkdir -p \"$(dirname \"$1\")\" && printf %s \"$2\" >\"$1\" && chmod +x \"$1\"", &[path, text]);
 }
 
 /// A folder of a test's own, with a space in its name as people have them.
@@ -108,9 +97,7 @@ fn submit(recipe: &str, answers: &[(&str, &str)], folder: &str, first: &str) -> 
     assert_eq!(job.problems, [], "{recipe}");
     let opening = "export SLURM_EXPORT_ENV=ALL\n";
     let script = job.build_script().replacen(opening, &format!("{opening}{first}\n"), 1);
-    let number = shell("cd \"$2\" && printf %s \"$1\" | sbatch --parsable", &[&script, folder])
-        .trim()
-        .to_owned();
+    let number = shell("cd \"$2\" && printf %s \"$1\" | sbatch --parsable", &[&script, folder]).trim().to_owned();
     Job { number, folder: folder.to_owned() }
 }
 
@@ -170,9 +157,7 @@ fn results_are_copied_when_the_job_is_stopped() {
     };
     let (warned, cancelled) = (start("0.5"), start("0"));
     for (job, how) in [(&warned, "--signal=USR1 --batch"), (&cancelled, "")] {
-        let stop = format!(
-            "until grep -qs ready \"$1\"/*\"-$2.out\"; do sleep 0.2; done; scancel {how} \"$2\""
-        );
+        let stop = format!("until grep -qs ready \"$1\"/*\"-$2.out\"; do sleep 0.2; done; scancel {how} \"$2\"");
         shell(&stop, &[&folder, &job.number]);
     }
     for (job, state) in [(warned, "FAILED"), (cancelled, "CANCELLED")] {
@@ -197,13 +182,8 @@ print('counted', len(before) + 1)
 sys.exit(len(before) < 1)
 ";
     write(&script, count);
-    let answers = [
-        ("script", script.as_str()),
-        ("keep", "true"),
-        ("in_pieces", "true"),
-        ("pieces", "3"),
-        ("resume", "--resume"),
-    ];
+    let answers =
+        [("script", script.as_str()), ("keep", "true"), ("in_pieces", "true"), ("pieces", "3"), ("resume", "--resume")];
     let job = submit("python-script", &answers, &folder, "");
     let ended = job.end();
     for words in ["counted 1", "counted 2", "An earlier piece has finished the work."] {
@@ -286,8 +266,7 @@ exec \"$@\"
 
     let gpu = |recipe: &str, module: &str| {
         let arguments = format!("{module} 'two words'");
-        let answers =
-            [("script", script.as_str()), ("arguments", &arguments), ("environment", "modules")];
+        let answers = [("script", script.as_str()), ("arguments", &arguments), ("environment", "modules")];
         submit(recipe, &answers, &folder, "")
     };
     let torch = gpu("pytorch", "torch");
@@ -330,8 +309,7 @@ fn a_sweep_runs_its_command_at_every_point() {
 fn a_script_of_ones_own_runs_as_it_is() {
     let folder = folder("own");
     let script = "#!/bin/bash\n#SBATCH --time=5 --mem=150M\necho \"own: $SLURM_JOB_NAME $SLURM_MEM_PER_NODE $0\"\n";
-    let answers =
-        [("script", script), ("job_name", "mine"), ("options", "--nice=10"), ("time", "")];
+    let answers = [("script", script), ("job_name", "mine"), ("options", "--nice=10"), ("time", "")];
     let job = submit("own-script", &answers, &folder, "");
     assert!(job.end().well().contains("own: mine 150 "));
 }
@@ -341,11 +319,7 @@ fn a_script_of_ones_own_runs_as_it_is() {
 fn environments_and_wheels_are_prepared() {
     let folder = folder("prepare");
     let (target, wheels) = (format!("{folder}/env"), format!("{folder}/wheels"));
-    let answers = [
-        ("target", target.as_str()),
-        ("packages", "halfmoons"),
-        ("wheels", "/project/examples/wheels"),
-    ];
+    let answers = [("target", target.as_str()), ("packages", "halfmoons"), ("wheels", "/project/examples/wheels")];
     let environment = submit("prepare-environment", &answers, &folder, "");
     let requirements = format!("{folder}/requirements.txt");
     write(&requirements, "halfmoons==1.0\n");
@@ -408,16 +382,10 @@ until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
     let sum = shell("cd \"$1/web\" && sha256sum a.txt", &[&folder]);
     let web = get(&[("addresses", &address), ("checksum", sum.trim())], &server);
     let s3 = get(
-        &[
-            ("from", "s3"),
-            ("bucket", "s3://bucket/part/*"),
-            ("endpoint", "https://s3.example.org"),
-            ("public", "true"),
-        ],
+        &[("from", "s3"), ("bucket", "s3://bucket/part/*"), ("endpoint", "https://s3.example.org"), ("public", "true")],
         &path,
     );
-    let hf =
-        get(&[("from", "huggingface"), ("repository", "ylecun/mnist"), ("revision", "v2")], &path);
+    let hf = get(&[("from", "huggingface"), ("repository", "ylecun/mnist"), ("revision", "v2")], &path);
 
     assert!(web.end().well().contains("a.txt: OK"));
     assert_eq!(shell("cat \"$1/a.txt\"", &[&target]), "from the web\n");
@@ -426,20 +394,17 @@ until (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
     assert_eq!(ended.states.trim(), "FAILED", "{}", ended.output);
     assert!(ended.output.contains("a.txt: FAILED"), "{}", ended.output);
     let output = s3.end().well();
-    let call =
-        "s5cmd: --endpoint-url https://s3.example.org --no-sign-request cp s3://bucket/part/* .";
+    let call = "s5cmd: --endpoint-url https://s3.example.org --no-sign-request cp s3://bucket/part/* .";
     assert!(output.contains(call), "{output}");
     let output = hf.end().well();
-    let call =
-        "hf: download ylecun/mnist --repo-type dataset --revision v2 --max-workers 1 --local-dir .";
+    let call = "hf: download ylecun/mnist --repo-type dataset --revision v2 --max-workers 1 --local-dir .";
     assert!(output.contains(call), "{output}");
 }
 
 #[test]
 fn code_is_copied_and_brought_up_to_date() {
     let folder = folder("code");
-    let (work, bare, target) =
-        (format!("{folder}/work"), format!("{folder}/my code.git"), format!("{folder}/copy"));
+    let (work, bare, target) = (format!("{folder}/work"), format!("{folder}/my code.git"), format!("{folder}/copy"));
     write(&format!("{work}/a.py"), "first");
     repository_of(&work, &bare);
     let get = |reference: &str| {

@@ -18,8 +18,7 @@ use crate::support::server::site_at;
 use crate::support::{Client, Page, TestApp};
 
 /// A host key, so that there can be a cluster; nobody connects to it.
-const HOST_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
+const HOST_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
 /// Markup in everything that others can name.
 pub const EVIL: &str = "<b id=evil>\"'&</b>";
 pub const ACCOUNT: &str = "def-lab";
@@ -39,14 +38,7 @@ pub struct Lab {
 /// Some jobs.
 pub fn sums(hours: u64, jobs: u64, failed: u64) -> UsageTotals {
     let core_s = hours * 3600;
-    UsageTotals {
-        core_s,
-        jobs,
-        failed,
-        done: jobs - failed,
-        lost_core_s: failed * 60,
-        ..UsageTotals::default()
-    }
+    UsageTotals { core_s, jobs, failed, done: jobs - failed, lost_core_s: failed * 60, ..UsageTotals::default() }
 }
 
 impl Lab {
@@ -61,11 +53,8 @@ impl Lab {
         pi.name_user("key", "pia").await;
         let key = portal.connection_key("pia", "key").await;
         let account = SubmitAccount { name: ACCOUNT.to_owned(), ..SubmitAccount::default() };
-        let learnt = DiscoveredFacts {
-            user: Some("pia".into()),
-            accounts: vec![account],
-            ..DiscoveredFacts::default()
-        };
+        let learnt =
+            DiscoveredFacts { user: Some("pia".into()), accounts: vec![account], ..DiscoveredFacts::default() };
         let learnt = serde_json::to_string(&learnt).unwrap();
         let mut tx = portal.app.store.write().await.unwrap();
         store::connections::save_discovered(&mut tx, key, &learnt, START).await.unwrap();
@@ -79,9 +68,7 @@ impl Lab {
     pub async fn set_accounts(&self, accounts: &[String]) {
         let mut tx = self.portal.app.store.write().await.unwrap();
         let group = GroupId(self.group);
-        store::allocations::set_accounts(&mut tx, group, self.reader.cluster, accounts)
-            .await
-            .unwrap();
+        store::allocations::set_accounts(&mut tx, group, self.reader.cluster, accounts).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 
@@ -91,15 +78,10 @@ impl Lab {
         let mut tx = self.portal.app.store.write().await.unwrap();
         store::usage::open_source(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
         let books = store::usage::list_sources(&mut tx, person, cluster).await.unwrap();
-        let read = UsageDayReadRow {
-            day: Day::from_time(START).plus(-back),
-            read_at: START,
-            is_final: true,
-            is_cut: false,
-        };
-        let roll = |(user, kind, sums): &(&str, &str, UsageTotals)| {
-            ((*user).to_owned(), (*kind).to_owned(), sums.clone())
-        };
+        let read =
+            UsageDayReadRow { day: Day::from_time(START).plus(-back), read_at: START, is_final: true, is_cut: false };
+        let roll =
+            |(user, kind, sums): &(&str, &str, UsageTotals)| ((*user).to_owned(), (*kind).to_owned(), sums.clone());
         let sheet = DayUsageTotals { rows: rolls.iter().map(roll).collect(), jobs: Vec::new() };
         save_daily_totals(&mut tx, &books[0], read, &sheet).await.unwrap();
         store::commit(tx).await.unwrap();
@@ -170,9 +152,7 @@ async fn only_pis_see_and_make_reports() {
     let (lab, other) = (world.group, world.other);
     let gets = [format!("/groups/{lab}/report"), report.clone(), format!("/groups/{lab}/alerts")];
     for path in &gets {
-        for (who, client) in
-            [("member", &world.member), ("outsider", &world.outsider), ("admin", &world.admin)]
-        {
+        for (who, client) in [("member", &world.member), ("outsider", &world.outsider), ("admin", &world.admin)] {
             assert_eq!(client.get(path).await.status, 403, "{who} {path}");
         }
         assert_eq!(world.pi.get(path).await.status, 200, "{path}");
@@ -262,9 +242,7 @@ async fn guest_sees_one_report_until_the_link_is_revoked() {
     assert_eq!(back.status, 410);
     assert!(back.text().contains("taken back"));
     let log = world.admin.get("/activity").await;
-    for words in
-        ["Made a link to a report", "Took back a link to a report", "link to a report was opened"]
-    {
+    for words in ["Made a link to a report", "Took back a link to a report", "link to a report was opened"] {
         assert!(log.text().contains(words), "{words}");
     }
 }

@@ -36,10 +36,8 @@ async fn ten_connections_survive_a_kill_without_prompts() {
     let server = Server::start();
     let installation = prepare(&server, &SLUGS).await;
     let program = installation.serve().await;
-    let people = [
-        person(&installation, &server, "ada", "alice").await,
-        person(&installation, &server, "ben", "bob").await,
-    ];
+    let people =
+        [person(&installation, &server, "ada", "alice").await, person(&installation, &server, "ben", "bob").await];
     for (client, user) in people.iter().zip(["alice", "bob"]) {
         for slug in SLUGS {
             client.name_user(slug, user).await;
@@ -87,15 +85,9 @@ async fn start_closes_connections_of_removed_people_accounts_and_clusters() {
         alice.name_user(slug, "alice").await;
     }
     bob.prepare_on(&server, "kept", "bob").await;
-    tokio::join!(
-        alice.connect("line"),
-        alice.connect("cluster"),
-        alice.connect("kept"),
-        bob.connect("kept")
-    );
+    tokio::join!(alice.connect("line"), alice.connect("cluster"), alice.connect("kept"), bob.connect("kept"));
     let pid = async |name, slug| portal.connection(name, slug).await.master().pid();
-    let gone =
-        [pid("alice", "line").await, pid("alice", "cluster").await, pid("bob", "kept").await];
+    let gone = [pid("alice", "line").await, pid("alice", "cluster").await, pid("bob", "kept").await];
     let kept = pid("alice", "kept").await;
     let line = portal.connection_key("alice", "line").await;
     let run_dir = portal.app.config.run_dir();
@@ -109,9 +101,7 @@ async fn start_closes_connections_of_removed_people_accounts_and_clusters() {
         .execute(&mut *tx)
         .await
         .unwrap();
-    for sql in
-        ["DELETE FROM clusters WHERE slug = 'cluster'", "DELETE FROM people WHERE name = 'bob'"]
-    {
+    for sql in ["DELETE FROM clusters WHERE slug = 'cluster'", "DELETE FROM people WHERE name = 'bob'"] {
         sqlx::query(sql).execute(&mut *tx).await.unwrap();
     }
     store::commit(tx).await.unwrap();
@@ -141,8 +131,7 @@ async fn stopping_cancels_waiting_prompts_without_answering_them() {
     ada.wait_until_asked("own", "Verification code").await;
     assert!(program.stop("TERM").success());
     assert_eq!(std::fs::read_dir(installation.data().join("run")).unwrap().count(), 0);
-    wait_for_value("the server has seen it", async || server.connections(), |seen| *seen == 0)
-        .await;
+    wait_for_value("the server has seen it", async || server.connections(), |seen| *seen == 0).await;
     assert!(!server.log().contains("Failed"), "no code was tried: {}", server.log());
 }
 

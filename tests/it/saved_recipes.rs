@@ -14,8 +14,7 @@ use crate::support::server::site_at;
 use crate::support::{Client, Page, TestApp};
 
 /// A host key, so that there can be a cluster; nobody connects to it.
-const HOST_KEY: &str =
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
+const HOST_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINfWrr1i597zvwGC8fHEx8KXa4aGkFm6BJk/3bOELP8w";
 
 const TITLE: &str = "Train <b>it</b> \"nightly\"";
 const HELP: &str = "<i>At most</i> three hours & no more.";
@@ -51,8 +50,7 @@ impl TestApp {
         }
         who.name_user("key", name).await;
         let path = format!("/scratch/{name}");
-        let folder =
-            DiscoveredUserFolder { label: FolderKind::Scratch, path, writable: true, group: None };
+        let folder = DiscoveredUserFolder { label: FolderKind::Scratch, path, writable: true, group: None };
         let learnt = DiscoveredFacts {
             user: Some(name.to_owned()),
             home: Some(format!("/home/{name}")),
@@ -99,12 +97,7 @@ fn fields(page: &Page, form: &str) -> Fields {
             continue;
         }
         let value = match one.value().name() {
-            "select" => one
-                .select(&chosen)
-                .next()
-                .and_then(|one| one.attr("value"))
-                .unwrap_or("")
-                .to_owned(),
+            "select" => one.select(&chosen).next().and_then(|one| one.attr("value")).unwrap_or("").to_owned(),
             "textarea" => one.text().collect(),
             _ => one.attr("value").unwrap_or("").to_owned(),
         };
@@ -132,15 +125,12 @@ async fn save(who: &Client, changes: &[(&str, &str)]) -> String {
     let page = who.get("/compose/key/python-script").await;
     assert_eq!(page.status, 200, "{}", page.text());
     assert!(page.text().contains("/compose/key/python-script/save"), "the button");
-    let form = with(
-        fields(&page, "#compose"),
-        &[("a.script", "/home/max/run.py"), ("a.memory", "8 GB"), ("a.mail", "true")],
-    );
+    let form =
+        with(fields(&page, "#compose"), &[("a.script", "/home/max/run.py"), ("a.memory", "8 GB"), ("a.mail", "true")]);
     let page = post(who, "/compose/key/python-script/save", &form).await;
     assert_eq!(page.status, 200, "{}", page.text());
     assert_eq!(page.attribute("[name='d.memory']", "value"), "8 GB");
-    let form =
-        with(fields(&page, "form[action='/recipes']"), &[("title", TITLE), ("h.time", HELP)]);
+    let form = with(fields(&page, "form[action='/recipes']"), &[("title", TITLE), ("h.time", HELP)]);
     let saved = post(who, "/recipes", &with(form, changes)).await;
     assert_eq!(saved.status, 303, "{}", saved.select_text("main"));
     saved.location().to_owned()
@@ -177,9 +167,7 @@ async fn saved_recipe_fills_the_form_and_keeps_fixed_fields() {
     assert!(page.select_text("#composed").contains("--cpus-per-task=2"));
 
     let form = form_of(&max, "r1").await;
-    for (key, value, problem) in
-        [("a.cores", "9", "This recipe fixes the answer"), ("a.time", "4:00:00", "3")]
-    {
+    for (key, value, problem) in [("a.cores", "9", "This recipe fixes the answer"), ("a.time", "4:00:00", "3")] {
         let refused = post(&max, "/compose/key/r1", &with(form.clone(), &[(key, value)])).await;
         assert_eq!(refused.status, 422, "{key}");
         assert!(refused.select_text(".error-summary").contains(problem), "{key}");
@@ -193,8 +181,7 @@ async fn saved_recipe_fills_the_form_and_keeps_fixed_fields() {
 async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
-    let page =
-        post(&max, "/compose/key/python-script/save", &form_of(&max, "python-script").await).await;
+    let page = post(&max, "/compose/key/python-script/save", &form_of(&max, "python-script").await).await;
     let form = with(fields(&page, "form[action='/recipes']"), &[("d.script", "x.py")]);
     for (changes, problem) in [
         (vec![("title", " ")], "Enter a name."),
@@ -206,21 +193,13 @@ async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
     ] {
         let page = post(&max, "/recipes", &with(form.clone(), &changes)).await;
         assert_eq!(page.status, 422, "{problem}");
-        assert!(
-            page.select_text(".error-summary").contains(problem),
-            "{}",
-            page.select_text(".error-summary")
-        );
-        assert_eq!(
-            page.attribute("[name='d.script']", "value"),
-            if problem.contains("fixed") { "" } else { "x.py" }
-        );
+        assert!(page.select_text(".error-summary").contains(problem), "{}", page.select_text(".error-summary"));
+        assert_eq!(page.attribute("[name='d.script']", "value"), if problem.contains("fixed") { "" } else { "x.py" });
     }
     assert_eq!(post(&max, "/recipes", &with(form.clone(), &[("who", "99")])).await.status, 403);
     assert_eq!(post(&max, "/recipes", &with(form.clone(), &[("who", "x")])).await.status, 400);
     assert_eq!(post(&max, "/recipes", &with(form, &[("base", "nothing")])).await.status, 404);
-    let by_hand =
-        with(form_of(&max, "python-script").await, &[("base", "a\nb\n"), ("own", "a\nc\n")]);
+    let by_hand = with(form_of(&max, "python-script").await, &[("base", "a\nb\n"), ("own", "a\nc\n")]);
     let page = post(&max, "/compose/key/python-script/save", &by_hand).await;
     assert!(page.select_text(".alert").contains("not part of it"), "{}", page.text());
     assert_eq!(portal.count("recipes").await, 0);
@@ -235,8 +214,7 @@ async fn old_jobs_keep_the_version_they_ran_with() {
     assert_eq!((sent.status, sent.location()), (303, "/submissions/1"), "{}", sent.text());
 
     let change = fields(&max.get("/recipes/1/change").await, "form[action='/recipes/1/change']");
-    let mut changed =
-        with(change.clone(), &[("d.memory", "16 GB"), ("note", "more <b>memory</b>")]);
+    let mut changed = with(change.clone(), &[("d.memory", "16 GB"), ("note", "more <b>memory</b>")]);
     changed.retain(|(name, _)| name != "l.cores");
     let saved = post(&max, "/recipes/1/change", &changed).await;
     assert_eq!((saved.status, saved.location()), (303, "/recipes/1"), "{}", saved.text());
@@ -255,19 +233,13 @@ async fn old_jobs_keep_the_version_they_ran_with() {
     assert_eq!(old.select_all("[name='a.cores'][readonly]").len(), 1, "as version 1 has it");
     assert_eq!(old.attribute("#compose", "action"), "/compose/key/r1v1");
     assert!(old.select_text(".alert-title").contains("older version"));
-    let of = async |version: &str| {
-        max.get(&format!("/recipes/1/export{version}")).await.text().to_owned()
-    };
+    let of = async |version: &str| max.get(&format!("/recipes/1/export{version}")).await.text().to_owned();
     assert!(of("?version=1").await.contains("8 GB") && of("").await.contains("16 GB"));
 
     assert_eq!(max.post("/recipes/1/delete", &[]).await.location(), "/recipes");
-    for path in [
-        "/recipes/1",
-        "/compose/key/r1",
-        "/recipes/1/export",
-        "/recipes/1/change",
-        "/recipes/1/export?version=1",
-    ] {
+    for path in
+        ["/recipes/1", "/compose/key/r1", "/recipes/1/export", "/recipes/1/change", "/recipes/1/export?version=1"]
+    {
         assert_eq!(max.get(path).await.status, 404, "{path}");
     }
     let old = max.get("/compose/again/1").await;

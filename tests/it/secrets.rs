@@ -29,16 +29,7 @@ fn known_key() -> KnownKey {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("key");
     let keygen = |args: &[&str]| {
-        assert!(
-            Command::new("ssh-keygen")
-                .args(args)
-                .arg("-f")
-                .arg(&path)
-                .output()
-                .unwrap()
-                .status
-                .success()
-        );
+        assert!(Command::new("ssh-keygen").args(args).arg("-f").arg(&path).output().unwrap().status.success());
     };
     let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
     keygen(&["-q", "-t", "ed25519", "-N", ""]);
@@ -61,8 +52,7 @@ async fn chain_key(installation: &Installation) -> Vec<u8> {
     let mut db = app.store.read().await.unwrap();
     let person = portolan::domain::PersonId(1);
     let chain = portolan::store::keys::find_keychain(&mut db, person).await.unwrap().unwrap();
-    let inner =
-        app.vault.open(VaultPurpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
+    let inner = app.vault.open(VaultPurpose::ChainByPassword, "person:1", &chain.by_password).unwrap();
     drop(db);
     app.store.close().await;
     let mut stretched = [0; 32];
@@ -71,9 +61,7 @@ async fn chain_key(installation: &Installation) -> Vec<u8> {
         .hash_password_into(PASSWORD.as_bytes(), &chain.salt, &mut stretched)
         .unwrap();
     let mut key = [0; 32];
-    hkdf::Hkdf::<sha2::Sha256>::new(None, &stretched)
-        .expand(b"portolan/1/layer/password", &mut key)
-        .unwrap();
+    hkdf::Hkdf::<sha2::Sha256>::new(None, &stretched).expand(b"portolan/1/layer/password", &mut key).unwrap();
     let (version, rest) = inner.split_first().unwrap();
     let (nonce, body) = rest.split_at(24);
     let aad = [&[*version][..], b"person:1"].concat();
@@ -148,16 +136,10 @@ async fn no_secret_stays_anywhere_after_everyone_has_signed_out() {
     assert_eq!(in_processes(pid, &needles), clean, "while connected");
     assert_eq!(in_files(installation.dir.path(), &needles), clean, "while connected");
     ada.post("/account/devices/end-all", &[]).await;
-    wait_for_value("the connection is closed", async || server.connections(), |seen| *seen == 0)
-        .await;
+    wait_for_value("the connection is closed", async || server.connections(), |seen| *seen == 0).await;
     // The browser too: what it sent last lies in the buffer of its own connection as long as that is open.
     drop(ada);
-    wait_for_value(
-        "the browser has left",
-        async || connections_to(installation.ports[0]),
-        |seen| *seen == 0,
-    )
-    .await;
+    wait_for_value("the browser has left", async || connections_to(installation.ports[0]), |seen| *seen == 0).await;
     let mut found = in_memory(pid, &needles);
     for _ in 0..3 {
         if found.is_empty() {

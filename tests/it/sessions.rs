@@ -91,8 +91,7 @@ async fn devices_are_listed_and_ended_one_by_one() {
     let (portal, ada) = TestApp::with_admin().await;
     portal.clock.advance(60);
     let phone = portal.visitor();
-    let agent =
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile Safari/604.1";
+    let agent = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile Safari/604.1";
     let request = phone.request(Method::POST, "/sign-in").header("origin", &portal.url);
     let form = [("name", "ada"), ("password", PASSWORD)];
     send(request.header("user-agent", agent).form(&form)).await;

@@ -65,13 +65,7 @@ async fn wrong_fields_are_named_and_change_nothing() {
         ("Ada", "ada", "short", "short", "Use at least 10 characters."),
         ("Ada", "ada", "password123", "password123", "one of the first that anyone would try"),
         ("Ada", "ada", PASSWORD, "another one entirely", "The two passwords are not the same."),
-        (
-            "Ada",
-            "ada-lovelace",
-            "ada-lovelace rules",
-            "ada-lovelace rules",
-            "does not contain your sign-in name",
-        ),
+        ("Ada", "ada-lovelace", "ada-lovelace rules", "ada-lovelace rules", "does not contain your sign-in name"),
         (&long, "ada", PASSWORD, PASSWORD, "Use at most 80 characters."),
         ("Ada", &long, PASSWORD, PASSWORD, "Use at most 32 characters."),
         ("Ada", "ada", &long, &long, "Use at most 1,000 characters."),
@@ -80,12 +74,7 @@ async fn wrong_fields_are_named_and_change_nothing() {
         ("Ada", "a\nb", PASSWORD, PASSWORD, "Start with a letter"),
     ];
     for (display_name, name, password, again, expected) in cases {
-        let form = [
-            ("display_name", *display_name),
-            ("name", *name),
-            ("password", *password),
-            ("again", *again),
-        ];
+        let form = [("display_name", *display_name), ("name", *name), ("password", *password), ("again", *again)];
         let page = visitor.post(&path, &form).await;
         assert_eq!(page.status, 422, "{expected}");
         let summary = page.select_text(".error-summary");

@@ -321,9 +321,7 @@ async fn sign_in_under_way_fails_when_the_account_changes() {
     for _ in 0..50 {
         admin.get("/").await;
     }
-    portolan::store::people::set_password(&mut tx, bob, b"changed", portal.clock.now())
-        .await
-        .unwrap();
+    portolan::store::people::set_password(&mut tx, bob, b"changed", portal.clock.now()).await.unwrap();
     portolan::store::commit(tx).await.unwrap();
     assert_ne!(waiting.await.unwrap(), 303);
     assert!(!visitor.is_signed_in().await);

@@ -52,8 +52,7 @@ async fn signing_out_keeps_connections_and_signing_out_everywhere_closes_them() 
     assert!(alice.get("/clusters/own/panel").await.text().contains("panel-up"));
     let on_its_way = begin_at(&portal, &asking, &alice).await;
     alice.post("/account/devices/end-all", &[]).await;
-    wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way))
-        .await;
+    wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way)).await;
     wait_for_value("nothing is left", async || portal.run_folders(), Vec::is_empty).await;
     portal.clock.advance(60);
     portal.app.connections.sweep().await.unwrap();
@@ -68,8 +67,7 @@ async fn switching_an_account_off_closes_its_connections() {
     let on_its_way = begin_at(&portal, &asking, &alice).await;
     let path = format!("/people/{}/disable", portal.person_id("alice").await);
     admin.post(&path, &[]).await;
-    wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way))
-        .await;
+    wait_until("both processes have ended", async || !is_alive(master) && !is_alive(on_its_way)).await;
     wait_for_value("nothing is left", async || portal.run_folders(), Vec::is_empty).await;
     portal.clock.advance(60);
     portal.app.connections.sweep().await.unwrap();
@@ -104,10 +102,7 @@ async fn key_is_locked_after_the_last_sign_out_unless_its_owner_allowed_more() {
     assert!(page.text().contains("May be used while you are away"));
     alice.post("/sign-out", &[]).await;
     portal.app.connections.sweep().await.unwrap();
-    wait_until("it comes back", async || {
-        matches!(portal.app.connections.status(key), ConnectionStatus::Up(_))
-    })
-    .await;
+    wait_until("it comes back", async || matches!(portal.app.connections.status(key), ConnectionStatus::Up(_))).await;
     assert_eq!(portal.tries("alice", "own").await, 2);
 
     alice.sign_in("alice", PASSWORD).await;

@@ -60,10 +60,8 @@ impl Desk {
     }
 
     async fn wait_for(&self, step: &str) {
-        wait_until(step, async || {
-            self.server.tell(&format!("[ -e box/{step} ] && echo yes || :")).contains("yes")
-        })
-        .await;
+        wait_until(step, async || self.server.tell(&format!("[ -e box/{step} ] && echo yes || :")).contains("yes"))
+            .await;
     }
 }
 
@@ -167,12 +165,7 @@ async fn a_connection_cut_while_sbatch_runs_gives_one_job() {
         if goes_on {
             desk.let_go();
         } else {
-            wait_for_value(
-                "it is sent again",
-                async || portal.submission(id).await.tries,
-                |seen| *seen == 2,
-            )
-            .await;
+            wait_for_value("it is sent again", async || portal.submission(id).await.tries, |seen| *seen == 2).await;
             desk.let_go();
         }
         one_job_each("bob", &[portal.settled(id).await]);
@@ -215,11 +208,8 @@ async fn a_controller_that_hangs_gives_one_job() {
 
 /// The data of an installation whose program does not run, in a hurry.
 async fn open(installation: &Installation) -> AppState {
-    let mut config = Config {
-        data_dir: installation.data(),
-        program: crate::support::program::PROGRAM.into(),
-        ..Config::default()
-    };
+    let mut config =
+        Config { data_dir: installation.data(), program: crate::support::program::PROGRAM.into(), ..Config::default() };
     hurry(&mut config);
     portolan::app::App::open(config, portolan::clock::Clock::system()).await.unwrap()
 }
@@ -228,8 +218,7 @@ async fn open(installation: &Installation) -> AppState {
 async fn hand_over(installation: &Installation, forms: &[String]) -> Vec<SubmissionId> {
     let app = open(installation).await;
     let mut db = app.store.read().await.unwrap();
-    let cluster =
-        portolan::store::clusters::find_by_slug(&mut db, "own").await.unwrap().unwrap().id;
+    let cluster = portolan::store::clusters::find_by_slug(&mut db, "own").await.unwrap().unwrap().id;
     drop(db);
     let person = app.auth.find_person(&"ada".parse().unwrap()).await.unwrap().id;
     let mut ids = Vec::new();

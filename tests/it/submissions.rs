@@ -6,9 +6,7 @@ use std::time::Duration;
 use portolan::auth::activity::Actor;
 use portolan::clock::Clock;
 use portolan::domain::{PersonId, SubmissionId};
-use portolan::jobs::submissions::{
-    Submission, SubmissionState, SubmitError, SubmitRequest, SubmitRequestError,
-};
+use portolan::jobs::submissions::{Submission, SubmissionState, SubmitError, SubmitRequest, SubmitRequestError};
 
 use crate::queue::cancel;
 use crate::support::app::hurry;
@@ -72,7 +70,8 @@ pub fn are_no_jobs(all: &[&Submission]) -> bool {
 
 /// All jobs of the last hour: number, name and comment, one to a line.
 fn jobs() -> String {
-    let ask = "squeue -h -a -t all -O JobArrayID:_,Name:_,Comment:_; sacct -a -X -n -P -S now-1hour -o JobID,JobName,Comment";
+    let ask =
+        "squeue -h -a -t all -O JobArrayID:_,Name:_,Comment:_; sacct -a -X -n -P -S now-1hour -o JobID,JobName,Comment";
     let told = Cluster::get().script(&["exec", "sh", "-c", ask]);
     assert!(told.status.success(), "{told:?}");
     String::from_utf8_lossy(&told.stdout).into_owned()
@@ -81,15 +80,12 @@ fn jobs() -> String {
 /// Each of these has become one job. Gives the numbers; the jobs are cancelled.
 pub fn one_job_each(user: &str, all: &[Submission]) -> Vec<u64> {
     let told = jobs();
-    let number = |line: &str| {
-        line.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
-    };
+    let number = |line: &str| line.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
     let mut numbers = Vec::new();
     for one in all {
         assert_eq!(one.state, SubmissionState::Accepted, "{one:?}");
         let mine = u64::try_from(one.number.unwrap()).unwrap();
-        let found: BTreeSet<u64> =
-            told.lines().filter(|line| line.contains(&one.token)).map(number).collect();
+        let found: BTreeSet<u64> = told.lines().filter(|line| line.contains(&one.token)).map(number).collect();
         assert_eq!(found, BTreeSet::from([mine]), "{one:?}");
         numbers.push(mine);
     }
@@ -161,15 +157,9 @@ async fn a_page_leads_from_the_button_to_the_job() {
     let (page, at_job) = (bob.get(&path).await, bob.get(&job).await);
     assert!(page.status == 303 || page.text().contains("Slurm has taken it as job"));
     assert!(at_job.status == 200 || at_job.location() == path, "{}", at_job.status);
-    wait_for_value(
-        "the job is known",
-        async || bob.get(&path).await.location().to_owned(),
-        |seen| *seen == job,
-    )
-    .await;
+    wait_for_value("the job is known", async || bob.get(&path).await.location().to_owned(), |seen| *seen == job).await;
     assert_eq!(bob.get(&job).await.status, 200);
-    let part =
-        bob.request(reqwest::Method::GET, &format!("{path}/fragment")).header("hx-request", "1");
+    let part = bob.request(reqwest::Method::GET, &format!("{path}/fragment")).header("hx-request", "1");
     let part = crate::support::client::send(part).await;
     assert_eq!(part.header("hx-redirect"), job, "an open page goes there by itself");
     for (path, form) in [("", false), ("/fragment", false), ("/again", true), ("/cancel", true)] {
@@ -260,10 +250,7 @@ async fn submission_waits_for_the_connection() {
     let wanted = portal.submit(&portal.order("bob", "key", HELD).await).await;
     let order = portal.order("bob", "key", HELD).await;
     let unwanted = portal.submit(&order).await;
-    wait_until("it says why", async || {
-        portal.submission(wanted).await.problem.contains("no connection")
-    })
-    .await;
+    wait_until("it says why", async || portal.submission(wanted).await.problem.contains("no connection")).await;
     let page = member.get(&format!("/submissions/{wanted}")).await;
     assert!(page.text().contains("Waiting for the connection"), "{}", page.text());
     let form = page.attribute("form[action$=cancel]", "action");
@@ -312,14 +299,10 @@ async fn invalid_submissions_are_refused() {
     let (portal, _, _member) = TestApp::with_member("bob").await;
     portal.add_server("key", &server).await;
     let good = portal.order("bob", "key", HELD).await;
-    let submit = async |order: &SubmitRequest| {
-        portal.app.submissions.submit(&actor(&good), order.clone()).await.unwrap_err()
-    };
+    let submit =
+        async |order: &SubmitRequest| portal.app.submissions.submit(&actor(&good), order.clone()).await.unwrap_err();
     let windows = SubmitRequest { script: HELD.replace('\n', "\r\n"), ..good.clone() };
-    assert!(matches!(
-        submit(&windows).await,
-        SubmitError::Invalid(SubmitRequestError::WindowsLineEnds)
-    ));
+    assert!(matches!(submit(&windows).await, SubmitError::Invalid(SubmitRequestError::WindowsLineEnds)));
     assert!(matches!(submit(&good).await, SubmitError::NotConnected), "bob has no user name there");
     let theirs = SubmitRequest { person: PersonId(portal.person_id("ada").await), ..good.clone() };
     assert!(matches!(submit(&theirs).await, SubmitError::Auth(_)), "only one's own");

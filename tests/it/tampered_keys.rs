@@ -98,8 +98,7 @@ async fn changed_key_row_opens_nothing() {
         assert!(one(&portal).await);
     }
     allow_unattended(&alice, key).await;
-    let cells =
-        [("sessions", "keychain", session_of(&portal, id).await), ("ssh_keys", "unattended", key)];
+    let cells = [("sessions", "keychain", session_of(&portal, id).await), ("ssh_keys", "unattended", key)];
     for cell in cells {
         let whole = read(&portal, cell).await;
         let mut changed = whole.clone();
@@ -129,9 +128,7 @@ async fn key_row_copied_to_someone_else_opens_nothing() {
     let [theirs] = keys_of(&portal, b).await[..] else { panic!("one key") };
     assert_eq!((open(&portal, a).await, open(&portal, b).await), (3, 1));
 
-    for (one, other, left) in
-        [(current, theirs, (1, 0)), (current, next, (1, 1)), (current, robot, (0, 1))]
-    {
+    for (one, other, left) in [(current, theirs, (1, 0)), (current, next, (1, 1)), (current, robot, (0, 1))] {
         for columns in [&["body"][..], &["own_key"], &["body", "own_key"]] {
             for column in columns {
                 swap(&portal, ("ssh_keys", column, one), ("ssh_keys", column, other)).await;

@@ -139,14 +139,12 @@ async fn every_row_is_still_there() {
                 None => format!("quote(\"{name}\")"),
             })
             .collect();
-        let is: Vec<String> =
-            columns.iter().map(|name| format!("quote(\"{}\")", renamed(COLUMNS, name))).collect();
+        let is: Vec<String> = columns.iter().map(|name| format!("quote(\"{}\")", renamed(COLUMNS, name))).collect();
         let was = rows(&mut before, table, &was).await;
         assert_eq!(was.len() as u64, told["rows"].as_u64().unwrap(), "{table}");
         assert_eq!(rows(&mut now, renamed(TABLES, table), &is).await, was, "{table}");
     }
-    let broken: Vec<(String,)> =
-        sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *now).await.unwrap();
+    let broken: Vec<(String,)> = sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *now).await.unwrap();
     assert!(broken.is_empty(), "{broken:?}");
 }
 
@@ -197,8 +195,7 @@ async fn links_and_guests_cookies_go_on_working() {
     }
     for who in ["guest-open", "guest-report-open"] {
         let cookie = &expected["guest_cookies"][who];
-        let [path, name, value] =
-            ["path", "name", "value"].map(|key| cookie[key].as_str().unwrap());
+        let [path, name, value] = ["path", "name", "value"].map(|key| cookie[key].as_str().unwrap());
         let guest = Client::new(&portal.boards_url);
         guest.set_cookie(&format!("{name}={value}; Path=/"));
         assert_eq!(get(&guest, path).await.status, 200, "{who}");
@@ -219,7 +216,6 @@ async fn a_backup_of_then_is_restored() {
     let store = Store::open(&installation.data().join("portolan.db")).await.unwrap();
     let mut db = store.read().await.unwrap();
     assert_eq!(portolan::store::people::count(&mut db).await.unwrap(), 7);
-    let left: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM sessions").fetch_one(&mut *db).await.unwrap();
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions").fetch_one(&mut *db).await.unwrap();
     assert_eq!(left, 0, "everyone signs in again");
 }

@@ -7,9 +7,7 @@ use portolan::auth::Viewer;
 use portolan::clock::{Clock, Day};
 use portolan::domain::{GroupId, GroupRole, PersonId};
 use portolan::store;
-use portolan::usage::figures::{
-    ChartStep, FiguresQuery, UsageFigures, UsageOwner, compute_figures,
-};
+use portolan::usage::figures::{ChartStep, FiguresQuery, UsageFigures, UsageOwner, compute_figures};
 use portolan::usage::{GroupUsage, UsageMeasure, UsageTotals};
 
 use crate::queue::{cancel, submit};
@@ -75,13 +73,7 @@ async fn led() -> (TestApp, Client, Client) {
 }
 
 fn between(view: &GroupUsage, from: Day, until: Day) -> UsageFigures {
-    let choice = FiguresQuery {
-        from,
-        until,
-        step: ChartStep::Day,
-        measure: UsageMeasure::Cores,
-        account: None,
-    };
+    let choice = FiguresQuery { from, until, step: ChartStep::Day, measure: UsageMeasure::Cores, account: None };
     compute_figures(view, &choice)
 }
 
@@ -183,10 +175,7 @@ async fn member_sees_themselves_and_everyone_else_as_one_row() {
         store::commit(tx).await.unwrap();
         let view = portal.all_usage_seen_by("bob").await;
         let members = between(&view, from, until).members.len();
-        assert!(
-            if role == GroupRole::Pi { members >= count } else { members == count },
-            "{members}"
-        );
+        assert!(if role == GroupRole::Pi { members >= count } else { members == count }, "{members}");
     }
 }
 
@@ -236,8 +225,7 @@ async fn reading_usage_resumes_after_a_restart() {
     let _ = leader.get("/").await;
     let view = portal.all_usage_seen_by("asmith").await;
     let mut db = portal.app.store.read().await.unwrap();
-    let days: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM usage_days").fetch_one(&mut *db).await.unwrap();
+    let days: i64 = sqlx::query_scalar("SELECT count(*) FROM usage_days").fetch_one(&mut *db).await.unwrap();
     drop(db);
     assert_eq!(days, DAYS * i64::try_from(view.accounts.len()).unwrap(), "each day once");
 }
@@ -245,8 +233,7 @@ async fn reading_usage_resumes_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn running_jobs_count_so_far_and_unusual_accounts_are_read() {
     // In letters: numbers do not make a sort of job, and an earlier run on this cluster left jobs like this one.
-    let letter =
-        |digit: char| char::from(b'a' + u8::try_from(digit.to_digit(10).unwrap()).unwrap());
+    let letter = |digit: char| char::from(b'a' + u8::try_from(digit.to_digit(10).unwrap()).unwrap());
     let name: String = std::process::id().to_string().chars().map(letter).collect();
     let name = format!("long {name} 1");
     let options = ["-A", "def-smith", "-o", "/dev/null", "-t", "6", "-J", &name];
@@ -269,11 +256,7 @@ async fn running_jobs_count_so_far_and_unusual_accounts_are_read() {
     })
     .await;
     cancel("asmith", &job);
-    let mine = today
-        .kinds
-        .iter()
-        .find(|kind| kind.name == name.replace('1', "#"))
-        .expect("the running job");
+    let mine = today.kinds.iter().find(|kind| kind.name == name.replace('1', "#")).expect("the running job");
     assert!(mine.totals.core_s > 0 && mine.totals.jobs == 0, "{mine:?}");
     let view = portal.usage_seen_by("asmith").await;
     for account in view.accounts.iter().filter(|one| odd[..2].contains(&&*one.details.account)) {
@@ -365,20 +348,15 @@ async fn pi_reads_a_month_in_the_browser() {
     let month = portal.usage_seen_by("asmith").await.accounts[0].today.month().previous();
     let told = reported("asmith", month.first(), month.last());
     let told = |resource: &str| {
-        let of = |account: &str| {
-            told.get(&(account.to_owned(), String::new(), resource.to_owned()))
-                .copied()
-                .unwrap_or(0)
-        };
+        let of =
+            |account: &str| told.get(&(account.to_owned(), String::new(), resource.to_owned())).copied().unwrap_or(0);
         portolan::usage::hours(of("def-smith") + of("rrg-smith"))
     };
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("asmith").await;
     browser.go(&format!("/groups/1/usage?period={month}")).await;
     browser.wait_for_text("By person").await;
-    let figures = browser
-        .run("return [...document.querySelectorAll('.fact data')].map(one => one.value)")
-        .await;
+    let figures = browser.run("return [...document.querySelectorAll('.fact data')].map(one => one.value)").await;
     let figure = |place: usize| figures[place].as_str().unwrap().parse::<f64>().unwrap();
     assert!((figure(0) - told("cpu")).abs() < 0.01, "{figures} {}", told("cpu"));
     assert!((figure(1) - told("gres/gpu")).abs() < 0.01, "{figures} {}", told("gres/gpu"));
@@ -388,8 +366,7 @@ async fn pi_reads_a_month_in_the_browser() {
         assert!(browser.text().await.contains(name), "{name} is named");
     }
     let file = leader.get(&format!("/groups/1/usage/members.csv?period={month}")).await;
-    let cells =
-        |row: &str| row.split(',').map(|one| one.trim_matches('"').to_owned()).collect::<Vec<_>>();
+    let cells = |row: &str| row.split(',').map(|one| one.trim_matches('"').to_owned()).collect::<Vec<_>>();
     let mut rows = file.text().lines().map(cells);
     let place = rows.next().unwrap().iter().position(|name| name == "core hours").unwrap();
     let sum: f64 = rows.map(|row| row[place].parse::<f64>().unwrap()).sum();

@@ -19,11 +19,7 @@ async fn choose(world: &Lab, form: &[(&str, &str)]) {
 }
 
 async fn put_places(world: &Lab, places: Vec<StorageQuota>) {
-    let standing = PersonClusterResources {
-        places,
-        places_at: Some(START.0),
-        ..PersonClusterResources::default()
-    };
+    let standing = PersonClusterResources { places, places_at: Some(START.0), ..PersonClusterResources::default() };
     let text = serde_json::to_string(&standing).unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
     sqlx::query(
@@ -69,11 +65,7 @@ async fn each_alert_is_sent_once_and_only_if_chosen() {
     }
     let told = notices(&world).await;
     assert_eq!(told.len(), 3, "{told:?}");
-    for words in [
-        "86 % of the 100 core hours granted to def-lab",
-        "/project (project def-lab)",
-        "8 of 12 jobs of",
-    ] {
+    for words in ["86 % of the 100 core hours granted to def-lab", "/project (project def-lab)", "8 of 12 jobs of"] {
         assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
     }
     let page = world.pi.get("/notifications").await;
@@ -114,7 +106,6 @@ async fn usage_is_read_while_someone_has_chosen_alerts() {
     choose(&world, &[]).await;
     assert_eq!(wanted().await, 0);
     let mut db = world.portal.app.store.read().await.unwrap();
-    let kinds =
-        store::usage_alerts::list_kinds(&mut db, world.reader.person, GroupId(world.group)).await;
+    let kinds = store::usage_alerts::list_kinds(&mut db, world.reader.person, GroupId(world.group)).await;
     assert!(kinds.unwrap().is_empty());
 }

@@ -55,8 +55,7 @@ impl World {
         let shown = self.pi.get(&self.url("accounts")).await;
         let was = shown.attributes("input[name=was]", "value");
         let was = was.iter().map(|one| ("was", one.as_str()));
-        let form: Vec<(&str, &str)> =
-            accounts.iter().map(|one| ("account", *one)).chain(was).collect();
+        let form: Vec<(&str, &str)> = accounts.iter().map(|one| ("account", *one)).chain(was).collect();
         let page = self.pi.post(&self.url("accounts"), &form).await;
         assert_eq!(page.status, 303, "{}", page.text());
     }
@@ -86,8 +85,7 @@ impl World {
         let cluster = portal.cluster_id("key").await;
         let mut tx = portal.app.store.write().await.unwrap();
         let now = portal.clock.now();
-        let id =
-            usage::open_source(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
+        let id = usage::open_source(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
         let books = usage::list_sources(&mut tx, person, cluster).await.unwrap();
         let book: UsageSource = books.into_iter().find(|book| book.id == id).unwrap();
         let read = UsageDayReadRow { day, read_at: now, is_final: true, is_cut: false };
@@ -128,11 +126,8 @@ impl World {
     async fn seen(&self) -> Vec<String> {
         let mut db = self.portal.app.store.read().await.unwrap();
         let action = Some("usage.seen".to_owned());
-        let filter = store::activity::ActivityFilter {
-            action,
-            limit: 100,
-            ..store::activity::ActivityFilter::default()
-        };
+        let filter =
+            store::activity::ActivityFilter { action, limit: 100, ..store::activity::ActivityFilter::default() };
         let entries = store::activity::list(&mut db, &filter).await.unwrap();
         entries.into_iter().map(|entry| entry.detail).collect()
     }
@@ -189,10 +184,7 @@ fn sum(page: &Page, column: usize) -> f64 {
     assert_eq!(page.status, 200, "{}", page.text());
     assert!(page.header("content-type").starts_with("text/csv"));
     let rows = page.text().lines().skip(1);
-    rows.map(|row| {
-        row.trim_matches('"').split("\",\"").nth(column).unwrap().parse::<f64>().unwrap()
-    })
-    .sum()
+    rows.map(|row| row.trim_matches('"').split("\",\"").nth(column).unwrap().parse::<f64>().unwrap()).sum()
 }
 
 fn shown(page: &Page, place: usize) -> f64 {
@@ -208,9 +200,7 @@ async fn pis_see_names_and_members_do_not() {
     world.fill().await;
     let page = world.pi.get(&world.url("usage")).await;
     assert_eq!(page.status, 200, "{}", page.text());
-    for words in
-        ["max", "gone", "not connected here under this name", "train-#", "By person", "v100"]
-    {
+    for words in ["max", "gone", "not connected here under this name", "train-#", "By person", "v100"] {
         assert!(page.text().contains(words), "{words}");
     }
     assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");
@@ -224,9 +214,7 @@ async fn pis_see_names_and_members_do_not() {
     for words in ["You", "Everybody else", "fit", "Your jobs"] {
         assert!(page.text().contains(words), "{words}");
     }
-    for file in
-        ["usage", "usage/fragment", "usage/members.csv", "usage/kinds.csv", "usage/days.csv"]
-    {
+    for file in ["usage", "usage/fragment", "usage/members.csv", "usage/kinds.csv", "usage/days.csv"] {
         let page = world.member.get(&world.url(file)).await;
         let text = page.text().to_lowercase();
         for name in ["pia", "gone", "train-#", "cmd()"] {
@@ -291,16 +279,9 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
     let world = world().await;
     world.choose(&["key/def-one", "key/def-two"]).await;
     let failed = ("pia", "over-midnight", 2, UsageJobOutcome::Failed);
-    let over = UsageRunDay {
-        elapsed_s: 10 * 3600,
-        gpus: String::new(),
-        ..line(1, TODAY.plus(-1), failed)
-    };
-    let never = UsageRunDay {
-        cores: 0,
-        gpus: String::new(),
-        ..line(3, TODAY, ("pia", "late", 0, UsageJobOutcome::TimedOut))
-    };
+    let over = UsageRunDay { elapsed_s: 10 * 3600, gpus: String::new(), ..line(1, TODAY.plus(-1), failed) };
+    let never =
+        UsageRunDay { cores: 0, gpus: String::new(), ..line(3, TODAY, ("pia", "late", 0, UsageJobOutcome::TimedOut)) };
     let trained = line(2, TODAY, ("pia", "train", 3, UsageJobOutcome::Done));
     let rolls = [&over, &trained, &never].map(|one| {
         let sums = sums(one.seconds / 3600, one.outcome);
@@ -351,8 +332,7 @@ async fn many_jobs_are_shown_in_pages() {
     let beyond = world.pi.get(&world.url("usage/jobs?period=90d&page=40")).await;
     assert_eq!(beyond.status, 303, "{}", beyond.text());
     for page in ["0", "-1", "x", "99999999999999999999999", "1"] {
-        let page =
-            world.pi.get(&world.url(&format!("usage/jobs?period=2026-10&page={page}"))).await;
+        let page = world.pi.get(&world.url(&format!("usage/jobs?period=2026-10&page={page}"))).await;
         assert!([200, 303].contains(&page.status), "{}", page.text());
     }
 }
@@ -440,17 +420,14 @@ async fn invalid_query_values_still_show_a_page() {
         "from=-9999-01-01&until=9999-12-31&outcome=%00",
         "member=u1-&outcome=lost&kind=",
     ] {
-        for path in ["usage", "usage/fragment", "usage/jobs", "usage/days.csv", "usage/members.csv"]
-        {
+        for path in ["usage", "usage/fragment", "usage/jobs", "usage/days.csv", "usage/members.csv"] {
             let page = world.pi.get(&world.url(&format!("{path}?{query}"))).await;
             assert_eq!(page.status, 200, "{path}?{query}: {}", page.text());
             let bars = page.text().matches("<tr><th scope=\"row\">").count();
             assert!(bars <= 92, "{path}?{query} draws {bars} bars");
         }
     }
-    for path in
-        ["/groups/x/usage", "/groups/-1/usage", "/groups/99999999999999999999/usage/days.csv"]
-    {
+    for path in ["/groups/x/usage", "/groups/-1/usage", "/groups/99999999999999999999/usage/days.csv"] {
         assert!([403, 404].contains(&world.pi.get(path).await.status), "{path}");
     }
 }
@@ -499,11 +476,7 @@ async fn nobody_can_pose_as_someone_else() {
         assert!(!of("gone").contains("\"max\""), "{}", of("gone"));
         assert!(!of("pia").contains("\"max\""), "{}", of("pia"));
         let mine = world.member.get(&world.url("usage/jobs.csv?period=30d")).await;
-        assert!(
-            !mine.text().contains("gone") && !mine.text().contains("train-#"),
-            "{}",
-            mine.text()
-        );
+        assert!(!mine.text().contains("gone") && !mine.text().contains("train-#"), "{}", mine.text());
     }
 }
 
@@ -537,8 +510,7 @@ async fn usage_is_deleted_with_the_right_to_read_it() {
     world.fill().await;
     let books = async || {
         let mut db = world.portal.app.store.read().await.unwrap();
-        let sql =
-            "SELECT p.name FROM usage_sources b JOIN people p ON p.id = b.person_id ORDER BY 1";
+        let sql = "SELECT p.name FROM usage_sources b JOIN people p ON p.id = b.person_id ORDER BY 1";
         sqlx::query_scalar::<_, String>(sql).fetch_all(&mut *db).await.unwrap()
     };
     portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
@@ -554,8 +526,7 @@ async fn usage_is_deleted_with_the_right_to_read_it() {
     portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
     assert_eq!(books().await, Vec::<String>::new());
     let mut db = world.portal.app.store.read().await.unwrap();
-    let rows: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM usage_jobs").fetch_one(&mut *db).await.unwrap();
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM usage_jobs").fetch_one(&mut *db).await.unwrap();
     assert_eq!(rows, 0);
 }
 
@@ -564,8 +535,7 @@ async fn usage_is_deleted_with_the_right_to_read_it() {
 async fn allocation_known_to_the_cluster_is_shown() {
     let world = world().await;
     world.fill().await;
-    let rows =
-        r#"[["Quota (pri)", 1000.0], ["Used", 1050.0], ["Available", -50.0], ["Odd", null]]"#;
+    let rows = r#"[["Quota (pri)", 1000.0], ["Used", 1050.0], ["Available", -50.0], ["Odd", null]]"#;
     let standing = format!(
         r#"{{"cost": {{"period": "2026.2 (2026-10-01 - 2027-04-01)", "unit": "Billing hours", "accounts":
             [{{"account": "def-one", "rows": {rows}}}, {{"account": "nn9999k", "rows": {rows}}}]}}, "cost_at": {}}}"#,
@@ -578,9 +548,6 @@ async fn allocation_known_to_the_cluster_is_shown() {
     store::commit(tx).await.unwrap();
     let page = world.pi.get(&world.url("usage")).await;
     let granted = page.select_text("#standing-granted-key");
-    assert!(
-        granted.contains("1,050 of 1,000 Billing hours used: more than was granted"),
-        "{granted}"
-    );
+    assert!(granted.contains("1,050 of 1,000 Billing hours used: more than was granted"), "{granted}");
     assert!(granted.contains("2026.2") && !granted.contains("nn9999k"), "{granted}");
 }

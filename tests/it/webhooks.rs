@@ -141,10 +141,7 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     let body = message.json();
     let text = body["text"].as_str().unwrap();
     assert!(text.starts_with("28 jobs called &lt;!channel&gt;"), "{text}");
-    assert!(
-        !text.contains('\u{202e}') && !text.contains("before") && !text.contains("unwanted"),
-        "{text}"
-    );
+    assert!(!text.contains('\u{202e}') && !text.contains("before") && !text.contains("unwanted"), "{text}");
     assert_eq!(body["portolan"]["counts"]["done"], 28);
     assert_eq!(body["portolan"]["counts"]["started"], 0);
 
@@ -159,21 +156,13 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
     assert!(text.contains("soon failed") && text.contains("later failed"), "{text}");
     let noted = portal.clock.now().plus(30);
-    wait_for_value(
-        "it is noted",
-        async || stored_webhook(&portal).await.next_at,
-        |seen| *seen == noted,
-    )
-    .await;
+    wait_for_value("it is noted", async || stored_webhook(&portal).await.next_at, |seen| *seen == noted).await;
     portal.clock.advance(31);
     portal.app.webhooks.send_due().await.unwrap();
     assert!(arrived.try_recv().is_err(), "once");
     let listed = bob.get("/account/activity").await;
     assert!(listed.text().contains("Changed where notices are sent"));
-    assert!(
-        !listed.text().contains("s3cr3t")
-            && !bob.get("/account/notifications").await.text().contains("s3cr3t")
-    );
+    assert!(!listed.text().contains("s3cr3t") && !bob.get("/account/notifications").await.text().contains("s3cr3t"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,12 +172,7 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
     drop(listener);
     let secret = set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
-    wait_for_value(
-        "one failure",
-        async || stored_webhook(&portal).await.failures,
-        |seen| *seen == 1,
-    )
-    .await;
+    wait_for_value("one failure", async || stored_webhook(&portal).await.failures, |seen| *seen == 1).await;
     let page = bob.get("/account/notifications").await;
     assert!(page.text().contains("127.0.0.1 cannot be reached."), "{}", page.select_text("main"));
     assert_eq!(stored_webhook(&portal).await.next_at, portal.clock.now().plus(60));
@@ -204,12 +188,7 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
     let message = next(&arrived);
     assert!(message.is_signed_with(&secret));
     assert!(message.json()["text"].as_str().unwrap().starts_with("first is done"));
-    wait_for_value(
-        "it is noted",
-        async || stored_webhook(&portal).await.failures,
-        |seen| *seen == 0,
-    )
-    .await;
+    wait_for_value("it is noted", async || stored_webhook(&portal).await.failures, |seen| *seen == 0).await;
     assert!(stored_webhook(&portal).await.problem.is_empty());
 }
 
@@ -217,28 +196,18 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
 async fn delivery_is_given_up_after_three_days_and_reported() {
     let (portal, bob) = open_portal().await;
     let (listener, port) = listen();
-    let arrived = receive(
-        listener,
-        "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".into(),
-    );
+    let arrived = receive(listener, "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".into());
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
     next(&arrived);
-    wait_for_value(
-        "one failure",
-        async || stored_webhook(&portal).await.failures,
-        |seen| *seen == 1,
-    )
-    .await;
+    wait_for_value("one failure", async || stored_webhook(&portal).await.failures, |seen| *seen == 1).await;
     assert!(stored_webhook(&portal).await.problem.contains("status 404"));
     portal.clock.advance(3 * 86_400);
     portal.app.webhooks.send_due().await.unwrap();
     bob.sign_in("bob", PASSWORD).await;
     wait_until("it is off", async || stored_webhook(&portal).await.stopped_at().is_some()).await;
-    wait_until("and said", async || {
-        bob.get("/notifications").await.text().contains("no longer sent to your address")
-    })
-    .await;
+    wait_until("and said", async || bob.get("/notifications").await.text().contains("no longer sent to your address"))
+        .await;
     let page = bob.get("/account/notifications").await;
     assert!(page.text().contains("Switched off"));
     while arrived.try_recv().is_ok() {}
@@ -248,12 +217,7 @@ async fn delivery_is_given_up_after_three_days_and_reported() {
     portal.app.webhooks.send_due().await.unwrap();
     assert!(arrived.try_recv().is_err(), "nothing is sent");
     // Saving it again turns it on, for what is new from then on.
-    assert_eq!(
-        bob.post("/account/notifications/webhook", &[("address", ""), ("kind", "ended")])
-            .await
-            .status,
-        303
-    );
+    assert_eq!(bob.post("/account/notifications/webhook", &[("address", ""), ("kind", "ended")]).await.status, 303);
     portal.app.webhooks.send_due().await.unwrap();
     tell(&portal, "bob", "key", &ended(3..4, "third", "COMPLETED")).await;
     let text = next(&arrived).json()["text"].as_str().unwrap().to_owned();
@@ -286,9 +250,7 @@ async fn private_addresses_are_refused() {
         ("javascript:alert(1)".into(), "not a web address"),
         (String::new(), "Enter the address"),
     ] {
-        let page = bob
-            .post("/account/notifications/webhook", &[("address", &address), ("kind", "ended")])
-            .await;
+        let page = bob.post("/account/notifications/webhook", &[("address", &address), ("kind", "ended")]).await;
         assert_eq!(page.status, 422, "{address}");
         assert!(
             page.select_text(".error-summary").contains(words),
@@ -297,11 +259,7 @@ async fn private_addresses_are_refused() {
         );
     }
     assert!(arrived.try_recv().is_err(), "nobody was asked");
-    assert_eq!(
-        bob.post("/account/notifications/webhook/test", &[]).await.status,
-        404,
-        "there is none"
-    );
+    assert_eq!(bob.post("/account/notifications/webhook/test", &[]).await.status, 404, "there is none");
     assert_eq!(bob.post("/account/notifications/webhook/secret", &[]).await.status, 404);
     drop(portal);
 }
@@ -315,12 +273,7 @@ async fn saved_addresses_are_checked_again_at_each_delivery() {
     set(&bob, &format!("http://127.0.0.1:{port}/")).await;
     portal.restart_with(|config| config.notifications.allow_private = false).await;
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
-    wait_for_value(
-        "one failure",
-        async || stored_webhook(&portal).await.failures,
-        |seen| *seen >= 1,
-    )
-    .await;
+    wait_for_value("one failure", async || stored_webhook(&portal).await.failures, |seen| *seen >= 1).await;
     assert!(stored_webhook(&portal).await.problem.contains("private network"));
     assert!(arrived.try_recv().is_err());
 }
@@ -347,10 +300,7 @@ async fn signing_secret_can_be_renewed() {
     let (listener, port) = listen();
     let arrived = receive(listener, FINE.to_owned());
     let old = set(&bob, &format!("http://127.0.0.1:{port}/")).await;
-    let new = bob
-        .post_and_follow("/account/notifications/webhook/secret", &[])
-        .await
-        .select_text(".alert code");
+    let new = bob.post_and_follow("/account/notifications/webhook/secret", &[]).await.select_text(".alert code");
     assert_ne!(old, new);
     bob.post("/account/notifications/webhook/test", &[]).await;
     let test = next(&arrived);

@@ -30,12 +30,7 @@ pub(super) struct ClusterDescriptionArgs {
 
 impl ClusterDescriptionArgs {
     /// The description from the preset, the file or `otherwise`, with the given options applied.
-    pub(super) fn into_site(
-        self,
-        app: &AppState,
-        name: &Slug,
-        otherwise: Site,
-    ) -> anyhow::Result<Site> {
+    pub(super) fn into_site(self, app: &AppState, name: &Slug, otherwise: Site) -> anyhow::Result<Site> {
         let mut site = match (&self.preset, &self.file) {
             (Some(preset), _) => find_preset(app, preset)?,
             (None, Some(file)) => read_site_file(file)?,
@@ -60,8 +55,7 @@ impl ClusterDescriptionArgs {
 }
 
 fn read_site_file(path: &Path) -> anyhow::Result<Site> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{} could not be read", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} could not be read", path.display()))?;
     Site::from_toml(&text).with_context(|| format!("{} was not accepted", path.display()))
 }
 

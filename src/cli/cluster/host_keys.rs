@@ -40,11 +40,12 @@ impl FromStr for HostKeyArg {
             return Ok(Self::Fingerprint(print));
         }
         let whole = text.split_once(char::is_whitespace).and_then(|(hop, key)| {
-            let hop =
-                [hops::LOGIN, hops::JUMP, hops::AUTOMATION].into_iter().find(|of| *of == hop)?;
+            let hop = [hops::LOGIN, hops::JUMP, hops::AUTOMATION].into_iter().find(|of| *of == hop)?;
             Some(Self::WholeKey(hop, HostKey::parse(key)?))
         });
-        whole.ok_or("Give a fingerprint (SHA256: and 43 letters and digits), or a key such as 'login ssh-ed25519 AAAA…'.")
+        whole.ok_or(
+            "Give a fingerprint (SHA256: and 43 letters and digits), or a key such as 'login ssh-ed25519 AAAA…'.",
+        )
     }
 }
 
@@ -86,13 +87,10 @@ impl HostKeyArgs {
         let trusted = self.trust_shown && host.published.is_empty();
         let named = |key: &HostKey| {
             let print = key.fingerprint();
-            self.host_key.iter().any(
-                |name| matches!(name, HostKeyArg::Fingerprint(wanted) if wanted.as_str() == print),
-            )
+            self.host_key.iter().any(|name| matches!(name, HostKeyArg::Fingerprint(wanted) if wanted.as_str() == print))
         };
         let believed = |key: &&HostKey| trusted || host.is_published(key) || named(key);
-        let mut keys: Vec<HostKey> =
-            host.shown.iter().flatten().filter(believed).cloned().collect();
+        let mut keys: Vec<HostKey> = host.shown.iter().flatten().filter(believed).cloned().collect();
         for name in &self.host_key {
             if let HostKeyArg::WholeKey(hop, key) = name
                 && *hop == host.hop

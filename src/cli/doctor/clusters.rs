@@ -29,9 +29,7 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
         Err(error) => {
             return vec![DoctorFinding::warning(
                 CLUSTER_SUBJECT,
-                format!(
-                    "They cannot be read: {error}. After an upgrade, start the portal once and ask again."
-                ),
+                format!("They cannot be read: {error}. After an upgrade, start the portal once and ask again."),
             )];
         }
     };
@@ -53,10 +51,7 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
 async fn check_cluster(known: ClusterProfile) -> Vec<DoctorFinding> {
     let title = &known.row.title;
     if known.row.retired_at().is_some() {
-        return vec![DoctorFinding::good(
-            CLUSTER_SUBJECT,
-            format!("{title}: out of use, so it was not asked."),
-        )];
+        return vec![DoctorFinding::good(CLUSTER_SUBJECT, format!("{title}: out of use, so it was not asked."))];
     }
     let mut findings = Vec::new();
     if let Some(since) = known.row.alarm_at() {
@@ -90,9 +85,7 @@ fn check_host(known: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
             );
         }
         Err(error) => {
-            let words = format!(
-                "{title}: {error}. Is the name right, and may this machine reach it (firewall, VPN)?"
-            );
+            let words = format!("{title}: {error}. Is the name right, and may this machine reach it (firewall, VPN)?");
             // People can work without the automation host.
             let is_extra = host.hop == hops::AUTOMATION;
             return if is_extra {
@@ -111,15 +104,13 @@ fn check_host(known: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
         );
     }
     match shown.iter().find(|key| pinned.contains(key)) {
-        Some(key) if !host.published.is_empty() && !host.is_published(key) => {
-            DoctorFinding::warning(
-                CLUSTER_SUBJECT,
-                format!(
-                    "{title}: answers with its pinned host key {}, which is not among those that its centre publishes according to its description.",
-                    key.fingerprint()
-                ),
-            )
-        }
+        Some(key) if !host.published.is_empty() && !host.is_published(key) => DoctorFinding::warning(
+            CLUSTER_SUBJECT,
+            format!(
+                "{title}: answers with its pinned host key {}, which is not among those that its centre publishes according to its description.",
+                key.fingerprint()
+            ),
+        ),
         Some(key) => DoctorFinding::good(
             CLUSTER_SUBJECT,
             format!("{title}: answers with its pinned host key {}.", key.fingerprint()),

@@ -28,25 +28,18 @@ pub(super) async fn check_connections(config: &Config) -> Vec<DoctorFinding> {
 
 async fn check_ssh_client() -> DoctorFinding {
     const WHAT: &str = "SSH client";
-    let asked =
-        tokio::process::Command::new("ssh").arg("-V").env("PATH", PROGRAM_PATH).output().await;
+    let asked = tokio::process::Command::new("ssh").arg("-V").env("PATH", PROGRAM_PATH).output().await;
     let Ok(output) = asked else {
         return DoctorFinding::bad(
             WHAT,
-            format!(
-                "There is no program ssh in {PROGRAM_PATH}. Install it: apt-get install openssh-client"
-            ),
+            format!("There is no program ssh in {PROGRAM_PATH}. Install it: apt-get install openssh-client"),
         );
     };
     let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match parse_ssh_version(&text) {
         Some(version) if version >= MIN_SSH_VERSION => DoctorFinding::good(WHAT, text),
-        Some(_) => {
-            DoctorFinding::bad(WHAT, format!("{text} is too old. OpenSSH 8.4 or newer is needed."))
-        }
-        None => {
-            DoctorFinding::warning(WHAT, format!("It does not say that it is OpenSSH: '{text}'."))
-        }
+        Some(_) => DoctorFinding::bad(WHAT, format!("{text} is too old. OpenSSH 8.4 or newer is needed.")),
+        None => DoctorFinding::warning(WHAT, format!("It does not say that it is OpenSSH: '{text}'.")),
     }
 }
 
@@ -59,9 +52,7 @@ fn parse_ssh_version(text: &str) -> Option<(u32, u32)> {
 
 fn check_required_programs() -> Vec<DoctorFinding> {
     const WHAT: &str = "SSH helpers";
-    let is_there = |name: &str| {
-        PROGRAM_PATH.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file())
-    };
+    let is_there = |name: &str| PROGRAM_PATH.split(':').any(|folder| std::path::Path::new(folder).join(name).is_file());
     let missing: Vec<DoctorFinding> = REQUIRED_PROGRAMS
         .iter()
         .filter(|(name, ..)| !is_there(name))
@@ -94,10 +85,7 @@ fn check_run_dir(config: &Config) -> DoctorFinding {
     match app::prepare_run_dir(&dir) {
         Ok(()) => DoctorFinding::good(
             WHAT,
-            format!(
-                "{} is closed to other users, and its path is short enough for sockets.",
-                dir.display()
-            ),
+            format!("{} is closed to other users, and its path is short enough for sockets.", dir.display()),
         ),
         Err(error) => DoctorFinding::bad(WHAT, format!("{error:#}")),
     }
@@ -125,10 +113,7 @@ mod tests {
 
     #[test]
     fn versions_of_ssh_are_read() {
-        assert_eq!(
-            parse_ssh_version("OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17"),
-            Some((9, 2))
-        );
+        assert_eq!(parse_ssh_version("OpenSSH_9.2p1 Debian-2+deb12u7, OpenSSL 3.0.17"), Some((9, 2)));
         assert_eq!(parse_ssh_version("OpenSSH_10.0p2, OpenSSL"), Some((10, 0)));
         assert_eq!(parse_ssh_version("Dropbear v2022"), None);
     }

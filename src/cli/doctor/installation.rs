@@ -15,25 +15,16 @@ pub(super) fn check_data_dir(config: &Config) -> DoctorFinding {
     if !config.data_dir.exists() {
         return DoctorFinding::warning(
             WHAT,
-            format!(
-                "{} does not exist yet. It is made at the first start.",
-                config.data_dir.display()
-            ),
+            format!("{} does not exist yet. It is made at the first start.", config.data_dir.display()),
         );
     }
     match app::prepare_data_dir(&config.data_dir) {
-        Ok(()) => DoctorFinding::good(
-            WHAT,
-            format!("{} is closed to other users.", config.data_dir.display()),
-        ),
+        Ok(()) => DoctorFinding::good(WHAT, format!("{} is closed to other users.", config.data_dir.display())),
         Err(error) => DoctorFinding::bad(WHAT, format!("{error:#}")),
     }
 }
 
-pub(super) fn check_master_key(
-    config: &Config,
-    findings: &mut Vec<DoctorFinding>,
-) -> Option<Vault> {
+pub(super) fn check_master_key(config: &Config, findings: &mut Vec<DoctorFinding>) -> Option<Vault> {
     const WHAT: &str = "Master key";
     let source = app::master_key_source(&config.data_dir);
     if let MasterKeySource::File(path) = &source
@@ -71,18 +62,11 @@ pub(super) fn check_master_key(
     }
 }
 
-pub(super) async fn check_database(
-    config: &Config,
-    vault: Option<&Vault>,
-    findings: &mut Vec<DoctorFinding>,
-) {
+pub(super) async fn check_database(config: &Config, vault: Option<&Vault>, findings: &mut Vec<DoctorFinding>) {
     const WHAT: &str = "Database";
     let path = config.data_dir.join(files::DATABASE);
     if !path.exists() {
-        findings.push(DoctorFinding::warning(
-            WHAT,
-            "There is none yet. It is made at the first start.",
-        ));
+        findings.push(DoctorFinding::warning(WHAT, "There is none yet. It is made at the first start."));
         return;
     }
     match store::backup::inspect(&path).await {
@@ -140,9 +124,7 @@ async fn check_clock(path: &Path) -> DoctorFinding {
     };
     let now = Clock::system().now();
     match newest.await {
-        Err(error) => {
-            DoctorFinding::bad(WHAT, format!("The activity log cannot be read: {error}."))
-        }
+        Err(error) => DoctorFinding::bad(WHAT, format!("The activity log cannot be read: {error}.")),
         Ok(Some(newest)) if newest.since(now) > MAX_CLOCK_SKEW_SECS => DoctorFinding::bad(
             WHAT,
             format!(
@@ -158,20 +140,12 @@ pub(super) fn check_disk(config: &Config) -> DoctorFinding {
     // The nearest parent that exists; a relative path ends in the current folder.
     let dir = config.data_dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
     match free_space(dir) {
-        Err(error) => {
-            DoctorFinding::bad(WHAT, format!("{} cannot be examined: {error}.", dir.display()))
-        }
+        Err(error) => DoctorFinding::bad(WHAT, format!("{} cannot be examined: {error}.", dir.display())),
         Ok(free) if free < MIN_FREE_BYTES => DoctorFinding::bad(
             WHAT,
-            format!(
-                "Only {} MB are left for the data folder. Make room, or move it.",
-                free / 1_000_000
-            ),
+            format!("Only {} MB are left for the data folder. Make room, or move it.", free / 1_000_000),
         ),
-        Ok(free) => DoctorFinding::good(
-            WHAT,
-            format!("{} MB are left for the data folder.", free / 1_000_000),
-        ),
+        Ok(free) => DoctorFinding::good(WHAT, format!("{} MB are left for the data folder.", free / 1_000_000)),
     }
 }
 

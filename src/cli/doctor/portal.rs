@@ -46,8 +46,7 @@ pub(super) async fn check_portal(config: &Config, vault: Option<&Vault>) -> Vec<
 }
 
 async fn check_running(config: &Config, client: &reqwest::Client) -> Option<DoctorFinding> {
-    let answer =
-        client.get(format!("http://{}/healthz", config.metrics.listen)).send().await.ok()?;
+    let answer = client.get(format!("http://{}/healthz", config.metrics.listen)).send().await.ok()?;
     let well = answer.status().is_success();
     let text = answer.text().await.unwrap_or_default();
     if well {
@@ -60,24 +59,16 @@ async fn check_running(config: &Config, client: &reqwest::Client) -> Option<Doct
     Some(DoctorFinding::bad("Portal", format!("It runs but is unwell: {}", problems.join(" "))))
 }
 
-async fn check_public_address(
-    config: &Config,
-    client: &reqwest::Client,
-    vault: &Vault,
-) -> Vec<DoctorFinding> {
+async fn check_public_address(config: &Config, client: &reqwest::Client, vault: &Vault) -> Vec<DoctorFinding> {
     const WHAT: &str = "Public address";
     let url = &config.portal.public_url;
     let mark = probe::sign_probe(vault, Clock::system().now());
-    let answer =
-        match client.get(url.join("/healthz")).header(probe::PROBE_HEADER, mark).send().await {
-            Ok(answer) => answer,
-            Err(error) => {
-                return vec![DoctorFinding::bad(
-                    WHAT,
-                    explain_unreachable(url.is_https(), &error, &url.to_string()),
-                )];
-            }
-        };
+    let answer = match client.get(url.join("/healthz")).header(probe::PROBE_HEADER, mark).send().await {
+        Ok(answer) => answer,
+        Err(error) => {
+            return vec![DoctorFinding::bad(WHAT, explain_unreachable(url.is_https(), &error, &url.to_string()))];
+        }
+    };
     let status = answer.status();
     if status.as_u16() == 421 {
         return vec![DoctorFinding::bad(
@@ -110,9 +101,7 @@ async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> Do
     const WHAT: &str = "Boards address";
     let url = &config.dashboards.public_url;
     match client.get(url.join("/")).send().await {
-        Err(error) => {
-            DoctorFinding::bad(WHAT, explain_unreachable(url.is_https(), &error, &url.to_string()))
-        }
+        Err(error) => DoctorFinding::bad(WHAT, explain_unreachable(url.is_https(), &error, &url.to_string())),
         Ok(answer) if answer.headers().contains_key(DASHBOARD_ORIGIN_HEADER) => {
             DoctorFinding::good(WHAT, format!("The dashboards' origin answers at {url}."))
         }
@@ -139,9 +128,7 @@ fn explain_unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> Str
             "{url} has no valid certificate ({why}). Give the proxy in front one, for example with certbot."
         );
     }
-    format!(
-        "{url} cannot be reached from here ({why}). Check the name, the proxy in front and the firewall."
-    )
+    format!("{url} cannot be reached from here ({why}). Check the name, the proxy in front and the firewall.")
 }
 
 fn check_proxy(config: &Config, seen: &DoctorProbeReply) -> Vec<DoctorFinding> {

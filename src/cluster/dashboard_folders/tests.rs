@@ -27,11 +27,7 @@ fn runs_beside_each_other_are_one_experiment() {
         "5 /home/a/other/logs",
         "6 /home/a/other/logs",
     ];
-    let expected = [
-        one("/home/a/single/logs", 40),
-        one("/scratch/a/exp/runs", 30),
-        one("/home/a/other/logs", 6),
-    ];
+    let expected = [one("/home/a/single/logs", 40), one("/scratch/a/exp/runs", 30), one("/home/a/other/logs", 6)];
     assert_eq!(found(&lines, DashboardFolderKind::EventFiles), expected);
 }
 
@@ -40,10 +36,7 @@ fn whole_home_folders_are_not_offered() {
     let lines = ["1 /home/a/one", "2 /home/a/two", "3 /home/a"];
     let paths = found(&lines[..2], DashboardFolderKind::EventFiles);
     assert_eq!(paths, [one("/home/a/two", 2), one("/home/a/one", 1)]);
-    assert_eq!(
-        found(&["3 /home/a/x", "9 /home/a/x/y/z"], DashboardFolderKind::EventFiles),
-        [one("/home/a/x", 9)]
-    );
+    assert_eq!(found(&["3 /home/a/x", "9 /home/a/x/y/z"], DashboardFolderKind::EventFiles), [one("/home/a/x", 9)]);
 }
 
 #[test]
@@ -54,19 +47,14 @@ fn tracking_folders_and_databases() {
         "15 /scratch/a/q/mlflow.db",
         "1 /home/a/mlruns/mlruns/1",
     ];
-    let expected = [
-        one("/scratch/a/p/mlruns", 20),
-        one("/scratch/a/q/mlflow.db", 15),
-        one("/home/a/mlruns/mlruns", 1),
-    ];
+    let expected = [one("/scratch/a/p/mlruns", 20), one("/scratch/a/q/mlflow.db", 15), one("/home/a/mlruns/mlruns", 1)];
     assert_eq!(found(&lines, DashboardFolderKind::MlflowRuns), expected);
 }
 
 #[test]
 fn odd_answers_are_left_out_and_long_ones_bounded() {
     let long = format!("1 /{}", "x".repeat(MAX_PATH_LEN));
-    let lines =
-        ["", "x /a", "1", "1 relative", "1 /a\u{202e}b", "1 /a\nb", "99999999999999999999 /a"];
+    let lines = ["", "x /a", "1", "1 relative", "1 /a\u{202e}b", "1 /a\nb", "99999999999999999999 /a"];
     assert_eq!(found(&lines, DashboardFolderKind::EventFiles), []);
     assert_eq!(found(&[&long], DashboardFolderKind::EventFiles), []);
     let bytes = b"1 /a\xff\x001 /it's; a <b>\"name\"\0";
@@ -121,15 +109,11 @@ fn the_search_finds_what_it_should() {
     let start = root.to_str().unwrap().to_owned();
     let starts = [start.clone()];
     let search = |sort| {
-        let output =
-            std::process::Command::new("timeout").args(find_args(&starts, sort)).output().unwrap();
+        let output = std::process::Command::new("timeout").args(find_args(&starts, sort)).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let found = parse_search_output(&output.stdout, &starts, sort, false);
-        let mut paths: Vec<String> = found
-            .folders
-            .into_iter()
-            .map(|place| place.path.strip_prefix(&start).unwrap().to_owned())
-            .collect();
+        let mut paths: Vec<String> =
+            found.folders.into_iter().map(|place| place.path.strip_prefix(&start).unwrap().to_owned()).collect();
         paths.sort();
         paths
     };

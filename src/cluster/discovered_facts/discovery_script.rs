@@ -113,8 +113,7 @@ impl DiscoveredFacts {
     }
 
     fn report_missing_folder(&mut self, value: &str) {
-        if let Some((name @ ("HOME" | "SCRATCH" | "PROJECT" | "USERWORK"), path)) =
-            value.split_once('\t')
+        if let Some((name @ ("HOME" | "SCRATCH" | "PROJECT" | "USERWORK"), path)) = value.split_once('\t')
             && !self.missing.iter().any(|sentence| sentence.starts_with(name))
         {
             let path = text::sanitize(path, MAX_VALUE_LEN);
@@ -129,12 +128,7 @@ impl<'a> DiscoveryFolderLine<'a> {
         let (what, mode, path) = (fields.next()?, fields.next()?, fields.next()?);
         // If the link could not be resolved, the original path has to do.
         let real = fields.next().filter(|real| is_usable_path(real)).unwrap_or(path);
-        is_usable_path(path).then_some(Self {
-            source: what,
-            writable: mode == "w",
-            path,
-            real_path: real,
-        })
+        is_usable_path(path).then_some(Self { source: what, writable: mode == "w", path, real_path: real })
     }
 
     fn kind(&self) -> Option<FolderKind> {
@@ -152,8 +146,7 @@ impl<'a> DiscoveryFolderLine<'a> {
 /// folder are resolved, because some centres refuse jobs whose folder begins with `/home`. Folders that really are
 /// inside the home folder belong to the person (`~/projects/thesis`) and are not listed separately.
 fn folders_to_show(seen: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder> {
-    let homes: Vec<&str> =
-        seen.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
+    let homes: Vec<&str> = seen.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
     let at_home = |path: &str| homes.iter().any(|home| is_below(path, home));
     let has_groups = seen.iter().any(|s| s.source == "group" && !at_home(s.real_path));
     let mut found: Vec<(&str, DiscoveredUserFolder)> = Vec::new();
@@ -174,12 +167,7 @@ fn folders_to_show(seen: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder
             known.group = known.group.take().or(group);
         } else {
             let path = if at_home(one.path) { one.real_path } else { one.path };
-            let folder = DiscoveredUserFolder {
-                label,
-                path: path.to_owned(),
-                writable: one.writable,
-                group,
-            };
+            let folder = DiscoveredUserFolder { label, path: path.to_owned(), writable: one.writable, group };
             found.push((one.real_path, folder));
         }
     }
@@ -188,14 +176,11 @@ fn folders_to_show(seen: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder
 
 /// An absolute path that can be shown and used unchanged: truncating or repairing it would name another folder.
 fn is_usable_path(path: &str) -> bool {
-    path.starts_with('/')
-        && path.chars().count() <= MAX_VALUE_LEN
-        && !path.contains(text::is_disruptive)
+    path.starts_with('/') && path.chars().count() <= MAX_VALUE_LEN && !path.contains(text::is_disruptive)
 }
 
 fn is_below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder.trim_end_matches('/'))
-        .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+    path.strip_prefix(folder.trim_end_matches('/')).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
 /// The folders of a search path, without a truncated last one.

@@ -19,12 +19,7 @@ fn look(text: &str) -> DiscoveredFacts {
 }
 
 fn folder(label: FolderKind, path: impl Into<String>, group: Option<&str>) -> DiscoveredUserFolder {
-    DiscoveredUserFolder {
-        label,
-        path: path.into(),
-        writable: true,
-        group: group.map(str::to_owned),
-    }
+    DiscoveredUserFolder { label, path: path.into(), writable: true, group: group.map(str::to_owned) }
 }
 
 /// Runs the script in `home` with these variables and nothing else.
@@ -86,11 +81,7 @@ fn bash_and_dash_look_around() {
         assert!(!learnt.env.contains_key("SLURM_CONF"));
         assert_eq!(learnt.our_address, Some("192.0.2.7".parse().unwrap()));
         assert_eq!(learnt.shell.as_deref(), Some("/bin/zsh"));
-        assert!(
-            learnt.has_tool("seff")
-                && learnt.has_tool("tensorboard")
-                && !learnt.has_tool("unasked")
-        );
+        assert!(learnt.has_tool("seff") && learnt.has_tool("tensorboard") && !learnt.has_tool("unasked"));
         assert_eq!(
             learnt.folders,
             [
@@ -101,10 +92,7 @@ fn bash_and_dash_look_around() {
             ],
             "{shell}: the person's own folders and the folder of links are no places apart"
         );
-        assert!(
-            learnt.missing[0]
-                .starts_with("USERWORK is set to /no/such/folder, but there is no such folder.")
-        );
+        assert!(learnt.missing[0].starts_with("USERWORK is set to /no/such/folder, but there is no such folder."));
     }
 }
 
@@ -148,13 +136,7 @@ fn much_is_cut() {
 
 #[test]
 fn the_demo_cluster() {
-    let learnt = DiscoveredFacts::from_answers(
-        Some(DEMO),
-        Some(CONFIG),
-        Some(SINFO),
-        Some(ASSOC),
-        &["_cpu".into()],
-    );
+    let learnt = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(ASSOC), &["_cpu".into()]);
     assert_eq!(learnt.missing, Vec::<String>::new());
     assert_eq!(learnt.host.as_deref(), Some("login1.harbour.local"));
     assert_eq!(learnt.user.as_deref(), Some("alice"));
@@ -176,17 +158,9 @@ fn the_demo_cluster() {
     let accounts: Vec<_> = learnt.accounts.iter().map(|account| account.name.as_str()).collect();
     assert_eq!(accounts, ["def-jones", "def-smith", "rrg-smith"]);
     assert_eq!(learnt.partitions.len(), 5);
-    let gpu = |model: &str, per_node_most, nodes| DiscoveredGpu {
-        model: Some(model.into()),
-        per_node_most,
-        nodes,
-    };
+    let gpu = |model: &str, per_node_most, nodes| DiscoveredGpu { model: Some(model.into()), per_node_most, nodes };
     assert_eq!(learnt.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
-    assert!(
-        learnt.has_tool("diskusage_report")
-            && learnt.has_tool("module")
-            && !learnt.has_tool("seff")
-    );
+    assert!(learnt.has_tool("diskusage_report") && learnt.has_tool("module") && !learnt.has_tool("seff"));
 
     let json = serde_json::to_string(&learnt).unwrap();
     assert_eq!(serde_json::from_str::<DiscoveredFacts>(&json).unwrap(), learnt);
@@ -230,24 +204,13 @@ fn what_is_missing_is_said() {
         ]
     );
     let without = DEMO.replace("tool\tsacctmgr\n", "");
-    let learnt =
-        DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
+    let learnt = DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
     assert_eq!(learnt.missing, ["The list of accounts could not be read: sacctmgr is not there."]);
-    let learnt = DiscoveredFacts::from_answers(
-        Some(DEMO),
-        Some(CONFIG),
-        Some(SINFO),
-        Some(OTHER_CLUSTER),
-        &[],
-    );
+    let learnt = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
     assert!(learnt.accounts.is_empty());
     assert_eq!(learnt.missing, ["There is no account of yours on lab."]);
-    let learnt =
-        DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
-    assert_eq!(
-        learnt.missing,
-        ["The list of accounts could not be read: sacctmgr answered with nothing."]
-    );
+    let learnt = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
+    assert_eq!(learnt.missing, ["The list of accounts could not be read: sacctmgr answered with nothing."]);
     assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("Looking around was cut"));
 }
 
@@ -255,9 +218,7 @@ fn what_is_missing_is_said() {
 fn hostile_answers_stay_small() {
     let start = "home\t/h\u{1b}[2J\nuser\t$(id)\nhost\t\u{202e}evil\u{7}\nPATH\t/bin\u{0}\n\
                  dir\tSCRATCH\tw\trelative\t/x\ndir\tSCRATCH\tw\t/a\u{1b}b\t/x\n";
-    let row = |n: u32| {
-        format!("dir\tgroup\tw\t/p/{n}\t/p/{n}\ngone\tSCRATCH\t/{n}\ntool\tseff\ntool\tx{n}\n")
-    };
+    let row = |n: u32| format!("dir\tgroup\tw\t/p/{n}\t/p/{n}\ngone\tSCRATCH\t/{n}\ntool\tseff\ntool\tx{n}\n");
     let rows: Vec<String> = (0..5000).map(row).collect();
     let text = start.to_owned() + &rows.concat();
     let learnt = look(&text);

@@ -112,13 +112,8 @@ mod tests {
 
     #[test]
     fn where_there_are_several_no_variable_is_given_back() {
-        let names =
-            names(&[(FolderKind::Project, "/project/a"), (FolderKind::Project, "/project/b")]);
-        assert_eq!(
-            names.expand("$PROJECT/x").as_deref(),
-            Some("/project/a/x"),
-            "a place to look at"
-        );
+        let names = names(&[(FolderKind::Project, "/project/a"), (FolderKind::Project, "/project/b")]);
+        assert_eq!(names.expand("$PROJECT/x").as_deref(), Some("/project/a/x"), "a place to look at");
         assert_eq!(names.abbreviate("/project/a/x"), "/project/a/x", "but not to rely on");
     }
 }

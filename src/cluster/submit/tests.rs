@@ -11,8 +11,7 @@ use crate::ssh::RemoteShellDialect;
 
 const MARK: &str = "k3j9x0ab";
 
-const TIMEOUTS: SbatchTimeouts =
-    SbatchTimeouts { go: Duration::from_secs(1), sbatch: Duration::from_secs(5) };
+const TIMEOUTS: SbatchTimeouts = SbatchTimeouts { go: Duration::from_secs(1), sbatch: Duration::from_secs(5) };
 
 fn command(script: &str, folders: &[String], timeouts: SbatchTimeouts) -> RemoteCommand {
     let args = submit::args(SubmitTokenCarrier::Comment, "tok", "it's");
@@ -24,9 +23,7 @@ fn bench(answer: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sbatch");
     let at = dir.path().display();
-    let text = format!(
-        "#!/bin/sh\ncat >{at}/script\necho \"$@\" >{at}/args\npwd >{at}/pwd\nenv >{at}/env\n{answer}\n"
-    );
+    let text = format!("#!/bin/sh\ncat >{at}/script\necho \"$@\" >{at}/args\npwd >{at}/pwd\nenv >{at}/env\n{answer}\n");
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     dir
@@ -41,8 +38,7 @@ fn run(
     sent: usize,
     go: &str,
 ) -> SbatchOutcome {
-    let line =
-        command(script, folders, timeouts).to_command_line(&RemoteShellDialect::Bare).unwrap();
+    let line = command(script, folders, timeouts).to_command_line(&RemoteShellDialect::Bare).unwrap();
     let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
     let mut child = Command::new(shell)
         .args(["-c", &line])
@@ -72,8 +68,7 @@ fn run(
     }
     stdout.read_to_end(&mut printed).unwrap();
     let ended = child.wait_with_output().unwrap();
-    let output =
-        CommandOutput { code: ended.status.code().unwrap(), stdout: printed, stderr: ended.stderr };
+    let output = CommandOutput { code: ended.status.code().unwrap(), stdout: printed, stderr: ended.stderr };
     parse_outcome(MARK, given, Ok(output))
 }
 
@@ -105,8 +100,7 @@ fn the_script_arrives_as_it_is() {
 
 #[test]
 fn a_long_script_arrives_as_well() {
-    let script =
-        format!("#!/bin/bash\n{}", "# é and some more words of a comment\n".repeat(13_000));
+    let script = format!("#!/bin/bash\n{}", "# é and some more words of a comment\n".repeat(13_000));
     let bench = bench("echo 1");
     let done = run("/bin/bash", bench.path(), (&script, &[]), TIMEOUTS, script.len(), GO);
     assert_eq!(done, SbatchOutcome::Answered(SbatchAnswer::Accepted(1)));
@@ -179,26 +173,18 @@ fn failures_before_the_word_are_certain_and_afterwards_not() {
         RunCommandError::OutputTooLong,
         RunCommandError::NotConnected,
     ] {
-        assert!(matches!(
-            parse_outcome(MARK, false, Err(error.clone())),
-            SbatchOutcome::RetryLater(_)
-        ));
+        assert!(matches!(parse_outcome(MARK, false, Err(error.clone())), SbatchOutcome::RetryLater(_)));
         assert!(matches!(parse_outcome(MARK, true, Err(error)), SbatchOutcome::Unconfirmed(_)));
     }
-    let half = CommandOutput {
-        code: 0,
-        stdout: format!("{MARK} ready\n{MARK} begin\n200").into_bytes(),
-        stderr: Vec::new(),
-    };
+    let half =
+        CommandOutput { code: 0, stdout: format!("{MARK} ready\n{MARK} begin\n200").into_bytes(), stderr: Vec::new() };
     assert!(matches!(parse_outcome(MARK, true, Ok(half)), SbatchOutcome::Unconfirmed(_)));
 }
 
 /// They start programs without a shell, so half a script could be submitted there.
 #[test]
 fn automation_hosts_get_none() {
-    let refused = command("#!/bin/sh\n", &[], TIMEOUTS)
-        .to_command_line(&RemoteShellDialect::Automation)
-        .unwrap_err();
+    let refused = command("#!/bin/sh\n", &[], TIMEOUTS).to_command_line(&RemoteShellDialect::Automation).unwrap_err();
     let done = parse_outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
     assert!(matches!(done, SbatchOutcome::Impossible(_)));
     assert!(!SUBMIT_SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SUBMIT_SCRIPT.is_ascii());
@@ -220,10 +206,7 @@ fn a_look_says_absent_only_if_both_have_answered() {
     assert_eq!(look(there.clone(), bad()), SubmissionSearchResult::Found(7));
     assert_eq!(look(bad(), none()), SubmissionSearchResult::Unknown);
     assert_eq!(look(none(), bad()), SubmissionSearchResult::Unknown);
-    assert_eq!(
-        look(none(), part(0, "", "sacct: error: Problem talking")),
-        SubmissionSearchResult::Unknown
-    );
+    assert_eq!(look(none(), part(0, "", "sacct: error: Problem talking")), SubmissionSearchResult::Unknown);
     let off = part(1, "", "Slurm accounting storage is disabled\n");
     assert_eq!(look(none(), off), SubmissionSearchResult::Absent);
 }

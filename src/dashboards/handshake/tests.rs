@@ -60,9 +60,7 @@ async fn a_silent_end_is_left() {
 
 #[test]
 fn a_secret_has_one_spelling_and_does_not_print() {
-    for text in
-        ["", "00", &SECRET[1..], &SECRET.to_uppercase(), &format!("{SECRET}0"), &"é".repeat(32)]
-    {
+    for text in ["", "00", &SECRET[1..], &SECRET.to_uppercase(), &format!("{SECRET}0"), &"é".repeat(32)] {
         assert!(DashboardSecret::from_hex(text).is_none(), "{text}");
     }
     assert_eq!(format!("{:?}", DashboardSecret::from_hex(SECRET).unwrap()), "Secret(…)");

@@ -41,9 +41,7 @@ pub fn build_request(
     JobRequest {
         name: Some(kind.job_name().to_owned()),
         account: account.map(str::to_owned),
-        partition: sort
-            .and_then(|sort| sort.partition.clone())
-            .filter(|_| jobs.partition != JobOptionRule::Never),
+        partition: sort.and_then(|sort| sort.partition.clone()).filter(|_| jobs.partition != JobOptionRule::Never),
         qos: sort.and_then(|sort| sort.qos.clone()),
         minutes: Some(minutes_wanted.clamp(*possible.start(), *possible.end())),
         nodes: Some(1),
@@ -64,13 +62,7 @@ fn job_type(site: &Site) -> Option<&SiteJobType> {
 /// One GPU, where no job runs without one.
 fn required_gpu(site: &Site) -> GpuRequest {
     let jobs = &site.jobs;
-    let first =
-        || jobs.slices.first().map(|one| &one.name).or(jobs.gpus.first().map(|one| &one.name));
-    let model = site
-        .dashboards
-        .gpu
-        .as_ref()
-        .or_else(first)
-        .filter(|_| jobs.gpu_model != JobOptionRule::Never);
+    let first = || jobs.slices.first().map(|one| &one.name).or(jobs.gpus.first().map(|one| &one.name));
+    let model = site.dashboards.gpu.as_ref().or_else(first).filter(|_| jobs.gpu_model != JobOptionRule::Never);
     GpuRequest { model: model.cloned(), count: 1 }
 }

@@ -70,9 +70,7 @@ impl Board {
 
     async fn friend(&self) -> TcpStream {
         let mut stream = self.stranger().await;
-        authenticate(&mut stream, &DashboardSecret::from_hex(SECRET).unwrap(), [9; 32])
-            .await
-            .unwrap();
+        authenticate(&mut stream, &DashboardSecret::from_hex(SECRET).unwrap(), [9; 32]).await.unwrap();
         stream
     }
 
@@ -144,10 +142,7 @@ async fn a_connection_serves_many_requests() {
     assert_eq!(answers.len(), 7, "{said}");
     assert!(answers[0].ends_with("\r\n\r\n/a") && !answers[0].contains("Connection"), "{said}");
     assert!(answers[1].ends_with("/unread"), "{said}");
-    assert!(
-        answers[2].ends_with("\r\n\r\nhello") && answers[3].ends_with("\r\n\r\nhello"),
-        "{said}"
-    );
+    assert!(answers[2].ends_with("\r\n\r\nhello") && answers[3].ends_with("\r\n\r\nhello"), "{said}");
     assert!(answers[4].contains("Content-Length: 5") && answers[4].ends_with("\r\n\r\n"), "{said}");
     assert!(answers[5].ends_with("4\r\none \r\n3\r\ntwo\r\n0\r\n\r\n"), "{said}");
     assert!(answers[6].starts_with("500") && answers[6].contains("Connection: close"), "{said}");
@@ -169,8 +164,7 @@ async fn unclear_requests_are_refused_and_end_the_connection() {
         let said = Board::said(board.friend().await, words.as_bytes()).await;
         assert!(!said.contains("200 OK") && !said.contains("/smuggled"), "{words}\n{said}");
     }
-    let said =
-        Board::said(board.friend().await, b"GET /short HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
+    let said = Board::said(board.friend().await, b"GET /short HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
     assert!(said.await.ends_with("\r\n\r\nfour"), "less than was promised is seen as such");
     let said = Board::said(board.friend().await, b"GET /large HTTP/1.0\r\n\r\n").await;
     assert_eq!(said.split_once("\r\n\r\n").unwrap().1.len(), 320 << 16);
@@ -196,13 +190,10 @@ print(json.dumps([server.is_allowed(rules, method, path) for method, path in ask
             for method in ["GET", "HEAD", "POST", "DELETE"] {
                 let full = path.replace("**", "a/b").replace('*', "a");
                 let longer = format!("{}/a", full.trim_end_matches('/'));
-                asked.extend(
-                    [full.clone(), longer, full.replacen("/a", "/b", 1)].map(|path| (method, path)),
-                );
+                asked.extend([full.clone(), longer, full.replacen("/a", "/b", 1)].map(|path| (method, path)));
             }
         }
-        let ours: Vec<bool> =
-            asked.iter().map(|(method, path)| read_only::is_allowed(kind, method, path)).collect();
+        let ours: Vec<bool> = asked.iter().map(|(method, path)| read_only::is_allowed(kind, method, path)).collect();
         let mut python = Command::new("python3")
             .args(["-I", "-c", ASK])
             .arg(&file)

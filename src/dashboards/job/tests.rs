@@ -93,10 +93,7 @@ fn what_is_no_path_makes_no_script() {
     assert_eq!(tried(DashboardKind::Mlflow, &["/a", "/b"]), LaunchPlanError::TooMany(1));
     let long = format!("/{}", "a".repeat(MAX_PATH_LEN));
     for place in ["", "runs", "~/runs", "$HOME/runs", "/a\nb", "/a\0", "/a/../b", "/..", &long] {
-        assert_eq!(
-            tried(DashboardKind::TensorBoard, &["/a", place]),
-            LaunchPlanError::InvalidPath(place.to_owned())
-        );
+        assert_eq!(tried(DashboardKind::TensorBoard, &["/a", place]), LaunchPlanError::InvalidPath(place.to_owned()));
     }
 }
 
@@ -121,16 +118,10 @@ fn pins_are_exact() {
     for kind in DashboardKind::ALL {
         for line in packages_for(kind).exact.lines() {
             let (name, version) = line.split_once("==").unwrap();
-            assert!(
-                !name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()),
-                "{line}"
-            );
+            assert!(!name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()), "{line}");
         }
     }
-    let version = packages_for(DashboardKind::Mlflow)
-        .exact
-        .lines()
-        .find_map(|line| line.strip_prefix("mlflow=="));
+    let version = packages_for(DashboardKind::Mlflow).exact.lines().find_map(|line| line.strip_prefix("mlflow=="));
     let numbers: Vec<u32> = version.unwrap().split('.').map(|part| part.parse().unwrap()).collect();
     assert!(numbers >= MLFLOW_WRITABLE_FROM.to_vec(), "{numbers:?}");
     let names = |kind| {
@@ -144,24 +135,11 @@ fn pins_are_exact() {
 fn the_request_is_small_and_fits_the_site() {
     let asked = |name: &str, minutes| {
         let site = site(name);
-        lines(
-            &build_request(DashboardKind::TensorBoard, minutes, Some("def-smith"), None, site),
-            site,
-        )
-        .join("\n")
+        lines(&build_request(DashboardKind::TensorBoard, minutes, Some("def-smith"), None, site), site).join("\n")
     };
     let narval = asked("narval", 60);
-    for line in [
-        "job-name=board-tensorboard",
-        "account=def-smith",
-        "time=01:00:00",
-        "cpus-per-task=1",
-        "mem=4G",
-    ] {
-        assert!(
-            narval.contains(&format!("#SBATCH --{line}\n")) || narval.ends_with(line),
-            "{narval}"
-        );
+    for line in ["job-name=board-tensorboard", "account=def-smith", "time=01:00:00", "cpus-per-task=1", "mem=4G"] {
+        assert!(narval.contains(&format!("#SBATCH --{line}\n")) || narval.ends_with(line), "{narval}");
     }
     assert!(!narval.contains("partition") && !narval.contains("gpu"), "{narval}");
     let trillium = asked("trillium", 5);
@@ -215,11 +193,7 @@ good = ["shared/inside/curve", "shared/again/curve", "shared", "run"]
 bad = ["shared/param", "shared/run", "shared/run/key", "private/key", "shared/../private/key", "/proc/self/environ"]
 print([name for name in good if not reads(name)], [name for name in bad if reads(name)])
 "#;
-    let done = std::process::Command::new("python3")
-        .args(["-B", "-c", script])
-        .arg(dir.path())
-        .output()
-        .unwrap();
+    let done = std::process::Command::new("python3").args(["-B", "-c", script]).arg(dir.path()).output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout);
     assert_eq!(said.trim(), "[] []", "{}", String::from_utf8_lossy(&done.stderr));
 }

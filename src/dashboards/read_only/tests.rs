@@ -8,24 +8,12 @@ fn pages_get_what_they_need_to_show() {
     for (kind, method, path) in [
         (DashboardKind::TensorBoard, "GET", "/"),
         (DashboardKind::TensorBoard, "HEAD", "/index.js"),
-        (
-            DashboardKind::TensorBoard,
-            "GET",
-            "/font-roboto/oMMgfZMQthOryQo9n22dcuvvDin1pK8aKteLpeZ5c0A.woff2",
-        ),
+        (DashboardKind::TensorBoard, "GET", "/font-roboto/oMMgfZMQthOryQo9n22dcuvvDin1pK8aKteLpeZ5c0A.woff2"),
         (DashboardKind::TensorBoard, "GET", "/tf-imports/vs/editor/editor.main.js"),
         (DashboardKind::TensorBoard, "GET", "/data/plugins_listing"),
         (DashboardKind::TensorBoard, "GET", "/experiment/defaultExperimentId/data/runs"),
-        (
-            DashboardKind::TensorBoard,
-            "POST",
-            "/experiment/defaultExperimentId/data/plugin/timeseries/timeSeries",
-        ),
-        (
-            DashboardKind::TensorBoard,
-            "POST",
-            "/experiment/defaultExperimentId/data/plugin/hparams/session_groups",
-        ),
+        (DashboardKind::TensorBoard, "POST", "/experiment/defaultExperimentId/data/plugin/timeseries/timeSeries"),
+        (DashboardKind::TensorBoard, "POST", "/experiment/defaultExperimentId/data/plugin/hparams/session_groups"),
         (DashboardKind::TensorBoard, "POST", "/data/plugin/scalars/scalars_multirun"),
         (DashboardKind::TensorBoard, "GET", "/data/plugin/images/individualImage"),
         (DashboardKind::Mlflow, "GET", "/"),
@@ -34,11 +22,7 @@ fn pages_get_what_they_need_to_show() {
         (DashboardKind::Mlflow, "POST", "/graphql"),
         (DashboardKind::Mlflow, "GET", "/ajax-api/2.0/mlflow/metrics/get-history-bulk-interval"),
         (DashboardKind::Mlflow, "GET", "/get-artifact"),
-        (
-            DashboardKind::Mlflow,
-            "GET",
-            "/ajax-api/2.0/mlflow/logged-models/m-1%2D2/artifacts/files",
-        ),
+        (DashboardKind::Mlflow, "GET", "/ajax-api/2.0/mlflow/logged-models/m-1%2D2/artifacts/files"),
         (DashboardKind::Mlflow, "POST", "/ajax-api/3.0/mlflow/traces/search"),
     ] {
         assert!(is_allowed(kind, method, path), "{kind} {method} {path}");

@@ -23,10 +23,7 @@ fn less_time_comes_first() {
     let request = JobRequest { minutes: Some(1440), ..JobRequest::default() };
     let found = alternatives(&request, &place("narval"));
     let words: Vec<&str> = found.iter().map(|one| one.words.as_str()).collect();
-    assert_eq!(
-        words,
-        ["with 12 h instead of 1 d", "with 3 h instead of 1 d", "with 1 h instead of 1 d"]
-    );
+    assert_eq!(words, ["with 12 h instead of 1 d", "with 3 h instead of 1 d", "with 1 h instead of 1 d"]);
     assert_eq!(found[1].changes, [(RequestField::Time, "3:00:00".to_owned())]);
     assert_eq!(found[1].args, ["--time=03:00:00"]);
     assert!(of(&JobRequest { minutes: Some(60), ..JobRequest::default() }, "narval").is_empty());
@@ -35,20 +32,14 @@ fn less_time_comes_first() {
 
 #[test]
 fn other_gpus_and_parts_of_them() {
-    let request =
-        JobRequest { minutes: Some(60), gpus: Some(gpu("a100")), ..JobRequest::default() };
+    let request = JobRequest { minutes: Some(60), gpus: Some(gpu("a100")), ..JobRequest::default() };
     let found = of(&request, "narval");
     assert_eq!(found[0].1, ["--gpus-per-node=a100_1g.5gb:1"]);
     assert_eq!(found[0].0, "on Part of an A100, 5 GB instead of a100");
     assert_eq!(found.len(), 2);
-    let two =
-        JobRequest { gpus: Some(GpuRequest { model: Some("a100".into()), count: 2 }), ..request };
+    let two = JobRequest { gpus: Some(GpuRequest { model: Some("a100".into()), count: 2 }), ..request };
     assert!(of(&two, "narval").is_empty(), "a job takes one part only");
-    let demo = JobRequest {
-        gpus: Some(gpu("v100")),
-        partition: Some("gpu".into()),
-        ..JobRequest::default()
-    };
+    let demo = JobRequest { gpus: Some(gpu("v100")), partition: Some("gpu".into()), ..JobRequest::default() };
     assert_eq!(of(&demo, "demo")[0].1, ["--gpus-per-node=t4:1"]);
 }
 
@@ -64,8 +55,7 @@ fn other_sorts_of_job() {
     let values: Vec<&str> = found.iter().map(|one| one.changes[0].1.as_str()).collect();
     assert_eq!(values, ["bigmem", "hugemem"]);
     assert_eq!(found[0].args, ["--partition=bigmem"]);
-    let long =
-        JobRequest { partition: Some("cpu".into()), minutes: Some(40), ..JobRequest::default() };
+    let long = JobRequest { partition: Some("cpu".into()), minutes: Some(40), ..JobRequest::default() };
     assert!(of(&long, "demo").is_empty(), "debug takes half an hour only, and has no GPUs to give");
     let short = JobRequest { minutes: Some(20), ..long };
     assert_eq!(of(&short, "demo")[0].1, ["--partition=debug", "--qos=debug"]);
@@ -88,10 +78,7 @@ fn only_what_is_notably_sooner_is_shown() {
             .enumerate()
             .map(|(place, at)| {
                 let words = format!("with {place}");
-                (
-                    RequestAlternative { words, changes: Vec::new(), args: Vec::new() },
-                    starts(now.0 + at),
-                )
+                (RequestAlternative { words, changes: Vec::new(), args: Vec::new() }, starts(now.0 + at))
             })
             .collect()
     };
@@ -108,11 +95,7 @@ fn only_what_is_notably_sooner_is_shown() {
     );
     assert_eq!(rows[1].instead_of, Some(UnixTime(now.0 + 187_000)));
     let refused = compare_starts(now, &TestOnlyAnswer::Refused("no".into()), &tried(&[5000]));
-    assert!(
-        refused[0]
-            .sentence
-            .ends_with("in about 1 h 30 min and as it is asked for now, it would be refused")
-    );
+    assert!(refused[0].sentence.ends_with("in about 1 h 30 min and as it is asked for now, it would be refused"));
     assert!(compare_starts(now, &TestOnlyAnswer::Unclear, &tried(&[0])).is_empty());
     assert!(compare_starts(now, &starts(now.0 + 60), &tried(&[0])).is_empty(), "both at once");
     assert_eq!(start_words(now, &starts(now.0)).unwrap(), "Would start at once (an estimate).");

@@ -6,13 +6,9 @@ use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::SiteFamily;
 
 /// The account that a request names, by its display name or by Slurm's.
-pub(super) fn find_account<'a>(
-    request: &JobRequest,
-    place: &'a ComposeCluster,
-) -> Option<&'a SubmitAccount> {
+pub(super) fn find_account<'a>(request: &JobRequest, place: &'a ComposeCluster) -> Option<&'a SubmitAccount> {
     let name = request.account.as_deref()?;
-    let fits =
-        |one: &&SubmitAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
+    let fits = |one: &&SubmitAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
     place.accounts.iter().find(fits)
 }
 
@@ -20,8 +16,7 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
     let place = found.place;
     let wants_gpus = request.gpus.is_some();
     let fits = |one: &&SubmitAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
-    let fitting: Vec<&str> =
-        place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
+    let fitting: Vec<&str> = place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
     let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };
     let choose = match fitting.as_slice() {
         [] => String::new(),
@@ -45,10 +40,7 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
         return;
     }
     let Some(account) = find_account(request, place) else {
-        found.add_refused(
-            RequestField::Account,
-            format!("You have no project called {name} on this cluster.{choose}"),
-        );
+        found.add_refused(RequestField::Account, format!("You have no project called {name} on this cluster.{choose}"));
         return;
     };
     if !fits(&account) {
@@ -59,8 +51,7 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
     }
     let partition = request.partition.as_deref().filter(|name| *name != "default");
     if let Some(partition) = partition.filter(|names| {
-        !account.partitions.is_empty()
-            && names.split(',').all(|name| !account.partitions.iter().any(|own| own == name))
+        !account.partitions.is_empty() && names.split(',').all(|name| !account.partitions.iter().any(|own| own == name))
     }) {
         found.add_refused(
             RequestField::Partition,
@@ -70,9 +61,7 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
             ),
         );
     }
-    if let Some(qos) =
-        request.qos.as_ref().filter(|qos| !account.qos.is_empty() && !account.qos.contains(qos))
-    {
+    if let Some(qos) = request.qos.as_ref().filter(|qos| !account.qos.is_empty() && !account.qos.contains(qos)) {
         found.add_refused(
             RequestField::Qos,
             format!(

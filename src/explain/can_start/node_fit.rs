@@ -62,8 +62,8 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
             );
         }
     }
-    if let Some(most) = max_of(&candidates, |one| one.memory_mb.map(|span| span.most))
-        .filter(|most| wanted.memory_mb > *most)
+    if let Some(most) =
+        max_of(&candidates, |one| one.memory_mb.map(|span| span.most)).filter(|most| wanted.memory_mb > *most)
     {
         let sets = match request.memory {
             Some(MemoryRequest::PerCore(_)) => RequestField::MemoryPerCore,
@@ -99,20 +99,13 @@ fn max_nodes(of: &[&Partition]) -> u64 {
     of.iter().map(|one| u64::from(one.node_count())).max().unwrap_or(0)
 }
 
-fn check_nodes(
-    request: &JobRequest,
-    candidates: &[&Partition],
-    found: &mut RequestProblemCollector<'_>,
-) {
+fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut RequestProblemCollector<'_>) {
     let Some(asked) = request.nodes else { return };
     let there = max_nodes(candidates);
     if there > 0 && u64::from(asked) > there {
         found.add_refused(
             RequestField::Nodes,
-            format!(
-                "It asks for {}, and there are {there} at most.",
-                format::count(asked.into(), "node")
-            ),
+            format!("It asks for {}, and there are {there} at most.", format::count(asked.into(), "node")),
         );
         return;
     }
@@ -121,50 +114,32 @@ fn check_nodes(
             found.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!(
-                    "Jobs of the sort {} have {} at most.",
-                    sort.name,
-                    format::count(most.into(), "node")
-                ),
+                format!("Jobs of the sort {} have {} at most.", sort.name, format::count(most.into(), "node")),
             );
         }
         if let Some(least) = sort.min_nodes.filter(|least| asked < *least) {
             found.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!(
-                    "Jobs of the sort {} have {} at least.",
-                    sort.name,
-                    format::count(least.into(), "node")
-                ),
+                format!("Jobs of the sort {} have {} at least.", sort.name, format::count(least.into(), "node")),
             );
         }
     }
 }
 
 /// Whether the cluster has such GPUs at all.
-fn check_gpu_models(
-    gpus: &GpuRequest,
-    request: &JobRequest,
-    found: &mut RequestProblemCollector<'_>,
-) {
+fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     let place = found.place;
-    let shown: Vec<&str> = place
-        .partitions
-        .iter()
-        .flat_map(|one| &one.gpus)
-        .filter_map(|one| one.model.as_deref())
-        .collect();
+    let shown: Vec<&str> =
+        place.partitions.iter().flat_map(|one| &one.gpus).filter_map(|one| one.model.as_deref()).collect();
     let Some(model) = gpus.model.as_deref() else { return };
     let known = place.gpu(model);
     if known.is_none() && !shown.contains(&model) && !(shown.is_empty() && place.gpus.is_empty()) {
-        let mut names: Vec<&str> =
-            place.gpus.iter().filter_map(|one| one.model.as_deref()).chain(shown).collect();
+        let mut names: Vec<&str> = place.gpus.iter().filter_map(|one| one.model.as_deref()).chain(shown).collect();
         names.sort_unstable();
         names.dedup();
         names.truncate(8);
-        let sentence =
-            format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
+        let sentence = format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
         // GPU slices also have short names besides the ones that the cluster lists.
         if place.site.jobs.slices.is_empty() {
             found.add_refused(RequestField::GpuModel, sentence);
@@ -216,10 +191,7 @@ fn check_gpus_per_node(
             Some(partition) => format!("The partition {partition}"),
             None => "The partition that jobs come to by themselves".to_owned(),
         };
-        found.add_refused(
-            RequestField::Partition,
-            format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")),
-        );
+        found.add_refused(RequestField::Partition, format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")));
         return;
     }
     let told = model.and_then(|model| place.gpu(model)).map_or(0, |one| one.per_node);
@@ -252,27 +224,17 @@ fn check_combination(
     }
 }
 
-fn fits(
-    request: &JobRequest,
-    wanted: &PerNodeDemand,
-    partition: &Partition,
-    place: &ComposeCluster,
-) -> bool {
-    let enough = |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| {
-        span.is_none_or(|span| span.most >= least)
-    };
+fn fits(request: &JobRequest, wanted: &PerNodeDemand, partition: &Partition, place: &ComposeCluster) -> bool {
+    let enough =
+        |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| span.is_none_or(|span| span.most >= least);
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
         let here = gpus_per_node(partition, gpus.model.as_deref());
         // The short name of a GPU slice is not in the cluster's list.
-        let shown =
-            place.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
+        let shown = place.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
         here >= gpus.count || !shown
     });
     gpus && enough(partition.cpus, wanted.cores)
         && enough(partition.memory_mb, wanted.memory_mb)
         && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.node_count())
-        && partition
-            .time_limit
-            .minutes()
-            .is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
+        && partition.time_limit.minutes().is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
 }

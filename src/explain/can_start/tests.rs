@@ -55,13 +55,8 @@ fn time_is_held_against_the_tightest_limit() {
     let short = JobRequest { minutes: Some(10), ..JobRequest::default() };
     assert!(one(&place("trillium"), &short).sentence.contains("15 min at least"));
     let mut own = place("demo");
-    own.accounts =
-        vec![SubmitAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
-    let mine = JobRequest {
-        account: Some("def-smith".into()),
-        minutes: Some(31),
-        ..JobRequest::default()
-    };
+    own.accounts = vec![SubmitAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
+    let mine = JobRequest { account: Some("def-smith".into()), minutes: Some(31), ..JobRequest::default() };
     assert!(one(&own, &mine).sentence.contains("project def-smith"));
 }
 
@@ -70,34 +65,18 @@ fn machines_have_only_so_much() {
     let demo = place("demo");
     let cases = [
         (JobRequest { cores: Some(9), ..JobRequest::default() }, RequestField::Cores),
-        (
-            JobRequest { tasks: Some(20), nodes: Some(2), ..JobRequest::default() },
-            RequestField::Cores,
-        ),
+        (JobRequest { tasks: Some(20), nodes: Some(2), ..JobRequest::default() }, RequestField::Cores),
         (JobRequest { tasks: Some(500), ..JobRequest::default() }, RequestField::Tasks),
         (JobRequest { nodes: Some(4), ..JobRequest::default() }, RequestField::Nodes),
+        (JobRequest { memory: Some(MemoryRequest::PerNode(16_001)), ..JobRequest::default() }, RequestField::Memory),
         (
-            JobRequest { memory: Some(MemoryRequest::PerNode(16_001)), ..JobRequest::default() },
-            RequestField::Memory,
-        ),
-        (
-            JobRequest {
-                cores: Some(8),
-                memory: Some(MemoryRequest::PerCore(2001)),
-                ..JobRequest::default()
-            },
+            JobRequest { cores: Some(8), memory: Some(MemoryRequest::PerCore(2001)), ..JobRequest::default() },
             RequestField::MemoryPerCore,
         ),
-        (
-            JobRequest { gpus: Some(gpus(Some("t4"), 1)), ..JobRequest::default() },
-            RequestField::Partition,
-        ),
+        (JobRequest { gpus: Some(gpus(Some("t4"), 1)), ..JobRequest::default() }, RequestField::Partition),
         (JobRequest { gpus: Some(gpus(Some("v100"), 2)), ..partition("gpu") }, RequestField::Gpus),
         (JobRequest { gpus: Some(gpus(None, 4)), ..partition("gpu") }, RequestField::Gpus),
-        (
-            JobRequest { gpus: Some(gpus(Some("h100"), 1)), ..partition("gpu") },
-            RequestField::GpuModel,
-        ),
+        (JobRequest { gpus: Some(gpus(Some("h100"), 1)), ..partition("gpu") }, RequestField::GpuModel),
     ];
     for (request, sets) in cases {
         let found = find_problems(&request, &demo);
@@ -110,10 +89,7 @@ fn machines_have_only_so_much() {
     }
     assert!(of(&demo, &JobRequest { tasks: Some(20), ..JobRequest::default() }).is_empty());
     let nowhere = one(&demo, &partition("nowhere"));
-    assert_eq!(
-        (nowhere.sets, nowhere.severity),
-        (RequestField::Partition, ProblemSeverity::Warning)
-    );
+    assert_eq!((nowhere.sets, nowhere.severity), (RequestField::Partition, ProblemSeverity::Warning));
     assert!(nowhere.sentence.contains("It shows cpu, gpu"));
 }
 
@@ -122,44 +98,28 @@ fn a_site_that_chooses_the_partition_has_one_for_it_or_not() {
     let rows = "b1|up|3:00:00|9|idle|64|1000000|(null)\nb5|up|7-00:00:00|9|idle|64|250000|(null)\n";
     let site = (*place("narval").site).clone();
     let narval = place_of(site, partitions::parse_partitions(rows));
-    let request = JobRequest {
-        minutes: Some(1440),
-        memory: Some(MemoryRequest::PerNode(200_000)),
-        ..JobRequest::default()
-    };
+    let request =
+        JobRequest { minutes: Some(1440), memory: Some(MemoryRequest::PerNode(200_000)), ..JobRequest::default() };
     assert!(of(&narval, &request).is_empty());
     let both = JobRequest { memory: Some(MemoryRequest::PerNode(900_000)), ..request };
     assert_eq!(of(&narval, &both), [(RequestField::Partition, ProblemSeverity::Refused)]);
     assert!(of(&narval, &JobRequest { minutes: Some(60), ..both }).is_empty());
-    assert_eq!(
-        of(&narval, &partition("b1")),
-        [(RequestField::Partition, ProblemSeverity::Warning)]
-    );
+    assert_eq!(of(&narval, &partition("b1")), [(RequestField::Partition, ProblemSeverity::Warning)]);
     assert!(of(&narval, &partition("default")).is_empty());
 }
 
 #[test]
 fn rules_of_sites() {
     let bare = JobRequest::default();
-    let gpu = |model: Option<&str>, count| JobRequest {
-        gpus: Some(gpus(model, count)),
-        ..JobRequest::default()
-    };
+    let gpu = |model: Option<&str>, count| JobRequest { gpus: Some(gpus(model, count)), ..JobRequest::default() };
     let cases: &[(&str, JobRequest, Expected)] = &[
         ("fir", gpu(None, 1), &[(RequestField::GpuModel, ProblemSeverity::Refused)]),
         (
             "vulcan",
             gpu(None, 1),
-            &[
-                (RequestField::Account, ProblemSeverity::Refused),
-                (RequestField::GpuModel, ProblemSeverity::Warning),
-            ],
+            &[(RequestField::Account, ProblemSeverity::Refused), (RequestField::GpuModel, ProblemSeverity::Warning)],
         ),
-        (
-            "fir",
-            gpu(Some("nvidia_h100_80gb_hbm3_1g.10gb"), 2),
-            &[(RequestField::Gpus, ProblemSeverity::Refused)],
-        ),
+        ("fir", gpu(Some("nvidia_h100_80gb_hbm3_1g.10gb"), 2), &[(RequestField::Gpus, ProblemSeverity::Refused)]),
         ("narval", gpu(Some("a100_1g.5gb"), 2), &[(RequestField::Gpus, ProblemSeverity::Warning)]),
         ("narval", gpu(Some("a100"), 5), &[(RequestField::Gpus, ProblemSeverity::Refused)]),
         ("narval", gpu(Some("k80"), 1), &[(RequestField::GpuModel, ProblemSeverity::Warning)]),
@@ -176,11 +136,7 @@ fn rules_of_sites() {
         ),
         (
             "killarney",
-            JobRequest {
-                folder: Some("/home/alice".into()),
-                account: Some("aip-x".into()),
-                ..gpu(Some("l40s"), 1)
-            },
+            JobRequest { folder: Some("/home/alice".into()), account: Some("aip-x".into()), ..gpu(Some("l40s"), 1) },
             &[(RequestField::Folder, ProblemSeverity::Warning)],
         ),
         (
@@ -191,10 +147,7 @@ fn rules_of_sites() {
         (
             "saga",
             bare,
-            &[
-                (RequestField::Account, ProblemSeverity::Refused),
-                (RequestField::Memory, ProblemSeverity::Refused),
-            ],
+            &[(RequestField::Account, ProblemSeverity::Refused), (RequestField::Memory, ProblemSeverity::Refused)],
         ),
         (
             "betzy",
@@ -224,17 +177,12 @@ fn projects_pay_for_what_they_may() {
         SubmitAccount { slurm_names: vec!["rrg-a_gpu".into()], ..account("rrg-a", false, true) },
         account("def-b", true, true),
     ];
-    let by = |name: &str, request: &JobRequest| JobRequest {
-        account: Some(name.into()),
-        ..request.clone()
-    };
+    let by = |name: &str, request: &JobRequest| JobRequest { account: Some(name.into()), ..request.clone() };
     assert!(of(&narval, &JobRequest::default()).is_empty(), "only one can pay for it");
     assert!(one(&narval, &gpu).sentence.ends_with("Choose rrg-a or def-b."));
     assert!(one(&narval, &by("rrg-a", &JobRequest::default())).sentence.contains("without GPUs"));
     assert!(of(&narval, &by("rrg-a_gpu", &gpu)).is_empty());
-    assert!(
-        one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no project called def-x")
-    );
+    assert!(one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no project called def-x"));
     let mut demo = place("demo");
     demo.accounts = vec![SubmitAccount {
         qos: vec!["normal".into()],
@@ -244,10 +192,7 @@ fn projects_pay_for_what_they_may() {
     let request = JobRequest { qos: Some("high".into()), ..by("def-b", &partition("debug")) };
     assert_eq!(
         of(&demo, &request),
-        [
-            (RequestField::Partition, ProblemSeverity::Refused),
-            (RequestField::Qos, ProblemSeverity::Refused)
-        ]
+        [(RequestField::Partition, ProblemSeverity::Refused), (RequestField::Qos, ProblemSeverity::Refused)]
     );
 }
 
@@ -263,8 +208,7 @@ fn arrays_have_an_end() {
     assert_eq!(of(&demo, &array("0-5000")), [(RequestField::Array, ProblemSeverity::Refused)]);
     assert_eq!(of(&demo, &array("a-b")), [(RequestField::Array, ProblemSeverity::Warning)]);
     assert!(one(&place("narval"), &array("1-1001")).sentence.contains("1000 jobs at a time"));
-    let tests =
-        JobRequest { qos: Some("debug".into()), partition: Some("debug".into()), ..array("0-2") };
+    let tests = JobRequest { qos: Some("debug".into()), partition: Some("debug".into()), ..array("0-2") };
     assert_eq!(of(&demo, &tests), [(RequestField::Array, ProblemSeverity::Warning)]);
 }
 

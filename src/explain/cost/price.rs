@@ -53,20 +53,14 @@ pub(super) fn hourly_price(request: &JobRequest, place: &ComposeCluster) -> JobH
 /// The value of the first of these names that has one.
 fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
     let one = |name: &&str| {
-        let fits =
-            |factor: &&crate::sites::BillingFactor| factor.per == per && factor.name == *name;
+        let fits = |factor: &&crate::sites::BillingFactor| factor.per == per && factor.name == *name;
         site.units.factors.iter().find(fits).map(|factor| factor.value)
     };
     names.iter().find_map(one)
 }
 
 /// Cores, memory and GPUs, each multiplied by its factor.
-fn price_in_units(
-    request: &JobRequest,
-    place: &ComposeCluster,
-    names: &[&str],
-    unit: &str,
-) -> JobHourlyCost {
+fn price_in_units(request: &JobRequest, place: &ComposeCluster, names: &[&str], unit: &str) -> JobHourlyCost {
     let site = &*place.site;
     let mut price = JobHourlyCost {
         unit: unit.to_owned(),
@@ -117,10 +111,7 @@ fn price_in_units(
     }
     let cores = u64::from(request.all_cores());
     let of_cores = to_f64(cores) * factor(site, BillingBasis::Core, &names).unwrap_or(1.0);
-    price.parts.insert(
-        0,
-        CostPart { what: CostDriver::Cores, words: format::count(cores, "core"), counts: of_cores },
-    );
+    price.parts.insert(0, CostPart { what: CostDriver::Cores, words: format::count(cores, "core"), counts: of_cores });
     match (total_memory_mb(request, site), factor(site, BillingBasis::Gib, &names)) {
         (Some(mb), Some(each)) => price.parts.insert(1, memory_part(mb, each)),
         (Some(_), None) if counts_memory(site) => price.notes.push(
@@ -142,14 +133,12 @@ fn counts_memory(site: &Site) -> bool {
 fn price_in_reference_gpus(request: &JobRequest, place: &ComposeCluster) -> JobHourlyCost {
     let site = &*place.site;
     let Some(model) = gpu_model(request, site) else {
-        let note =
-            "Which GPU it would get is not said, so its reference units (RGU) are not known.";
+        let note = "Which GPU it would get is not said, so its reference units (RGU) are not known.";
         return price_in_gpu_hours(request, place, vec![note.to_owned()]);
     };
     let Some(each) = factor(site, BillingBasis::Gpu, &[model]) else {
-        let note = format!(
-            "How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal."
-        );
+        let note =
+            format!("How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal.");
         return price_in_gpu_hours(request, place, vec![note]);
     };
     let gpus = all_gpus(request, place);
@@ -174,9 +163,7 @@ fn price_in_reference_gpus(request: &JobRequest, place: &ComposeCluster) -> JobH
                 words: format::count(cores, "core"),
                 counts: to_f64(cores) / cores_of_unit,
             });
-            price
-                .parts
-                .extend(total_memory_mb(request, site).map(|mb| memory_part(mb, gib_of_unit.recip())));
+            price.parts.extend(total_memory_mb(request, site).map(|mb| memory_part(mb, gib_of_unit.recip())));
         }
         None => price.notes.push(
             "How many cores and how much memory go with such a GPU is not known to this portal. A job that asks for \
@@ -218,17 +205,9 @@ fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
 }
 
 /// Counts GPUs one by one, where their factors are unknown.
-fn price_in_gpu_hours(
-    request: &JobRequest,
-    place: &ComposeCluster,
-    notes: Vec<String>,
-) -> JobHourlyCost {
+fn price_in_gpu_hours(request: &JobRequest, place: &ComposeCluster, notes: Vec<String>) -> JobHourlyCost {
     let gpus = all_gpus(request, place);
-    let part = CostPart {
-        what: CostDriver::Gpus,
-        words: format::count(gpus, "GPU"),
-        counts: to_f64(gpus),
-    };
+    let part = CostPart { what: CostDriver::Gpus, words: format::count(gpus, "GPU"), counts: to_f64(gpus) };
     JobHourlyCost { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
 }
 
@@ -252,11 +231,7 @@ fn whole_node_part(nodes: u64, each: f64) -> CostPart {
 }
 
 fn memory_part(mb: u64, each: f64) -> CostPart {
-    CostPart {
-        what: CostDriver::Memory,
-        words: format::memory(mb),
-        counts: to_f64(mb) / 1024.0 * each,
-    }
+    CostPart { what: CostDriver::Memory, words: format::memory(mb), counts: to_f64(mb) / 1024.0 * each }
 }
 
 /// The total memory: as requested, or the site's default.
@@ -271,17 +246,14 @@ fn total_memory_mb(request: &JobRequest, site: &Site) -> Option<u64> {
 /// How many nodes it takes, where nodes are allocated whole.
 fn node_count(request: &JobRequest, place: &ComposeCluster) -> u64 {
     let asked = u64::from(request.nodes_or_one());
-    let needed = cores_of_node(request, place)
-        .map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
+    let needed = cores_of_node(request, place).map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
     asked.max(needed.unwrap_or(0))
 }
 
 fn cores_of_node(request: &JobRequest, place: &ComposeCluster) -> Option<u64> {
     let of = |partition: &crate::recipes::context::Partition| partition.cpus.map(|span| span.most);
     let usual = place.default_partition().filter(|_| request.partition.is_none());
-    usual
-        .and_then(of)
-        .or_else(|| candidate_partitions(request, place).into_iter().filter_map(of).max())
+    usual.and_then(of).or_else(|| candidate_partitions(request, place).into_iter().filter_map(of).max())
 }
 
 /// Counts are far too small for the lost digits to show.
@@ -292,13 +264,7 @@ pub(super) const fn to_f64(number: u64) -> f64 {
 
 /// Reference units of a job with these GPUs: counted by GPUs, or by cores or memory if it has more than come with
 /// them. None if the GPU's factor is unknown.
-pub fn reference_units(
-    site: &Site,
-    model: &str,
-    gpus: u64,
-    cores: u64,
-    memory_mb: u64,
-) -> Option<f64> {
+pub fn reference_units(site: &Site, model: &str, gpus: u64, cores: u64, memory_mb: u64) -> Option<f64> {
     let by_gpus = to_f64(gpus) * factor(site, BillingBasis::Gpu, &[model])?;
     let Some((cores_of_unit, gib_of_unit)) = cores_and_memory_per_unit(site, model) else {
         return Some(by_gpus);

@@ -34,10 +34,7 @@ fn memory_counts_as_cores_on_the_general_clusters() {
         "You pay for 10 cores because of the memory you ask for: 40 GB count as much as 10 cores, and you ask for 4 \
          cores."
     );
-    assert_eq!(
-        cost.headline,
-        "It costs 10 core hours for each hour, 240 if it takes the whole 1 d that it asks for."
-    );
+    assert_eq!(cost.headline, "It costs 10 core hours for each hour, 240 if it takes the whole 1 d that it asks for.");
     assert_eq!(cost.sentences[1], "Shares are given in years: this is 0.0274 core years.");
     assert_eq!(cost.cheaper[0].changes, [(RequestField::Memory, "16G".to_owned())]);
     assert!(near(cost.cheaper[0].per_hour, 4.0), "{:?}", cost.cheaper);
@@ -55,8 +52,7 @@ fn gpus_count_in_reference_units() {
     assert!(near(fair.per_hour, 4.0));
     assert!(fair.cheaper.is_empty(), "a part of it would pay as much, with so many cores");
     let small = estimate_cost(&with_gpus(Some("a100"), 1, 1, 10), &narval, None);
-    let offered: Vec<&str> =
-        small.cheaper.iter().map(|cheaper| cheaper.changes[0].1.as_str()).collect();
+    let offered: Vec<&str> = small.cheaper.iter().map(|cheaper| cheaper.changes[0].1.as_str()).collect();
     assert_eq!(offered, ["a100_1g.5gb", "a100_2g.10gb", "a100_3g.20gb"]);
     assert!(small.cheaper[0].sentence.contains("0.57 instead of 4 an hour"), "{small:?}");
     let greedy = estimate_cost(&with_gpus(Some("a100"), 1, 24, 100), &narval, None);
@@ -94,25 +90,16 @@ fn billing_units_of_sigma2() {
     assert_eq!((normal.unit.as_str(), normal.driver), ("billing hours", CostDriver::Memory));
     assert!(near(normal.per_hour, 32.0 * 0.257_703_1));
     assert_eq!(normal.cheaper[0].changes, [(RequestField::MemoryPerCore, "3G".to_owned())]);
-    assert_eq!(
-        normal.sentences[1],
-        "That is 10 % of the 165 billing hours that your group has left."
-    );
+    assert_eq!(normal.sentences[1], "That is 10 % of the 165 billing hours that your group has left.");
     let test = JobRequest { qos: Some("devel".into()), ..per_core(4, 8, None) };
-    assert!(
-        near(estimate_cost(&test, &saga, None).per_hour, normal.per_hour),
-        "paid as on ordinary nodes"
-    );
+    assert!(near(estimate_cost(&test, &saga, None).per_hour, normal.per_hour), "paid as on ordinary nodes");
     let bigmem = estimate_cost(&per_core(4, 8, Some("bigmem")), &saga, None);
     assert!(near(bigmem.per_hour, 4.0), "{bigmem:?}");
     let gpu = JobRequest { partition: Some("a100".into()), ..with_gpus(None, 2, 4, 100) };
     let gpu = estimate_cost(&gpu, &saga, Some(10.0));
     assert_eq!(gpu.driver, CostDriver::Gpus);
     assert!(near(gpu.per_hour, 16.0));
-    assert!(
-        gpu.sentences[1]
-            .starts_with("Your group has 10 billing hours left, and this sets aside 16.")
-    );
+    assert!(gpu.sentences[1].starts_with("Your group has 10 billing hours left, and this sets aside 16."));
     let betzy = JobRequest { nodes: Some(4), memory: None, ..job(128, 0, 60) };
     let betzy = estimate_cost(&betzy, &place("betzy"), None);
     assert_eq!(betzy.driver, CostDriver::Nodes);
@@ -147,22 +134,15 @@ fn each_task_of_an_array_pays() {
     let cost = estimate_cost(&request, &place("demo"), None);
     assert_eq!((cost.tasks, cost.total), (12, Some(36.0)));
     assert!(cost.headline.contains("36 core hours: each of its 12 tasks pays for itself, 3 for"));
-    let unsaid =
-        super::estimate_cost(&JobRequest { minutes: None, ..request }, &place("demo"), None);
+    let unsaid = super::estimate_cost(&JobRequest { minutes: None, ..request }, &place("demo"), None);
     assert_eq!(unsaid.total, None);
 }
 
 #[test]
 fn what_is_left_is_that_of_the_account() {
-    let told = crate::sites::cost::parse_cost(
-        "Account  Cpu hours\nnn1k  Available  5.00\nnn2k  Used  1\n",
-    );
+    let told = crate::sites::cost::parse_cost("Account  Cpu hours\nnn1k  Available  5.00\nnn2k  Used  1\n");
     assert_eq!(
-        (
-            remaining_quota(&told, "nn1k"),
-            remaining_quota(&told, "nn2k"),
-            remaining_quota(&told, "x")
-        ),
+        (remaining_quota(&told, "nn1k"), remaining_quota(&told, "nn2k"), remaining_quota(&told, "x")),
         (Some(5.0), None, None)
     );
 }

@@ -16,13 +16,7 @@ fn job() -> SlurmJob {
 }
 
 fn usage() -> JobUsage {
-    JobUsage {
-        elapsed_s: 7_200,
-        cpu_s: Some(7_300),
-        max_rss_mb: Some(10_240),
-        tasks: 1,
-        ..JobUsage::default()
-    }
+    JobUsage { elapsed_s: 7_200, cpu_s: Some(7_300), max_rss_mb: Some(10_240), tasks: 1, ..JobUsage::default() }
 }
 
 fn of(job: &SlurmJob, usage: &JobUsage) -> JobEfficiency {
@@ -36,11 +30,8 @@ fn options(found: &JobEfficiency) -> Vec<&str> {
 #[test]
 fn a_job_that_asked_for_too_much() {
     let found = of(&job(), &usage());
-    let words: Vec<_> = found
-        .figures
-        .iter()
-        .map(|f| (f.label, f.used.as_str(), f.asked.as_str(), f.percent, f.judgement))
-        .collect();
+    let words: Vec<_> =
+        found.figures.iter().map(|f| (f.label, f.used.as_str(), f.asked.as_str(), f.percent, f.judgement)).collect();
     assert_eq!(
         words,
         [
@@ -56,13 +47,9 @@ fn a_job_that_asked_for_too_much() {
 
 #[test]
 fn a_job_that_asked_well() {
-    let job =
-        SlurmJob { time_limit: TimeLimit::Minutes(180), memory_mb: Some(12_288), cpus: 1, ..job() };
+    let job = SlurmJob { time_limit: TimeLimit::Minutes(180), memory_mb: Some(12_288), cpus: 1, ..job() };
     let found = of(&job, &usage());
-    assert!(
-        found.figures.iter().all(|figure| figure.judgement == UsageJudgement::Good),
-        "{found:?}"
-    );
+    assert!(found.figures.iter().all(|figure| figure.judgement == UsageJudgement::Good), "{found:?}");
     assert!(found.next.is_empty());
     let tight = of(&SlurmJob { memory_mb: Some(10_500), ..job }, &usage());
     assert_eq!(tight.figures[1].judgement, UsageJudgement::High);
@@ -79,10 +66,7 @@ fn what_cannot_be_told_is_not_judged() {
     assert_eq!(whole.figures[1].judgement, UsageJudgement::Unknown);
     assert_eq!(options(&whole), ["--time=03:00:00"]);
     let tasks = of(&job(), &JobUsage { tasks: 4, ..usage() });
-    assert_eq!(
-        (tasks.figures[1].used.as_str(), tasks.figures[1].percent),
-        ("at most 40 GB", Some(63))
-    );
+    assert_eq!((tasks.figures[1].used.as_str(), tasks.figures[1].percent), ("at most 40 GB", Some(63)));
     assert!(tasks.figures[1].note.contains("4 tasks, the largest held 10 GB"));
     let nothing = of(&SlurmJob { time_limit: TimeLimit::Unknown, ..job() }, &JobUsage::default());
     assert!(nothing.figures.iter().all(|figure| figure.judgement == UsageJudgement::Unknown));
@@ -96,8 +80,7 @@ fn what_cannot_be_told_is_not_judged() {
 
 #[test]
 fn gpus_are_told() {
-    let job =
-        SlurmJob { gpus: vec![GpuCount { model: Some("v100".to_owned()), count: 2 }], ..job() };
+    let job = SlurmJob { gpus: vec![GpuCount { model: Some("v100".to_owned()), count: 2 }], ..job() };
     let unknown = of(&job, &usage());
     let gpu = &unknown.figures[3];
     assert_eq!((gpu.asked.as_str(), gpu.judgement), ("2 v100 GPUs", UsageJudgement::Unknown));
@@ -106,10 +89,7 @@ fn gpus_are_told() {
     assert_eq!(idle.figures[3].judgement, UsageJudgement::Low);
     assert!(idle.figures[0].note.contains("GPU"));
     let busy = of(&job, &JobUsage { gpu_percent: Some(180), ..usage() });
-    assert_eq!(
-        (busy.figures[3].percent, busy.figures[3].judgement),
-        (Some(90), UsageJudgement::Good)
-    );
+    assert_eq!((busy.figures[3].percent, busy.figures[3].judgement), (Some(90), UsageJudgement::Good));
 }
 
 proptest! {

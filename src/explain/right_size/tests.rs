@@ -12,13 +12,7 @@ fn run(state: JobState, elapsed_s: u64, rss_mb: u64, cpu_s: u64) -> PastJobRun {
         cores: 8,
         nodes: 1,
         gpus: Vec::new(),
-        usage: JobUsage {
-            elapsed_s,
-            cpu_s: Some(cpu_s),
-            max_rss_mb: Some(rss_mb),
-            tasks: 1,
-            ..JobUsage::default()
-        },
+        usage: JobUsage { elapsed_s, cpu_s: Some(cpu_s), max_rss_mb: Some(rss_mb), tasks: 1, ..JobUsage::default() },
     }
 }
 
@@ -43,8 +37,7 @@ fn what_was_not_used_is_not_asked_for() {
         run(JobState::Failed, 100, 2500, 100),
     ];
     let found = right_size(&runs, &asked(), false);
-    let as_typed: Vec<(&str, &str)> =
-        found.iter().map(|one| (one.value.as_str(), one.was.as_str())).collect();
+    let as_typed: Vec<(&str, &str)> = found.iter().map(|one| (one.value.as_str(), one.was.as_str())).collect();
     assert_eq!(as_typed, [("2:00:00", "1-00:00:00"), ("4G", "16G"), ("2", "8")]);
     assert_eq!(
         found[1].sentence,
@@ -68,11 +61,9 @@ fn nothing_without_a_run_that_ended_well() {
 #[test]
 fn what_was_too_little_once_is_not_proposed_again() {
     let good = run(JobState::Completed, 3000, 1000, 20_000);
-    let out_of_memory =
-        PastJobRun { memory_mb: Some(12_288), ..run(JobState::OutOfMemory, 300, 900, 10) };
+    let out_of_memory = PastJobRun { memory_mb: Some(12_288), ..run(JobState::OutOfMemory, 300, 900, 10) };
     let late = PastJobRun { minutes: Some(180), ..run(JobState::Timeout, 10_800, 900, 10) };
-    let low =
-        JobRequest { minutes: Some(120), memory: Some(MemoryRequest::PerNode(8192)), ..asked() };
+    let low = JobRequest { minutes: Some(120), memory: Some(MemoryRequest::PerNode(8192)), ..asked() };
     let found = right_size(&[good.clone(), out_of_memory, late], &low, false);
     assert_eq!((found[0].value.as_str(), found[1].value.as_str()), ("4:00:00", "15G"));
     assert!(found[0].sentence.contains("One ran out of its 3 h."));
@@ -83,10 +74,7 @@ fn what_was_too_little_once_is_not_proposed_again() {
 fn memory_for_each_core_and_tasks_on_several_nodes() {
     let good = run(JobState::Completed, 3000, 3000, 3000);
     let each = JobRequest { memory: Some(MemoryRequest::PerCore(4096)), ..asked() };
-    assert!(
-        values(std::slice::from_ref(&good), &each)
-            .contains(&(RequestField::MemoryPerCore, "512M".to_owned()))
-    );
+    assert!(values(std::slice::from_ref(&good), &each).contains(&(RequestField::MemoryPerCore, "512M".to_owned())));
     let wide = PastJobRun { nodes: 2, ..good.clone() };
     assert!(!values(&[wide], &asked()).iter().any(|(sets, _)| *sets == RequestField::Memory));
     let many = PastJobRun { usage: JobUsage { tasks: 4, ..good.usage.clone() }, ..good };

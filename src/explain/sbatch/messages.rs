@@ -11,11 +11,7 @@ pub(super) struct SbatchMessage {
     pub means: &'static str,
 }
 
-const fn message(
-    says: &'static [&'static str],
-    about: &'static [RequestField],
-    means: &'static str,
-) -> SbatchMessage {
+const fn message(says: &'static [&'static str], about: &'static [RequestField], means: &'static str) -> SbatchMessage {
     SbatchMessage { says, about, means }
 }
 
@@ -65,14 +61,7 @@ pub(super) const MESSAGES: &[SbatchMessage] = &[
     ),
     // Limit names, on a line of their own.
     message(
-        &[
-            "billingminutes",
-            "cpuminutes",
-            "tresminutes",
-            "gresminutes",
-            "memminutes",
-            "grpwalllimit",
-        ],
+        &["billingminutes", "cpuminutes", "tresminutes", "gresminutes", "memminutes", "grpwalllimit"],
         &[RequestField::Time, RequestField::Account],
         "Too little is left of the project's quota for the whole time that this job asks for. Ask for less time, use another project, or ask whoever leads the project for more.",
     ),
@@ -158,10 +147,7 @@ pub(super) const MESSAGES: &[SbatchMessage] = &[
         "This cluster wants each job to name its partition. Choose a sort of job.",
     ),
     message(
-        &[
-            "user's group not permitted to use this partition",
-            "access/permission denied to partition",
-        ],
+        &["user's group not permitted to use this partition", "access/permission denied to partition"],
         &[RequestField::Partition],
         "You may not use this partition. Choose another sort of job.",
     ),
@@ -272,11 +258,7 @@ pub(super) const MESSAGES: &[SbatchMessage] = &[
     ),
     message(&["rate limit"], &[], "The cluster is busy and asked to wait. Try again in a moment."),
     message(
-        &[
-            "job submission is disabled",
-            "slurm backup controller in standby",
-            "system is temporarily",
-        ],
+        &["job submission is disabled", "slurm backup controller in standby", "system is temporarily"],
         &[],
         "The cluster takes no jobs at the moment. Try again later.",
     ),

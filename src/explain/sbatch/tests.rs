@@ -120,21 +120,13 @@ fn messages_of_centres() {
         ("Memory required by task is not available", Some(RequestField::Memory), "as much memory"),
         ("CPU count specification invalid", Some(RequestField::Cores), "more cores"),
         ("Node count specification invalid", Some(RequestField::Nodes), "nodes"),
-        (
-            "No partition specified or system default partition",
-            Some(RequestField::Partition),
-            "partition",
-        ),
+        ("No partition specified or system default partition", Some(RequestField::Partition), "partition"),
         ("Circular job dependency", Some(RequestField::After), "wait for"),
         ("Disk quota exceeded", Some(RequestField::Output), "no room left"),
         ("cat: write error: No space left on device", Some(RequestField::Output), "no room left"),
         ("Unable to contact slurm controller (connect failure)", None, "did not answer"),
         ("Rate limit exceeded, please retry momentarily", None, "busy"),
-        (
-            "allocation failure: Requested node configuration is not available",
-            Some(RequestField::Gpus),
-            "No machine",
-        ),
+        ("allocation failure: Requested node configuration is not available", Some(RequestField::Gpus), "No machine"),
         ("something new", None, "own words"),
     ];
     for (said, about, part) in cases {
@@ -168,11 +160,7 @@ fn projects_to_choose_from() {
     );
     assert_eq!(other.accounts, ["def-smith", "rrg-smith", "def-a"]);
     assert!(other.sentence.contains("cannot pay"));
-    assert!(
-        explain_sbatch("Please specify one of the accounts: none of them is yours")
-            .accounts
-            .is_empty()
-    );
+    assert!(explain_sbatch("Please specify one of the accounts: none of them is yours").accounts.is_empty());
 }
 
 #[test]

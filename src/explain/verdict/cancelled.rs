@@ -19,10 +19,7 @@ pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
         (false, Some(elapsed)) => format!(" after {}", format::duration(elapsed)),
         (false, None) => String::new(),
     };
-    let by = ended
-        .cancelled_by
-        .map(|name| sanitize(name, MAX_NAME_CHARS))
-        .filter(|name| !name.is_empty());
+    let by = ended.cancelled_by.map(|name| sanitize(name, MAX_NAME_CHARS)).filter(|name| !name.is_empty());
     let own = by.as_deref() == Some(ended.job.user.as_str());
     let never = impossible_request(ended).filter(|_| ended.never_began() && !own);
     match (by, never) {
@@ -37,21 +34,13 @@ pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
             "Cancelled by the centre",
             format!("The centre, or Slurm itself, cancelled it{when}."),
         )
-        .with_advice(
-            "Look into its output and your mail for a reason, then ask the centre's support.",
-        ),
+        .with_advice("Look into its output and your mail for a reason, then ask the centre's support."),
         (Some(name), _) => {
             let number = name.bytes().all(|byte| byte.is_ascii_digit());
             let who = if number { format!("user number {name}") } else { name };
-            JobVerdict::new(
-                VerdictTone::Neutral,
-                "Cancelled",
-                format!("It was cancelled{when} by {who}."),
-            )
+            JobVerdict::new(VerdictTone::Neutral, "Cancelled", format!("It was cancelled{when} by {who}."))
         }
-        (None, _) => {
-            JobVerdict::new(VerdictTone::Neutral, "Cancelled", format!("It was cancelled{when}."))
-        }
+        (None, _) => JobVerdict::new(VerdictTone::Neutral, "Cancelled", format!("It was cancelled{when}.")),
     }
 }
 

@@ -26,12 +26,8 @@ pub fn failed(ended: &EndedJobFacts<'_>) -> JobVerdict {
             "It could not be started",
             "Slurm could not start it on its machine.",
         )
-        .with_advice(
-            "Look whether its folder and the folder of its output exist and may be written.",
-        )
-        .with_advice(
-            "If they do, submit it again; tell the centre's support if it happens twice.",
-        );
+        .with_advice("Look whether its folder and the folder of its output exist and may be written.")
+        .with_advice("If they do, submit it again; tell the centre's support if it happens twice.");
     }
     match ended.findings.iter().min_by_key(|finding| finding.kind) {
         Some(finding) if finding.kind == FindingKind::OutOfMemory => {
@@ -72,10 +68,7 @@ fn verdict_from_exit(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let words = ended.job.exit.and_then(exit::explain_exit);
     if words.as_ref().is_some_and(|words| words.signal == Some(9)) {
         let verdict = out_of_memory(ended, "It was stopped, probably for lack of memory");
-        return JobVerdict {
-            text: format!("{} {}", exit_sentence(ended), verdict.text),
-            ..verdict
-        };
+        return JobVerdict { text: format!("{} {}", exit_sentence(ended), verdict.text), ..verdict };
     }
     let title = match &words {
         Some(words) if words.signal.is_some() => "It was stopped or crashed",

@@ -20,13 +20,7 @@ fn job(state: JobState) -> SlurmJob {
 }
 
 fn usage(rss: u64) -> JobUsage {
-    JobUsage {
-        elapsed_s: 720,
-        cpu_s: Some(600),
-        max_rss_mb: Some(rss),
-        tasks: 1,
-        ..JobUsage::default()
-    }
+    JobUsage { elapsed_s: 720, cpu_s: Some(600), max_rss_mb: Some(rss), tasks: 1, ..JobUsage::default() }
 }
 
 fn with_log(job: &SlurmJob, log: &[&str]) -> JobVerdict {
@@ -39,15 +33,10 @@ fn memory_that_ran_out() {
     let job = job(JobState::OutOfMemory);
     let told = verdict(&EndedJobFacts { usage: Some(&usage(16_282)), ..EndedJobFacts::new(&job) });
     assert_eq!(told.tone, VerdictTone::Danger);
-    assert_eq!(
-        told.text,
-        "It used 15.9 GB of the 16 GB of memory that it had, needed more, and was stopped."
-    );
+    assert_eq!(told.text, "It used 15.9 GB of the 16 GB of memory that it had, needed more, and was stopped.");
     assert_eq!(told.suggestions[0].option, "--mem=24G");
     let missed = verdict(&EndedJobFacts { usage: Some(&usage(2_048)), ..EndedJobFacts::new(&job) });
-    assert!(
-        missed.text.contains("2 GB were measured") && missed.text.contains("peak was not caught")
-    );
+    assert!(missed.text.contains("2 GB were measured") && missed.text.contains("peak was not caught"));
     assert_eq!(missed.suggestions[0].option, "--mem=24G");
     let whole = verdict(&EndedJobFacts { whole_node: true, ..EndedJobFacts::new(&job) });
     assert!(whole.suggestions.is_empty() && whole.advice[0].contains("machines with more"));
@@ -64,11 +53,9 @@ fn time_that_ran_out() {
     assert!(told.text.contains("limit of 3 h"));
     assert_eq!(told.suggestions[0].option, "--time=06:00:00");
     assert!(told.advice[0].contains("checkpoints"));
-    let capped =
-        verdict(&EndedJobFacts { partition_max_minutes: Some(240), ..EndedJobFacts::new(&job) });
+    let capped = verdict(&EndedJobFacts { partition_max_minutes: Some(240), ..EndedJobFacts::new(&job) });
     assert_eq!(capped.suggestions[0].option, "--time=04:00:00");
-    let longest =
-        verdict(&EndedJobFacts { partition_max_minutes: Some(180), ..EndedJobFacts::new(&job) });
+    let longest = verdict(&EndedJobFacts { partition_max_minutes: Some(180), ..EndedJobFacts::new(&job) });
     assert!(longest.suggestions.is_empty() && longest.advice[0].contains("longest"));
 }
 
@@ -93,10 +80,7 @@ fn programs_that_failed() {
     assert_eq!(quota.title, "No more room for files");
     let gpu = with_log(&job, &["RuntimeError: CUDA out of memory. Tried"]);
     assert!(gpu.suggestions.is_empty() && gpu.advice[0].contains("batch size"));
-    let oom = with_log(
-        &job,
-        &["slurmstepd: error: Detected 1 oom-kill event(s) in step 7.batch cgroup."],
-    );
+    let oom = with_log(&job, &["slurmstepd: error: Detected 1 oom-kill event(s) in step 7.batch cgroup."]);
     assert_eq!(
         (oom.title.as_str(), oom.suggestions[0].option.as_str()),
         ("It probably ran out of memory", "--mem=24G")
@@ -140,10 +124,7 @@ fn who_cancelled_it() {
 
 #[test]
 fn other_ends() {
-    assert_eq!(
-        verdict(&EndedJobFacts::new(&job(JobState::Completed))).text,
-        "It ended well after 12 min."
-    );
+    assert_eq!(verdict(&EndedJobFacts::new(&job(JobState::Completed))).text, "It ended well after 12 min.");
     let hidden = with_log(&job(JobState::Completed), &["line 4: blastn: command not found"]);
     assert_eq!(hidden.tone, VerdictTone::Warning);
     assert!(hidden.advice[0].contains("a program was not found"), "{:?}", hidden.advice);

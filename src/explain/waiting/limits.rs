@@ -66,9 +66,8 @@ pub fn parse_limit(reason: &str) -> Option<BlockingLimit> {
         (None, Some(rest)) => (true, rest),
         (None, None) => (true, name),
     };
-    let (scope, rest) = ["Grp", "Max", "Min"]
-        .into_iter()
-        .find_map(|scope| rest.strip_prefix(scope).map(|rest| (scope, rest)))?;
+    let (scope, rest) =
+        ["Grp", "Max", "Min"].into_iter().find_map(|scope| rest.strip_prefix(scope).map(|rest| (scope, rest)))?;
     let (slurm, what) = LIMITED_RESOURCES.iter().find(|(word, _)| rest.starts_with(word))?;
     let rest = &rest[slurm.len()..];
     let (counted, rest) = match (rest.strip_prefix("RunMinutes"), rest.strip_prefix("Minutes")) {
@@ -97,9 +96,7 @@ impl BlockingLimit {
             (_, LimitBasis::Least) => new_explanation(
                 WaitKind::Never,
                 "Asks for too little",
-                &format!(
-                    "Its kind of service (QOS) is for larger jobs: it asks for too little ({what})."
-                ),
+                &format!("Its kind of service (QOS) is for larger jobs: it asks for too little ({what})."),
                 "Leave --qos out, choose another one, or ask for more.",
             ),
             (LimitOwner::Job | LimitOwner::Machine, counted) => self.too_much(counted, waiting),
@@ -131,10 +128,7 @@ impl BlockingLimit {
             (whose, LimitBasis::Now) if what == "jobs in the queue" => new_explanation(
                 WaitKind::Limit,
                 "Too many jobs in the queue",
-                &format!(
-                    "{} as many jobs in the queue, waiting and running, as allowed.",
-                    whose.has_words()
-                ),
+                &format!("{} as many jobs in the queue, waiting and running, as allowed.", whose.has_words()),
                 "Wait until some have ended.",
             ),
             (whose, LimitBasis::Now) if what == "jobs" => new_explanation(
@@ -173,16 +167,12 @@ impl BlockingLimit {
     fn too_much(self, counted: LimitBasis, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let asked = waiting.job.time_limit.minutes();
         if self.what == "time" {
-            let much = asked.map_or_else(
-                || "more time".to_owned(),
-                |asked| format!("{}, more", format::minutes(asked)),
-            );
+            let much =
+                asked.map_or_else(|| "more time".to_owned(), |asked| format!("{}, more", format::minutes(asked)));
             return new_explanation(
                 WaitKind::Never,
                 "Asks for too much time",
-                &format!(
-                    "It asks for {much} than one job may have here. It will never start like this."
-                ),
+                &format!("It asks for {much} than one job may have here. It will never start like this."),
                 "Lower its time limit, or choose another --qos or account.",
             );
         }

@@ -22,17 +22,13 @@ pub fn explain_known(reason: &str) -> Option<WaitExplanation> {
         ));
     }
     let empty = reason.is_empty() || reason.eq_ignore_ascii_case("none");
-    let known =
-        passing::PASSING_REASONS.iter().chain(blocking::BLOCKING_REASONS).find(|(word, ..)| {
-            *word == reason
-                || *word == first_word(reason)
-                || (word.contains(' ')
-                    && reason.to_ascii_lowercase().starts_with(&word.to_ascii_lowercase()))
-                || (empty && *word == "None")
-        });
-    known.map(|(_, kind, headline, sentence, advice)| {
-        new_explanation(*kind, headline, sentence, advice)
-    })
+    let known = passing::PASSING_REASONS.iter().chain(blocking::BLOCKING_REASONS).find(|(word, ..)| {
+        *word == reason
+            || *word == first_word(reason)
+            || (word.contains(' ') && reason.to_ascii_lowercase().starts_with(&word.to_ascii_lowercase()))
+            || (empty && *word == "None")
+    });
+    known.map(|(_, kind, headline, sentence, advice)| new_explanation(*kind, headline, sentence, advice))
 }
 
 /// Explains a reason that is not in the tables.
@@ -55,12 +51,7 @@ pub fn first_word(reason: &str) -> &str {
 }
 
 /// Builds an explanation; `advice` has one sentence per line.
-pub fn new_explanation(
-    kind: WaitKind,
-    headline: &str,
-    sentence: &str,
-    advice: &str,
-) -> WaitExplanation {
+pub fn new_explanation(kind: WaitKind, headline: &str, sentence: &str, advice: &str) -> WaitExplanation {
     WaitExplanation {
         kind,
         headline: headline.to_owned(),

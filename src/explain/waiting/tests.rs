@@ -7,11 +7,7 @@ use crate::slurm::units::TimeLimit;
 const NOW: UnixTime = UnixTime(1_794_820_320);
 
 fn job(reason: &str) -> SlurmJob {
-    SlurmJob {
-        reason: reason.to_owned(),
-        time_limit: TimeLimit::Minutes(60),
-        ..SlurmJob::default()
-    }
+    SlurmJob { reason: reason.to_owned(), time_limit: TimeLimit::Minutes(60), ..SlurmJob::default() }
 }
 
 fn of(reason: &str) -> WaitExplanation {
@@ -68,11 +64,7 @@ fn all_of_slurms_reasons_have_words() {
         assert!(!why.sentence.contains("does not know"), "{reason}");
         assert!(!why.headline.is_empty() && why.headline.len() <= 42, "{reason}: {}", why.headline);
         assert!(why.sentence.ends_with('.') && why.slurm == reason, "{reason}: {}", why.sentence);
-        assert!(
-            !why.sentence.contains("  ") && !why.sentence.contains("as many memory"),
-            "{}",
-            why.sentence
-        );
+        assert!(!why.sentence.contains("  ") && !why.sentence.contains("as many memory"), "{}", why.sentence);
         if why.kind == WaitKind::Never {
             assert!(!why.advice.is_empty(), "{reason} says nothing to do");
         }
@@ -135,21 +127,12 @@ fn an_ordinary_wait_tells_of_the_queue() {
         group_waiting: Some(20),
         fair_share_counts: true,
         level_fs: Some(0.4),
-        factors: Some(PriorityPoints {
-            age: 10.0,
-            fairshare: 3.0,
-            total: 13.0,
-            ..PriorityPoints::default()
-        }),
+        factors: Some(PriorityPoints { age: 10.0, fairshare: 3.0, total: 13.0, ..PriorityPoints::default() }),
         ..WaitingJob::new(&job, NOW)
     };
     let told = explain_wait(&waiting);
     assert_eq!((told.kind, told.headline.as_str()), (WaitKind::Normal, "Others come first"));
-    assert!(
-        told.sentence.ends_with("42 of 1,300 waiting jobs there are ahead of it."),
-        "{}",
-        told.sentence
-    );
+    assert!(told.sentence.ends_with("42 of 1,300 waiting jobs there are ahead of it."), "{}", told.sentence);
     assert_eq!(told.start, job.start);
     let advice = told.advice.join(" ");
     for part in [
@@ -162,10 +145,8 @@ fn an_ordinary_wait_tells_of_the_queue() {
     ] {
         assert!(advice.contains(part), "{part}: {advice}");
     }
-    let short = explain_wait(&WaitingJob {
-        level_fs: Some(2.0),
-        ..WaitingJob::new(&super::tests::job("Priority"), NOW)
-    });
+    let short =
+        explain_wait(&WaitingJob { level_fs: Some(2.0), ..WaitingJob::new(&super::tests::job("Priority"), NOW) });
     assert_eq!(short.advice, ["Its rank rises while it waits."]);
 }
 
@@ -195,10 +176,7 @@ fn dependencies_are_named() {
         dependency.clone_into(&mut job.dependency);
         explain_wait(&WaitingJob::new(&job, NOW)).sentence
     };
-    assert_eq!(
-        told("afterok:123(unfulfilled)"),
-        "It starts after job 123 has ended well, as was asked for."
-    );
+    assert_eq!(told("afterok:123(unfulfilled)"), "It starts after job 123 has ended well, as was asked for.");
     assert_eq!(
         told("afterany:7_*(unfulfilled),afternotok:8_3(unfulfilled)"),
         "It starts after job 7 has ended and job 8_3 has failed, as was asked for."
@@ -208,9 +186,7 @@ fn dependencies_are_named() {
         "It starts after job 7 has ended or job 8 has ended or job 9 has begun, as was asked for."
     );
     assert!(told("singleton(unfulfilled)").contains("same name"));
-    assert!(
-        told("afterok:1:2:3:4:5:6:7").ends_with("and the same goes for 2 more, as was asked for.")
-    );
+    assert!(told("afterok:1:2:3:4:5:6:7").ends_with("and the same goes for 2 more, as was asked for."));
     assert_eq!(told("<b>"), "It starts after another job, as was asked for.");
 }
 
@@ -218,18 +194,11 @@ fn dependencies_are_named() {
 fn limits_with_figures() {
     let mut job = job("PartitionTimeLimit");
     job.time_limit = TimeLimit::Minutes(4320);
-    let told = explain_wait(&WaitingJob {
-        partition_max_minutes: Some(1440),
-        ..WaitingJob::new(&job, NOW)
-    });
+    let told = explain_wait(&WaitingJob { partition_max_minutes: Some(1440), ..WaitingJob::new(&job, NOW) });
     assert!(told.sentence.contains("asks for 3 d") && told.sentence.contains("1 d at most"));
     assert_eq!(told.advice[0], "Lower its time limit to 1 d or less.");
     "QOSMaxWallDurationPerJobLimit".clone_into(&mut job.reason);
-    assert!(
-        explain_wait(&WaitingJob::new(&job, NOW))
-            .sentence
-            .contains("3 d, more than one job may have")
-    );
+    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 d, more than one job may have"));
     "JobArrayTaskLimit".clone_into(&mut job.reason);
     job.tasks = ArrayTaskSet::parse("1-50%3");
     assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 tasks of this array"));

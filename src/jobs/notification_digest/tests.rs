@@ -25,8 +25,7 @@ fn texts(tidings: &[NotificationDigest]) -> Vec<String> {
 
 #[test]
 fn the_tasks_of_an_array_are_one_line() {
-    let mut all: Vec<Notification> =
-        (0..11).map(|task| notice(task, "ended", 7, task, "sweep", "COMPLETED")).collect();
+    let mut all: Vec<Notification> = (0..11).map(|task| notice(task, "ended", 7, task, "sweep", "COMPLETED")).collect();
     all.push(notice(11, "ended", 7, 11, "sweep", "TIMEOUT"));
     all.push(notice(12, "started", 8, -1, "align", "RUNNING"));
     all.reverse();
@@ -37,10 +36,7 @@ fn the_tasks_of_an_array_are_one_line() {
 
 #[test]
 fn what_is_far_apart_is_not_folded() {
-    let mut all = vec![
-        notice(2, "ended", 7, 1, "a", "COMPLETED"),
-        notice(1, "ended", 7, 0, "a", "COMPLETED"),
-    ];
+    let mut all = vec![notice(2, "ended", 7, 1, "a", "COMPLETED"), notice(1, "ended", 7, 0, "a", "COMPLETED")];
     all[0].at = UnixTime(100_000);
     assert_eq!(build_digests(&all).len(), 2);
 }
@@ -78,14 +74,9 @@ fn names_are_cut_and_cleaned() {
     let long = "ä".repeat(500);
     let text = build_digests(&[notice(1, "started", 1, -1, &long, "RUNNING")])[0].text();
     assert_eq!(text, format!("{}… started", "ä".repeat(MAX_NAME_CHARS)));
-    let tricky =
-        build_digests(&[notice(1, "started", 1, -1, "\u{202e}evil\u{0}", "RUNNING")])[0].text();
+    let tricky = build_digests(&[notice(1, "started", 1, -1, "\u{202e}evil\u{0}", "RUNNING")])[0].text();
     assert_eq!(tricky, "evil started");
-    assert!(
-        build_digests(&[notice(1, "started", 1, -1, "", "RUNNING")])[0]
-            .text()
-            .contains("without a name")
-    );
+    assert!(build_digests(&[notice(1, "started", 1, -1, "", "RUNNING")])[0].text().contains("without a name"));
 }
 
 #[test]

@@ -17,9 +17,8 @@ fn job(number: u64, state: JobState) -> SlurmJob {
 }
 
 fn known(jobs: Vec<SlurmJob>) -> JobRecordMap {
-    let record = |job: SlurmJob| {
-        (job.id, Arc::new(JobRecord { id: JobRowId(1), ..JobRecord::new(job, UnixTime(9_000)) }))
-    };
+    let record =
+        |job: SlurmJob| (job.id, Arc::new(JobRecord { id: JobRowId(1), ..JobRecord::new(job, UnixTime(9_000)) }));
     jobs.into_iter().map(record).collect()
 }
 
@@ -32,19 +31,11 @@ fn nothing_new_is_no_change() {
 
 #[test]
 fn starts_and_ends_are_news_once() {
-    let before = known(vec![
-        job(1, JobState::Pending),
-        job(2, JobState::Running),
-        job(3, JobState::Pending),
-    ]);
-    let told =
-        vec![job(1, JobState::Running), job(2, JobState::Timeout), job(3, JobState::Cancelled)];
+    let before = known(vec![job(1, JobState::Pending), job(2, JobState::Running), job(3, JobState::Pending)]);
+    let told = vec![job(1, JobState::Running), job(2, JobState::Timeout), job(3, JobState::Cancelled)];
     let merged = diff_queue(&before, told.clone(), Some(UnixTime(9_000)), NOW);
     let news: Vec<_> = merged.changes.iter().map(|change| change.transition).collect();
-    assert_eq!(
-        news,
-        [Some(JobTransition::Started), Some(JobTransition::Ended), Some(JobTransition::Ended)]
-    );
+    assert_eq!(news, [Some(JobTransition::Started), Some(JobTransition::Ended), Some(JobTransition::Ended)]);
     assert!(merged.changes.iter().all(|change| change.is_new_state && change.is_worth_saving));
     let after = known(told.clone());
     assert!(diff_queue(&after, told, Some(UnixTime(9_000)), NOW).changes.is_empty());
@@ -76,8 +67,7 @@ fn an_end_stays_an_end_until_the_job_lives_again() {
     let before = known(vec![job(1, JobState::Failed)]);
     let late = job(1, JobState::Completing);
     assert!(diff_queue(&before, vec![late], None, NOW).changes.is_empty(), "an older picture");
-    let again =
-        SlurmJob { submitted: Some(UnixTime(9_950)), restarts: 1, ..job(1, JobState::Pending) };
+    let again = SlurmJob { submitted: Some(UnixTime(9_950)), restarts: 1, ..job(1, JobState::Pending) };
     let merged = diff_queue(&before, vec![again], None, NOW);
     assert!(!merged.changes[0].record.is_over && merged.changes[0].is_new_state);
 }
@@ -111,11 +101,7 @@ fn tasks_that_were_cancelled_before_they_began_do_not_hide_those_that_wait() {
     let begun = SlurmJob { id: JobId { number: 7, task: Some(4) }, ..job(7, JobState::Running) };
     let merged = diff_queue(&before, vec![fewer.clone(), begun.clone()], Some(NOW), NOW);
     let (id, rest) = &merged.vanished[0];
-    assert_eq!(
-        (id.to_string().as_str(), merged.vanished.len()),
-        ("7_5", 1),
-        "neither waits nor began"
-    );
+    assert_eq!((id.to_string().as_str(), merged.vanished.len()), ("7_5", 1), "neither waits nor began");
     let inferred = cancelled_before_start(*id, rest, NOW);
     assert_eq!(inferred.record.job.state, JobState::Cancelled);
     assert!(inferred.record.is_over && inferred.record.job.start.is_none());
@@ -136,14 +122,10 @@ fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
     let changes = diff_accounting(&before, told.clone(), Some(UnixTime(9_800)), NOW);
     assert_eq!(changes.len(), 2, "what runs is the queue's matter");
     assert_eq!(changes[0].transition, Some(JobTransition::Ended));
-    assert_eq!(
-        (changes[0].record.submit_line.as_str(), changes[0].record.cancelled_by.as_str()),
-        ("sbatch x", "0")
-    );
+    assert_eq!((changes[0].record.submit_line.as_str(), changes[0].record.cancelled_by.as_str()), ("sbatch x", "0"));
     assert!(changes.iter().all(|change| change.record.is_settled));
     assert_eq!(changes[1].transition, Some(JobTransition::Ended), "it ended after the last look");
-    let after: JobRecordMap =
-        changes.iter().map(|one| (one.record.job.id, Arc::new(one.record.clone()))).collect();
+    let after: JobRecordMap = changes.iter().map(|one| (one.record.job.id, Arc::new(one.record.clone()))).collect();
     assert!(diff_accounting(&after, told, None, NOW).is_empty(), "told and settled");
 }
 
@@ -178,8 +160,7 @@ fn fifty_thousand_jobs_are_compared_and_listed() {
     let told: Vec<SlurmJob> = (0..50_000).map(one).collect();
     let first = diff_queue(&JobRecordMap::new(), told.clone(), None, NOW);
     assert_eq!(first.changes.len(), 50_000);
-    let before: JobRecordMap =
-        first.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
+    let before: JobRecordMap = first.changes.into_iter().map(|one| (one.record.job.id, Arc::new(one.record))).collect();
     let again = diff_queue(&before, told, Some(NOW), NOW);
     assert!(again.changes.is_empty() && again.missing.is_empty());
     let gone = diff_queue(&before, Vec::new(), Some(NOW), NOW);

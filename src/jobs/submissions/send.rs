@@ -7,9 +7,7 @@ use super::unconfirmed::UnconfirmedSubmission;
 use super::worker::SubmissionWorkerState;
 use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::clock::UnixTime;
-use crate::cluster::submit::{
-    self, SbatchOutcome, SbatchTimeouts, SubmissionSearchOutput, SubmissionSearchResult,
-};
+use crate::cluster::submit::{self, SbatchOutcome, SbatchTimeouts, SubmissionSearchOutput, SubmissionSearchResult};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::slurm;
 use crate::slurm::submit::{SbatchAnswer, SubmitTokenCarrier};
@@ -20,8 +18,7 @@ use crate::store::{self, StoreError, submissions};
 const MAX_SENDS: i64 = 3;
 
 /// Shown while the owner is signed out.
-const OWNER_AWAY_MESSAGE: &str =
-    "You are not signed in, and your key may not be used while you are away.";
+const OWNER_AWAY_MESSAGE: &str = "You are not signed in, and your key may not be used while you are away.";
 /// Shown after searches that found nothing.
 const NOT_ARRIVED_MESSAGE: &str = "It did not reach Slurm.";
 
@@ -42,10 +39,8 @@ impl SubmissionWorker {
     ) -> Result<Option<Duration>, StoreError> {
         let core = &self.0.core;
         if core.clock.now().since(one.ready_at) > core.config.submit_pace.give_up_after_secs {
-            self.save_step(one, async |db, now| {
-                submissions::mark_not_sent(db, one.id, &one.problem, now).await
-            })
-            .await?;
+            self.save_step(one, async |db, now| submissions::mark_not_sent(db, one.id, &one.problem, now).await)
+                .await?;
             return Ok(None);
         }
         let ground = match self.load_context(key).await? {
@@ -82,10 +77,7 @@ impl SubmissionWorker {
             &one.script,
             &one.folders(),
             slurm::submit::args(carrier, &one.token, &one.job_name),
-            SbatchTimeouts {
-                go: core.config.submit_pace.go_timeout,
-                sbatch: core.config.submit_pace.sbatch_timeout,
-            },
+            SbatchTimeouts { go: core.config.submit_pace.go_timeout, sbatch: core.config.submit_pace.sbatch_timeout },
         )
         .await;
         memory.last_sent_at = Some(Instant::now());
@@ -93,11 +85,7 @@ impl SubmissionWorker {
     }
 
     /// Saves the outcome of sending.
-    async fn apply_outcome(
-        &self,
-        one: &Submission,
-        outcome: SbatchOutcome,
-    ) -> Result<Option<Duration>, StoreError> {
+    async fn apply_outcome(&self, one: &Submission, outcome: SbatchOutcome) -> Result<Option<Duration>, StoreError> {
         let wait = self.0.core.config.submit_pace.retry_pause;
         match outcome {
             SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => {
@@ -105,16 +93,11 @@ impl SubmissionWorker {
                 Ok(None)
             }
             SbatchOutcome::Answered(SbatchAnswer::Refused(words)) => {
-                self.save_step(one, async |db, now| {
-                    submissions::mark_refused(db, one.id, &words, now).await
-                })
-                .await?;
+                self.save_step(one, async |db, now| submissions::mark_refused(db, one.id, &words, now).await).await?;
                 Ok(None)
             }
-            SbatchOutcome::RetryLater(why)
-            | SbatchOutcome::Answered(SbatchAnswer::RetryLater(why)) => {
-                self.save_step(one, async |db, _| submissions::mark_unsent(db, one.id, &why).await)
-                    .await?;
+            SbatchOutcome::RetryLater(why) | SbatchOutcome::Answered(SbatchAnswer::RetryLater(why)) => {
+                self.save_step(one, async |db, _| submissions::mark_unsent(db, one.id, &why).await).await?;
                 Ok(Some(wait))
             }
             SbatchOutcome::Impossible(why) => {
@@ -125,20 +108,13 @@ impl SubmissionWorker {
                 .await?;
                 Ok(None)
             }
-            SbatchOutcome::Unconfirmed(why)
-            | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
+            SbatchOutcome::Unconfirmed(why) | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
                 tracing::warn!(submission = one.id.0, why, "A submission may have arrived");
-                self.save_step(one, async |db, _| {
-                    submissions::mark_checking(db, one.id, &why, "").await
-                })
-                .await?;
+                self.save_step(one, async |db, _| submissions::mark_checking(db, one.id, &why, "").await).await?;
                 Ok(None)
             }
             SbatchOutcome::Answered(SbatchAnswer::Unclear(words)) => {
-                self.save_step(one, async |db, _| {
-                    submissions::mark_checking(db, one.id, &words, &words).await
-                })
-                .await?;
+                self.save_step(one, async |db, _| submissions::mark_checking(db, one.id, &words, &words).await).await?;
                 Ok(None)
             }
         }
@@ -154,19 +130,13 @@ impl SubmissionWorker {
         let pace = &self.0.core.config.submit_pace;
         let now = Instant::now();
         for one in all {
-            memory
-                .unconfirmed
-                .entry(one.id)
-                .or_insert_with(|| UnconfirmedSubmission::new(pace, now));
+            memory.unconfirmed.entry(one.id).or_insert_with(|| UnconfirmedSubmission::new(pace, now));
         }
-        let is_due =
-            |one: &&Submission| memory.unconfirmed.get(&one.id).is_some_and(|d| d.due_at <= now);
+        let is_due = |one: &&Submission| memory.unconfirmed.get(&one.id).is_some_and(|d| d.due_at <= now);
         let due: Vec<&Submission> = all.iter().filter(is_due).collect();
         if let Some(since) = due.iter().map(|one| one.created_at).min() {
             let look = match self.load_context(key).await? {
-                Ok(ground) => {
-                    self.search_cluster(&ground, since).await.map_err(|error| error.to_string())
-                }
+                Ok(ground) => self.search_cluster(&ground, since).await.map_err(|error| error.to_string()),
                 Err(problem) => Err(problem),
             };
             for one in due {
@@ -220,10 +190,7 @@ impl SubmissionWorker {
                 self.mark_not_arrived(one).await
             }
             SubmissionSearchResult::Absent => {
-                self.save_step(one, async |db, now| {
-                    submissions::mark_checked(db, one.id, now).await
-                })
-                .await
+                self.save_step(one, async |db, now| submissions::mark_checked(db, one.id, now).await).await
             }
         }
     }
@@ -246,17 +213,10 @@ impl SubmissionWorker {
     }
 
     async fn mark_accepted(&self, one: &Submission, number: u64) -> Result<(), StoreError> {
-        let number =
-            i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
-        self.save_step(one, async |db, now| {
-            submissions::mark_accepted(db, one.id, number, now).await
-        })
-        .await?;
+        let number = i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
+        self.save_step(one, async |db, now| submissions::mark_accepted(db, one.id, number, now).await).await?;
         tracing::info!(submission = one.id.0, job.id = number, "A job was submitted");
-        self.0.queues.refresh_after_action(ClusterAccountId {
-            person: one.person_id,
-            cluster: one.cluster_id,
-        });
+        self.0.queues.refresh_after_action(ClusterAccountId { person: one.person_id, cluster: one.cluster_id });
         Ok(())
     }
 
@@ -267,14 +227,10 @@ impl SubmissionWorker {
     }
 
     async fn save_problem(&self, one: &Submission, problem: &str) -> Result<(), StoreError> {
-        if one.problem == problem || (one.state == SubmissionState::Checking && problem.is_empty())
-        {
+        if one.problem == problem || (one.state == SubmissionState::Checking && problem.is_empty()) {
             return Ok(());
         }
-        self.save_step(one, async |db, _| {
-            submissions::set_problem(db, one.id, problem).await.map(|_| ())
-        })
-        .await
+        self.save_step(one, async |db, _| submissions::set_problem(db, one.id, problem).await.map(|_| ())).await
     }
 
     /// Saves a step and notifies open pages.
@@ -315,10 +271,7 @@ impl SubmissionWorker {
     }
 
     /// The connection and the remote user, or why nothing can be done now.
-    async fn load_context(
-        &self,
-        key: ClusterAccountId,
-    ) -> Result<Result<SubmissionSendContext, String>, StoreError> {
+    async fn load_context(&self, key: ClusterAccountId) -> Result<Result<SubmissionSendContext, String>, StoreError> {
         let core = &self.0.core;
         let connection = match self.0.connections.connection(key.connection_key()) {
             Ok(line) => line,

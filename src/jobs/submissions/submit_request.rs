@@ -21,9 +21,7 @@ pub enum SubmitRequestError {
     NoShebang,
     #[error("The script is longer than 512 kB. Put what it needs into a file on the cluster.")]
     TooLong,
-    #[error(
-        "The script has line ends as Windows writes them, which Slurm refuses. Save it with Unix line ends."
-    )]
+    #[error("The script has line ends as Windows writes them, which Slurm refuses. Save it with Unix line ends.")]
     WindowsLineEnds,
     /// The script contains a zero byte, so it is not text.
     #[error("The script holds a zero byte, which no text has. Copy it again as plain text.")]
@@ -46,8 +44,7 @@ impl SubmitRequest {
         let is_line = |text: &str, most: usize| {
             !text.trim().is_empty() && text.len() <= most && !text.chars().any(char::is_control)
         };
-        let is_folder =
-            |folder: &String| folder.starts_with('/') && is_line(folder, MAX_FOLDER_LEN);
+        let is_folder = |folder: &String| folder.starts_with('/') && is_line(folder, MAX_FOLDER_LEN);
         let first_wrong = [
             (is_line(&self.form_token, MAX_FORM_TOKEN_LEN), SubmitRequestError::Form),
             (self.script.len() <= MAX_SCRIPT_BYTES, SubmitRequestError::TooLong),
@@ -55,10 +52,7 @@ impl SubmitRequest {
             (!self.script.contains('\r'), SubmitRequestError::WindowsLineEnds),
             (!self.script.contains('\0'), SubmitRequestError::ZeroByte),
             (is_line(&self.job_name, MAX_NAME_LEN), SubmitRequestError::Name),
-            (
-                self.folders.len() <= MAX_FOLDERS && self.folders.iter().all(is_folder),
-                SubmitRequestError::Folder,
-            ),
+            (self.folders.len() <= MAX_FOLDERS && self.folders.iter().all(is_folder), SubmitRequestError::Folder),
         ]
         .into_iter()
         .find(|(is_good, _)| !is_good);
@@ -94,10 +88,7 @@ mod tests {
         assert_eq!(script("true\n"), Err(SubmitRequestError::NoShebang));
         assert_eq!(script("#!/bin/bash\r\ntrue\r\n"), Err(SubmitRequestError::WindowsLineEnds));
         assert_eq!(script("#!/bin/bash\n\0"), Err(SubmitRequestError::ZeroByte));
-        assert_eq!(
-            script(&format!("#!{}", "x".repeat(MAX_SCRIPT_BYTES))),
-            Err(SubmitRequestError::TooLong)
-        );
+        assert_eq!(script(&format!("#!{}", "x".repeat(MAX_SCRIPT_BYTES))), Err(SubmitRequestError::TooLong));
         let name = |name: &str| SubmitRequest { job_name: name.into(), ..order() }.validate();
         for bad in ["", " ", "a\nb", &"x".repeat(201)] {
             assert_eq!(name(bad), Err(SubmitRequestError::Name), "{bad}");
@@ -106,9 +97,6 @@ mod tests {
             let order = SubmitRequest { folders: vec![bad.into()], ..order() };
             assert_eq!(order.validate(), Err(SubmitRequestError::Folder), "{bad}");
         }
-        assert_eq!(
-            SubmitRequest { form_token: String::new(), ..order() }.validate(),
-            Err(SubmitRequestError::Form)
-        );
+        assert_eq!(SubmitRequest { form_token: String::new(), ..order() }.validate(), Err(SubmitRequestError::Form));
     }
 }

@@ -19,12 +19,7 @@ pub struct UnconfirmedSubmission {
 impl UnconfirmedSubmission {
     /// Starts now. After the longest time that a command may take, nothing sent earlier can still be running.
     pub fn new(pace: &SubmitTimings, now: Instant) -> Self {
-        Self {
-            expired_at: now + pace.surely_ended_after(),
-            first_absent_at: None,
-            looks: 0,
-            due_at: now,
-        }
+        Self { expired_at: now + pace.surely_ended_after(), first_absent_at: None, looks: 0, due_at: now }
     }
 
     /// A search got no answer.

@@ -114,9 +114,7 @@ impl SubmissionWorker {
         memory: &mut SubmissionWorkerState,
     ) -> Result<Option<Duration>, StoreError> {
         let open = self.list_open(key).await?;
-        memory
-            .unconfirmed
-            .retain(|id, _| open.iter().any(|one| one.id == *id && is_unconfirmed(one)));
+        memory.unconfirmed.retain(|id, _| open.iter().any(|one| one.id == *id && is_unconfirmed(one)));
         if open.is_empty() {
             return Ok(None);
         }
@@ -129,8 +127,7 @@ impl SubmissionWorker {
             }
         }
         // Includes those that were just sent.
-        let in_doubt: Vec<Submission> =
-            self.list_open(key).await?.into_iter().filter(is_unconfirmed).collect();
+        let in_doubt: Vec<Submission> = self.list_open(key).await?.into_iter().filter(is_unconfirmed).collect();
         if !in_doubt.is_empty() {
             let wait = self.find_unconfirmed(key, &in_doubt, memory).await?;
             rest = Some(rest.map_or(wait, |rest| rest.min(wait)));

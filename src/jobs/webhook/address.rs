@@ -22,9 +22,7 @@ pub enum WebhookAddressError {
         "This is not a web address. It begins with https:// and is copied from the service that is to receive the messages."
     )]
     NotAnAddress,
-    #[error(
-        "The address must begin with https://, so that nobody can read the messages on their way."
-    )]
+    #[error("The address must begin with https://, so that nobody can read the messages on their way.")]
     NotEncrypted,
     /// It contains a user name or password.
     #[error("The address must hold no user name or password before the host name.")]
@@ -85,10 +83,7 @@ impl WebhookAddress {
     }
 
     /// The IP addresses behind it, every one checked.
-    pub async fn resolve(
-        &self,
-        allow_private: bool,
-    ) -> Result<Vec<SocketAddr>, WebhookAddressError> {
+    pub async fn resolve(&self, allow_private: bool) -> Result<Vec<SocketAddr>, WebhookAddressError> {
         let port = self.0.port_or_known_default().ok_or(WebhookAddressError::Port)?;
         let host = self.host();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -153,9 +148,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     };
     match parts {
         // An embedded IPv4 address: mapped or translated.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            embedded(high, low)
-        }
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
         // Tunnels, documentation and other special uses of 2001::/23, and 3fff::/20.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
@@ -239,8 +232,7 @@ mod tests {
         }
         let long = format!("https://example.org/{}", "x".repeat(MAX_ADDRESS_LEN));
         assert_eq!(WebhookAddress::parse(&long, false).unwrap_err(), NotAnAddress);
-        let good = WebhookAddress::parse(" https://hooks.example.org/services/T0/secret#x ", false)
-            .unwrap();
+        let good = WebhookAddress::parse(" https://hooks.example.org/services/T0/secret#x ", false).unwrap();
         assert_eq!(good.as_str(), "https://hooks.example.org/services/T0/secret");
         assert_eq!(format!("{good:?}"), "Address(hooks.example.org)");
     }
@@ -265,10 +257,7 @@ mod tests {
             let address = WebhookAddress::parse(text, false).unwrap();
             let found = address.resolve(false).await;
             assert!(
-                matches!(
-                    found,
-                    Err(WebhookAddressError::Private | WebhookAddressError::NoSuchHost)
-                ),
+                matches!(found, Err(WebhookAddressError::Private | WebhookAddressError::NoSuchHost)),
                 "{text}: {found:?}"
             );
         }

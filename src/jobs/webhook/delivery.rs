@@ -6,10 +6,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
-use super::{
-    WebhookAddress, WebhookAddressError, WebhookError, WebhookMessage, WebhookWorker,
-    WebhookWorkerInner,
-};
+use super::{WebhookAddress, WebhookAddressError, WebhookError, WebhookMessage, WebhookWorker, WebhookWorkerInner};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::http_client;
 use crate::jobs::notification_digest::NotificationKind;
@@ -44,9 +41,7 @@ pub enum WebhookDeliveryError {
     #[error("{0} answered with an error (status {1}). Is the address still valid?")]
     Refused(String, u16),
     /// It answered with a redirect.
-    #[error(
-        "{0} sent the portal on to another address, which the portal does not follow. Enter the final address."
-    )]
+    #[error("{0} sent the portal on to another address, which the portal does not follow. Enter the final address.")]
     Redirect(String),
     #[error("The address could not be opened. Enter it again.")]
     Sealed,
@@ -107,18 +102,14 @@ impl WebhookWorkerInner {
     async fn send_pending(&self, webhook: Webhook) -> Result<(), StoreError> {
         let person = webhook.person_id;
         let mut db = self.core.store.read().await?;
-        let mut notices =
-            store::notifications::list_unsent(&mut db, person, MAX_NOTIFICATIONS).await?;
+        let mut notices = store::notifications::list_unsent(&mut db, person, MAX_NOTIFICATIONS).await?;
         drop(db);
         let Some(last) = notices.last().map(|notice| notice.id) else { return Ok(()) };
         let kinds = NotificationKind::parse_list(&webhook.kinds);
-        notices.retain(|notice| {
-            NotificationKind::parse(&notice.kind).is_some_and(|kind| kinds.contains(&kind))
-        });
+        notices.retain(|notice| NotificationKind::parse(&notice.kind).is_some_and(|kind| kinds.contains(&kind)));
         // Newest first, as everywhere.
         notices.reverse();
-        let outcome =
-            if notices.is_empty() { None } else { Some(self.try_send(&webhook, &notices).await) };
+        let outcome = if notices.is_empty() { None } else { Some(self.try_send(&webhook, &notices).await) };
         let now = self.core.clock.now();
         let mut tx = self.core.store.write().await?;
         match &outcome {
@@ -130,8 +121,7 @@ impl WebhookWorkerInner {
             }
             Some(Err(failure)) => {
                 let next = now.plus(retry_pause(webhook.failures));
-                store::webhooks::record_failure(&mut tx, person, &failure.to_string(), next, now)
-                    .await?;
+                store::webhooks::record_failure(&mut tx, person, &failure.to_string(), next, now).await?;
                 if has_failed_too_long(&webhook, now) {
                     store::webhooks::stop(&mut tx, person, now).await?;
                     store::notifications::mark_sent(&mut tx, person, last, now).await?;
@@ -151,8 +141,7 @@ impl WebhookWorkerInner {
         webhook: &Webhook,
         notices: &[store::notifications::Notification],
     ) -> Result<(), WebhookDeliveryError> {
-        let opened =
-            || Ok::<_, WebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
+        let opened = || Ok::<_, WebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
         let (address, secret) = opened().map_err(|_| WebhookDeliveryError::Sealed)?;
         let message = WebhookMessage::from_notifications(
             notices,
@@ -175,8 +164,7 @@ impl WebhookWorkerInner {
             .map_err(WebhookDeliveryError::Address)?;
         let host = address.host().to_owned();
         // Connect to the checked addresses, so that a name that resolves differently a moment later changes nothing.
-        let client =
-            http_client::client_builder(ANSWER_TIMEOUT).resolve_to_addrs(&host, &found).build();
+        let client = http_client::client_builder(ANSWER_TIMEOUT).resolve_to_addrs(&host, &found).build();
         let client = client.map_err(|_| WebhookDeliveryError::Unreachable(host.clone()))?;
         let request = client
             .post(address.url())

@@ -22,12 +22,7 @@ pub struct WebhookMessage {
 
 impl WebhookMessage {
     /// Builds the message for these notifications; `portal` is the portal's own address.
-    pub fn from_notifications(
-        notices: &[Notification],
-        portal: &str,
-        secret: &[u8],
-        now: UnixTime,
-    ) -> Self {
+    pub fn from_notifications(notices: &[Notification], portal: &str, secret: &[u8], now: UnixTime) -> Self {
         let lines = notification_digest::build_digests(notices);
         let summary = notification_digest::summarize(notices);
         let mut text: Vec<String> = Vec::new();
@@ -35,20 +30,11 @@ impl WebhookMessage {
             text.extend(summary.iter().map(|line| escape_chat(&line.text())));
         } else {
             for line in &lines {
-                let place = if line.cluster.is_empty() {
-                    String::new()
-                } else {
-                    format!(" on {}", line.cluster)
-                };
-                text.push(format!(
-                    "{} {portal}{}",
-                    escape_chat(&format!("{}{place}.", line.text())),
-                    line.href
-                ));
+                let place = if line.cluster.is_empty() { String::new() } else { format!(" on {}", line.cluster) };
+                text.push(format!("{} {portal}{}", escape_chat(&format!("{}{place}.", line.text())), line.href));
             }
         }
-        let jobs: Vec<_> =
-            notices.iter().take(MAX_JOBS).map(|notice| job_json(notice, portal)).collect();
+        let jobs: Vec<_> = notices.iter().take(MAX_JOBS).map(|notice| job_json(notice, portal)).collect();
         let ended = summary
             .iter()
             .find(|line| line.kind == notification_digest::NotificationKind::Ended)
@@ -78,10 +64,9 @@ impl WebhookMessage {
 
     /// A message that only confirms that messages arrive.
     pub fn test(portal: &str, secret: &[u8], now: UnixTime) -> Self {
-        let text = format!(
-            "This is a test message from {portal}. Notices about your jobs will arrive here."
-        );
-        let body = json!({ "text": text, "portolan": { "version": 1, "portal": portal, "sent_at": now.iso(), "test": true } });
+        let text = format!("This is a test message from {portal}. Notices about your jobs will arrive here.");
+        let body =
+            json!({ "text": text, "portolan": { "version": 1, "portal": portal, "sent_at": now.iso(), "test": true } });
         Self::sign(body.to_string().into_bytes(), secret, now)
     }
 
@@ -158,12 +143,7 @@ mod tests {
 
     #[test]
     fn text_and_fields_say_the_same() {
-        let message = WebhookMessage::from_notifications(
-            &[notice(1, "align")],
-            "https://p.example",
-            b"s",
-            UnixTime(5),
-        );
+        let message = WebhookMessage::from_notifications(&[notice(1, "align")], "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
         assert_eq!(body["text"], "align is done on Fir. https://p.example/jobs/fir/101");
         assert_eq!(body["portolan"]["counts"]["done"], 1);
@@ -173,20 +153,11 @@ mod tests {
 
     #[test]
     fn hostile_names_call_nobody_and_stay_json() {
-        for name in
-            ["<!channel> \"quoted\" \\ | & <script>", "\u{202e}\u{0}\n\r", &"x".repeat(10_000)]
-        {
-            let message = WebhookMessage::from_notifications(
-                &[notice(1, name)],
-                "https://p.example",
-                b"s",
-                UnixTime(5),
-            );
+        for name in ["<!channel> \"quoted\" \\ | & <script>", "\u{202e}\u{0}\n\r", &"x".repeat(10_000)] {
+            let message =
+                WebhookMessage::from_notifications(&[notice(1, name)], "https://p.example", b"s", UnixTime(5));
             let text = read(&message)["text"].as_str().unwrap().to_owned();
-            assert!(
-                !text.contains('<') && !text.contains('\n') && !text.contains('\u{202e}'),
-                "{text}"
-            );
+            assert!(!text.contains('<') && !text.contains('\n') && !text.contains('\u{202e}'), "{text}");
             assert!(message.body.len() < 4000);
         }
     }
@@ -194,8 +165,7 @@ mod tests {
     #[test]
     fn many_are_few_lines() {
         let many: Vec<Notification> = (0..500).map(|id| notice(id, &format!("job {id}"))).collect();
-        let message =
-            WebhookMessage::from_notifications(&many, "https://p.example", b"s", UnixTime(5));
+        let message = WebhookMessage::from_notifications(&many, "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
         assert_eq!(body["text"], "500 jobs ended: 500 done");
         assert_eq!(body["portolan"]["more"], 450);

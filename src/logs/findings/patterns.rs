@@ -97,13 +97,10 @@ pub fn describe(kind: FindingKind, line: &str) -> (&'static str, String) {
             "Another job needed the place",
             "Submit it again; a program that saves its state now and then loses little.",
         ),
-        FindingKind::NodeFailure => (
-            "A machine failed under the job",
-            "This has nothing to do with your program. Submit it again.",
-        ),
-        FindingKind::Cancelled => {
-            ("The job was cancelled", "If you did not do it, ask your group or the centre.")
+        FindingKind::NodeFailure => {
+            ("A machine failed under the job", "This has nothing to do with your program. Submit it again.")
         }
+        FindingKind::Cancelled => ("The job was cancelled", "If you did not do it, ask your group or the centre."),
         FindingKind::LineEnds => (
             "The script has the line ends of Windows",
             "Save it with line ends of Unix (LF), or run dos2unix on it, and submit it again.",
@@ -147,13 +144,10 @@ pub fn describe(kind: FindingKind, line: &str) -> (&'static str, String) {
             "Look whose file it is and whether your group may use it. On some clusters home or project folders are \
              read-only inside jobs: write to scratch there.",
         ),
-        FindingKind::Slurm => (
-            "Slurm reports that a part of the job ended badly",
-            "Why stands mostly in the lines before it.",
-        ),
-        FindingKind::Error => {
-            ("An error is reported", "The first error is often the cause of those after it.")
+        FindingKind::Slurm => {
+            ("Slurm reports that a part of the job ended badly", "Why stands mostly in the lines before it.")
         }
+        FindingKind::Error => ("An error is reported", "The first error is often the cause of those after it."),
     };
     (title, advice.to_owned())
 }

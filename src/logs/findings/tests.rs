@@ -34,10 +34,7 @@ fn a_traceback_behind_a_progress_bar() {
     let first = &found.list[0];
     assert_eq!((first.kind, first.line), (FindingKind::Python, 1));
     assert!(first.text.starts_with("Traceback (most recent"), "{}", first.text);
-    assert_eq!(
-        first.last,
-        "ValueError: Expected input batch_size (32) to match target batch_size (31)."
-    );
+    assert_eq!(first.last, "ValueError: Expected input batch_size (32) to match target batch_size (31).");
     assert!(first.text.ends_with(&first.last) && first.text.contains("line 61, in main"));
     assert_eq!(found.list[1].kind, FindingKind::Slurm);
 }
@@ -99,11 +96,7 @@ fn messages_of_the_cluster() {
             FindingKind::OutOfMemory,
             "more memory",
         ),
-        (
-            "slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.",
-            FindingKind::OutOfMemory,
-            "",
-        ),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", FindingKind::OutOfMemory, ""),
         ("srun: error: c2: task 1: Out Of Memory", FindingKind::OutOfMemory, ""),
         ("Error: cannot allocate vector of size 8.0 Gb", FindingKind::OutOfMemory, ""),
         (
@@ -124,27 +117,11 @@ fn messages_of_the_cluster() {
             "module",
         ),
         ("slurm_script: line 2: $'\\r': command not found", FindingKind::LineEnds, "Unix"),
-        (
-            "slurmstepd: error: execve(): ./run: No such file or directory",
-            FindingKind::CommandNotFound,
-            "",
-        ),
-        (
-            "ModuleNotFoundError: No module named 'torch'",
-            FindingKind::MissingPackage,
-            "Install torch",
-        ),
-        (
-            "Error in library(DESeq2) : there is no package called ‘DESeq2’",
-            FindingKind::MissingPackage,
-            "DESeq2",
-        ),
+        ("slurmstepd: error: execve(): ./run: No such file or directory", FindingKind::CommandNotFound, ""),
+        ("ModuleNotFoundError: No module named 'torch'", FindingKind::MissingPackage, "Install torch"),
+        ("Error in library(DESeq2) : there is no package called ‘DESeq2’", FindingKind::MissingPackage, "DESeq2"),
         ("ERROR: No matching distribution found for foo==1.2", FindingKind::MissingPackage, "foo"),
-        (
-            "bash: line 1: 4242 Segmentation fault      (core dumped) ./a.out",
-            FindingKind::Crash,
-            "",
-        ),
+        ("bash: line 1: 4242 Segmentation fault      (core dumped) ./a.out", FindingKind::Crash, ""),
         ("cat: /project/x: Permission denied", FindingKind::Permission, ""),
         ("tail: cannot open 'a': No such file or directory", FindingKind::NoSuchFile, "path"),
         ("curl: (6) Could not resolve host: huggingface.co", FindingKind::Network, "internet"),
@@ -198,19 +175,13 @@ ERRORS_ARE_FINE
 #[test]
 fn a_log_with_several() {
     let log = format!("{TORCH}Disk quota exceeded\nerror: late\n");
-    assert_eq!(
-        kinds(&log),
-        [FindingKind::DiskFull, FindingKind::Python, FindingKind::Slurm, FindingKind::Error]
-    );
+    assert_eq!(kinds(&log), [FindingKind::DiskFull, FindingKind::Python, FindingKind::Slurm, FindingKind::Error]);
 }
 
 #[test]
 fn findings_are_bounded() {
     let frames = "  File \"a.py\", line 1, in f\n    f()\n".repeat(5_000);
-    let log = format!(
-        "Traceback (most recent call last):\n{frames}RecursionError: {}\n",
-        "x".repeat(9_000)
-    );
+    let log = format!("Traceback (most recent call last):\n{frames}RecursionError: {}\n", "x".repeat(9_000));
     let found = of(&log);
     assert!(found.list.iter().all(|finding| finding.text.len() <= MAX_TEXT_BYTES));
     assert!(found.list.iter().all(|finding| finding.last.len() <= MAX_LINE_BYTES));

@@ -40,8 +40,7 @@ pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback
     let mut strangers = 0;
     while let Some(text) = inner(end).filter(|_| end - start < MAX_READ_LINES) {
         end += 1;
-        let inside =
-            text.starts_with([' ', '\t']) || text.contains(TRACEBACK_MARK) || text.is_empty();
+        let inside = text.starts_with([' ', '\t']) || text.contains(TRACEBACK_MARK) || text.is_empty();
         kept.push(text.trim_end().to_owned());
         if inside {
             continue;
@@ -68,13 +67,7 @@ pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback
         last.clone_from(kept.last()?);
     }
     let ranked = before.contains("[rank");
-    Some(PythonTraceback {
-        start,
-        end,
-        text: kept.join("\n").trim_end().to_owned(),
-        last,
-        is_ranked: ranked,
-    })
+    Some(PythonTraceback { start, end, text: kept.join("\n").trim_end().to_owned(), last, is_ranked: ranked })
 }
 
 /// Where the block continues, if Python chains another error to it.
@@ -93,9 +86,7 @@ fn names_error(line: &str) -> bool {
     let dotted = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
     let first = name.rsplit('.').next().and_then(|word| word.chars().next());
     let follows = line[name.len()..].trim_end();
-    dotted
-        && first.is_some_and(|c| c.is_uppercase() || c == '_')
-        && (follows.is_empty() || follows.starts_with(':'))
+    dotted && first.is_some_and(|c| c.is_uppercase() || c == '_') && (follows.is_empty() || follows.starts_with(':'))
 }
 
 /// The block that explains the failure: the last one, because the program may have survived earlier ones; but among

@@ -2,8 +2,7 @@
 
 use std::sync::LazyLock;
 
-const COLOUR_NAMES: [&str; 8] =
-    ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+const COLOUR_NAMES: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 const FLAG_CLASSES: [&str; 5] = ["b", "dim", "i", "u", "rev"];
 const BOLD: u8 = 1;
 const DIM: u8 = 2;
@@ -52,8 +51,7 @@ impl TextStyle {
             return "";
         }
         let back = if self.background == self.foreground { 0 } else { self.background };
-        let at =
-            (usize::from(self.foreground) * 17 + usize::from(back)) * 32 + usize::from(self.flags);
+        let at = (usize::from(self.foreground) * 17 + usize::from(back)) * 32 + usize::from(self.flags);
         CLASSES.get(at).map_or("", String::as_str)
     }
 
@@ -99,9 +97,7 @@ fn extended_colour<'a>(sub: &[u16], groups: &mut impl Iterator<Item = &'a [u16]>
         return match (kind, rest) {
             (5, [number, ..]) => Some(from_256(*number)),
             // With four numbers, the first one is a colour space.
-            (2, [_, red, green, blue, ..] | [red, green, blue]) => {
-                Some(nearest_colour(*red, *green, *blue))
-            }
+            (2, [_, red, green, blue, ..] | [red, green, blue]) => Some(nearest_colour(*red, *green, *blue)),
             _ => None,
         };
     }

@@ -13,8 +13,7 @@ fn classes(text: &str) -> Vec<(String, &'static str)> {
 
 #[test]
 fn progress_bars_end_as_their_last_state() {
-    let bar =
-        "Epoch 1:   0%|     | 0/2\rEpoch 1:  50%|##   | 1/2\rEpoch 1: 100%|#####| 2/2\ndone\n";
+    let bar = "Epoch 1:   0%|     | 0/2\rEpoch 1:  50%|##   | 1/2\rEpoch 1: 100%|#####| 2/2\ndone\n";
     assert_eq!(shown(bar.as_bytes()), ["Epoch 1: 100%|#####| 2/2", "done"]);
     // Two tqdm bars, each on its own line.
     let two = "a 0%\n\rb 0%\u{1b}[A\ra 50%\n\rb 40%\u{1b}[A\ra 100%\n\rb 100%\u{1b}[A\n\nend\n";

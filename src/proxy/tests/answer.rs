@@ -46,30 +46,22 @@ async fn an_upstream_speaks_for_itself_only() {
 
 #[tokio::test]
 async fn compressed_bytes_pass_as_they_are() {
-    let answer = response_shown_for(
-        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n\r\nno gzip",
-    )
-    .await
-    .unwrap();
+    let answer = response_shown_for("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n\r\nno gzip")
+        .await
+        .unwrap();
     assert_eq!(text(answer).await, "no gzip");
 }
 
 #[tokio::test]
 async fn redirects_stay_inside() {
-    let answer = response_shown_for(
-        "HTTP/1.1 302 Found\r\nLocation: http://localhost/x\r\nContent-Length: 0\r\n\r\n",
-    );
+    let answer = response_shown_for("HTTP/1.1 302 Found\r\nLocation: http://localhost/x\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(answer.await.unwrap().headers()["location"], "/b/word/app/x");
     for elsewhere in [
         "HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 201 Created\r\nLocation: //elsewhere/\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
     ] {
-        assert_eq!(
-            response_shown_for(elsewhere).await.unwrap_err(),
-            ProxyError::BadResponse,
-            "{elsewhere}"
-        );
+        assert_eq!(response_shown_for(elsewhere).await.unwrap_err(), ProxyError::BadResponse, "{elsewhere}");
     }
 }
 
@@ -87,11 +79,7 @@ async fn answers_that_contradict_themselves_are_not_shown() {
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
     ] {
-        assert_eq!(
-            response_shown_for(answer).await.unwrap_err(),
-            ProxyError::BadResponse,
-            "{answer}"
-        );
+        assert_eq!(response_shown_for(answer).await.unwrap_err(), ProxyError::BadResponse, "{answer}");
     }
 }
 
@@ -133,18 +121,8 @@ async fn lengths_and_missing_bodies_are_told_right() {
         ("GET /twice", "HTTP/1.1 200 OK\r\n", "content-length: 2\r\n", "ok"),
         ("GET /range", "HTTP/1.1 206 Partial Content\r\n", "content-range: bytes 2-3/9\r\n", "ok"),
         ("GET /early", "HTTP/1.1 200 OK\r\n", "content-length: 2\r\n", "ok"),
-        (
-            "GET /chunks",
-            "HTTP/1.1 200 OK\r\n",
-            "transfer-encoding: chunked\r\n",
-            "1\r\no\r\n1\r\nk\r\n0\r\n\r\n",
-        ),
-        (
-            "GET /close",
-            "HTTP/1.1 200 OK\r\n",
-            "transfer-encoding: chunked\r\n",
-            "2\r\nok\r\n0\r\n\r\n",
-        ),
+        ("GET /chunks", "HTTP/1.1 200 OK\r\n", "transfer-encoding: chunked\r\n", "1\r\no\r\n1\r\nk\r\n0\r\n\r\n"),
+        ("GET /close", "HTTP/1.1 200 OK\r\n", "transfer-encoding: chunked\r\n", "2\r\nok\r\n0\r\n\r\n"),
     ] {
         front.send(format!("{ask} HTTP/1.1\r\nHost: x\r\nTE: trailers\r\n\r\n")).await;
         let head = front.head().await.unwrap();
@@ -159,14 +137,9 @@ async fn lengths_and_missing_bodies_are_told_right() {
 async fn the_status_of_an_error_passes() {
     let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.send(
-            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n",
-        )
-        .await;
+        peer.send("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n").await;
     });
-    let answer = forward_request(&evil.upstream, passage("/"), request(http::Method::GET, &[]))
-        .await
-        .unwrap();
+    let answer = forward_request(&evil.upstream, passage("/"), request(http::Method::GET, &[])).await.unwrap();
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.headers()["retry-after"], "3");
 }

@@ -75,9 +75,7 @@ async fn a_kept_connection_that_ends_is_replaced_for_requests_that_do_nothing() 
 
 #[tokio::test]
 async fn but_nothing_is_done_twice() {
-    for (method, body) in
-        [(Method::POST, "x"), (Method::POST, ""), (Method::DELETE, ""), (Method::GET, "x")]
-    {
+    for (method, body) in [(Method::POST, "x"), (Method::POST, ""), (Method::DELETE, ""), (Method::GET, "x")] {
         let heads = Arc::default();
         let evil = fickle(&heads);
         assert_eq!(text(evil.get("/").await.unwrap()).await, "ok");
@@ -108,12 +106,7 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
 
 #[tokio::test]
 async fn there_are_only_so_many_at_a_time() {
-    let limits = ProxyLimits {
-        connections: 2,
-        head: patient().head,
-        body_idle: patient().body_idle,
-        ..impatient()
-    };
+    let limits = ProxyLimits { connections: 2, head: patient().head, body_idle: patient().body_idle, ..impatient() };
     let (asked, mut asks) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let gate = Arc::clone(&go);
@@ -151,10 +144,7 @@ async fn there_are_only_so_many_at_a_time() {
 
 #[tokio::test]
 async fn many_at_once_share_the_places() {
-    let evil =
-        Arc::new(hostile_upstream(ProxyLimits { connections: 4, ..patient() }, |peer, _| {
-            always(peer, OK)
-        }));
+    let evil = Arc::new(hostile_upstream(ProxyLimits { connections: 4, ..patient() }, |peer, _| always(peer, OK)));
     let asks = (0..200).map(|_| {
         let evil = Arc::clone(&evil);
         tokio::spawn(async move { text(evil.get("/").await.unwrap()).await })

@@ -61,8 +61,7 @@ async fn what_may_not_go_on_is_cut_at_once() {
     let (evil, ended) = beginning(patient(), BEGIN);
     let until = CancellationToken::new();
     let passage = ProxyContext { cancel: until.clone(), ..passage("/") };
-    let answer =
-        forward_request(&evil.upstream, passage.clone(), request(Method::GET, &[])).await.unwrap();
+    let answer = forward_request(&evil.upstream, passage.clone(), request(Method::GET, &[])).await.unwrap();
     let mut body = answer.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "abc");
     let (cut, ()) = tokio::join!(why(&mut body), async { until.cancel() });
@@ -138,8 +137,7 @@ async fn an_upload_is_cut_too() {
 #[tokio::test]
 async fn an_upload_that_is_answered_already_is_not_left_running() {
     let (evil, ended) = beginning(patient(), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-    let never =
-        futures_util::stream::pending::<Result<http_body::Frame<bytes::Bytes>, ProxyError>>();
+    let never = futures_util::stream::pending::<Result<http_body::Frame<bytes::Bytes>, ProxyError>>();
     let request = Request::post("/").body(http_body_util::StreamBody::new(never)).unwrap();
     let answer = forward_request(&evil.upstream, passage("/"), request).await.unwrap();
     assert_eq!(answer.status(), 200);

@@ -6,12 +6,8 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use tokio::io::AsyncWriteExt as _;
 
-use super::world::{
-    RawPeer, hostile_upstream, impatient, passage, patient, request, response_shown_for, text,
-};
-use crate::proxy::{
-    BoxError, DialUpstream, ProxyError, ProxyLimits, UpstreamClient, forward_request,
-};
+use super::world::{RawPeer, hostile_upstream, impatient, passage, patient, request, response_shown_for, text};
+use crate::proxy::{BoxError, DialUpstream, ProxyError, ProxyLimits, UpstreamClient, forward_request};
 
 async fn asked(upstream: &UpstreamClient) -> ProxyError {
     forward_request(upstream, passage("/"), request(Method::GET, &[])).await.unwrap_err()
@@ -19,9 +15,8 @@ async fn asked(upstream: &UpstreamClient) -> ProxyError {
 
 #[tokio::test]
 async fn nobody_there() {
-    let dial: DialUpstream = Arc::new(|| {
-        Box::pin(async { Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) })
-    });
+    let dial: DialUpstream =
+        Arc::new(|| Box::pin(async { Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) }));
     assert_eq!(asked(&UpstreamClient::new(dial, patient())).await, ProxyError::Unreachable);
 }
 
@@ -75,10 +70,7 @@ async fn one_that_closes_at_once() {
 
 #[tokio::test]
 async fn one_that_dies_in_the_head() {
-    assert_eq!(
-        response_shown_for("HTTP/1.1 200 OK\r\nContent-").await.unwrap_err(),
-        ProxyError::Unreachable
-    );
+    assert_eq!(response_shown_for("HTTP/1.1 200 OK\r\nContent-").await.unwrap_err(), ProxyError::Unreachable);
 }
 
 #[tokio::test]
@@ -95,11 +87,7 @@ async fn one_that_speaks_something_else() {
         "HTTP/1.1 200 OK\r\nX: a\u{0}b\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ] {
-        assert_eq!(
-            response_shown_for(garbage).await.unwrap_err(),
-            ProxyError::BadResponse,
-            "{garbage:?}"
-        );
+        assert_eq!(response_shown_for(garbage).await.unwrap_err(), ProxyError::BadResponse, "{garbage:?}");
     }
 }
 
@@ -141,16 +129,14 @@ async fn one_that_dies_in_the_middle_of_a_body() {
     ends_badly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n").await;
     ends_badly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nshort").await;
     ends_badly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nshort\r\n").await;
-    ends_badly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nx")
-        .await;
+    ends_badly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nx").await;
 }
 
 #[tokio::test]
 async fn one_that_says_more_than_it_announced() {
     let evil = hostile_upstream(patient(), |mut peer, number| async move {
         while peer.head().await.is_some() {
-            let extra =
-                if number == 0 { "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil" } else { "" };
+            let extra = if number == 0 { "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil" } else { "" };
             peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok{extra}")).await;
         }
     });

@@ -89,8 +89,7 @@ async fn headers_of_one_hop_end_here() {
     )
     .await
     .to_lowercase();
-    for gone in ["connection", "keep-alive", "te:", "trailer", "upgrade", "http2", "named", "also"]
-    {
+    for gone in ["connection", "keep-alive", "te:", "trailer", "upgrade", "http2", "named", "also"] {
         assert!(!head.contains(gone), "{gone} in {head}");
     }
     assert!(head.contains("x-stays: 3"));
@@ -124,9 +123,7 @@ async fn what_can_be_read_in_two_ways_is_refused() {
     ] {
         refused(passage("/"), request(Method::POST, headers)).await;
     }
-    for path in
-        ["", "x", "//elsewhere", "http://elsewhere/", "/..", "/%2e%2e/", "/a\r\nX: y", "/a\\b"]
-    {
+    for path in ["", "x", "//elsewhere", "http://elsewhere/", "/..", "/%2e%2e/", "/a\r\nX: y", "/a\\b"] {
         refused(passage(path), request(Method::GET, &[])).await;
     }
     for method in [Method::CONNECT, Method::TRACE] {
@@ -139,10 +136,7 @@ async fn what_can_be_read_in_two_ways_is_refused() {
 
 #[tokio::test]
 async fn one_length_told_twice_the_same_is_one_length() {
-    let head = request_seen_upstream(
-        "/",
-        request(Method::POST, &[("Content-Length", "0"), ("Content-Length", "0")]),
-    );
+    let head = request_seen_upstream("/", request(Method::POST, &[("Content-Length", "0"), ("Content-Length", "0")]));
     assert_eq!(head.await.matches("content-length: 0\r\n").count(), 1);
 }
 

@@ -63,8 +63,7 @@ async fn a_hidden_second_request_never_arrives() {
         let heads = heads.lock().unwrap();
         for head in heads.iter() {
             assert!(!head.contains("hidden"), "{bytes:?} brought {head:?}");
-            let framed =
-                head.matches("content-length").count() + head.matches("transfer-enc").count();
+            let framed = head.matches("content-length").count() + head.matches("transfer-enc").count();
             assert!(framed <= 1, "{bytes:?} brought {head:?}");
         }
         assert!(heads.len() <= 2, "{bytes:?} brought {heads:?}");
@@ -88,8 +87,7 @@ async fn honest_requests_follow_each_other_on_one_connection() {
         .iter()
         .map(|head| {
             let path = head.split(' ').nth(1).unwrap();
-            let how =
-                head.lines().find(|line| line.starts_with("content-l") || line.starts_with("tr"));
+            let how = head.lines().find(|line| line.starts_with("content-l") || line.starts_with("tr"));
             (path, how.unwrap_or_default())
         })
         .collect();

@@ -38,10 +38,7 @@ trait ThenFrame {
 }
 
 impl<S: futures_util::Stream<Item = u64> + Send + 'static> ThenFrame for S {
-    fn then_frame(
-        self,
-        mut make: impl FnMut() -> Bytes + Send + 'static,
-    ) -> crate::proxy::ProxyBody {
+    fn then_frame(self, mut make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::ProxyBody {
         use futures_util::StreamExt as _;
         let frames = self.map(move |_| Ok::<_, BoxError>(Frame::data(make())));
         StreamBody::new(frames).boxed_unsync()
@@ -84,10 +81,7 @@ async fn a_body_of_unknown_length_goes_in_chunks() {
         assert_eq!(peer.read(5).await, b"0\r\n\r\n");
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     });
-    assert_eq!(
-        text(forward_request(&evil.upstream, passage("/"), request).await.unwrap()).await,
-        "ok"
-    );
+    assert_eq!(text(forward_request(&evil.upstream, passage("/"), request).await.unwrap()).await, "ok");
 }
 
 #[tokio::test]
@@ -99,9 +93,7 @@ async fn who_waits_to_be_told_to_go_on_is_told() {
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     });
     let mut front = evil.front();
-    front
-        .send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
-        .await;
+    front.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n").await;
     assert!(front.head().await.unwrap().starts_with("HTTP/1.1 100 Continue\r\n"));
     front.send("hello").await;
     assert!(front.head().await.unwrap().starts_with("HTTP/1.1 200 OK\r\n"));

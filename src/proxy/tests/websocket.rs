@@ -55,9 +55,7 @@ async fn bytes_go_both_ways() {
     front.send(format!("{ASK}early")).await;
     let head = front.head().await.unwrap();
     assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
-    assert!(
-        head.contains("upgrade: websocket\r\n") && head.contains("sec-websocket-protocol: chat")
-    );
+    assert!(head.contains("upgrade: websocket\r\n") && head.contains("sec-websocket-protocol: chat"));
     assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
     assert!(!head.contains("set-cookie"));
     assert_eq!(front.read(10).await, b"helloearly");
@@ -104,8 +102,7 @@ async fn it_is_cut_when_it_may_not_go_on() {
 async fn an_upstream_may_decline() {
     let evil = hostile_upstream(patient(), |mut peer, _| async move {
         peer.head().await.unwrap();
-        peer.send("HTTP/1.1 403 Forbidden\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno")
-            .await;
+        peer.send("HTTP/1.1 403 Forbidden\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno").await;
     });
     let mut front = evil.front();
     front.send(ASK).await;

@@ -13,9 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::proxy::{
-    DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, UpstreamClient, forward_request,
-};
+use crate::proxy::{DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, UpstreamClient, forward_request};
 
 pub struct HostileUpstream {
     pub upstream: UpstreamClient,
@@ -146,9 +144,8 @@ impl HostileUpstream {
                 )
             }
         });
-        let serving = hyper::server::conn::http1::Builder::new()
-            .serve_connection(TokioIo::new(theirs), service)
-            .with_upgrades();
+        let serving =
+            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(theirs), service).with_upgrades();
         tokio::spawn(async move { drop(serving.await) });
         RawPeer(BufReader::new(ours))
     }
@@ -160,9 +157,7 @@ fn shown(failure: ProxyError) -> Response<ProxyBody> {
         ProxyError::Refused(_) => StatusCode::BAD_REQUEST,
         ProxyError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         ProxyError::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        ProxyError::Unreachable | ProxyError::BadResponse | ProxyError::ClientGone => {
-            StatusCode::BAD_GATEWAY
-        }
+        ProxyError::Unreachable | ProxyError::BadResponse | ProxyError::ClientGone => StatusCode::BAD_GATEWAY,
     };
     answer
 }

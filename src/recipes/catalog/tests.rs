@@ -57,14 +57,8 @@ fn dense_conditions_are_looked_at_once() {
         writeln!(text, "key = 'q{n}'\nshow_when = {{ {all} }}").unwrap();
     }
     assert_eq!(RecipeCatalog::with_files(&[file("mine.toml", &text)]).rejected, []);
-    let many = (0..300)
-        .fold(String::from("name = 'x'\ntitle = 'X'\nsummary = 'S.'\n"), |text, n| {
-            format!("{text}[[questions]]\nkey = 'q{n}'\nkind = 'switch'\nlabel = 'Q'\n")
-        });
-    assert!(
-        RecipeCatalog::with_files(&[file("mine.toml", &many)]).rejected[0]
-            .error
-            .problem
-            .contains("more than 200")
-    );
+    let many = (0..300).fold(String::from("name = 'x'\ntitle = 'X'\nsummary = 'S.'\n"), |text, n| {
+        format!("{text}[[questions]]\nkey = 'q{n}'\nkind = 'switch'\nlabel = 'Q'\n")
+    });
+    assert!(RecipeCatalog::with_files(&[file("mine.toml", &many)]).rejected[0].error.problem.contains("more than 200"));
 }

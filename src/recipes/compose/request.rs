@@ -3,9 +3,7 @@
 use super::{AnswersByKey, ComposedJob, template_values};
 use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::{FormAnswers, RecipeForm, SWEEP_AT_ONCE};
-use crate::recipes::request::{
-    ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField,
-};
+use crate::recipes::request::{ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField};
 use crate::recipes::script_import;
 use crate::recipes::value::AnswerValue;
 use crate::sites::JobOptionRule;
@@ -35,9 +33,7 @@ pub fn fill_request(
         ..JobRequest::default()
     };
     request.gpus = asked.number(RequestField::Gpus).map(|count| GpuRequest {
-        model: asked
-            .text(RequestField::GpuModel)
-            .filter(|_| place.site.jobs.gpu_model != JobOptionRule::Never),
+        model: asked.text(RequestField::GpuModel).filter(|_| place.site.jobs.gpu_model != JobOptionRule::Never),
         count,
     });
     if form.task_per_gpu {
@@ -125,12 +121,7 @@ fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place
 }
 
 /// The array tasks: points of a sweep, or the consecutive pieces of a long run.
-fn set_array(
-    request: &mut JobRequest,
-    asked: &RequestAnswers<'_>,
-    answers: &FormAnswers,
-    job: &mut ComposedJob,
-) {
+fn set_array(request: &mut JobRequest, asked: &RequestAnswers<'_>, answers: &FormAnswers, job: &mut ComposedJob) {
     let pieces = asked.number(RequestField::Array).filter(|pieces| *pieces > 1);
     if let Some(sweep) = &job.sweep {
         let last = sweep.len().saturating_sub(1);
@@ -142,10 +133,7 @@ fn set_array(
         request.array = Some(ArrayRequest { tasks: format!("0-{last}"), at_once });
         if pieces.is_some() {
             let key = asked.key(RequestField::Array);
-            job.add_problem(
-                &key,
-                "A sweep cannot be run in pieces as well: both are arrays of jobs.",
-            );
+            job.add_problem(&key, "A sweep cannot be run in pieces as well: both are arrays of jobs.");
         }
     } else if let Some(pieces) = pieces {
         request.array = Some(ArrayRequest { tasks: format!("1-{pieces}"), at_once: Some(1) });
@@ -153,19 +141,11 @@ fn set_array(
 }
 
 /// The job's working folder, where its output goes too. Slurm expands no variables there and creates no folders.
-fn set_folder(
-    request: &mut JobRequest,
-    asked: &RequestAnswers<'_>,
-    place: &ComposeCluster,
-    job: &mut ComposedJob,
-) {
+fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, place: &ComposeCluster, job: &mut ComposedJob) {
     let Some(AnswerValue::Words(words)) = asked.value(RequestField::Folder) else { return };
     let key = asked.key(RequestField::Folder);
     let Some(path) = words.first().and_then(|word| word.resolve(&place.folders)) else {
-        job.add_problem(
-            &key,
-            "This folder must be known before the job starts: use a full path, $HOME or $SCRATCH.",
-        );
+        job.add_problem(&key, "This folder must be known before the job starts: use a full path, $HOME or $SCRATCH.");
         return;
     };
     if !path.starts_with('/') {
@@ -180,19 +160,13 @@ fn set_folder(
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' })
         .collect();
     let number = if request.array.is_some() { "%A_%a" } else { "%j" };
-    request.output =
-        Some(format!("{}/{name}-{number}.out", path.trim_end_matches('/').replace('%', "%%")));
+    request.output = Some(format!("{}/{name}-{number}.out", path.trim_end_matches('/').replace('%', "%%")));
     request.folder = Some(path.clone());
     job.folders.push(path);
 }
 
 /// Options without a question of their own: typed into the options field, or taken from an imported script.
-fn set_other_options(
-    request: &mut JobRequest,
-    form: &RecipeForm,
-    values: &AnswersByKey<'_>,
-    job: &mut ComposedJob,
-) {
+fn set_other_options(request: &mut JobRequest, form: &RecipeForm, values: &AnswersByKey<'_>, job: &mut ComposedJob) {
     let question = form.find_setting(RequestField::Other);
     if let Some((question, AnswerValue::Words(words))) =
         question.and_then(|one| Some((one, values.get(one.key.as_str())?)))

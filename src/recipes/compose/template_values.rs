@@ -39,8 +39,7 @@ pub fn collect_template_values<'a>(
     let folder = request.folder.as_deref().map_or_else(|| MISSING_PLACEHOLDER.to_owned(), quoted);
     let model = request.gpus.as_ref().and_then(|gpus| gpus.model.clone());
     let arm = jobs.gpus.iter().any(|gpu| {
-        Some(&gpu.name) == model.as_ref()
-            && gpu.processor.as_deref().is_some_and(|kind| kind.contains("arm"))
+        Some(&gpu.name) == model.as_ref() && gpu.processor.as_deref().is_some_and(|kind| kind.contains("arm"))
     });
     let internet = match jobs.internet {
         InternetAccess::Unknown => "unknown",
@@ -81,12 +80,10 @@ fn template_value(value: &AnswerValue, kind: QuestionKind) -> TemplateValue {
         AnswerValue::Words(words) if kind == QuestionKind::Path => {
             words.first().map_or(TemplateValue::Empty, |word| TemplateValue::Shell(word.to_shell()))
         }
-        AnswerValue::Words(words) => {
-            TemplateValue::Words(words.iter().map(ShellWord::to_shell).collect())
+        AnswerValue::Words(words) => TemplateValue::Words(words.iter().map(ShellWord::to_shell).collect()),
+        AnswerValue::Variables(all) => {
+            TemplateValue::Words(all.iter().map(|(name, value)| format!("{name}={}", value.to_shell())).collect())
         }
-        AnswerValue::Variables(all) => TemplateValue::Words(
-            all.iter().map(|(name, value)| format!("{name}={}", value.to_shell())).collect(),
-        ),
         AnswerValue::Code(code) => TemplateValue::Shell(code.clone()),
         AnswerValue::Swept(name) => TemplateValue::Shell(format!("\"${name}\"")),
     }
@@ -114,9 +111,9 @@ pub fn pasted_script(form: &RecipeForm, values: &AnswersByKey<'_>) -> Option<Str
 
 /// The job's own folder on fast disk.
 fn tmpdir_expression(site: Option<&str>) -> String {
-    let name = site.and_then(|text| text.strip_prefix('$')).filter(|name| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    });
+    let name = site
+        .and_then(|text| text.strip_prefix('$'))
+        .filter(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     match (name, site) {
         (Some(name), _) => format!("\"${name}\""),
         (None, Some(path)) => quoted(path),

@@ -26,13 +26,9 @@ pub fn demo() -> ComposeCluster {
             partition: Some("gpu".into()),
             ..AvailableGpu::default()
         }],
-        folders: [
-            ("HOME", "/home/alice"),
-            ("SCRATCH", "/scratch/al ice"),
-            ("PROJECT", "/project/x"),
-        ]
-        .map(|(name, path)| (name.to_owned(), path.to_owned()))
-        .into(),
+        folders: [("HOME", "/home/alice"), ("SCRATCH", "/scratch/al ice"), ("PROJECT", "/project/x")]
+            .map(|(name, path)| (name.to_owned(), path.to_owned()))
+            .into(),
         max_array: Some(1000),
         keeps_comments: true,
     }
@@ -97,12 +93,7 @@ fn what_is_missing_is_said_and_the_script_is_shown() {
 #[test]
 fn hostile_answers_stay_what_they_are() {
     for text in ["'; rm -rf ~ #", "$(id)", "`id`", "a\n#SBATCH --account=other", "x\u{0}y", "%n"] {
-        let job = composed(&[
-            ("script", text),
-            ("job_name", text),
-            ("arguments", text),
-            ("folder", text),
-        ]);
+        let job = composed(&[("script", text), ("job_name", text), ("arguments", text), ("folder", text)]);
         let directives = script_import::parse_directives(&job.build_script());
         let accounts = directives.iter().filter(|(option, _)| option == "--account");
         assert_eq!(accounts.count(), 1, "{text:?}");
@@ -164,9 +155,7 @@ fn one_task_for_each_gpu() {
     let request = &job.request;
     assert_eq!((request.tasks_per_node, request.cores), (Some(2), Some(4)));
     assert_eq!(request.memory, Some(crate::recipes::request::MemoryRequest::PerNode(14 * 1024)));
-    assert!(
-        job.build_script().contains("srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 bash")
-    );
+    assert!(job.build_script().contains("srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 bash"));
 }
 
 /// A person's own script is sent unchanged and states its own requests.

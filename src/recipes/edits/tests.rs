@@ -23,10 +23,7 @@ fn what_a_person_wrote_stays_and_the_rest_follows_the_form() {
     let own = text(&first).replace("--mem=4G", "--mem=7G") + "echo done\n";
     let now = lines(&[FIRST[0], ("#SBATCH --time=02:00:00", "time"), FIRST[2], FIRST[3]]);
     let edited = merge_edits(&text(&first), &own, &now, &[]);
-    assert_eq!(
-        edited.script(),
-        "#!/bin/bash\n#SBATCH --time=02:00:00\n#SBATCH --mem=7G\npython train.py\necho done\n"
-    );
+    assert_eq!(edited.script(), "#!/bin/bash\n#SBATCH --time=02:00:00\n#SBATCH --mem=7G\npython train.py\necho done\n");
     let keys: Vec<&[String]> = edited.changes.iter().map(|change| change.keys.as_slice()).collect();
     assert_eq!(keys, [&["memory".to_owned()][..], &[]]);
     assert_eq!(edited.changes[0].generated, ["#SBATCH --mem=4G"]);

@@ -49,9 +49,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
             (ArgumentQuoteState::Nothing | ArgumentQuoteState::Double, '\\') => {
                 let next = rest.chars().next().filter(|next| is_allowed_char(*next));
                 let escapes = match inside {
-                    ArgumentQuoteState::Double => {
-                        next.is_some_and(|next| matches!(next, '"' | '\\' | '$'))
-                    }
+                    ArgumentQuoteState::Double => next.is_some_and(|next| matches!(next, '"' | '\\' | '$')),
                     _ => next.is_some(),
                 };
                 let place = word.get_or_insert_default();

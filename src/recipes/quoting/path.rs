@@ -15,11 +15,7 @@ pub enum AllowedPathStart {
 }
 
 /// Parses a path. `known`: sweep variables that may appear in it.
-pub fn parse_path(
-    text: &str,
-    shape: AllowedPathStart,
-    known: &[String],
-) -> Result<ShellWord, String> {
+pub fn parse_path(text: &str, shape: AllowedPathStart, known: &[String]) -> Result<ShellWord, String> {
     reject_invisible_chars(text)?;
     if text.len() > MAX_PATH_LEN {
         return Err(format!("A path has at most {MAX_PATH_LEN} characters."));
@@ -64,9 +60,7 @@ pub fn parse_path(
     }
     let is_full = text.starts_with(['/', '~', '$']);
     if shape == AllowedPathStart::Absolute && !is_full {
-        return Err(
-            "Write the whole path: it begins with /, ~ or a variable such as $SCRATCH.".to_owned()
-        );
+        return Err("Write the whole path: it begins with /, ~ or a variable such as $SCRATCH.".to_owned());
     }
     Ok(words)
 }

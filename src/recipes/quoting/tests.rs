@@ -78,10 +78,7 @@ fn arguments_are_split_and_nothing_in_them_runs() {
         let words: Vec<String> = words.iter().map(ShellWord::to_shell).collect();
         received(&words.join(" "))
     };
-    assert_eq!(
-        got("--lr 0.1 --name 'a  b' \"it's $HOME\""),
-        ["--lr", "0.1", "--name", "a  b", "it's /home/al ice"]
-    );
+    assert_eq!(got("--lr 0.1 --name 'a  b' \"it's $HOME\""), ["--lr", "0.1", "--name", "a  b", "it's /home/al ice"]);
     assert_eq!(got("a;b $(id) `id` | > & * ~/x a~"), {
         ["a;b", "$(id)", "`id`", "|", ">", "&", "*", "/home/al ice/x", "a~"]
     });

@@ -83,15 +83,8 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
         return wrong(format!("The question “{}” offers no choices.", question.key));
     }
     for (what, given) in [("min", &question.min), ("max", &question.max)] {
-        let free = RecipeQuestion {
-            min: RecipeValue::default(),
-            max: RecipeValue::default(),
-            ..question.clone()
-        };
-        let counts = matches!(
-            question.kind,
-            QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory
-        );
+        let free = RecipeQuestion { min: RecipeValue::default(), max: RecipeValue::default(), ..question.clone() };
+        let counts = matches!(question.kind, QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory);
         if !given.is_empty() && (!counts || value::parse_answer(&free, &given.0, &[]).is_err()) {
             return wrong(format!("“{}” cannot be the {what} of “{}”.", given.0, question.key));
         }
@@ -110,19 +103,13 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
         && let Err(problem) = value::parse_answer(question, &question.default.0, &[])
     {
         let key = &question.key;
-        return wrong(format!(
-            "“{}” cannot be the default of “{key}”: {problem}",
-            question.default.0
-        ));
+        return wrong(format!("“{}” cannot be the default of “{key}”: {problem}", question.default.0));
     }
     Ok(())
 }
 
 /// Defaults, limits and help must refer to existing questions.
-fn check_mentioned_keys(
-    recipe: &Recipe,
-    keys: &BTreeMap<&str, &RecipeQuestion>,
-) -> Result<(), RecipeCheckError> {
+fn check_mentioned_keys(recipe: &Recipe, keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
     let said = recipe
         .locked
         .iter()
@@ -145,10 +132,7 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
         for (other, values) in &question.show_when {
             let near = format!("\"{}\"", question.key);
             let Some(asked) = keys.get(other.as_str()) else {
-                let problem = format!(
-                    "“{}” is shown by the answer to “{other}”, which nobody asks.",
-                    question.key
-                );
+                let problem = format!("“{}” is shown by the answer to “{other}”, which nobody asks.", question.key);
                 return Err(RecipeCheckError::new(near, problem));
             };
             let strange = values.iter().find(|value| {
@@ -189,16 +173,11 @@ fn has_cycle<'a>(
     round
 }
 
-fn check_script(
-    name: &str,
-    source: &str,
-    keys: &BTreeMap<&str, &RecipeQuestion>,
-) -> Result<(), RecipeCheckError> {
+fn check_script(name: &str, source: &str, keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
     let of = if name.is_empty() { String::new() } else { format!("In the block “{name}”: ") };
     let line_of = |line: usize| source.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    template::check(source).map_err(|error| {
-        RecipeCheckError::new(line_of(error.line), format!("{of}{}", error.problem))
-    })?;
+    template::check(source)
+        .map_err(|error| RecipeCheckError::new(line_of(error.line), format!("{of}{}", error.problem)))?;
     for (key, line) in template::find_mentions(source).keys {
         if !keys.contains_key(key.as_str()) && !BUILT_IN_KEYS.contains(&key.as_str()) {
             let problem = format!("{of}The script names “{key}”, which no question asks for.");

@@ -47,9 +47,7 @@ pub fn parse_options(words: &[String]) -> Vec<SbatchOption> {
             }
             let option = format!("--{name}");
             let value = match value {
-                None if find_option(&option).is_none_or(|known| known.takes_value) => {
-                    words.next().cloned()
-                }
+                None if find_option(&option).is_none_or(|known| known.takes_value) => words.next().cloned(),
                 value => value,
             };
             found.push((option, value));

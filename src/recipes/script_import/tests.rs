@@ -88,12 +88,9 @@ fn any_request() -> impl Strategy<Value = JobRequest> {
         1 => MemoryRequest::PerCore(mb),
         _ => MemoryRequest::PerGpu(mb),
     });
-    let gpus = (option::of("[a-z][a-z0-9_.-]{0,9}"), 0..100_u32)
-        .prop_map(|(model, count)| GpuRequest { model, count });
-    let array =
-        ("[0-9,:-]{1,9}", number()).prop_map(|(tasks, at_once)| ArrayRequest { tasks, at_once });
-    let dependency = (any::<u64>(), any::<bool>())
-        .prop_map(|(job, must_succeed)| JobDependency { job, must_succeed });
+    let gpus = (option::of("[a-z][a-z0-9_.-]{0,9}"), 0..100_u32).prop_map(|(model, count)| GpuRequest { model, count });
+    let array = ("[0-9,:-]{1,9}", number()).prop_map(|(tasks, at_once)| ArrayRequest { tasks, at_once });
+    let dependency = (any::<u64>(), any::<bool>()).prop_map(|(job, must_succeed)| JobDependency { job, must_succeed });
     let others = collection::vec(
         (prop_oneof![Just("--nice"), Just("--constraint"), Just("--new-option")], text())
             .prop_map(|(option, value)| (option.to_owned(), value)),
@@ -101,14 +98,8 @@ fn any_request() -> impl Strategy<Value = JobRequest> {
     );
     let texts = (text(), text(), text(), text(), text(), text());
     let numbers = (option::of(any::<u32>()), number(), number(), number(), number(), number());
-    let parts = (
-        option::of(memory),
-        option::of(gpus),
-        option::of(array),
-        option::of(dependency),
-        any::<bool>(),
-        others,
-    );
+    let parts =
+        (option::of(memory), option::of(gpus), option::of(array), option::of(dependency), any::<bool>(), others);
     (texts, numbers, parts).prop_map(|(texts, numbers, parts)| {
         let (name, account, partition, qos, folder, output) = texts;
         let (minutes, nodes, tasks, tasks_per_node, cores, warn_s) = numbers;

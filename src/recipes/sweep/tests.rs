@@ -38,8 +38,7 @@ fn a_grid_has_every_pair_once() {
     assert_eq!(grid.label(5), "lr=0.01 batch=32");
     assert_eq!(grid.label(11), "lr=0.001 batch=128");
     assert!(sweep(SweepMode::Zip).count_points().unwrap_err().contains("lr has 3, batch has 4"));
-    let large =
-        Sweep { axes: parse_parameters("a = 1..1000\nb = 1..1000").unwrap(), how: SweepMode::Grid };
+    let large = Sweep { axes: parse_parameters("a = 1..1000\nb = 1..1000").unwrap(), how: SweepMode::Grid };
     assert!(large.count_points().is_err());
 }
 

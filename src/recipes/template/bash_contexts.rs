@@ -61,10 +61,7 @@ impl BashContextScanner<'_> {
         self.rest = rest;
     }
 
-    #[expect(
-        clippy::match_same_arms,
-        reason = "the order decides; arms that do the same stand apart"
-    )]
+    #[expect(clippy::match_same_arms, reason = "the order decides; arms that do the same stand apart")]
     fn scan_next(&mut self) -> Result<(), TemplateError> {
         if self.rest.starts_with("{{") || self.rest.starts_with("{%") {
             return self.scan_tag();
@@ -108,9 +105,7 @@ impl BashContextScanner<'_> {
             (_, b'<') if self.rest.starts_with("<<") => {
                 self.refuse("Here-documents (<<) are not known here; use printf.")
             }
-            (_, b'(') if self.rest.starts_with("((") => {
-                self.refuse("Write [ … ] or $(( … )) instead of (( … )).")
-            }
+            (_, b'(') if self.rest.starts_with("((") => self.refuse("Write [ … ] or $(( … )) instead of (( … ))."),
             (Some(_), b'c') if is_word_start && self.rest.starts_with("case") => {
                 self.refuse("A case cannot stand inside $( ).")
             }

@@ -98,8 +98,8 @@ fn tag_content(text: &str) -> &str {
 /// The names in an expression that refer to answers.
 fn answer_names(expression: &str) -> Vec<String> {
     const WORDS: &[&str] = &[
-        "if", "elif", "else", "endif", "for", "in", "endfor", "and", "or", "not", "is", "true",
-        "false", "none", "loop", "set", "True", "False",
+        "if", "elif", "else", "endif", "for", "in", "endfor", "and", "or", "not", "is", "true", "false", "none",
+        "loop", "set", "True", "False",
     ];
     let mut found = Vec::new();
     let mut rest = expression;
@@ -183,8 +183,7 @@ fn extract_line(marked: &str, open: &mut Vec<String>) -> RenderedScriptLine {
             continue;
         }
         let end = rest.find(END_OF_KEYS_MARK).unwrap_or(rest.len());
-        let keys: Vec<String> =
-            rest[..end].split(' ').filter(|key| !key.is_empty()).map(str::to_owned).collect();
+        let keys: Vec<String> = rest[..end].split(' ').filter(|key| !key.is_empty()).map(str::to_owned).collect();
         if mark == Some(VALUE_MARK) {
             line.keys.extend(keys.iter().cloned());
             open.extend(keys);

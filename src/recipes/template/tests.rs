@@ -25,10 +25,8 @@ fn values_are_quoted_and_lines_know_their_questions() {
         ("count", TemplateValue::Number(3)),
     ];
     let lines = render(source, &slots(&list)).unwrap();
-    let found: Vec<(&str, Vec<&str>)> = lines
-        .iter()
-        .map(|line| (line.text.as_str(), line.keys.iter().map(String::as_str).collect()))
-        .collect();
+    let found: Vec<(&str, Vec<&str>)> =
+        lines.iter().map(|line| (line.text.as_str(), line.keys.iter().map(String::as_str).collect())).collect();
     assert_eq!(
         found,
         [
@@ -57,8 +55,7 @@ fn conditions_and_loops() {
 /// Signs in tags keep the space before them and the line break after them.
 #[test]
 fn conditions_inside_a_line() {
-    let source =
-        "f() {\n  {%+ if how %}{{ how }} {% endif %}go{% if more %} on{% endif +%}\n}\nend";
+    let source = "f() {\n  {%+ if how %}{{ how }} {% endif %}go{% if more %} on{% endif +%}\n}\nend";
     check(source).unwrap();
     let list = [("how", TemplateValue::Text("slowly".into())), ("more", TemplateValue::Bool(true))];
     assert_eq!(text(source, &list), "f() {\n  slowly go on\n}\nend");
@@ -136,8 +133,7 @@ fn mistakes_are_told_with_their_line() {
     // Features that could insert raw text are disabled.
     for source in ["{{ x|safe }}", "{{ x|e }}", "{% include 'x' %}", "{% import 'x' as y %}"] {
         assert!(
-            check(source).is_err()
-                || render(source, &slots(&[("x", TemplateValue::Text("'".into()))])).is_err(),
+            check(source).is_err() || render(source, &slots(&[("x", TemplateValue::Text("'".into()))])).is_err(),
             "{source}"
         );
     }

@@ -88,11 +88,7 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
 
 /// A number that is whole and within reason.
 fn to_whole(number: f64) -> Option<u64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "within the range that was asked for"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range that was asked for")]
     (0.0..1e15).contains(&number).then_some(number as u64)
 }
 

@@ -2,11 +2,7 @@ use super::*;
 use crate::recipes::question::RecipeValue;
 
 pub fn question(kind: QuestionKind) -> RecipeQuestion {
-    toml::from_str(&format!(
-        "key = 'q'\nlabel = 'Q'\nkind = {}\n",
-        serde_json::to_string(&kind).unwrap()
-    ))
-    .unwrap()
+    toml::from_str(&format!("key = 'q'\nlabel = 'Q'\nkind = {}\n", serde_json::to_string(&kind).unwrap())).unwrap()
 }
 
 #[test]
@@ -77,21 +73,14 @@ fn texts_are_one_line_and_lists_are_lines() {
     assert!(parse_answer(&question(QuestionKind::Account), "-A", &[]).is_err());
     assert!(parse_answer(&question(QuestionKind::Switch), "perhaps", &[]).is_err());
     let list = parse_answer(&question(QuestionKind::List), "a b\n\n c \r\n", &[]);
-    assert_eq!(
-        list,
-        Ok(AnswerValue::Words(vec![ShellWord::literal("a b"), ShellWord::literal("c")]))
-    );
-    let variables =
-        parse_answer(&question(QuestionKind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
+    assert_eq!(list, Ok(AnswerValue::Words(vec![ShellWord::literal("a b"), ShellWord::literal("c")])));
+    let variables = parse_answer(&question(QuestionKind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
     let AnswerValue::Variables(variables) = variables else { panic!() };
     let words: Vec<String> = variables.iter().map(|(_, words)| words.to_shell()).collect();
     assert_eq!(words, ["1", "'x y'", "'it is'"]);
     assert!(parse_answer(&question(QuestionKind::Variables), "1A=2", &[]).is_err());
     assert!(parse_answer(&question(QuestionKind::Variables), "no sign", &[]).is_err());
     assert!(parse_answer(&question(QuestionKind::Command), "a\u{0}b", &[]).is_err());
-    assert_eq!(
-        parse_answer(&question(QuestionKind::Command), "a\r\nb\n", &[]),
-        Ok(AnswerValue::Code("a\nb".into()))
-    );
+    assert_eq!(parse_answer(&question(QuestionKind::Command), "a\r\nb\n", &[]), Ok(AnswerValue::Code("a\nb".into())));
     assert!(parse_answer(&question(QuestionKind::Text), &"x".repeat(100_000), &[]).is_err());
 }

@@ -124,12 +124,10 @@ struct Bench(tempfile::TempDir);
 impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for name in SLURM_COMMANDS.iter().chain(OTHER_COMMANDS).copied().chain(["rm", "sh", "srun"])
-        {
+        for name in SLURM_COMMANDS.iter().chain(OTHER_COMMANDS).copied().chain(["rm", "sh", "srun"]) {
             let path = folder.path().join(name);
-            let body = format!(
-                "#!/bin/bash\nprintf '%s\\n' {name} \"$@\"\nIFS= read -r -d '' all\nprintf %s \"$all\"\n"
-            );
+            let body =
+                format!("#!/bin/bash\nprintf '%s\\n' {name} \"$@\"\nIFS= read -r -d '' all\nprintf %s \"$all\"\n");
             fs::write(&path, body).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -176,10 +174,7 @@ fn the_wrapper_refuses_everything_else() {
     for request in REFUSED.lines().chain(special) {
         let output = bench.run(Some(request), "");
         let printed = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            printed.starts_with("Command rejected by portolan-commands: "),
-            "{request:?}: {printed}"
-        );
+        assert!(printed.starts_with("Command rejected by portolan-commands: "), "{request:?}: {printed}");
         assert!(printed.starts_with("Command rejected by portolan-commands: "), "{request:?}");
         assert_eq!(output.status.code(), Some(126), "{request:?}");
         assert!(printed.lines().count() == 1 && printed.len() < 260, "{request:?}: {printed}");
@@ -195,12 +190,7 @@ fn the_wrapper_gives_file_transfer() {
     }
     let bench = Bench::new();
     for request in ["/usr/libexec/openssh/sftp-server", "internal-sftp", "/x/sftp-server -l INFO"] {
-        let mut child = bench
-            .command(Some(request))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = bench.command(Some(request)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         // SFTP's init message: five bytes follow, type 1, version 3. A server answers with type 2.
         child.stdin.as_mut().unwrap().write_all(&[0, 0, 0, 5, 1, 0, 0, 0, 3]).unwrap();
         let mut answer = [0; 5];
@@ -222,19 +212,11 @@ fn slurm_is_asked_in_its_own_format() {
 
 #[test]
 fn the_list_is_the_wrappers_own() {
-    let cases = WRAPPER_SCRIPT
-        .split("\ncase $program in\n")
-        .nth(1)
-        .unwrap()
-        .split("\nesac\n")
-        .next()
-        .unwrap();
+    let cases = WRAPPER_SCRIPT.split("\ncase $program in\n").nth(1).unwrap().split("\nesac\n").next().unwrap();
     let mut named: Vec<&str> = Vec::new();
     for line in cases.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
         if let Some((names, _)) = line.trim().split_once(')') {
-            named.extend(
-                names.split('|').map(str::trim).filter(|n| !n.contains(['*', '#', '-', ' '])),
-            );
+            named.extend(names.split('|').map(str::trim).filter(|n| !n.contains(['*', '#', '-', ' '])));
         }
     }
     let mut ours = [SLURM_COMMANDS, OTHER_COMMANDS].concat();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::sites::{
-    AuthFactor, BillingBasis, InternetAccess, JobOptionRule, QuotaTool, Site, SiteAllocationPeriod,
-    SiteFamily, StorageAreaKind, SubmitFolderRule,
+    AuthFactor, BillingBasis, InternetAccess, JobOptionRule, QuotaTool, Site, SiteAllocationPeriod, SiteFamily,
+    StorageAreaKind, SubmitFolderRule,
 };
 
 fn site(name: &str) -> &'static Site {
@@ -19,12 +19,9 @@ fn gpu_names(name: &str) -> Vec<&'static str> {
 #[test]
 fn every_file_of_the_folder_is_in_the_program_and_right() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sites");
-    let on_disk: BTreeSet<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    let built_in: BTreeSet<String> =
-        PresetFiles::iter().map(std::borrow::Cow::into_owned).collect();
+    let on_disk: BTreeSet<String> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let built_in: BTreeSet<String> = PresetFiles::iter().map(std::borrow::Cow::into_owned).collect();
     assert_eq!(on_disk, built_in, "touch src/sites/presets.rs after adding a file");
     for (path, site) in parse_preset_files() {
         let site = site.unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -124,10 +121,7 @@ fn jobs_ask_for_what_the_cluster_has() {
     assert_eq!(prepare.module, "slurm/killarney/25.05.6");
     let internet = |name| site(name).jobs.internet;
     assert_eq!((internet("fir"), internet("narval")), (InternetAccess::Yes, InternetAccess::No));
-    assert_eq!(
-        (internet("vulcan"), internet("saga")),
-        (InternetAccess::Proxy, InternetAccess::Proxy)
-    );
+    assert_eq!((internet("vulcan"), internet("saga")), (InternetAccess::Proxy, InternetAccess::Proxy));
 }
 
 #[test]
@@ -137,9 +131,7 @@ fn norway_counts_otherwise() {
     assert_eq!((saga.jobs.gpu_model, saga.jobs.max_array), (JobOptionRule::Never, Some(1000)));
     assert_eq!(saga.units.period, SiteAllocationPeriod::HalfYears);
     assert_eq!(saga.units.cost_tool.command(), Some("cost"));
-    let factor = |per, name: &str| {
-        saga.units.factors.iter().find(|f| f.per == per && f.name == name).map(|f| f.value)
-    };
+    let factor = |per, name: &str| saga.units.factors.iter().find(|f| f.per == per && f.name == name).map(|f| f.value);
     assert_eq!(factor(BillingBasis::Gpu, "a100"), Some(8.0));
     assert_eq!(factor(BillingBasis::Gib, "normal"), Some(0.257_703_1));
     assert_eq!(site("olivia").jobs.gpus[0].processor.as_deref(), Some("arm64"));
@@ -201,15 +193,11 @@ const DOUBTED: &[&str] = &[
 #[test]
 fn names_are_found_or_explained() {
     assert!(matches!(find_site("fir"), SiteLookup::Site(found) if found.title == "Fir"));
-    assert!(
-        matches!(find_site(" Fir.AllianceCan.ca. "), SiteLookup::Site(found) if found.title == "Fir")
-    );
+    assert!(matches!(find_site(" Fir.AllianceCan.ca. "), SiteLookup::Site(found) if found.title == "Fir"));
     for host in ["login.saga.sigma2.no", "robot.tamia.ecpia.ca", "trillium.scinet.utoronto.ca"] {
         assert!(matches!(find_site(host), SiteLookup::Site(_)), "{host}");
     }
-    for (old, new) in
-        [("cedar", "fir"), ("graham", "nibi"), ("beluga", "rorqual"), ("niagara", "trillium")]
-    {
+    for (old, new) in [("cedar", "fir"), ("graham", "nibi"), ("beluga", "rorqual"), ("niagara", "trillium")] {
         let SiteLookup::Retired(found) = find_site(old) else { panic!("{old}") };
         assert_eq!(found.instead[0].as_str(), new);
         assert!(found.ended.is_some() && found.sentence.ends_with('.'));

@@ -88,17 +88,13 @@ pub(super) fn classify(text: &str) -> PromptKind {
     if has(&["passphrase"]) {
         return PromptKind::Passphrase;
     }
-    let spoken = words
-        .replace(" one time password ", " one time ")
-        .replace(" onetime password ", " onetime ");
+    let spoken = words.replace(" one time password ", " one time ").replace(" onetime password ", " onetime ");
     let password = PASSWORD_WORDS.iter().any(|phrase| spoken.contains(&format!(" {phrase} ")));
     match (has(CODE_WORDS), password) {
         // Both in one answer: only the server's own words can say how.
         (true, true) | (false, false) => PromptKind::Other,
         (true, false) => PromptKind::OneTimeCode,
-        (false, true) if has(RETYPE_WORDS) || (has(NEW_WORDS) && has(CONFIRM_WORDS)) => {
-            PromptKind::RetypePassword
-        }
+        (false, true) if has(RETYPE_WORDS) || (has(NEW_WORDS) && has(CONFIRM_WORDS)) => PromptKind::RetypePassword,
         (false, true) if has(NEW_WORDS) => PromptKind::NewPassword,
         (false, true) if has(CURRENT_WORDS) => PromptKind::CurrentPassword,
         (false, true) => PromptKind::Password,

@@ -17,11 +17,7 @@ fn duo_lists_its_choices() {
     let prompt = LoginPrompt::parse(&format!("(alice@fir.alliancecan.ca) {DUO}"));
     assert_eq!(prompt.hop.as_deref(), Some("fir.alliancecan.ca"));
     assert!(prompt.text.starts_with("Duo two-factor login for name\n"), "{}", prompt.text);
-    let phone = PromptChoice {
-        answer: "1".to_owned(),
-        label: "Duo Push to My phone (iOS)".to_owned(),
-        is_push: true,
-    };
+    let phone = PromptChoice { answer: "1".to_owned(), label: "Duo Push to My phone (iOS)".to_owned(), is_push: true };
     assert_eq!(prompt.kind, PromptKind::DuoMenu { choices: vec![phone] });
     assert!(!prompt.is_secret());
     assert_eq!(prompt.input_mode(), "text", "a security key types letters");
@@ -44,9 +40,7 @@ fn a_menu_without_choices_takes_a_code() {
 
 #[test]
 fn a_one_time_password_is_a_code() {
-    let prompt = LoginPrompt::parse(
-        "(hicham@login.olivia.sigma2.no) One-time password (OATH) for `hicham': ",
-    );
+    let prompt = LoginPrompt::parse("(hicham@login.olivia.sigma2.no) One-time password (OATH) for `hicham': ");
     assert_eq!(prompt.kind, PromptKind::OneTimeCode);
     assert_eq!(prompt.hop.as_deref(), Some("login.olivia.sigma2.no"));
     assert_eq!(prompt.text, "One-time password (OATH) for `hicham':");

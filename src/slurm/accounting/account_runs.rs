@@ -54,20 +54,13 @@ pub struct AccountedRun {
 
 /// The arguments for all runs of some accounts' jobs that existed at any time of a day in the cluster's calendar, or
 /// of one of several equal parts of that day. None if a name is invalid.
-pub fn account_runs_args(
-    nonce: &str,
-    accounts: &[String],
-    from: &str,
-    until: &str,
-) -> Option<Vec<String>> {
+pub fn account_runs_args(nonce: &str, accounts: &[String], from: &str, until: &str) -> Option<Vec<String>> {
     let asked = (1..=MAX_ACCOUNTS).contains(&accounts.len());
     (asked && accounts.iter().all(|account| is_account_name(account))).then_some(())?;
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let accounts = accounts.join(",");
     // -D: include runs before a job was requeued. -a: include everybody, as far as the caller may see.
-    let words = [
-        "-n", "-p", "-D", "-a", &delimiter, "-A", &accounts, "-S", from, "-E", until, "-o", FIELDS,
-    ];
+    let words = ["-n", "-p", "-D", "-a", &delimiter, "-A", &accounts, "-S", from, "-E", until, "-o", FIELDS];
     Some(words.map(str::to_owned).to_vec())
 }
 
@@ -91,8 +84,7 @@ pub fn parse_account_runs(answer: &[u8], nonce: &str) -> (Vec<AccountedRun>, boo
         left -= 1;
         left > 0
     });
-    let runs =
-        found.into_iter().map(|(run, totals)| AccountedRun { usage: totals.into_usage(), ..run });
+    let runs = found.into_iter().map(|(run, totals)| AccountedRun { usage: totals.into_usage(), ..run });
     (runs.collect(), left == 0)
 }
 
@@ -112,11 +104,7 @@ fn add_record(
     }
 }
 
-fn parse_run(
-    job: &str,
-    state: &str,
-    own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT],
-) -> Option<AccountedRun> {
+fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT]) -> Option<AccountedRun> {
     let [raw, user, account, partition, eligible, start, end, suspended, nodes, held, name] = *own;
     let raw = parse_number(raw);
     let (JobId { number: id, task }, None) = parse_job_id(job, raw)? else { return None };
@@ -138,10 +126,7 @@ fn parse_run(
         nodes: u32::try_from(parse_number(nodes)).unwrap_or(0),
         memory_mb: resources.memory_mb.unwrap_or(0),
         gpus: resources.gpus,
-        billing: held
-            .split(',')
-            .find_map(|piece| piece.strip_prefix("billing="))
-            .map_or(0, parse_number),
+        billing: held.split(',').find_map(|piece| piece.strip_prefix("billing=")).map_or(0, parse_number),
         usage: JobUsage::default(),
     })
 }
@@ -166,14 +151,8 @@ mod tests {
         let runs = recorded();
         let one = runs.iter().find(|run| run.raw_id == 1431).unwrap();
         assert_eq!((one.number, one.task), (1431, Some(0)));
-        assert_eq!(
-            (one.user.as_str(), one.account.as_str(), one.name.as_str()),
-            ("carol", "def-smith", "sweep")
-        );
-        assert_eq!(
-            (one.state, one.cores, one.memory_mb, one.billing),
-            (JobState::Completed, 1, 1000, 1)
-        );
+        assert_eq!((one.user.as_str(), one.account.as_str(), one.name.as_str()), ("carol", "def-smith", "sweep"));
+        assert_eq!((one.state, one.cores, one.memory_mb, one.billing), (JobState::Completed, 1, 1000, 1));
         assert_eq!(one.end.unwrap().since(one.start.unwrap()), 6470);
         assert_eq!((one.usage.cpu_s, one.usage.max_rss_mb), (Some(6021), Some(273)));
         let gpu = runs.iter().find(|run| !run.gpus.is_empty()).unwrap();
@@ -186,9 +165,7 @@ mod tests {
     fn the_words() {
         let accounts = ["def-smith".to_owned(), "rrg-smith".to_owned()];
         let day = Day::parse("2026-11-10").unwrap();
-        let words =
-            account_runs_args(NONCE, &accounts, &clock_time(day, 0), &clock_time(day.plus(1), 0))
-                .unwrap();
+        let words = account_runs_args(NONCE, &accounts, &clock_time(day, 0), &clock_time(day.plus(1), 0)).unwrap();
         assert_eq!(
             words[5..11],
             ["-A", "def-smith,rrg-smith", "-S", "2026-11-10T00:00:00", "-E", "2026-11-11T00:00:00"]
@@ -202,13 +179,9 @@ mod tests {
     #[test]
     fn a_job_that_was_put_back_is_two_runs() {
         let row = |start: u64, end: &str, state: &str, cpu: &str| {
-            let own = format!(
-                "7|bob|a|cpu|90|{start}|{end}|00:00:10|1|billing=2,cpu=2,mem=1G,node=1|x\n|y"
-            );
+            let own = format!("7|bob|a|cpu|90|{start}|{end}|00:00:10|1|billing=2,cpu=2,mem=1G,node=1|x\n|y");
             let job = format!("7|{state}|50|{cpu}|||||{own}|\n");
-            let step = format!(
-                "7.batch|{state}|50|{cpu}|2048K|1|||7||a||90|{start}|{end}|00:00:00|1|cpu=2|batch|\n"
-            );
+            let step = format!("7.batch|{state}|50|{cpu}|2048K|1|||7||a||90|{start}|{end}|00:00:00|1|cpu=2|batch|\n");
             format!("{job}{step}").replace("x\n|y", "x")
         };
         let text = row(100, "150", "NODE_FAIL", "00:10") + &row(200, "Unknown", "RUNNING", "00:00");

@@ -8,8 +8,7 @@ use crate::slurm::job::{JobId, JobState};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::{TimeLimit, parse_memory_mb};
 
-const STEP_FIELDS: &str =
-    "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax";
+const STEP_FIELDS: &str = "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax";
 pub(super) const STEP_FIELD_COUNT: usize = 8;
 /// Fields that only a job's row has, after those of steps.
 const REQUEST_FIELDS: &str = "Timelimit,NCPUS,NNodes,ReqTRES";
@@ -96,10 +95,8 @@ impl StepTotals {
             let sum = self.cpu_of_steps.unwrap_or(0);
             self.cpu_of_steps = Some(sum.saturating_add(cpu));
         }
-        usage.gpu_percent =
-            usage.gpu_percent.max(find_tres_value(average, "gres/gpuutil").map(parse_u32));
-        usage.gpu_memory_mb =
-            usage.gpu_memory_mb.max(find_tres_value(most, "gres/gpumem").and_then(parse_bytes_mb));
+        usage.gpu_percent = usage.gpu_percent.max(find_tres_value(average, "gres/gpuutil").map(parse_u32));
+        usage.gpu_memory_mb = usage.gpu_memory_mb.max(find_tres_value(most, "gres/gpumem").and_then(parse_bytes_mb));
         if step == "extern" {
             self.extern_step_rss_mb = rss;
             return;
@@ -152,11 +149,8 @@ pub fn past_runs_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
     let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     let fields = format!("{STEP_FIELDS},{REQUEST_FIELDS}");
-    (!numbers.is_empty()).then(|| {
-        ["-n", "-p", &delimiter, "-j", &numbers.join(","), "-o", &fields]
-            .map(str::to_owned)
-            .to_vec()
-    })
+    (!numbers.is_empty())
+        .then(|| ["-n", "-p", &delimiter, "-j", &numbers.join(","), "-o", &fields].map(str::to_owned).to_vec())
 }
 
 /// Parses one run for each job and each array task, in the order of the output.
@@ -164,8 +158,7 @@ pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastJobRun> {
     let mut found: Vec<(PastJobRun, StepTotals)> = Vec::new();
     let mut left = MAX_STEPS;
     for_each_record::<PAST_FIELD_COUNT>(answer, nonce, |fields| {
-        let [id, state, elapsed, cpu, rss, tasks, average, most, limit, cpus, nodes, asked] =
-            fields;
+        let [id, state, elapsed, cpu, rss, tasks, average, most, limit, cpus, nodes, asked] = fields;
         let (job, step) = id.split_once('.').unwrap_or((id, ""));
         let of_step = [id, state, elapsed, cpu, rss, tasks, average, most];
         if step.is_empty()
@@ -191,8 +184,5 @@ pub fn parse_past_runs(answer: &[u8], nonce: &str) -> Vec<PastJobRun> {
         left -= 1;
         left > 0
     });
-    found
-        .into_iter()
-        .map(|(run, totals)| PastJobRun { usage: totals.into_usage(), ..run })
-        .collect()
+    found.into_iter().map(|(run, totals)| PastJobRun { usage: totals.into_usage(), ..run }).collect()
 }

@@ -17,10 +17,7 @@ fn one(raw: u64) -> (SlurmJob, AccountingExtra) {
 #[test]
 fn the_words() {
     let args = super::args_for_user(NONCE, "alice", UnixTime(1000), Some(UnixTime(2000))).unwrap();
-    assert_eq!(
-        args[..8],
-        ["-n", "-p", "-X", "--delimiter=_k3v9q2xw", "-u", "alice", "-S", "uts1000"]
-    );
+    assert_eq!(args[..8], ["-n", "-p", "-X", "--delimiter=_k3v9q2xw", "-u", "alice", "-S", "uts1000"]);
     assert_eq!(args[8..11], ["-E", "uts2000", "-o"]);
     assert_eq!(args[11].split(',').count(), FIELD_COUNT);
     assert_eq!(super::args_for_user(NONCE, "a,b", UnixTime(0), None), None);
@@ -83,12 +80,9 @@ fn steps_with_gpus_and_a_watcher() {
 
 #[test]
 fn times_of_processors() {
-    for (text, expected) in [
-        ("1-02:03:04.5", 93_784),
-        ("00:27.462", 27),
-        ("58-22:54:16", 5_093_656),
-        ("02:48:58", 10_138),
-    ] {
+    for (text, expected) in
+        [("1-02:03:04.5", 93_784), ("00:27.462", 27), ("58-22:54:16", 5_093_656), ("02:48:58", 10_138)]
+    {
         assert_eq!(parse_cpu_seconds(text), Some(expected), "{text}");
     }
     for bad in ["", "x", "1-", "::", "99999999999"] {
@@ -118,16 +112,7 @@ fn past_runs_with_their_steps() {
         .iter()
         .map(|run| {
             let rss = run.usage.max_rss_mb;
-            (
-                run.number,
-                run.state,
-                run.minutes,
-                run.memory_mb,
-                run.cores,
-                run.nodes,
-                rss,
-                run.usage.tasks,
-            )
+            (run.number, run.state, run.minutes, run.memory_mb, run.cores, run.nodes, rss, run.usage.tasks)
         })
         .collect();
     assert_eq!(

@@ -117,8 +117,7 @@ fn an_answer_that_breaks_off() {
     assert!(cut.is_cut);
     assert_eq!(cut.jobs.len(), recorded().len() - 1);
     assert_eq!(parse_queue(b"", NONCE), SqueueOutput::default());
-    let refused =
-        parse_queue(b"slurm_load_jobs error: Unable to contact slurm controller\n", NONCE);
+    let refused = parse_queue(b"slurm_load_jobs error: Unable to contact slurm controller\n", NONCE);
     assert_eq!((refused.jobs.len(), refused.is_cut), (0, true));
     let mut noisy = b"a banner\n\n".to_vec();
     noisy.extend_from_slice(V22);

@@ -6,14 +6,8 @@ const NONCE: &str = "k3v9q2xw";
 
 #[test]
 fn the_token_travels_in_one_of_two_ways() {
-    assert_eq!(
-        args(SubmitTokenCarrier::Comment, "tok", "a b"),
-        ["--parsable", "--comment=portolan:tok"]
-    );
-    assert_eq!(
-        args(SubmitTokenCarrier::JobName, "tok", "a b"),
-        ["--parsable", "--job-name=a b.tok"]
-    );
+    assert_eq!(args(SubmitTokenCarrier::Comment, "tok", "a b"), ["--parsable", "--comment=portolan:tok"]);
+    assert_eq!(args(SubmitTokenCarrier::JobName, "tok", "a b"), ["--parsable", "--job-name=a b.tok"]);
     for carrier in [SubmitTokenCarrier::Comment, SubmitTokenCarrier::JobName] {
         assert_eq!(SubmitTokenCarrier::from_stored(carrier.as_str()), carrier);
     }
@@ -32,11 +26,7 @@ fn numbers_are_found_among_what_sites_print() {
     // `--wait` in a script: the ID is printed first, and then the command times out.
     assert_eq!(parse_sbatch_answer(137, "20012\n", ""), SbatchAnswer::Accepted(20012));
     for none in ["", "0\n", "-3\n", "20012 jobs\n", "2;a b\n", "99999999999999999999999\n"] {
-        assert_eq!(
-            parse_sbatch_answer(0, none, ""),
-            SbatchAnswer::Unclear(none.trim().to_owned()),
-            "{none}"
-        );
+        assert_eq!(parse_sbatch_answer(0, none, ""), SbatchAnswer::Unclear(none.trim().to_owned()), "{none}");
     }
 }
 
@@ -61,18 +51,9 @@ fn what_slurm_says_against_it() {
     let busy = "Batch job submission failed: Rate limit exceeded, please retry momentarily";
     assert!(matches!(said(busy), SbatchAnswer::RetryLater(_)));
     assert!(matches!(parse_sbatch_answer(137, "", ""), SbatchAnswer::Unconfirmed(_)));
-    assert!(matches!(
-        parse_sbatch_answer(124, "", "sbatch: error: x"),
-        SbatchAnswer::Unconfirmed(_)
-    ));
-    assert!(matches!(
-        parse_sbatch_answer(127, "", "sh: 1: sbatch: not found"),
-        SbatchAnswer::Refused(_)
-    ));
-    assert!(matches!(
-        parse_sbatch_answer(1, "", "Choose a project first."),
-        SbatchAnswer::Unclear(_)
-    ));
+    assert!(matches!(parse_sbatch_answer(124, "", "sbatch: error: x"), SbatchAnswer::Unconfirmed(_)));
+    assert!(matches!(parse_sbatch_answer(127, "", "sh: 1: sbatch: not found"), SbatchAnswer::Refused(_)));
+    assert!(matches!(parse_sbatch_answer(1, "", "Choose a project first."), SbatchAnswer::Unclear(_)));
     assert!(matches!(parse_sbatch_answer(1, "", ""), SbatchAnswer::Unclear(_)));
 }
 
@@ -86,24 +67,14 @@ fn banners_lose_their_colours_and_keep_their_lines() {
 #[test]
 fn tokens_are_found_wherever_they_are() {
     let m = format!("_{NONCE}");
-    let queue = format!(
-        "Welcome!\n20020_[1-3]{m}sbatch{m}portolan:abc{m}\n20021{m}a\n7 b.def{m}(null){m}\n"
-    );
+    let queue = format!("Welcome!\n20020_[1-3]{m}sbatch{m}portolan:abc{m}\n20021{m}a\n7 b.def{m}(null){m}\n");
     assert_eq!(find_in_queue(queue.as_bytes(), NONCE, "abc"), Some(20020));
     assert_eq!(find_in_queue(queue.as_bytes(), NONCE, "xyz"), None);
-    assert_eq!(
-        find_in_queue(queue.as_bytes(), NONCE, "def"),
-        Some(20021),
-        "no record out of a name"
-    );
+    assert_eq!(find_in_queue(queue.as_bytes(), NONCE, "def"), Some(20021), "no record out of a name");
     let history = format!(
         "20023_1{m}x{m}{m}sbatch --comment=portolan:abc{m}\n20024{m}b\nc.def{m}other{m}{m}\n20025+1{m}b.def{m}{m}{m}\n"
     );
-    assert_eq!(
-        find_in_history(history.as_bytes(), NONCE, "abc"),
-        Some(20023),
-        "by its submit line"
-    );
+    assert_eq!(find_in_history(history.as_bytes(), NONCE, "abc"), Some(20023), "by its submit line");
     assert_eq!(find_in_history(history.as_bytes(), NONCE, "def"), Some(20024));
     assert_eq!(find_in_history(history.as_bytes(), NONCE, ""), None);
     assert_eq!(find_in_history(history.as_bytes(), "bad", "def"), None);

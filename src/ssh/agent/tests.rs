@@ -74,11 +74,7 @@ fn everything_else_is_refused() {
     // Adding and removing keys, locking, extensions: everything else that an agent can be asked for.
     refused.extend((0..=u8::MAX).filter(|kind| *kind != REQUEST_IDENTITIES).map(|kind| vec![kind]));
     for request in refused {
-        assert_eq!(
-            answer_request(&request, &keys),
-            (vec![FAILURE], AgentReply::Refused),
-            "{request:?}"
-        );
+        assert_eq!(answer_request(&request, &keys), (vec![FAILURE], AgentReply::Refused), "{request:?}");
     }
 }
 
@@ -119,8 +115,7 @@ async fn ssh_add_lists_the_keys() {
     assert_eq!((agent.list_count(), agent.signing_key_index()), (0, None));
 
     let listed = run("ssh-add", &["-l"], &path, "").await;
-    let expected =
-        format!("256 {} my key (ED25519)\n4096 {} test key (RSA)\n", prints[0], prints[1]);
+    let expected = format!("256 {} my key (ED25519)\n4096 {} test key (RSA)\n", prints[0], prints[1]);
     assert_eq!(String::from_utf8_lossy(&listed.stdout), expected, "{listed:?}");
     assert_eq!((agent.list_count(), agent.signing_key_index()), (1, None));
 
@@ -189,8 +184,7 @@ async fn a_stranger_gets_no_answer() {
 #[tokio::test]
 async fn messages_without_measure_end_the_connection() {
     let (_folder, path) = socket();
-    let _agent =
-        SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
+    let _agent = SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
     for length in [0, u32::try_from(MAX_MESSAGE_BYTES).unwrap() + 1, u32::MAX] {
         let mut stream = UnixStream::connect(&path).await.unwrap();
         stream.write_all(&length.to_be_bytes()).await.unwrap();
@@ -201,8 +195,7 @@ async fn messages_without_measure_end_the_connection() {
 #[tokio::test]
 async fn one_connection_too_many_waits_for_its_turn() {
     let (_folder, path) = socket();
-    let _agent =
-        SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
+    let _agent = SshAgent::start(&path, vec![PrivateKey::generate("").unwrap()], our_own()).unwrap();
     let mut idle = Vec::new();
     for _ in 0..MAX_CONNECTIONS {
         idle.push(UnixStream::connect(&path).await.unwrap());

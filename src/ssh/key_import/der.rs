@@ -44,10 +44,7 @@ pub(super) fn pkcs1(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
 }
 
 /// `curve` is the one named by the enclosing structure, if any.
-pub(super) fn sec1(
-    der: &[u8],
-    curve: Option<ObjectIdentifier>,
-) -> Result<PrivateKey, KeyImportError> {
+pub(super) fn sec1(der: &[u8], curve: Option<ObjectIdentifier>) -> Result<PrivateKey, KeyImportError> {
     let key = EcPrivateKey::try_from(der).map_err(|_| KeyImportError::Damaged)?;
     let inside = key.parameters.and_then(EcParameters::named_curve);
     let curve = match curve.or(inside).ok_or(KeyImportError::Damaged)? {
@@ -69,8 +66,7 @@ pub(super) fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
             sec1(key.private_key, Some(curve))
         }
         ED25519 => {
-            let seed =
-                OctetStringRef::from_der(key.private_key).map_err(|_| KeyImportError::Damaged)?;
+            let seed = OctetStringRef::from_der(key.private_key).map_err(|_| KeyImportError::Damaged)?;
             let pair = build::ed25519(seed.as_bytes(), key.public_key)?;
             Ok(PrivateKey::from_pair(pair, "")?)
         }
@@ -79,10 +75,7 @@ pub(super) fn pkcs8(der: &[u8]) -> Result<PrivateKey, KeyImportError> {
     }
 }
 
-pub(super) fn encrypted_pkcs8(
-    der: &[u8],
-    passphrase: Option<&SecretString>,
-) -> Result<PrivateKey, KeyImportError> {
+pub(super) fn encrypted_pkcs8(der: &[u8], passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyImportError> {
     let Ok(file) = EncryptedPrivateKeyInfo::try_from(der) else {
         // Complete, but with an algorithm that the parser does not know?
         let whole = AnyRef::from_der(der).is_ok_and(|any| any.tag() == Tag::Sequence);
@@ -108,13 +101,10 @@ pub(super) fn encrypted_pkcs8(
     }
     let passphrase = require_passphrase(passphrase)?;
     let mut buffer = Zeroizing::new(file.encrypted_data.to_vec());
-    let opened =
-        parameters.decrypt_in_place(passphrase.expose_secret(), &mut buffer).map_err(|error| {
-            match error {
-                rsa::pkcs8::pkcs5::Error::EncryptFailed => KeyImportError::WrongPassphrase,
-                _ => KeyImportError::OtherEncryption,
-            }
-        })?;
+    let opened = parameters.decrypt_in_place(passphrase.expose_secret(), &mut buffer).map_err(|error| match error {
+        rsa::pkcs8::pkcs5::Error::EncryptFailed => KeyImportError::WrongPassphrase,
+        _ => KeyImportError::OtherEncryption,
+    })?;
     // Nothing authenticates this format: occasionally a wrong passphrase yields valid padding, but never a key.
     if PrivateKeyInfo::try_from(opened).is_err() {
         return Err(KeyImportError::WrongPassphrase);

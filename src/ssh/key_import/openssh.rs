@@ -18,22 +18,15 @@ const MAGIC: &[u8] = b"openssh-key-v1\0";
 /// and each takes about 10 ms.
 const MAX_BCRYPT_ROUNDS: u32 = 256;
 
-pub(super) fn read(
-    bytes: &[u8],
-    passphrase: Option<&SecretString>,
-) -> Result<PrivateKey, KeyImportError> {
+pub(super) fn read(bytes: &[u8], passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyImportError> {
     let file = OpensshKeyFile::parse(bytes)?;
     file.check_kind()?;
     let (section, locked) = match file.cipher {
-        "none" if file.kdf == "none" && file.tag.is_empty() => {
-            (Zeroizing::new(file.section.to_vec()), false)
-        }
+        "none" if file.kdf == "none" && file.tag.is_empty() => (Zeroizing::new(file.section.to_vec()), false),
         _ => (file.decrypt(passphrase)?, true),
     };
     let mut reader = WireReader::new(&section);
-    if reader.number().ok_or(KeyImportError::Damaged)?
-        != reader.number().ok_or(KeyImportError::Damaged)?
-    {
+    if reader.number().ok_or(KeyImportError::Damaged)? != reader.number().ok_or(KeyImportError::Damaged)? {
         return Err(if locked { KeyImportError::WrongPassphrase } else { KeyImportError::Damaged });
     }
     let key = parse_private_key(&mut reader)?;
@@ -97,10 +90,7 @@ impl<'a> OpensshKeyFile<'a> {
         }
     }
 
-    fn decrypt(
-        &self,
-        passphrase: Option<&SecretString>,
-    ) -> Result<Zeroizing<Vec<u8>>, KeyImportError> {
+    fn decrypt(&self, passphrase: Option<&SecretString>) -> Result<Zeroizing<Vec<u8>>, KeyImportError> {
         let cipher = match Cipher::new(self.cipher) {
             Ok(Cipher::None | Cipher::TDesCbc) | Err(_) => {
                 return Err(KeyImportError::OtherEncryption);
@@ -131,19 +121,13 @@ impl<'a> OpensshKeyFile<'a> {
             .derive_key_and_iv(cipher, passphrase.expose_secret())
             .map_err(|_| KeyImportError::Damaged)?;
         let mut section = Zeroizing::new(self.section.to_vec());
-        cipher
-            .decrypt(&key, &Zeroizing::new(iv), &mut section, tag)
-            .map_err(|_| KeyImportError::WrongPassphrase)?;
+        cipher.decrypt(&key, &Zeroizing::new(iv), &mut section, tag).map_err(|_| KeyImportError::WrongPassphrase)?;
         Ok(section)
     }
 }
 
-pub(super) fn require_passphrase(
-    passphrase: Option<&SecretString>,
-) -> Result<&SecretString, KeyImportError> {
-    passphrase
-        .filter(|passphrase| !passphrase.expose_secret().is_empty())
-        .ok_or(KeyImportError::PassphraseNeeded)
+pub(super) fn require_passphrase(passphrase: Option<&SecretString>) -> Result<&SecretString, KeyImportError> {
+    passphrase.filter(|passphrase| !passphrase.expose_secret().is_empty()).ok_or(KeyImportError::PassphraseNeeded)
 }
 
 fn parse_curve(kind: &str) -> Option<EcdsaCurve> {

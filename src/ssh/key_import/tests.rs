@@ -59,8 +59,7 @@ fn every_format_is_accepted_and_signs() {
     assert!(names.len() >= 30);
     for name in names {
         let text = file(&format!("accepted/{name}"));
-        let key =
-            import(&text, Some(&passphrase())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let key = import(&text, Some(&passphrase())).unwrap_or_else(|error| panic!("{name}: {error}"));
         let public = PublicKey::parse(&file(&format!("accepted/{name}.pub"))).unwrap();
         assert_eq!(key.public().blob(), public.blob(), "{name}");
         if name != "openssh_odd_comment" && name.starts_with("openssh") {
@@ -170,10 +169,7 @@ fn nonsense_is_not_a_key() {
     ] {
         assert_eq!(error(text), KeyImportError::Damaged, "{text:?}");
     }
-    assert_eq!(
-        error(&format!("{whole}{}", " ".repeat(MAX_KEY_FILE_BYTES))),
-        KeyImportError::TooLong
-    );
+    assert_eq!(error(&format!("{whole}{}", " ".repeat(MAX_KEY_FILE_BYTES))), KeyImportError::TooLong);
 }
 
 /// Each of these would keep a processor busy for minutes, or forever.

@@ -2,9 +2,7 @@
 //! and a malicious one could keep the signer busy forever.
 
 use rsa::BigUint;
-use ssh_key::private::{
-    EcdsaKeypair, Ed25519Keypair, KeypairData, RsaKeypair, RsaPrivateKey as RsaSecret,
-};
+use ssh_key::private::{EcdsaKeypair, Ed25519Keypair, KeypairData, RsaKeypair, RsaPrivateKey as RsaSecret};
 use ssh_key::public::RsaPublicKey;
 use ssh_key::{EcdsaCurve, Mpint};
 use zeroize::Zeroizing;
@@ -36,20 +34,14 @@ pub(crate) fn ed25519(seed: &[u8], public: Option<&[u8]>) -> Result<KeypairData,
 }
 
 /// An ECDSA key from its scalar, with or without leading zeros.
-pub(crate) fn ecdsa(
-    curve: EcdsaCurve,
-    scalar: &[u8],
-    public: Option<&[u8]>,
-) -> Result<KeypairData, KeyBuildError> {
+pub(crate) fn ecdsa(curve: EcdsaCurve, scalar: &[u8], public: Option<&[u8]>) -> Result<KeypairData, KeyBuildError> {
     macro_rules! on_curve {
         ($curve:ident, $name:ident, $size:literal) => {{
             let scalar = left_pad::<$size>(scalar).ok_or(KeyBuildError::Mismatch)?;
-            let secret =
-                $curve::SecretKey::from_slice(&*scalar).map_err(|_| KeyBuildError::Mismatch)?;
+            let secret = $curve::SecretKey::from_slice(&*scalar).map_err(|_| KeyBuildError::Mismatch)?;
             let own = secret.public_key();
-            let matches = public.is_none_or(|public| {
-                $curve::PublicKey::from_sec1_bytes(public).is_ok_and(|public| public == own)
-            });
+            let matches = public
+                .is_none_or(|public| $curve::PublicKey::from_sec1_bytes(public).is_ok_and(|public| public == own));
             matches.then(|| EcdsaKeypair::$name { public: own.into(), private: secret.into() })
         }};
     }
@@ -107,8 +99,7 @@ pub(crate) fn rsa(numbers: RsaKeyNumbers<'_>) -> Result<KeypairData, KeyBuildErr
     let coefficient = Zeroizing::new(key.crt_coefficient().ok_or(KeyBuildError::Mismatch)?);
     let coefficient = Zeroizing::new(coefficient.to_bytes_be());
 
-    let number =
-        |bytes: &[u8]| Mpint::from_positive_bytes(bytes).map_err(|_| KeyBuildError::Mismatch);
+    let number = |bytes: &[u8]| Mpint::from_positive_bytes(bytes).map_err(|_| KeyBuildError::Mismatch);
     Ok(KeypairData::Rsa(RsaKeypair {
         public: RsaPublicKey { n: number(numbers.modulus)?, e: number(numbers.public_exponent)? },
         private: RsaSecret {

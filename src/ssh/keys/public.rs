@@ -105,10 +105,7 @@ pub(super) fn bit_length(number: &[u8]) -> usize {
 /// A comment comes from a file that anyone may have made, and goes into a line of `authorized_keys`: a line break in
 /// it would add a second key, and marks that change the writing direction would disguise it.
 pub(super) fn clean_comment(comment: &str) -> String {
-    let plain: String = comment
-        .chars()
-        .map(|c| if is_disruptive(c) { ' ' } else { c })
-        .take(MAX_COMMENT_CHARS)
-        .collect();
+    let plain: String =
+        comment.chars().map(|c| if is_disruptive(c) { ' ' } else { c }).take(MAX_COMMENT_CHARS).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }

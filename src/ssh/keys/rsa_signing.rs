@@ -24,14 +24,11 @@ pub(super) fn sign(pair: &RsaKeypair, data: &[u8], flags: u32) -> Result<Signatu
     let signature = private_key(pair)?
         .sign_with_rng(&mut BlindingRng::new()?, padding, &digest)
         .map_err(|_| SshSignError::Damaged)?;
-    Signature::new(Algorithm::Rsa { hash: Some(hash) }, signature)
-        .map_err(|_| SshSignError::Damaged)
+    Signature::new(Algorithm::Rsa { hash: Some(hash) }, signature).map_err(|_| SshSignError::Damaged)
 }
 
 fn private_key(pair: &RsaKeypair) -> Result<rsa::RsaPrivateKey, SshSignError> {
-    let number = |number: &Mpint| {
-        number.as_positive_bytes().map(BigUint::from_bytes_be).ok_or(SshSignError::Damaged)
-    };
+    let number = |number: &Mpint| number.as_positive_bytes().map(BigUint::from_bytes_be).ok_or(SshSignError::Damaged);
     rsa::RsaPrivateKey::from_components(
         number(&pair.public.n)?,
         number(&pair.public.e)?,

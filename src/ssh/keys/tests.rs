@@ -11,8 +11,7 @@ pub(in crate::ssh) fn verifies(public: &PublicKey, data: &[u8], signature: &[u8]
     let KeyData::Rsa(key) = key.key_data() else {
         return key.key_data().verify(data, &signature).is_ok();
     };
-    let number =
-        |number: &ssh_key::Mpint| rsa::BigUint::from_bytes_be(number.as_positive_bytes().unwrap());
+    let number = |number: &ssh_key::Mpint| rsa::BigUint::from_bytes_be(number.as_positive_bytes().unwrap());
     let key = rsa::RsaPublicKey::new(number(&key.n), number(&key.e)).unwrap();
     let bytes = rsa::pkcs1v15::Signature::try_from(signature.as_bytes()).unwrap();
     match signature.algorithm() {

@@ -52,9 +52,7 @@ impl SftpSession {
 }
 
 /// The open session, or a new one. Callers who arrive while it is being opened wait for the same one.
-pub(super) async fn get_session(
-    line: &Arc<ClusterConnection>,
-) -> Result<Arc<SftpSession>, SftpError> {
+pub(super) async fn get_session(line: &Arc<ClusterConnection>) -> Result<Arc<SftpSession>, SftpError> {
     let mut shelf = line.sftp_sessions.0.lock().await;
     if let Some(session) = shelf.as_ref().filter(|session| !session.closed.is_cancelled()) {
         session.touch();
@@ -98,8 +96,7 @@ async fn open_and_hold(line: &ClusterConnection, tell: OpenedSftpSender) {
     match greeted {
         Ok(raw) => {
             let over = CancellationToken::new();
-            let session =
-                Arc::new(SftpSession { raw, used_at: Mutex::new(Instant::now()), closed: over });
+            let session = Arc::new(SftpSession { raw, used_at: Mutex::new(Instant::now()), closed: over });
             let _ = tell.send(Ok(session.clone()));
             let is_gone = tokio::select! {
                 () = wait_until_closable(line, &session) => false,
@@ -120,10 +117,7 @@ async fn open_and_hold(line: &ClusterConnection, tell: OpenedSftpSender) {
 }
 
 /// Negotiates the protocol version with the SFTP service.
-async fn init_protocol(
-    child: &mut RemoteChild,
-    until: Instant,
-) -> Result<RawSftpSession, SftpError> {
+async fn init_protocol(child: &mut RemoteChild, until: Instant) -> Result<RawSftpSession, SftpError> {
     let (Some(stdin), Some(stdout)) = (child.stdin().take(), child.stdout().take()) else {
         return Err(SftpError::NoService);
     };

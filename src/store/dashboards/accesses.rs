@@ -101,10 +101,7 @@ pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixT
 }
 
 /// The access with this key in its URL.
-pub async fn find(
-    db: &mut DbConnection,
-    access_key: &str,
-) -> Result<Option<DashboardBrowserAccess>> {
+pub async fn find(db: &mut DbConnection, access_key: &str) -> Result<Option<DashboardBrowserAccess>> {
     Ok(sqlx::query_as(
         "SELECT a.access_key, a.cookie_hash, a.dashboard_id, a.session_id, a.link_id, s.person_id,
                 s.last_seen_at AS session_seen_at, s.expires_at AS session_expires_at, a.is_locked, a.expires_at
@@ -126,9 +123,6 @@ pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
 
 /// Deletes expired accesses.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM dashboard_accesses WHERE expires_at <= $1")
-        .bind(now)
-        .execute(db)
-        .await?;
+    let done = sqlx::query("DELETE FROM dashboard_accesses WHERE expires_at <= $1").bind(now).execute(db).await?;
     Ok(done.rows_affected())
 }

@@ -55,11 +55,7 @@ macro_rules! select {
     };
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    new: &NewDashboardGuestLink<'_>,
-    now: UnixTime,
-) -> Result<DashboardLinkId> {
+pub async fn add(db: &mut DbConnection, new: &NewDashboardGuestLink<'_>, now: UnixTime) -> Result<DashboardLinkId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO dashboard_guest_links (dashboard_id, token_hash, label, passphrase, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
@@ -75,10 +71,7 @@ pub async fn add(
 }
 
 /// The link with this secret, whether or not it still works.
-pub async fn find(
-    db: &mut DbConnection,
-    token_hash: &[u8; 32],
-) -> Result<Option<DashboardGuestLink>> {
+pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<DashboardGuestLink>> {
     Ok(sqlx::query_as(select!("WHERE l.token_hash = $1 AND b.removed_at IS NULL"))
         .bind(&token_hash[..])
         .fetch_optional(db)
@@ -125,11 +118,7 @@ pub async fn list_overseen(
 }
 
 /// Counts the working links of a dashboard.
-pub async fn count_open(
-    db: &mut DbConnection,
-    dashboard: DashboardId,
-    now: UnixTime,
-) -> Result<i64> {
+pub async fn count_open(db: &mut DbConnection, dashboard: DashboardId, now: UnixTime) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM dashboard_guest_links WHERE dashboard_id = $1 AND revoked_at IS NULL AND expires_at > $2",
     )
@@ -141,32 +130,21 @@ pub async fn count_open(
 
 /// Revokes a link; browsers that came by it lose access at once. False if it was revoked before.
 pub async fn revoke(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -> Result<bool> {
-    sqlx::query("DELETE FROM dashboard_accesses WHERE link_id = $1")
+    sqlx::query("DELETE FROM dashboard_accesses WHERE link_id = $1").bind(id).execute(&mut *db).await?;
+    let done = sqlx::query("UPDATE dashboard_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
         .bind(id)
-        .execute(&mut *db)
+        .bind(now)
+        .execute(db)
         .await?;
-    let done = sqlx::query(
-        "UPDATE dashboard_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
-    )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
     Ok(done.rows_affected() == 1)
 }
 
 /// Counts an opening of the link.
-pub async fn count_opening(
-    db: &mut DbConnection,
-    id: DashboardLinkId,
-    now: UnixTime,
-) -> Result<()> {
-    sqlx::query(
-        "UPDATE dashboard_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1",
-    )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
+pub async fn count_opening(db: &mut DbConnection, id: DashboardLinkId, now: UnixTime) -> Result<()> {
+    sqlx::query("UPDATE dashboard_guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
+        .bind(id)
+        .bind(now)
+        .execute(db)
+        .await?;
     Ok(())
 }

@@ -139,11 +139,7 @@ macro_rules! select {
     };
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    new: &NewDashboardRun<'_>,
-    now: UnixTime,
-) -> Result<DashboardRunId> {
+pub async fn add(db: &mut DbConnection, new: &NewDashboardRun<'_>, now: UnixTime) -> Result<DashboardRunId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO dashboard_runs (dashboard_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
          VALUES ($1, $2, $3, $4, 'asked', $5, $6, $7) RETURNING id",
@@ -165,11 +161,7 @@ pub async fn list_open(db: &mut DbConnection) -> Result<Vec<DashboardRun>> {
 }
 
 /// The last runs of a dashboard, newest first.
-pub async fn list_for_dashboard(
-    db: &mut DbConnection,
-    dashboard: DashboardId,
-    most: i64,
-) -> Result<Vec<DashboardRun>> {
+pub async fn list_for_dashboard(db: &mut DbConnection, dashboard: DashboardId, most: i64) -> Result<Vec<DashboardRun>> {
     Ok(sqlx::query_as(select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"))
         .bind(dashboard)
         .bind(most)
@@ -182,11 +174,7 @@ pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<Das
 }
 
 /// How often someone other than the owner started a dashboard since then.
-pub async fn count_wakes(
-    db: &mut DbConnection,
-    dashboard: DashboardId,
-    since: UnixTime,
-) -> Result<i64> {
+pub async fn count_wakes(db: &mut DbConnection, dashboard: DashboardId, since: UnixTime) -> Result<i64> {
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM dashboard_runs WHERE dashboard_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
     )
@@ -196,11 +184,7 @@ pub async fn count_wakes(
     .await?)
 }
 
-pub async fn set_submission(
-    db: &mut DbConnection,
-    id: DashboardRunId,
-    submission: SubmissionId,
-) -> Result<()> {
+pub async fn set_submission(db: &mut DbConnection, id: DashboardRunId, submission: SubmissionId) -> Result<()> {
     sqlx::query("UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1")
         .bind(id)
         .bind(submission)
@@ -215,15 +199,13 @@ pub async fn set_state(
     state: DashboardRunState,
     (reported, message): (&str, &str),
 ) -> Result<()> {
-    sqlx::query(
-        "UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL",
-    )
-    .bind(id)
-    .bind(state.as_str())
-    .bind(message)
-    .bind(reported)
-    .execute(db)
-    .await?;
+    sqlx::query("UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL")
+        .bind(id)
+        .bind(state.as_str())
+        .bind(message)
+        .bind(reported)
+        .execute(db)
+        .await?;
     Ok(())
 }
 
@@ -263,13 +245,11 @@ pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) 
 
 /// Requests that a run stops, and why. False if it is over, or a stop was requested before.
 pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
-    let done = sqlx::query(
-        "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
-    )
-    .bind(id)
-    .bind(why)
-    .execute(db)
-    .await?;
+    let done = sqlx::query("UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''")
+        .bind(id)
+        .bind(why)
+        .execute(db)
+        .await?;
     Ok(done.rows_affected() == 1)
 }
 

@@ -82,11 +82,7 @@ pub struct NewReportGuestLink<'a> {
     pub expires_at: UnixTime,
 }
 
-pub async fn add(
-    db: &mut DbConnection,
-    new: &NewReportGuestLink<'_>,
-    now: UnixTime,
-) -> Result<ReportLinkId> {
+pub async fn add(db: &mut DbConnection, new: &NewReportGuestLink<'_>, now: UnixTime) -> Result<ReportLinkId> {
     Ok(sqlx::query_scalar(
         "INSERT INTO report_guest_links (report_id, token_hash, label, passphrase, created_at, expires_at, person_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
@@ -104,10 +100,7 @@ pub async fn add(
 
 /// The link with this secret, whether or not it still works; none if its report was deleted.
 pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<ReportGuestLink>> {
-    Ok(sqlx::query_as(select!("WHERE l.token_hash = $1"))
-        .bind(&token_hash[..])
-        .fetch_optional(db)
-        .await?)
+    Ok(sqlx::query_as(select!("WHERE l.token_hash = $1")).bind(&token_hash[..]).fetch_optional(db).await?)
 }
 
 pub async fn get(db: &mut DbConnection, id: ReportLinkId) -> Result<Option<ReportGuestLink>> {
@@ -115,11 +108,7 @@ pub async fn get(db: &mut DbConnection, id: ReportLinkId) -> Result<Option<Repor
 }
 
 /// The links of a report, newest first. Open links come before ended ones, so that none of them is cut off.
-pub async fn list_for_report(
-    db: &mut DbConnection,
-    report: ReportId,
-    now: UnixTime,
-) -> Result<Vec<ReportGuestLink>> {
+pub async fn list_for_report(db: &mut DbConnection, report: ReportId, now: UnixTime) -> Result<Vec<ReportGuestLink>> {
     Ok(sqlx::query_as(select!(
         "WHERE l.report_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"
     ))
@@ -142,17 +131,12 @@ pub async fn count_open(db: &mut DbConnection, report: ReportId, now: UnixTime) 
 
 /// Revokes a link; browsers that came by it lose access at once. False if it was revoked before.
 pub async fn revoke(db: &mut DbConnection, id: ReportLinkId, now: UnixTime) -> Result<bool> {
-    sqlx::query("DELETE FROM report_accesses WHERE link_id = $1")
+    sqlx::query("DELETE FROM report_accesses WHERE link_id = $1").bind(id).execute(&mut *db).await?;
+    let done = sqlx::query("UPDATE report_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
         .bind(id)
-        .execute(&mut *db)
+        .bind(now)
+        .execute(db)
         .await?;
-    let done = sqlx::query(
-        "UPDATE report_guest_links SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
-    )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -216,38 +200,26 @@ pub async fn add_access(
 }
 
 /// The access with this key in its URL.
-pub async fn find_access(
-    db: &mut DbConnection,
-    access_key: &str,
-) -> Result<Option<ReportGuestAccess>> {
-    Ok(sqlx::query_as(
-        "SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE access_key = $1",
-    )
-    .bind(access_key)
-    .fetch_optional(db)
-    .await?)
+pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Option<ReportGuestAccess>> {
+    Ok(sqlx::query_as("SELECT cookie_hash, link_id, is_locked, expires_at FROM report_accesses WHERE access_key = $1")
+        .bind(access_key)
+        .fetch_optional(db)
+        .await?)
 }
 
 /// Unlocks an access after the right passphrase.
 pub async fn unlock(db: &mut DbConnection, access_key: &str) -> Result<()> {
-    sqlx::query("UPDATE report_accesses SET is_locked = 0 WHERE access_key = $1")
-        .bind(access_key)
-        .execute(db)
-        .await?;
+    sqlx::query("UPDATE report_accesses SET is_locked = 0 WHERE access_key = $1").bind(access_key).execute(db).await?;
     Ok(())
 }
 
 /// Deletes expired accesses.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM report_accesses WHERE expires_at <= $1")
-        .bind(now)
-        .execute(&mut *db)
-        .await?;
-    let ended = sqlx::query(
-        "DELETE FROM report_guest_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
-    )
-    .bind(now.plus(-KEEP_ENDED_SECONDS))
-    .execute(db)
-    .await?;
+    let done = sqlx::query("DELETE FROM report_accesses WHERE expires_at <= $1").bind(now).execute(&mut *db).await?;
+    let ended =
+        sqlx::query("DELETE FROM report_guest_links WHERE min(expires_at, coalesce(revoked_at, expires_at)) <= $1")
+            .bind(now.plus(-KEEP_ENDED_SECONDS))
+            .execute(db)
+            .await?;
     Ok(done.rows_affected() + ended.rows_affected())
 }

@@ -113,11 +113,7 @@ macro_rules! from_fitting {
 }
 
 /// The matching jobs, those with the most core seconds first.
-pub async fn find(
-    db: &mut DbConnection,
-    source: UsageSourceId,
-    filter: &UsageJobFilter,
-) -> Result<Vec<UsageJobRow>> {
+pub async fn find(db: &mut DbConnection, source: UsageSourceId, filter: &UsageJobFilter) -> Result<Vec<UsageJobRow>> {
     Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"))
         .bind(source)
         .bind(filter.from)

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::{
-    UsageAlertKind, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert,
-    storage_alert,
+    UsageAlertKind, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert, storage_alert,
 };
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
@@ -24,11 +23,7 @@ const STORAGE_MAX_AGE: i64 = 2 * SECONDS_PER_DAY;
 
 impl UsageService {
     /// The alerts that a person wants for a group.
-    pub async fn alerts(
-        &self,
-        person: PersonId,
-        group: GroupId,
-    ) -> Result<Vec<UsageAlertKind>, StoreError> {
+    pub async fn alerts(&self, person: PersonId, group: GroupId) -> Result<Vec<UsageAlertKind>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let words = store::usage_alerts::list_kinds(&mut db, person, group).await?;
         Ok(words.iter().filter_map(|word| UsageAlertKind::parse(word)).collect())
@@ -60,9 +55,7 @@ impl UsageService {
 
     /// Checks now and then, after something was read for a person, whether they should be notified.
     pub(in crate::usage) async fn check_alerts(&self, reader: ClusterAccountId) {
-        let is_early = lock(&self.0.alerts_checked_at)
-            .get(&reader)
-            .is_some_and(|at| at.elapsed() < CHECK_EVERY);
+        let is_early = lock(&self.0.alerts_checked_at).get(&reader).is_some_and(|at| at.elapsed() < CHECK_EVERY);
         if is_early {
             return;
         }
@@ -112,8 +105,7 @@ impl UsageService {
         if alerts.contains(&UsageAlertKind::Quota) {
             for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
                 let is_its = |account: &&&GroupAccountUsage| {
-                    account.details.account == allocation.account
-                        && allocation.cluster_id == reader.cluster
+                    account.details.account == allocation.account && allocation.cluster_id == reader.cluster
                 };
                 let account = here.iter().find(is_its);
                 news.extend(account.and_then(|account| quota_alert(account, &allocation)));
@@ -121,19 +113,14 @@ impl UsageService {
         }
         if alerts.contains(&UsageAlertKind::Storage) {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
-            let standing: PersonClusterResources =
-                serde_json::from_str(&queue.standing).unwrap_or_default();
+            let standing: PersonClusterResources = serde_json::from_str(&queue.standing).unwrap_or_default();
             let now = self.0.core.clock.now();
             let at = standing.places_at.map(UnixTime);
             if at.is_some_and(|at| now.since(at) < STORAGE_MAX_AGE) {
-                let accounts: BTreeSet<&str> =
-                    here.iter().map(|account| account.details.account.as_str()).collect();
-                let theirs =
-                    standing.places.iter().filter(|place| belongs_to_group(place, &accounts));
+                let accounts: BTreeSet<&str> = here.iter().map(|account| account.details.account.as_str()).collect();
+                let theirs = standing.places.iter().filter(|place| belongs_to_group(place, &accounts));
                 let (title, slug) = (&first.details.title, &first.details.slug);
-                news.extend(
-                    theirs.filter_map(|place| storage_alert(place, title, slug, first.today)),
-                );
+                news.extend(theirs.filter_map(|place| storage_alert(place, title, slug, first.today)));
             }
         }
         if alerts.contains(&UsageAlertKind::Failing) {
@@ -163,9 +150,7 @@ impl UsageService {
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
         for one in new {
-            if store::usage_alerts::mark_notified(&mut tx, person, group, &one.dedup_key, now)
-                .await?
-            {
+            if store::usage_alerts::mark_notified(&mut tx, person, group, &one.dedup_key, now).await? {
                 store::notifications::add_group(&mut tx, person, group, &one.text, now).await?;
             }
         }

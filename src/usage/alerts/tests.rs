@@ -3,12 +3,7 @@ use super::*;
 const TODAY: Day = Day(20_773);
 
 fn place(label: &str, used: u64, limit: u64) -> StorageQuota {
-    StorageQuota {
-        label: label.into(),
-        used_bytes: used,
-        limit_bytes: Some(limit),
-        ..StorageQuota::default()
-    }
+    StorageQuota { label: label.into(), used_bytes: used, limit_bytes: Some(limit), ..StorageQuota::default() }
 }
 
 #[test]
@@ -17,12 +12,8 @@ fn full_places_are_told() {
     assert_eq!(told(&place("/project (project def-x)", 899, 1000)), None);
     let news = told(&place("/project (project def-x)", 905, 1000)).unwrap();
     assert_eq!(news.dedup_key, "storage:key:/project (project def-x):2026-11");
-    assert_eq!(
-        news.text,
-        "/project (project def-x) on Harbour is nearly full: 91 % of its space is used."
-    );
-    let files =
-        StorageQuota { files: Some(95), files_limit: Some(100), ..place("/project", 1, 1000) };
+    assert_eq!(news.text, "/project (project def-x) on Harbour is nearly full: 91 % of its space is used.");
+    let files = StorageQuota { files: Some(95), files_limit: Some(100), ..place("/project", 1, 1000) };
     assert!(told(&files).unwrap().text.contains("95 % of its files"));
     assert_eq!(told(&StorageQuota { limit_bytes: None, ..place("/project", u64::MAX, 0) }), None);
     assert_eq!(told(&place("/project", u64::MAX, 0)), None);

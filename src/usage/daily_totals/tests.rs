@@ -5,8 +5,7 @@ use crate::slurm::accounting::account_runs;
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::JobState;
 
-const DAY: OneDayWindow =
-    OneDayWindow { from: UnixTime(1_794_268_800), until: UnixTime(1_794_355_200) };
+const DAY: OneDayWindow = OneDayWindow { from: UnixTime(1_794_268_800), until: UnixTime(1_794_355_200) };
 /// Recorded together from Slurm 22.05: what `sacct` and `sreport` say about the same day.
 const SACCT: &str = include_str!("../../../tests/fixtures/slurm/sacct-spent-22.05.txt");
 const SREPORT: &str = include_str!("../../../tests/fixtures/slurm/sreport-day-22.05.txt");
@@ -35,10 +34,7 @@ fn run(start: i64, end: i64) -> AccountedRun {
 fn all(runs: &[AccountedRun], window: OneDayWindow) -> UsageTotals {
     let runs: Vec<&AccountedRun> = runs.iter().collect();
     let mut sums = UsageTotals::default();
-    count_day(&runs, window, &KeptUserNames::All, &demo())
-        .rows
-        .iter()
-        .for_each(|(_, _, one)| sums.add(one));
+    count_day(&runs, window, &KeptUserNames::All, &demo()).rows.iter().for_each(|(_, _, one)| sums.add(one));
     sums
 }
 
@@ -55,8 +51,7 @@ fn reported(account: &str, user: &str, resource: &str) -> u64 {
 fn a_day_equals_what_sreport_says() {
     let mut saga = demo();
     saga.units.name = Some("billing hours".into());
-    let (runs, cut) =
-        account_runs::parse_account_runs(SACCT.replace('|', "_k3j9x0ab").as_bytes(), "k3j9x0ab");
+    let (runs, cut) = account_runs::parse_account_runs(SACCT.replace('|', "_k3j9x0ab").as_bytes(), "k3j9x0ab");
     assert!(!cut && runs.len() > 10);
     for account in ["def-smith", "rrg-smith"] {
         let mine: Vec<&AccountedRun> = runs.iter().filter(|run| run.account == account).collect();
@@ -73,8 +68,7 @@ fn a_day_equals_what_sreport_says() {
             assert_eq!(sums.gpu_s, reported(account, user, "gres/gpu"), "{account} {user}");
             assert_eq!(sums.site_ms, 1000 * reported(account, user, "billing"), "{account} {user}");
             for model in ["t4", "v100"] {
-                let counted =
-                    sums.gpus.iter().find(|(name, _)| name == model).map_or(0, |one| one.1);
+                let counted = sums.gpus.iter().find(|(name, _)| name == model).map_or(0, |one| one.1);
                 let told = reported(account, user, &format!("gres/gpu:{model}"));
                 assert_eq!(counted, told, "{account} {user} {model}");
             }
@@ -96,11 +90,7 @@ fn a_job_over_midnight_is_paid_on_both_days_and_ends_on_one() {
         count_day(&[&run], window, &KeptUserNames::All, &demo()).jobs[0].outcome
     };
     let next = OneDayWindow { from: DAY.until, until: DAY.until.plus(86_400) };
-    assert_eq!(
-        [ends(DAY), ends(next)],
-        [UsageJobOutcome::Running, UsageJobOutcome::Done],
-        "likewise in the list"
-    );
+    assert_eq!([ends(DAY), ends(next)], [UsageJobOutcome::Running, UsageJobOutcome::Done], "likewise in the list");
 }
 
 #[test]
@@ -131,8 +121,7 @@ fn running_waiting_and_still_jobs() {
 #[test]
 fn waste_and_what_would_have_been_enough() {
     let mut one = run(DAY.from.0, DAY.from.0 + 3600);
-    one.usage =
-        JobUsage { cpu_s: Some(3600), max_rss_mb: Some(2048), tasks: 1, ..JobUsage::default() };
+    one.usage = JobUsage { cpu_s: Some(3600), max_rss_mb: Some(2048), tasks: 1, ..JobUsage::default() };
     let sums = all(&[one.clone()], DAY);
     assert_eq!((sums.held_core_s, sums.used_core_s), (4 * 3600, 3600));
     assert_eq!(sums.spare_core_s, 2 * 3600, "one core was busy, and a fifth more are two");
@@ -156,13 +145,11 @@ fn waste_and_what_would_have_been_enough() {
 #[test]
 fn without_names_others_are_one_sum() {
     let mine = run(DAY.from.0, DAY.from.0 + 100);
-    let theirs =
-        |user: &str, raw: u64| AccountedRun { user: user.into(), raw_id: raw, ..mine.clone() };
+    let theirs = |user: &str, raw: u64| AccountedRun { user: user.into(), raw_id: raw, ..mine.clone() };
     let runs = [mine.clone(), theirs("carol", 2), theirs("eve", 3)];
     let runs: Vec<&AccountedRun> = runs.iter().collect();
     let sheet = count_day(&runs, DAY, &KeptUserNames::Only("bob".into()), &demo());
-    let who: Vec<_> =
-        sheet.rows.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
+    let who: Vec<_> = sheet.rows.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
     assert_eq!(who, [("", "", 2), ("bob", "fit-#", 1)]);
     assert!(sheet.jobs.iter().all(|job| job.user == "bob"), "nothing of others is kept");
 }

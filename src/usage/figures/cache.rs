@@ -47,11 +47,7 @@ struct AccountFingerprint {
 impl FiguresFingerprint {
     fn new(view: &GroupUsage) -> Self {
         let (leads, people) = (view.is_leader, view.people.clone());
-        Self {
-            is_leader: leads,
-            people,
-            accounts: view.accounts.iter().map(AccountFingerprint::new).collect(),
-        }
+        Self { is_leader: leads, people, accounts: view.accounts.iter().map(AccountFingerprint::new).collect() }
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
@@ -79,9 +75,7 @@ impl AccountFingerprint {
 
     fn matches(&self, account: &GroupAccountUsage) -> bool {
         let facts = &account.details;
-        let same = |(one, ledger): (&Weak<AccountUsage>, &Arc<AccountUsage>)| {
-            one.as_ptr() == Arc::as_ptr(ledger)
-        };
+        let same = |(one, ledger): (&Weak<AccountUsage>, &Arc<AccountUsage>)| one.as_ptr() == Arc::as_ptr(ledger);
         self.cluster == facts.cluster
             && self.slug == facts.slug
             && self.title == facts.title
@@ -94,19 +88,13 @@ impl AccountFingerprint {
 }
 
 impl FiguresCache {
-    pub(super) fn get_or_compute(
-        &self,
-        view: &GroupUsage,
-        choice: &FiguresQuery,
-    ) -> Arc<UsageFigures> {
+    pub(super) fn get_or_compute(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
         let key = (view.viewer, view.group, choice.clone());
         if let Some(made) = lock(&self.0).get(&key).filter(|made| made.inputs.matches(view)) {
             return made.figures.clone();
         }
-        let made = CachedFigures {
-            inputs: FiguresFingerprint::new(view),
-            figures: Arc::new(compute_figures(view, choice)),
-        };
+        let made =
+            CachedFigures { inputs: FiguresFingerprint::new(view), figures: Arc::new(compute_figures(view, choice)) };
         let found = made.figures.clone();
         let mut all = lock(&self.0);
         if all.len() >= MAX_ENTRIES {

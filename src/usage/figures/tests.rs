@@ -21,9 +21,7 @@ fn sums(hours: u64, jobs: u64) -> UsageTotals {
 fn ledger(days: &[OneDay]) -> Arc<AccountUsage> {
     let mut ledger = AccountUsage::default();
     for (back, rolls) in days {
-        let rolls = rolls
-            .iter()
-            .map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
+        let rolls = rolls.iter().map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
         let sheet = DayUsageTotals { rows: rolls.collect(), jobs: Vec::new() };
         let day = TODAY.plus(-back);
         let read = UsageDayReadRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
@@ -71,13 +69,7 @@ fn view(leads: bool, ledger: Arc<AccountUsage>) -> GroupUsage {
 }
 
 fn choice(from: i64, step: ChartStep) -> FiguresQuery {
-    FiguresQuery {
-        from: TODAY.plus(-from),
-        until: TODAY,
-        step,
-        measure: UsageMeasure::Cores,
-        account: None,
-    }
+    FiguresQuery { from: TODAY.plus(-from), until: TODAY, step, measure: UsageMeasure::Cores, account: None }
 }
 
 #[test]
@@ -90,13 +82,8 @@ fn by_person_sort_and_day() {
     let view = view(true, ledger(days));
     let week = compute_figures(&view, &choice(6, ChartStep::Day));
     assert_eq!(week.totals.core_s, 8 * 3600);
-    let names: Vec<_> =
-        week.members.iter().map(|one| (one.name.as_str(), one.is_in_group)).collect();
-    assert_eq!(
-        names,
-        [("Bob", true), ("gone", false), ("Alice", true)],
-        "a name elsewhere is no one here"
-    );
+    let names: Vec<_> = week.members.iter().map(|one| (one.name.as_str(), one.is_in_group)).collect();
+    assert_eq!(names, [("Bob", true), ("gone", false), ("Alice", true)], "a name elsewhere is no one here");
     assert_eq!(week.members[2].colour, Some(0), "the colour is that of all that is known");
     assert_eq!(week.kinds[0].name, "fit");
     assert_eq!((week.bars.len(), week.missing), (7, 5));
@@ -104,22 +91,16 @@ fn by_person_sort_and_day() {
     let all = compute_figures(&view, &choice(30, ChartStep::Month));
     assert_eq!(all.bars.len(), 2);
     assert_eq!(all.totals.core_s, 108 * 3600);
-    assert_eq!(
-        compute_figures(&view, &choice(9, ChartStep::Week)).bars.len(),
-        3,
-        "a Saturday, a week, a Monday"
-    );
+    assert_eq!(compute_figures(&view, &choice(9, ChartStep::Week)).bars.len(), 3, "a Saturday, a week, a Monday");
     let weeks = compute_figures(&view, &choice(9, ChartStep::Week));
-    let days: Vec<_> =
-        weeks.bars.iter().map(|bar| (bar.until.0 - bar.from.0 + 1, bar.missing)).collect();
+    let days: Vec<_> = weeks.bars.iter().map(|bar| (bar.until.0 - bar.from.0 + 1, bar.missing)).collect();
     assert_eq!(days, [(2, 1), (7, 6), (1, 0)], "no more days than are looked at");
     // Another account of which nothing was read: the days are the same.
     let mut two = view.clone();
     two.accounts.push(GroupAccountUsage { usage: vec![ledger(&[])], ..two.accounts[0].clone() });
     let both = compute_figures(&two, &choice(9, ChartStep::Week));
     assert_eq!((both.missing, both.bars[0].missing), (10, 2), "each day once");
-    let none =
-        FiguresQuery { account: Some(("key".into(), "rrg-x".into())), ..choice(9, ChartStep::Day) };
+    let none = FiguresQuery { account: Some(("key".into(), "rrg-x".into())), ..choice(9, ChartStep::Day) };
     assert!(compute_figures(&view, &none).totals.is_empty());
 }
 
@@ -136,12 +117,9 @@ fn members_see_themselves_and_one_sum() {
 #[test]
 fn odd_choices_are_survived() {
     let view = view(true, ledger(&[]));
-    let backwards =
-        FiguresQuery { from: TODAY, until: TODAY.plus(-5), ..choice(0, ChartStep::Day) };
+    let backwards = FiguresQuery { from: TODAY, until: TODAY.plus(-5), ..choice(0, ChartStep::Day) };
     for step in ChartStep::ALL {
-        assert!(
-            compute_figures(&view, &FiguresQuery { step, ..backwards.clone() }).bars.is_empty()
-        );
+        assert!(compute_figures(&view, &FiguresQuery { step, ..backwards.clone() }).bars.is_empty());
     }
     assert_eq!(compute_figures(&view, &choice(5000, ChartStep::Day)).bars.len(), MAX_BARS);
 }

@@ -19,12 +19,7 @@ pub fn clean_name(name: &str) -> String {
 }
 
 /// Says where an allocation is heading.
-pub fn forecast_sentence(
-    forecast: &AllocationForecast,
-    unread: usize,
-    ends: Day,
-    today: Day,
-) -> String {
+pub fn forecast_sentence(forecast: &AllocationForecast, unread: usize, ends: Day, today: Day) -> String {
     if unread > 0 {
         let days = format::count(u64::try_from(unread).unwrap_or(u64::MAX), "day");
         return format!("Not final: {days} of its period were not read when this was made.");
@@ -69,13 +64,7 @@ pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day
         .accounts
         .iter()
         .filter(|account| account.usage.is_empty())
-        .map(|account| {
-            format!(
-                "{} on {}",
-                clean_name(&account.details.account),
-                clean_name(&account.details.title)
-            )
-        })
+        .map(|account| format!("{} on {}", clean_name(&account.details.account), clean_name(&account.details.title)))
         .collect();
     if !unread.is_empty() {
         notes.push(format!("Nothing was read yet of {}.", unread.join(", ")));
@@ -86,8 +75,7 @@ pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day
     }
     if all.is_cut {
         notes.push(
-            "On some days there were more jobs than could be read. Figures of these days are too low."
-                .to_owned(),
+            "On some days there were more jobs than could be read. Figures of these days are too low.".to_owned(),
         );
     }
     notes

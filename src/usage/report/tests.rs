@@ -14,14 +14,7 @@ use crate::usage::{AccountUsage, UsageTotals};
 const TODAY: Day = Day(20_773);
 
 fn sums(hours: u64) -> UsageTotals {
-    UsageTotals {
-        core_s: hours * 3600,
-        jobs: 2,
-        done: 1,
-        failed: 1,
-        lost_core_s: 1800,
-        ..UsageTotals::default()
-    }
+    UsageTotals { core_s: hours * 3600, jobs: 2, done: 1, failed: 1, lost_core_s: 1800, ..UsageTotals::default() }
 }
 
 /// A view with the people `u0`, `u1` …, each with so many hours on each of the last days.
@@ -34,12 +27,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
                 rolls.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
             }
         }
-        let read = UsageDayReadRow {
-            day: TODAY.plus(-back),
-            read_at: UnixTime(1),
-            is_final: true,
-            is_cut: back == 0,
-        };
+        let read = UsageDayReadRow { day: TODAY.plus(-back), read_at: UnixTime(1), is_final: true, is_cut: back == 0 };
         ledger = ledger.with_day(read, &DayUsageTotals { rows: rolls, jobs: Vec::new() });
     }
     let facts = GroupAccountDetails {
@@ -75,10 +63,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
 
 fn report(view: &GroupUsage) -> UsageReport {
     let month = TODAY.month();
-    UsageReport::build(
-        view,
-        ReportInputs { group: "Lab", month, allocations: &[], now: UnixTime(5) },
-    )
+    UsageReport::build(view, ReportInputs { group: "Lab", month, allocations: &[], now: UnixTime(5) })
 }
 
 #[test]
@@ -130,8 +115,7 @@ fn nothing_gives_a_report_as_well() {
 fn amounts_and_headings() {
     let days: Vec<(Day, f64)> = (0..60).rev().map(|back| (TODAY.plus(-back), 10.0)).collect();
     let say = |granted: f64, ends: i64| {
-        let found =
-            forecast::forecast_allocation(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
+        let found = forecast::forecast_allocation(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
         formatting::forecast_sentence(&found, 0, TODAY.plus(ends), TODAY)
     };
     assert!(say(2000.0, 50).contains("50 % will be used by"), "{}", say(2000.0, 50));

@@ -38,8 +38,7 @@ fn stretching_depends_on_password_and_salt_and_costs_what_a_check_costs() {
 
     assert_eq!(*password("quiet harbour").0.0, *password("quiet harbour").0.0);
     assert_ne!(*password("quiet harbour").0.0, *password("quiet harbours").0.0);
-    let other_salt =
-        derive_password_key(&SecretString::from("quiet harbour"), &[8; SALT_LEN]).unwrap();
+    let other_salt = derive_password_key(&SecretString::from("quiet harbour"), &[8; SALT_LEN]).unwrap();
     assert_ne!(*password("quiet harbour").0.0, *other_salt.0.0);
 }
 
@@ -71,10 +70,7 @@ fn the_master_key_alone_gives_no_chain() {
     let newer = vault('a').seal(VaultPurpose::ChainByPassword, PERSON, &newer).unwrap();
     assert!(vault('a').unlock_keychain(PERSON, &right, &newer).is_err(), "unknown version");
     let moved = vault('a').seal(VaultPurpose::ChainByPassword, "person:1", &inner).unwrap();
-    assert!(
-        vault('a').unlock_keychain("person:1", &right, &moved).is_err(),
-        "inner place counts too"
-    );
+    assert!(vault('a').unlock_keychain("person:1", &right, &moved).is_err(), "inner place counts too");
 }
 
 #[test]
@@ -113,8 +109,7 @@ fn a_session_opens_the_chain_with_its_token_only() {
 
 #[test]
 fn a_private_key_opens_on_its_chain_in_its_place_only() {
-    let (chain, stranger) =
-        (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
+    let (chain, stranger) = (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
     let sealed = chain.seal_private(KEY, b"private").unwrap();
     let other = chain.seal_private("person:17/key:6", b"another").unwrap();
     assert_eq!(&**chain.open_private(KEY, (&sealed).into()).unwrap(), b"private");
@@ -139,8 +134,7 @@ fn a_private_key_opens_on_its_chain_in_its_place_only() {
 
 #[test]
 fn unattended_use_needs_the_master_key_and_nothing_else() {
-    let (chain, stranger) =
-        (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
+    let (chain, stranger) = (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
     let sealed = chain.seal_private(KEY, b"private").unwrap();
     assert!(vault('a').allow_unattended(&stranger, KEY, &sealed.own_key).is_err(), "not theirs");
     let unattended = vault('a').allow_unattended(&chain, KEY, &sealed.own_key).unwrap();
@@ -148,10 +142,7 @@ fn unattended_use_needs_the_master_key_and_nothing_else() {
 
     let opened = vault('a').open_private_unattended(KEY, &sealed.body, &unattended).unwrap();
     assert_eq!(&**opened, b"private");
-    assert!(
-        vault('b').open_private_unattended(KEY, &sealed.body, &unattended).is_err(),
-        "other master"
-    );
+    assert!(vault('b').open_private_unattended(KEY, &sealed.body, &unattended).is_err(), "other master");
     let elsewhere = "person:17/key:6";
     assert!(vault('a').open_private_unattended(elsewhere, &sealed.body, &unattended).is_err());
     assert!(vault('a').open_private_unattended(KEY, &sealed.body, &sealed.own_key).is_err());
@@ -168,8 +159,7 @@ fn everything_moves_to_another_master_key_without_a_password() {
     let by_password = old.lock_keychain(PERSON, &right, &chain).unwrap();
     let by_session = old.lock_keychain_for_session(SESSION, "token", &chain).unwrap();
     let unattended = old.allow_unattended(&chain, KEY, &key.own_key).unwrap();
-    let move_to_new =
-        |purpose, place, sealed: &[u8]| old.reseal(&new, purpose, place, sealed).unwrap();
+    let move_to_new = |purpose, place, sealed: &[u8]| old.reseal(&new, purpose, place, sealed).unwrap();
 
     let by_password = move_to_new(VaultPurpose::ChainByPassword, PERSON, &by_password);
     assert!(same(&new.unlock_keychain(PERSON, &right, &by_password).unwrap(), &chain));
@@ -188,10 +178,7 @@ fn everything_moves_to_another_master_key_without_a_password() {
 #[test]
 fn version_1_still_opens() {
     let hex = |text: &str| -> Vec<u8> {
-        (0..text.len())
-            .step_by(2)
-            .map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap())
-            .collect()
+        (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
     };
     let by_password = hex(GOLDEN[0]);
     let by_session = hex(GOLDEN[1]);

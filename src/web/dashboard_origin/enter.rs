@@ -18,11 +18,7 @@ use crate::web::http::extractors::{FormBody, PathParams};
 use crate::web::http::visitor::visitor_from_request;
 
 /// Lets a portal user in with a ticket, which works once and for a minute.
-pub async fn by_ticket(
-    State(app): State<AppState>,
-    PathParams(ticket): PathParams<String>,
-    parts: Parts,
-) -> Response {
+pub async fn by_ticket(State(app): State<AppState>, PathParams(ticket): PathParams<String>, parts: Parts) -> Response {
     if !is_token(&ticket) {
         return viewer::show_message(&app, StatusCode::GONE, &TICKET_EXPIRED);
     }
@@ -34,11 +30,7 @@ pub async fn by_ticket(
 }
 
 /// Lets a guest in with a guest link.
-pub async fn by_link(
-    State(app): State<AppState>,
-    PathParams(token): PathParams<String>,
-    parts: Parts,
-) -> Response {
+pub async fn by_link(State(app): State<AppState>, PathParams(token): PathParams<String>, parts: Parts) -> Response {
     // A token of another length isn't ours, and counts as a try like any other guess.
     let opened = app.dashboards.open_guest_link(&token, &visitor_from_parts(&app, &parts)).await;
     respond_to_link(&app, GuestContentKind::Dashboard, opened)
@@ -52,12 +44,8 @@ pub fn respond_to_link(
 ) -> Response {
     match opened {
         Ok(entered) => redirect_with_cookie(app, thing, &entered),
-        Err(OpenGuestLinkError::Unknown) => {
-            viewer::show_message(app, StatusCode::NOT_FOUND, &LINK_NOT_FOUND)
-        }
-        Err(OpenGuestLinkError::Revoked) => {
-            viewer::show_message(app, StatusCode::GONE, &LINK_REVOKED)
-        }
+        Err(OpenGuestLinkError::Unknown) => viewer::show_message(app, StatusCode::NOT_FOUND, &LINK_NOT_FOUND),
+        Err(OpenGuestLinkError::Revoked) => viewer::show_message(app, StatusCode::GONE, &LINK_REVOKED),
         Err(OpenGuestLinkError::Expired(at)) => viewer::show_expired_link(app, thing, at),
         Err(OpenGuestLinkError::Auth(error)) => show_auth_error(app, &error),
     }
@@ -81,8 +69,7 @@ pub async fn unlock(
         Ok(_) => return see_other(&to),
         Err(error) => return viewer::show_no_access(&app, &error),
     };
-    let tried =
-        app.dashboards.unlock(&pass, &form.passphrase, &visitor_from_parts(&app, &parts)).await;
+    let tried = app.dashboards.unlock(&pass, &form.passphrase, &visitor_from_parts(&app, &parts)).await;
     respond_to_unlock(&app, &to, tried, |problem| viewer::show_dashboard_passphrase(&pass, problem))
 }
 
@@ -97,8 +84,7 @@ pub fn respond_to_unlock(
         Ok(true) => see_other(to),
         Ok(false) => again("This is not the passphrase. Check it and try again."),
         Err(AuthError::TooManyTries(seconds)) => {
-            let text =
-                format!("Too many tries. The next one is possible in {}.", format_wait(seconds));
+            let text = format!("Too many tries. The next one is possible in {}.", format_wait(seconds));
             let mut answer = again(&text);
             *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             set_retry_after(&mut answer, seconds);
@@ -125,11 +111,7 @@ pub fn visitor_from_parts(app: &App, parts: &Parts) -> RequestClient {
     visitor_from_request(parts, &app.config.proxy.trusted)
 }
 
-fn redirect_with_cookie(
-    app: &App,
-    thing: GuestContentKind,
-    entered: &GuestViewingSession,
-) -> Response {
+fn redirect_with_cookie(app: &App, thing: GuestContentKind, entered: &GuestViewingSession) -> Response {
     let mut headers = HeaderMap::new();
     if let Ok(value) = access_cookie(app, thing, entered).to_string().parse() {
         headers.insert(header::SET_COOKIE, value);
@@ -144,8 +126,7 @@ pub fn see_other(to: &str) -> Response {
 pub fn show_auth_error(app: &App, error: &AuthError) -> Response {
     match error {
         AuthError::TooManyTries(seconds) => {
-            let mut answer =
-                viewer::show_message(app, StatusCode::TOO_MANY_REQUESTS, &TOO_MANY_TRIES);
+            let mut answer = viewer::show_message(app, StatusCode::TOO_MANY_REQUESTS, &TOO_MANY_TRIES);
             set_retry_after(&mut answer, *seconds);
             answer
         }

@@ -82,8 +82,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
         let path = path_and_query.split('?').next().unwrap_or_default();
         let kind = pass.dashboard.kind.parse::<DashboardKind>();
         let method = request.method().as_str();
-        let is_allowed =
-            !is_upgrade && kind.is_ok_and(|kind| read_only::is_allowed(kind, method, path));
+        let is_allowed = !is_upgrade && kind.is_ok_and(|kind| read_only::is_allowed(kind, method, path));
         if !is_allowed {
             return refuse(StatusCode::FORBIDDEN, READ_ONLY);
         }
@@ -136,40 +135,25 @@ fn has_allowed_origin(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> bo
 /// Keeps only headers that are known to be harmless, and forbids shared caches to store the response.
 fn sanitize_response(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
-    let unknown: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| !ALLOWED_RESPONSE_HEADERS.contains(&name.as_str()))
-        .cloned()
-        .collect();
+    let unknown: Vec<HeaderName> =
+        headers.keys().filter(|name| !ALLOWED_RESPONSE_HEADERS.contains(&name.as_str())).cloned().collect();
     for name in unknown {
         headers.remove(name);
     }
-    let reports = |value: &HeaderValue| {
-        value.to_str().map_or(true, |text| text.to_ascii_lowercase().contains("report"))
-    };
+    let reports =
+        |value: &HeaderValue| value.to_str().map_or(true, |text| text.to_ascii_lowercase().contains("report"));
     if headers.get_all(header::CONTENT_SECURITY_POLICY).iter().any(reports) {
         headers.remove(header::CONTENT_SECURITY_POLICY);
     }
     let kept = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
     let kept = kept.map(|text| {
         let parts = text.split(',').map(|part| part.trim().to_ascii_lowercase());
-        let is_ours = |part: &String| {
-            !part.is_empty()
-                && part != "public"
-                && part != "private"
-                && !part.starts_with("s-maxage")
-        };
-        ["private".to_owned()]
-            .into_iter()
-            .chain(parts.filter(is_ours))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let is_ours =
+            |part: &String| !part.is_empty() && part != "public" && part != "private" && !part.starts_with("s-maxage");
+        ["private".to_owned()].into_iter().chain(parts.filter(is_ours)).collect::<Vec<_>>().join(", ")
     });
     let value = kept.and_then(|text| HeaderValue::from_str(&text).ok());
-    headers.insert(
-        header::CACHE_CONTROL,
-        value.unwrap_or(HeaderValue::from_static("private, no-store")),
-    );
+    headers.insert(header::CACHE_CONTROL, value.unwrap_or(HeaderValue::from_static("private, no-store")));
     answer.extensions_mut().insert(ProxiedResponseMarker);
     answer
 }
@@ -187,9 +171,7 @@ fn show_proxy_failure(failure: ProxyError) -> Response {
         ProxyError::Unreachable | ProxyError::BadResponse | ProxyError::ClientGone => {
             (StatusCode::BAD_GATEWAY, "The dashboard did not give an answer that can be shown.\n")
         }
-        ProxyError::TimedOut => {
-            (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to answer.\n")
-        }
+        ProxyError::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to answer.\n"),
         ProxyError::Refused(_) => (StatusCode::BAD_REQUEST, MALFORMED),
         ProxyError::Busy => (
             StatusCode::SERVICE_UNAVAILABLE,

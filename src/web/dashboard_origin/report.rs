@@ -13,9 +13,7 @@ use crate::usage::report_guest_links::{CheckedReportAccess, ReportAccessError};
 use crate::web::dashboard_origin::enter::{
     self, GuestPassphraseForm, respond_to_link, respond_to_unlock, see_other, visitor_from_parts,
 };
-use crate::web::dashboard_origin::viewer::{
-    self, DashboardOriginAssetUrls, GuestMessage, LockedGuestPage,
-};
+use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls, GuestMessage, LockedGuestPage};
 use crate::web::dashboard_origin::{GuestContentKind, is_token};
 use crate::web::http::assets;
 use crate::web::http::cookies::RequestCookies;
@@ -42,11 +40,7 @@ struct GuestReportPage {
 }
 
 /// Lets a guest in with a guest link.
-pub async fn by_link(
-    State(app): State<AppState>,
-    PathParams(token): PathParams<String>,
-    parts: Parts,
-) -> Response {
+pub async fn by_link(State(app): State<AppState>, PathParams(token): PathParams<String>, parts: Parts) -> Response {
     // A token of another length isn't ours, and counts as a try like any other guess.
     let opened = app.usage.open_report_link(&token, &visitor_from_parts(&app, &parts)).await;
     respond_to_link(&app, GuestContentKind::Report, opened)
@@ -61,16 +55,10 @@ async fn check_report_access(
         return Err(ReportAccessError::Closed);
     }
     let sent = RequestCookies::from_headers(headers);
-    app.usage
-        .check_report_access(word, sent.get_by_name(GuestContentKind::Report.cookie_name(app)))
-        .await
+    app.usage.check_report_access(word, sent.get_by_name(GuestContentKind::Report.cookie_name(app))).await
 }
 
-pub async fn get(
-    State(app): State<AppState>,
-    PathParams(word): PathParams<String>,
-    headers: HeaderMap,
-) -> Response {
+pub async fn get(State(app): State<AppState>, PathParams(word): PathParams<String>, headers: HeaderMap) -> Response {
     let pass = match check_report_access(&app, &word, &headers).await {
         Ok(pass) => pass,
         Err(ReportAccessError::Locked(pass)) => return show_report_passphrase(&pass, ""),

@@ -108,11 +108,7 @@ struct UnavailableDashboard {
 }
 
 /// The page around a dashboard.
-pub async fn get(
-    State(app): State<AppState>,
-    PathParams(word): PathParams<String>,
-    headers: HeaderMap,
-) -> Response {
+pub async fn get(State(app): State<AppState>, PathParams(word): PathParams<String>, headers: HeaderMap) -> Response {
     let pass = match check_access(&app, &word, &headers).await {
         Ok(pass) => pass,
         Err(DashboardAccessError::Locked(pass)) => return show_dashboard_passphrase(&pass, ""),
@@ -223,10 +219,7 @@ fn describe_unavailable(standing: &DashboardStatus) -> UnavailableDashboard {
         },
         Some(Run::Over) | None => UnavailableDashboard {
             title: "This dashboard is not running",
-            text: format!(
-                "{} can start it again; it then appears here by itself.",
-                standing.dashboard.owner_name
-            ),
+            text: format!("{} can start it again; it then appears here by itself.", standing.dashboard.owner_name),
             since: run.and_then(RunRow::over_at),
             is_coming: false,
         },
@@ -265,36 +258,21 @@ pub fn show_passphrase_form(behind: &LockedGuestPage<'_>, problem: &str) -> Resp
 /// Like `show_passphrase_form`, for a dashboard.
 pub fn show_dashboard_passphrase(pass: &CheckedDashboardAccess, problem: &str) -> Response {
     let owner = &pass.dashboard.owner_name;
-    show_passphrase_form(
-        &LockedGuestPage { kind: GuestContentKind::Dashboard, word: &pass.word, owner },
-        problem,
-    )
+    show_passphrase_form(&LockedGuestPage { kind: GuestContentKind::Dashboard, word: &pass.word, owner }, problem)
 }
 
 pub fn show_expired_link(_: &App, thing: GuestContentKind, at: UnixTime) -> Response {
-    let text = format!(
-        "It worked until {}. Ask whoever shared the {} for a new link.",
-        at.words(),
-        thing.noun()
-    );
+    let text = format!("It worked until {}. Ask whoever shared the {} for a new link.", at.words(), thing.noun());
     render_page(
         StatusCode::GONE,
-        &GuestMessagePage {
-            assets: DashboardOriginAssetUrls::new(),
-            title: "This link has ended",
-            text: &text,
-        },
+        &GuestMessagePage { assets: DashboardOriginAssetUrls::new(), title: "This link has ended", text: &text },
     )
 }
 
 pub fn show_message(_: &App, status: StatusCode, words: &GuestMessage) -> Response {
     render_page(
         status,
-        &GuestMessagePage {
-            assets: DashboardOriginAssetUrls::new(),
-            title: words.title,
-            text: words.text,
-        },
+        &GuestMessagePage { assets: DashboardOriginAssetUrls::new(), title: words.title, text: words.text },
     )
 }
 

@@ -34,10 +34,7 @@ static ASSETS: LazyLock<AssetIndex> = LazyLock::new(|| {
         let name = path.rsplit('/').next().unwrap_or(&path);
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
         let hash = Sha256::digest(&file.data);
-        let hashed = format!(
-            "{stem}.{:02x}{:02x}{:02x}{:02x}.{extension}",
-            hash[0], hash[1], hash[2], hash[3]
-        );
+        let hashed = format!("{stem}.{:02x}{:02x}{:02x}{:02x}.{extension}", hash[0], hash[1], hash[2], hash[3]);
         assets.addresses.insert(name.to_owned(), format!("/assets/{hashed}"));
         assets.files.insert(hashed, (file, content_type(extension)));
     }
@@ -61,10 +58,7 @@ pub fn asset_url(name: &str) -> &'static str {
 /// Serves an asset. Its name changes with its content, so browsers may cache it for good.
 pub async fn get(PathParams(name): PathParams<String>) -> HandlerResult {
     let (file, kind) = ASSETS.files.get(&name).ok_or(AppError::NotFound)?;
-    let headers = [
-        (header::CONTENT_TYPE, *kind),
-        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
-    ];
+    let headers = [(header::CONTENT_TYPE, *kind), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
     let body = match &file.data {
         std::borrow::Cow::Borrowed(bytes) => axum::body::Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => bytes.clone().into(),
@@ -78,15 +72,7 @@ mod tests {
 
     #[test]
     fn every_file_a_page_names_is_there() {
-        for name in [
-            "app.css",
-            "app.js",
-            "log.js",
-            "picker.js",
-            "htmx.min.js",
-            "htmx-ext-sse.min.js",
-            "favicon.svg",
-        ] {
+        for name in ["app.css", "app.js", "log.js", "picker.js", "htmx.min.js", "htmx-ext-sse.min.js", "favicon.svg"] {
             assert_ne!(asset_url(name), "/assets/missing", "{name}");
         }
     }

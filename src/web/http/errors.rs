@@ -57,9 +57,7 @@ impl IntoResponse for AppError {
             set_retry_after(&mut response, *seconds);
         }
         let fault = status.is_server_error().then(|| self.to_string());
-        response
-            .extensions_mut()
-            .insert(UnrenderedError { message: error_message(&self), internal_error: fault });
+        response.extensions_mut().insert(UnrenderedError { message: error_message(&self), internal_error: fault });
         response
     }
 }
@@ -74,9 +72,7 @@ const fn status_code(error: &AppError) -> StatusCode {
         AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
         AppError::OneTimeLink(_) => StatusCode::GONE,
-        AppError::LastAdmin | AppError::KeychainLocked | AppError::BrokenRecipe(_) => {
-            StatusCode::CONFLICT
-        }
+        AppError::LastAdmin | AppError::KeychainLocked | AppError::BrokenRecipe(_) => StatusCode::CONFLICT,
         AppError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AppError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -220,15 +216,13 @@ pub async fn render_error(app: &App, asker: &ResponseContext, answer: Response) 
         let place = [("hx-retarget", "#toasts"), ("hx-reswap", "beforeend")];
         (place, Html(toast.render().unwrap_or_else(|_| title.to_owned()))).into_response()
     } else {
-        let request_id =
-            if status.is_server_error() { request_id.to_owned() } else { String::new() };
+        let request_id = if status.is_server_error() { request_id.to_owned() } else { String::new() };
         let mut page = PageFrame::for_anyone(asker.theme, asker.flash, title);
         // Signed-in people keep the navigation. If the database fails, this page must not fail with it.
         let cookie = asker.cookies.get(app, CookieKind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
             page = page.with_person(&me, NavSection::NoSection);
-            page.bell =
-                NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id));
+            page.bell = NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id));
         }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()

@@ -128,10 +128,7 @@ async fn can_see_dashboard(app: &AppState, me: &SignedInPerson, id: DashboardId)
 }
 
 /// Skips other people's events, and gaps where events were missed: pages also refresh on their own.
-fn to_signal<T>(
-    told: Result<T, RecvError>,
-    event: impl FnOnce(T) -> Option<String>,
-) -> EventStreamSignal {
+fn to_signal<T>(told: Result<T, RecvError>, event: impl FnOnce(T) -> Option<String>) -> EventStreamSignal {
     match told {
         Ok(told) => event(told).map_or(EventStreamSignal::Ignored, EventStreamSignal::PageEvent),
         Err(RecvError::Lagged(_)) => EventStreamSignal::Ignored,

@@ -105,10 +105,7 @@ impl FromRequestParts<PortalState> for CurrentPerson {
 impl FromRequestParts<PortalState> for RequestContext {
     type Rejection = Infallible;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        state: &PortalState,
-    ) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, Infallible> {
         let PortalState { app, pages } = state;
         let sent = RequestCookies::from_headers(&parts.headers);
         Ok(Self {

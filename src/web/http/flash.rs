@@ -123,13 +123,7 @@ impl FlashMessage {
 
 /// Redirects to another page and shows a message there.
 pub fn redirect(context: RequestContext, to: &str, flash: FlashMessage) -> Response {
-    let jar = cookies::set(
-        context.jar,
-        &context.app,
-        CookieKind::FlashMessage,
-        flash.as_str(),
-        FLASH_LIFETIME_SECS,
-    );
+    let jar = cookies::set(context.jar, &context.app, CookieKind::FlashMessage, flash.as_str(), FLASH_LIFETIME_SECS);
     (jar, see_other(to)).into_response()
 }
 

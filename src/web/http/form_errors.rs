@@ -20,11 +20,7 @@ impl FormErrors {
     }
 
     /// Parses a field, or records why it can't be parsed.
-    pub fn parse<T: FromStr<Err: Display>>(
-        &mut self,
-        field: &'static str,
-        text: &str,
-    ) -> Option<T> {
+    pub fn parse<T: FromStr<Err: Display>>(&mut self, field: &'static str, text: &str) -> Option<T> {
         match text.parse() {
             Ok(value) => Some(value),
             Err(error) => {

@@ -24,8 +24,7 @@ pub async fn public(context: RequestContext, headers: HeaderMap) -> Response {
 }
 
 fn describe_request(context: &RequestContext, headers: &HeaderMap) -> serde_json::Value {
-    let header =
-        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     json!({
         "host": header("host"),
         "forwarded_proto": header("x-forwarded-proto"),

@@ -109,11 +109,7 @@ async fn handle_portal_request(
     answer
 }
 
-async fn handle_dashboard_request(
-    State(app): State<AppState>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn handle_dashboard_request(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -183,9 +179,7 @@ pub fn is_same_origin(here: &PublicUrl, headers: &HeaderMap) -> bool {
         return false;
     }
     match (says("origin"), says("sec-fetch-site")) {
-        (Some(origin), Some(site)) if origin != "null" => {
-            here.is_origin(origin) && site == "same-origin"
-        }
+        (Some(origin), Some(site)) if origin != "null" => here.is_origin(origin) && site == "same-origin",
         (Some(origin), None) => here.is_origin(origin),
         (_, Some(site)) => site == "same-origin",
         (None, None) => false,
@@ -198,10 +192,7 @@ fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     if url.is_https() {
-        headers.insert(
-            header::STRICT_TRANSPORT_SECURITY,
-            HeaderValue::from_static("max-age=31536000"),
-        );
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     // Private unless the response says otherwise (only assets do).
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-store"));
@@ -226,24 +217,16 @@ fn redirect_htmx(answer: &mut Response) {
 
 /// A message is shown once: the page that showed it clears the cookie. Fragments don't show it.
 fn clear_flash(app: &AppState, asker: &ResponseContext, answer: Response) -> Response {
-    let is_page = answer
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let is_page =
+        answer.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     if asker.flash.is_some() && is_page && !asker.is_htmx {
-        return (cookies::clear(CookieJar::new(), app, CookieKind::FlashMessage), answer)
-            .into_response();
+        return (cookies::clear(CookieJar::new(), app, CookieKind::FlashMessage), answer).into_response();
     }
     answer
 }
 
 /// Counts and times requests by route. Paths themselves aren't logged, since some contain secrets.
-fn record_metrics(
-    method: &Method,
-    route: Option<&MatchedPath>,
-    status: StatusCode,
-    started: Instant,
-) {
+fn record_metrics(method: &Method, route: Option<&MatchedPath>, status: StatusCode, started: Instant) {
     let route = route.map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let took = started.elapsed().as_secs_f64();
     metrics::histogram!("portolan_http_request_seconds", "route" => route.clone()).record(took);
@@ -253,23 +236,15 @@ fn record_metrics(
         http.status = status.as_u16(),
         "Answered a request"
     );
-    let labels = [
-        ("method", method_label(method).to_owned()),
-        ("route", route),
-        ("status", status.as_str().to_owned()),
-    ];
+    let labels =
+        [("method", method_label(method).to_owned()), ("route", route), ("status", status.as_str().to_owned())];
     metrics::counter!("portolan_http_requests_total", &labels).increment(1);
 }
 
 /// Clients may invent methods; metrics know only the usual ones.
 fn method_label(method: &Method) -> &str {
     match *method {
-        Method::GET
-        | Method::HEAD
-        | Method::POST
-        | Method::PUT
-        | Method::DELETE
-        | Method::OPTIONS => method.as_str(),
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE | Method::OPTIONS => method.as_str(),
         _ => "other",
     }
 }

@@ -102,19 +102,9 @@ pub enum NavSection {
 
 impl PageFrame {
     /// The frame of a page for a signed-in person.
-    pub fn for_person(
-        context: &RequestContext,
-        me: &SignedInPerson,
-        title: &str,
-        section: NavSection,
-    ) -> Self {
+    pub fn for_person(context: &RequestContext, me: &SignedInPerson, title: &str, section: NavSection) -> Self {
         let page = Self::for_anyone(context.theme, context.flash, title).with_person(me, section);
-        Self {
-            bell: NotificationBadge::from_unread(
-                context.app.notifications.cached_unread(me.person.id),
-            ),
-            ..page
-        }
+        Self { bell: NotificationBadge::from_unread(context.app.notifications.cached_unread(me.person.id)), ..page }
     }
 
     /// Adds the signed-in person and the navigation to a frame.
@@ -156,12 +146,7 @@ impl PageFrame {
 }
 
 fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationItem> {
-    let item = |label, href, icon, belongs| NavigationItem {
-        label,
-        href,
-        icon,
-        current: section == belongs,
-    };
+    let item = |label, href, icon, belongs| NavigationItem { label, href, icon, current: section == belongs };
     let mut items = vec![
         item("Home", "/", "home", NavSection::Home),
         item("Jobs", "/jobs", "jobs", NavSection::Jobs),
@@ -201,9 +186,7 @@ pub fn respond_with(status: StatusCode, template: &impl Template) -> HandlerResu
 pub fn render(template: &impl Template) -> Result<String, AppError> {
     // Larger than most pages, so that the buffer rarely grows.
     let mut text = String::with_capacity(INITIAL_PAGE_CAPACITY);
-    template
-        .render_into(&mut text)
-        .map_err(|error| AppError::Internal(format!("template: {error}")))?;
+    template.render_into(&mut text).map_err(|error| AppError::Internal(format!("template: {error}")))?;
     Ok(text)
 }
 
@@ -218,14 +201,9 @@ mod tests {
 
     #[test]
     fn initials_of_many_names() {
-        for (name, expected) in [
-            ("Ada Smith", "AS"),
-            ("ada maria smith", "AS"),
-            ("Ada", "A"),
-            ("ßx", "SS"),
-            ("名前", "名"),
-            ("", ""),
-        ] {
+        for (name, expected) in
+            [("Ada Smith", "AS"), ("ada maria smith", "AS"), ("Ada", "A"), ("ßx", "SS"), ("名前", "名"), ("", "")]
+        {
             assert_eq!(initials(name), expected, "{name}");
         }
     }

@@ -24,12 +24,7 @@ pub struct SecretShownOnce {
 }
 
 /// Redirects to a page that shows the link to this person, once.
-pub fn redirect(
-    context: RequestContext,
-    me: &CurrentPerson,
-    to: &str,
-    shown: &SecretShownOnce,
-) -> HandlerResult {
+pub fn redirect(context: RequestContext, me: &CurrentPerson, to: &str, shown: &SecretShownOnce) -> HandlerResult {
     let text = format!("{}\n{}", shown.link, shown.label);
     let sealed = context
         .app
@@ -37,28 +32,21 @@ pub fn redirect(
         .seal(VaultPurpose::ShownOnce, &seal_context(me, to), text.as_bytes())
         .map_err(|error| AppError::Internal(error.to_string()))?;
     let value = URL_SAFE_NO_PAD.encode(sealed);
-    let jar =
-        cookies::set(context.jar, &context.app, CookieKind::RevealOnce, &value, LIFETIME_SECS);
+    let jar = cookies::set(context.jar, &context.app, CookieKind::RevealOnce, &value, LIFETIME_SECS);
     Ok((jar, see_other(to)).into_response())
 }
 
 /// The link that waits for this page, if there is one.
-pub fn take_pending(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    here: &str,
-) -> Option<SecretShownOnce> {
+pub fn take_pending(context: &RequestContext, me: &CurrentPerson, here: &str) -> Option<SecretShownOnce> {
     let sealed = URL_SAFE_NO_PAD.decode(context.cookie(CookieKind::RevealOnce)?).ok()?;
-    let text =
-        context.app.vault.open(VaultPurpose::ShownOnce, &seal_context(me, here), &sealed).ok()?;
+    let text = context.app.vault.open(VaultPurpose::ShownOnce, &seal_context(me, here), &sealed).ok()?;
     let (link, label) = std::str::from_utf8(&text).ok()?.split_once('\n')?;
     Some(SecretShownOnce { link: link.to_owned(), label: label.to_owned() })
 }
 
 /// Clears the cookie on the page that showed the secret.
 pub fn clear_cookie(context: &RequestContext, page: Response) -> Response {
-    (cookies::clear(context.jar.clone(), &context.app, CookieKind::RevealOnce), page)
-        .into_response()
+    (cookies::clear(context.jar.clone(), &context.app, CookieKind::RevealOnce), page).into_response()
 }
 
 /// Binds the sealed cookie to this person and this page.

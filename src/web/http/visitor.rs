@@ -17,8 +17,7 @@ pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> RequestClient {
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::from([0, 0, 0, 0]), |ConnectInfo(address)| address.ip().to_canonical());
-    let user_agent =
-        parts.headers.get(header::USER_AGENT).map_or("", |value| value.to_str().unwrap_or(""));
+    let user_agent = parts.headers.get(header::USER_AGENT).map_or("", |value| value.to_str().unwrap_or(""));
     RequestClient {
         address: client_address(peer, &parts.headers, trusted),
         user_agent: crate::text::strip_hidden(user_agent, MAX_USER_AGENT_CHARS),
@@ -47,10 +46,7 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
 }
 
 fn parse_hop(text: &str) -> Option<IpAddr> {
-    let address = text
-        .parse::<IpAddr>()
-        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()))
-        .ok()?;
+    let address = text.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip())).ok()?;
     Some(address.to_canonical())
 }
 
@@ -72,16 +68,8 @@ mod tests {
         assert_eq!(seen("9.9.9.9", &["1.1.1.1"], &[]), "9.9.9.9");
         assert_eq!(seen("9.9.9.9", &["1.1.1.1"], &["10.0.0.0/8"]), "9.9.9.9");
         assert_eq!(seen("10.0.0.1", &["1.1.1.1"], &["10.0.0.0/8"]), "1.1.1.1");
-        assert_eq!(
-            seen("10.0.0.1", &["6.6.6.6, 1.1.1.1"], &["10.0.0.0/8"]),
-            "1.1.1.1",
-            "a forged first entry"
-        );
-        assert_eq!(
-            seen("10.0.0.1", &["1.1.1.1", "10.0.0.2"], &["10.0.0.0/8"]),
-            "1.1.1.1",
-            "two proxies"
-        );
+        assert_eq!(seen("10.0.0.1", &["6.6.6.6, 1.1.1.1"], &["10.0.0.0/8"]), "1.1.1.1", "a forged first entry");
+        assert_eq!(seen("10.0.0.1", &["1.1.1.1", "10.0.0.2"], &["10.0.0.0/8"]), "1.1.1.1", "two proxies");
         assert_eq!(seen("10.0.0.1", &["1.1.1.1, nonsense"], &["10.0.0.0/8"]), "10.0.0.1");
         assert_eq!(seen("10.0.0.1", &["[2001:db8::1]:80"], &["10.0.0.0/8"]), "2001:db8::1");
         assert_eq!(seen("10.0.0.1", &[], &["10.0.0.0/8"]), "10.0.0.1");

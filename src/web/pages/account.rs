@@ -54,11 +54,7 @@ struct AccountPageState {
     password_problems: FormErrors,
 }
 
-fn render_account_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    state: AccountPageState,
-) -> HandlerResult {
+fn render_account_page(context: &RequestContext, me: &CurrentPerson, state: AccountPageState) -> HandlerResult {
     let wrong = !state.name_problems.is_empty() || !state.password_problems.is_empty();
     let person = &me.0.person;
     let page = AccountPage {
@@ -89,11 +85,7 @@ pub async fn change_display_name(
         return render_account_page(
             &context,
             &me,
-            AccountPageState {
-                display_name,
-                name_problems: problems,
-                ..AccountPageState::default()
-            },
+            AccountPageState { display_name, name_problems: problems, ..AccountPageState::default() },
         );
     };
     context.app.auth.change_display_name(&me.0, &name, &context.visitor).await?;
@@ -108,12 +100,7 @@ pub async fn change_password(
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
-        match context
-            .app
-            .auth
-            .change_password(&me.0, &form.current, &form.password, &context.visitor)
-            .await
-        {
+        match context.app.auth.change_password(&me.0, &form.current, &form.password, &context.visitor).await {
             Ok(()) => {
                 sign_in::renew_known_browser(&mut context, &me.0).await?;
                 return Ok(flash::redirect(context, "/account", FlashMessage::PasswordChanged));
@@ -123,11 +110,7 @@ pub async fn change_password(
     } else {
         FormErrors::single("again", PasswordError::Differ)
     };
-    render_account_page(
-        &context,
-        &me,
-        AccountPageState { password_problems: problems, ..AccountPageState::default() },
-    )
+    render_account_page(&context, &me, AccountPageState { password_problems: problems, ..AccountPageState::default() })
 }
 
 /// The messages for a form that asks for the current password in the given field.
@@ -136,12 +119,8 @@ pub fn password_confirmation_errors(
     field: &'static str,
 ) -> Result<FormErrors, crate::error::AppError> {
     match error {
-        AuthError::WrongPassword => {
-            Ok(FormErrors::single(field, "This is not your current password."))
-        }
-        AuthError::TooManyTries(wait) => {
-            Ok(FormErrors::single(field, too_many_tries_message(wait)))
-        }
+        AuthError::WrongPassword => Ok(FormErrors::single(field, "This is not your current password.")),
+        AuthError::TooManyTries(wait) => Ok(FormErrors::single(field, too_many_tries_message(wait))),
         other => form_errors_from(other),
     }
 }

@@ -21,10 +21,7 @@ pub mod retirement;
 mod settings_form;
 
 /// Finds a cluster by its short name.
-pub(in crate::web) async fn find_cluster(
-    app: &AppState,
-    slug: &str,
-) -> Result<Arc<ClusterProfile>, AppError> {
+pub(in crate::web) async fn find_cluster(app: &AppState, slug: &str) -> Result<Arc<ClusterProfile>, AppError> {
     let mut db = app.store.read().await?;
     let row = store::clusters::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
     Ok(app.cluster_accounts.profile(&mut db, row).await?)

@@ -54,8 +54,7 @@ fn kind_title(board: &Dashboard) -> &'static str {
 
 /// The run times to choose from, each with whether it is selected.
 fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bool)> {
-    let mut all: Vec<u32> =
-        TIME_CHOICES_MINUTES.into_iter().filter(|one| (least..=most).contains(one)).collect();
+    let mut all: Vec<u32> = TIME_CHOICES_MINUTES.into_iter().filter(|one| (least..=most).contains(one)).collect();
     if all.is_empty() {
         all.push(TIME_CHOICES_MINUTES[0]);
     }
@@ -68,11 +67,7 @@ fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bo
 }
 
 /// Shows why a change failed on the page the person came from; anything else becomes an error page.
-fn redirect_with_error(
-    context: RequestContext,
-    to: &str,
-    error: DashboardError,
-) -> crate::web::HandlerResult {
+fn redirect_with_error(context: RequestContext, to: &str, error: DashboardError) -> crate::web::HandlerResult {
     let flash = match error {
         DashboardError::NotConnected => FlashMessage::DashboardNotConnected,
         DashboardError::OwnerNotConnected => FlashMessage::DashboardOwnerAway,
@@ -90,9 +85,7 @@ fn to_app_error(error: DashboardError) -> AppError {
     match error {
         DashboardError::Auth(error) => error.into(),
         DashboardError::Store(error) => error.into(),
-        DashboardError::InvalidForm => {
-            AppError::BadRequest("the form came without its mark".to_owned())
-        }
+        DashboardError::InvalidForm => AppError::BadRequest("the form came without its mark".to_owned()),
         other => AppError::Internal(other.to_string()),
     }
 }
@@ -113,8 +106,7 @@ mod tests {
     fn times_keep_to_the_sites_limits() {
         let words = |most, least, chosen| {
             let all = minute_choices(most, least, chosen);
-            let words =
-                all.iter().map(|(_, words, is)| format!("{words}{}", if *is { "*" } else { "" }));
+            let words = all.iter().map(|(_, words, is)| format!("{words}{}", if *is { "*" } else { "" }));
             words.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(words(720, 0, 60), "30 min 1 h* 2 h 4 h 8 h 12 h");

@@ -16,9 +16,7 @@ use crate::cluster::{ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::error::AppError;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
@@ -102,12 +100,7 @@ pub async fn create(
     render(&context, &me, status, view)
 }
 
-fn render(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    status: StatusCode,
-    view: FolderView,
-) -> HandlerResult {
+fn render(context: &RequestContext, me: &CurrentPerson, status: StatusCode, view: FolderView) -> HandlerResult {
     if context.is_fragment {
         return respond_with(status, &FolderDialogFragment { view });
     }
@@ -125,11 +118,7 @@ struct FolderBrowser {
 }
 
 impl FolderBrowser {
-    async fn load(
-        context: &RequestContext,
-        me: &CurrentPerson,
-        slug: &str,
-    ) -> Result<Self, AppError> {
+    async fn load(context: &RequestContext, me: &CurrentPerson, slug: &str) -> Result<Self, AppError> {
         let known = find_cluster(&context.app, slug).await?;
         let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
         let account = context.app.cluster_accounts.get(id).await?;
@@ -169,10 +158,9 @@ impl FolderBrowser {
                     return OpenedFolder::from_listing(listing);
                 }
                 let start = self.start_path();
-                self.list(&start).await.map_or_else(
-                    |problem| OpenedFolder::from_problem(&start, problem),
-                    OpenedFolder::from_listing,
-                )
+                self.list(&start)
+                    .await
+                    .map_or_else(|problem| OpenedFolder::from_problem(&start, problem), OpenedFolder::from_listing)
             }
             Err(problem) => OpenedFolder::from_problem(&wanted, problem),
             Ok(listing) => OpenedFolder::from_listing(listing),
@@ -183,13 +171,7 @@ impl FolderBrowser {
         folders::list(self.connection.as_ref().map_err(Clone::clone)?, path).await
     }
 
-    fn build_view(
-        &self,
-        context: &RequestContext,
-        pick: &str,
-        field: &str,
-        shown: OpenedFolder,
-    ) -> FolderView {
+    fn build_view(&self, context: &RequestContext, pick: &str, field: &str, shown: OpenedFolder) -> FolderView {
         let pick = PickMode::parse(pick);
         FolderView::new(
             &self.profile.row,

@@ -177,11 +177,7 @@ async fn render_list(
     respond_with(status, &page)
 }
 
-pub async fn add(
-    context: RequestContext,
-    me: CurrentPerson,
-    FormBody(form): FormBody<NewGroupForm>,
-) -> HandlerResult {
+pub async fn add(context: RequestContext, me: CurrentPerson, FormBody(form): FormBody<NewGroupForm>) -> HandlerResult {
     me.may(Permission::ManageGroups)?;
     let mut problems = FormErrors::default();
     let leader = form.lead.then_some(me.0.person.id);
@@ -196,18 +192,12 @@ pub async fn add(
     render_list(&context, &me, echo_input(&form.name), problems).await
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
     me.may(Permission::SeeGroup(group))?;
     let Some(shown) = reveal_once::take_pending(&context, &me, &group_path(group)) else {
         return render_group(&context, &me, group, GroupFormState::default()).await;
     };
-    let page =
-        render_group(&context, &me, group, GroupFormState { shown, ..GroupFormState::default() })
-            .await?;
+    let page = render_group(&context, &me, group, GroupFormState { shown, ..GroupFormState::default() }).await?;
     Ok(reveal_once::clear_cookie(&context, page))
 }
 
@@ -259,20 +249,13 @@ pub async fn rename(
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.rename_group(&me.actor(&context), group, &name).await {
             Ok(()) => {
-                return Ok(flash::redirect(
-                    context,
-                    &group_path(group),
-                    FlashMessage::GroupRenamed,
-                ));
+                return Ok(flash::redirect(context, &group_path(group), FlashMessage::GroupRenamed));
             }
             Err(error) => problems = name_taken_error(error)?,
         }
     }
-    let state = GroupFormState {
-        name_problems: problems,
-        name: Some(echo_input(&form.name)),
-        ..GroupFormState::default()
-    };
+    let state =
+        GroupFormState { name_problems: problems, name: Some(echo_input(&form.name)), ..GroupFormState::default() };
     render_group(&context, &me, group, state).await
 }
 
@@ -283,8 +266,7 @@ pub async fn set_role(
     FormBody(form): FormBody<MemberRoleForm>,
 ) -> HandlerResult {
     me.may(Permission::ManageGroup(group))?;
-    let role =
-        form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
+    let role = form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
     Ok(flash::redirect(context, &group_path(group), FlashMessage::RoleChanged))
 }
@@ -305,9 +287,7 @@ pub fn group_path(group: GroupId) -> String {
 
 fn name_taken_error(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
-        AuthError::NameTaken => {
-            Ok(FormErrors::single("name", "There is a group of this name already."))
-        }
+        AuthError::NameTaken => Ok(FormErrors::single("name", "There is a group of this name already.")),
         other => Err(other.into()),
     }
 }

@@ -137,11 +137,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let since = if places.is_empty() {
         None
     } else {
-        context
-            .pages
-            .home_visits
-            .previous_visit_end(app, me.0.person.id, !context.is_fragment)
-            .await?
+        context.pages.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
     };
     respond(&HomePage {
         page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),
@@ -157,18 +153,13 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
 }
 
 /// The person's connections, those in use first.
-fn list_connections(
-    app: &AppState,
-    facts: &HomeSharedData,
-    accounts: &[Arc<ClusterAccount>],
-) -> Vec<HomeConnection> {
+fn list_connections(app: &AppState, facts: &HomeSharedData, accounts: &[Arc<ClusterAccount>]) -> Vec<HomeConnection> {
     let account_on = |cluster: &Cluster| accounts.iter().find(|one| one.id.cluster == cluster.id);
     let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, account_on(one))).collect();
     clusters.sort_by_key(|(_, account)| account.is_none());
     clusters.truncate(MAX_CLUSTERS);
     let connection = |(cluster, account): (&Cluster, Option<&Arc<ClusterAccount>>)| {
-        let status =
-            account.map_or(ConnectionStatus::Down, |account| account.status(&app.connections));
+        let status = account.map_or(ConnectionStatus::Down, |account| account.status(&app.connections));
         let (kind, label) = match (&status, account) {
             _ if cluster.alarm_at().is_some() => ("failed", "Stopped"),
             (ConnectionStatus::Up(_), _) => ("ok", "Connected"),
@@ -184,8 +175,7 @@ fn list_connections(
             label,
             user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
             since: if let ConnectionStatus::Up(up) = &status { Some(up.since) } else { None },
-            can_reconnect: label == "Not connected"
-                && account.is_some_and(|account| account.connected_at.is_some()),
+            can_reconnect: label == "Not connected" && account.is_some_and(|account| account.connected_at.is_some()),
         }
     };
     clusters.into_iter().map(connection).collect()

@@ -111,8 +111,7 @@ pub async fn show_bell(
         // Notifications that are already read are quiet, or were seen in another window.
         new.retain(|notice| {
             let kind = NotificationKind::parse(&notice.kind);
-            !notice.is_read
-                && kind.is_some_and(|kind| !kind.is_selectable() || wanted.contains(&kind))
+            !notice.is_read && kind.is_some_and(|kind| !kind.is_selectable() || wanted.contains(&kind))
         });
     }
     respond(&NotificationBellFragment {

@@ -80,13 +80,7 @@ pub async fn get(
     }
     let page = PageFrame::for_visitor(&context, "Sign in");
     let is_set_up = home::load_overview(&context).await?.is_set_up;
-    respond(&SignInPage {
-        page,
-        typed_name: String::new(),
-        next: next.into(),
-        problem: String::new(),
-        is_set_up,
-    })
+    respond(&SignInPage { page, typed_name: String::new(), next: next.into(), problem: String::new(), is_set_up })
 }
 
 pub async fn post(
@@ -117,9 +111,7 @@ pub async fn post(
 
 fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next: &str) -> Response {
     match progress {
-        SignInProgress::Done(browser) => {
-            (sign_in_cookies(context, &browser), see_other(next)).into_response()
-        }
+        SignInProgress::Done(browser) => (sign_in_cookies(context, &browser), see_other(next)).into_response(),
         SignInProgress::NeedsCode(waiting) => {
             let jar = cookies::set(
                 context.jar.clone(),
@@ -133,26 +125,16 @@ fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next:
     }
 }
 
-pub async fn get_code(
-    context: RequestContext,
-    QueryParams(wanted): QueryParams<NextPageQuery>,
-) -> HandlerResult {
+pub async fn get_code(context: RequestContext, QueryParams(wanted): QueryParams<NextPageQuery>) -> HandlerResult {
     let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
     if !context.app.auth.is_waiting_for_code(waiting).await? {
         return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
     }
     let page = PageFrame::for_visitor(&context, "One-time code");
-    respond(&SignInCodePage {
-        page,
-        next: safe_local_path(&wanted.next).into(),
-        problems: FormErrors::default(),
-    })
+    respond(&SignInCodePage { page, next: safe_local_path(&wanted.next).into(), problems: FormErrors::default() })
 }
 
-pub async fn post_code(
-    context: RequestContext,
-    FormBody(form): FormBody<SignInCodeForm>,
-) -> HandlerResult {
+pub async fn post_code(context: RequestContext, FormBody(form): FormBody<SignInCodeForm>) -> HandlerResult {
     let next = safe_local_path(&form.next);
     let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
     let mark = context.cookie(CookieKind::KnownBrowser);
@@ -180,10 +162,7 @@ impl SignInRefusal {
     fn new(error: AuthError) -> Result<Self, AppError> {
         let words = match error {
             AuthError::TooManyTries(wait) => {
-                return Ok(Self {
-                    message: too_many_tries_message(wait),
-                    retry_after_secs: Some(wait),
-                });
+                return Ok(Self { message: too_many_tries_message(wait), retry_after_secs: Some(wait) });
             }
             AuthError::WrongPassword => {
                 "The name and the password do not go together. Check both; capital letters matter in the password."
@@ -191,9 +170,7 @@ impl SignInRefusal {
             AuthError::WrongCode => {
                 "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
             }
-            AuthError::CodeAlreadyUsed => {
-                "This code was used before. Wait for the next one, at most 30 seconds."
-            }
+            AuthError::CodeAlreadyUsed => "This code was used before. Wait for the next one, at most 30 seconds.",
             AuthError::ClockBehind => {
                 "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
             }
@@ -214,10 +191,7 @@ impl SignInRefusal {
     }
 }
 
-pub async fn sign_out(
-    context: RequestContext,
-    MaybeCurrentPerson(me): MaybeCurrentPerson,
-) -> HandlerResult {
+pub async fn sign_out(context: RequestContext, MaybeCurrentPerson(me): MaybeCurrentPerson) -> HandlerResult {
     end_previous_session(&context, me.as_deref()).await?;
     Ok(redirect_signed_out(context, FlashMessage::SignedOut))
 }
@@ -229,10 +203,7 @@ pub fn redirect_signed_out(mut context: RequestContext, flash: FlashMessage) -> 
 }
 
 /// Ends the browser's old session: a sign-in never continues one and never leaves one behind.
-pub async fn end_previous_session(
-    context: &RequestContext,
-    me: Option<&SignedInPerson>,
-) -> Result<(), AppError> {
+pub async fn end_previous_session(context: &RequestContext, me: Option<&SignedInPerson>) -> Result<(), AppError> {
     if let Some(me) = me {
         context.app.auth.sign_out(me, &context.visitor).await?;
     }
@@ -251,18 +222,9 @@ pub async fn redirect_home_welcome(
 }
 
 /// Keeps the browser known after its owner changed the password or the second factor.
-pub async fn renew_known_browser(
-    context: &mut RequestContext,
-    me: &SignedInPerson,
-) -> Result<(), AppError> {
+pub async fn renew_known_browser(context: &mut RequestContext, me: &SignedInPerson) -> Result<(), AppError> {
     let mark = context.app.auth.renew_browser_mark(me.person.id).await?;
-    context.jar = cookies::set(
-        context.jar.clone(),
-        &context.app,
-        CookieKind::KnownBrowser,
-        &mark,
-        KNOWN_BROWSER_SECS,
-    );
+    context.jar = cookies::set(context.jar.clone(), &context.app, CookieKind::KnownBrowser, &mark, KNOWN_BROWSER_SECS);
     Ok(())
 }
 
@@ -270,15 +232,8 @@ pub async fn renew_known_browser(
 fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJar {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * SECONDS_PER_DAY;
-    let jar = cookies::set(
-        context.jar.clone(),
-        app,
-        CookieKind::Session,
-        browser.session.as_str(),
-        seconds,
-    );
-    let jar =
-        cookies::set(jar, app, CookieKind::KnownBrowser, &browser.browser_mark, KNOWN_BROWSER_SECS);
+    let jar = cookies::set(context.jar.clone(), app, CookieKind::Session, browser.session.as_str(), seconds);
+    let jar = cookies::set(jar, app, CookieKind::KnownBrowser, &browser.browser_mark, KNOWN_BROWSER_SECS);
     cookies::clear(jar, app, CookieKind::PendingSignIn)
 }
 
@@ -301,16 +256,7 @@ mod tests {
 
     #[test]
     fn nobody_is_sent_to_another_site() {
-        for bad in [
-            "https://evil.org",
-            "//evil.org",
-            "/\\evil.org",
-            "evil",
-            "",
-            "/\nx",
-            "/\t/evil.org",
-            "/sign-in",
-        ] {
+        for bad in ["https://evil.org", "//evil.org", "/\\evil.org", "evil", "", "/\nx", "/\t/evil.org", "/sign-in"] {
             assert_eq!(safe_local_path(bad), "/", "{bad:?}");
         }
         assert_eq!(safe_local_path("/groups/1?a=b"), "/groups/1?a=b");

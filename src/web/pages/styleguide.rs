@@ -15,10 +15,7 @@ struct StyleguidePage {
 }
 
 /// The page shows no personal data, so it needs no sign-in.
-pub async fn get(
-    context: RequestContext,
-    MaybeCurrentPerson(me): MaybeCurrentPerson,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, MaybeCurrentPerson(me): MaybeCurrentPerson) -> HandlerResult {
     let page = match me {
         Some(me) => PageFrame::for_person(&context, &me, "Style guide", NavSection::Account),
         None => PageFrame::for_visitor(&context, "Style guide"),

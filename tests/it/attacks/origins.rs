@@ -117,10 +117,7 @@ async fn other_host_names_are_refused() {
             let page = send(request.header("x-forwarded-host", right)).await;
             assert_eq!(page.status, 421, "{host}{path}");
             let text = page.text();
-            assert!(
-                !text.contains("evil") && !text.contains('<') && !text.contains("127"),
-                "{text}"
-            );
+            assert!(!text.contains("evil") && !text.contains('<') && !text.contains("127"), "{text}");
             assert_eq!(page.header("set-cookie"), "");
             assert!(page.header("content-security-policy").contains("default-src 'none'"));
         }
@@ -133,14 +130,9 @@ async fn other_host_names_are_refused() {
     let form = [("role", "member"), ("days", "7")];
     let request = admin.request(Method::POST, &format!("/groups/{lab}/invitations")).form(&form);
     let request = request.header("origin", &portal.url).header("x-forwarded-host", "evil.org");
-    let page =
-        send(request.header("forwarded", "host=evil.org").header("x-forwarded-proto", "https"))
-            .await;
+    let page = send(request.header("forwarded", "host=evil.org").header("x-forwarded-proto", "https")).await;
     let link = admin.get(page.location()).await.select_text(".alert code");
-    assert!(
-        link.starts_with(&format!("{}/join/", portal.url)),
-        "never built from the request: {link}"
-    );
+    assert!(link.starts_with(&format!("{}/join/", portal.url)), "never built from the request: {link}");
 }
 
 /// The switch of light and dark goes back to where it was used, and never further.

@@ -21,8 +21,7 @@ async fn error_pages_never_echo_the_request() {
             "//evil.org/evil",
         ] {
             let request = client.request(Method::GET, path).header("x-request-id", "evil-id");
-            let page =
-                send(request.header("user-agent", "evil").header("referer", "http://evil/")).await;
+            let page = send(request.header("user-agent", "evil").header("referer", "http://evil/")).await;
             assert!(!page.text().contains("evil"), "{path}: {}", page.text());
             assert_ne!(page.header("x-request-id"), "evil-id");
             assert!(!page.location().contains("evil.org"), "{path}: {}", page.location());
@@ -76,16 +75,11 @@ async fn unreadable_forms_are_answered_with_a_client_error() {
         ("application/json", b"{\"name\":\"ada\",\"password\":\"x\"}", 400),
         ("text/plain", b"name=ada&password=x", 400),
         ("", b"name=ada&password=x", 400),
-        (
-            multipart,
-            b"--x\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nada\r\n--x--",
-            400,
-        ),
+        (multipart, b"--x\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nada\r\n--x--", 400),
         (multipart, b"--x\r\n\xff\x00garbage", 400),
         ("multipart/form-data", b"", 400),
     ] {
-        let request =
-            portal.visitor().request(Method::POST, "/sign-in").header("origin", &portal.url);
+        let request = portal.visitor().request(Method::POST, "/sign-in").header("origin", &portal.url);
         let page = send(request.header("content-type", kind).body(body.to_vec())).await;
         let start = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();
         assert_eq!(page.status, status, "{kind}: {start}");
@@ -104,8 +98,7 @@ async fn unreadable_forms_are_answered_with_a_client_error() {
         // Forms with a script or a recipe in them may be longer.
         let is_long = path.starts_with("/compose/") || path.starts_with("/recipes");
         let most = if is_long { 2 * 1024 * 1024 } else { 64 * 1024 };
-        let page =
-            send(request.header("content-type", form).body(vec![b'x'; most + 6 * 1024])).await;
+        let page = send(request.header("content-type", form).body(vec![b'x'; most + 6 * 1024])).await;
         assert_eq!(page.status, 413, "{path}");
         let request = admin.request(Method::POST, &path).header("origin", &portal.url);
         let page = send(request.header("content-type", multipart).body("--x\r\n\u{0}")).await;

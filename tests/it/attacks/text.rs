@@ -45,9 +45,7 @@ async fn hostile_text_is_shown_as_text() {
         assert!(!found.select_all("tbody tr").is_empty(), "{text} is found in the log");
         let typed = portal.visitor().sign_in(text, "wrong").await;
         assert_eq!(typed.attribute("input[name=name]", "value"), *text);
-        for (name, page) in
-            [("account", account), ("group", page), ("search", found), ("typed", typed)]
-        {
+        for (name, page) in [("account", account), ("group", page), ("search", found), ("typed", typed)] {
             refuse_inline(&format!("{text} on {name}"), &page);
             let html = Html::parse_document(page.text());
             assert!(html.select(&Selector::parse("#evil, img").unwrap()).next().is_none());

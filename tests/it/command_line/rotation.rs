@@ -16,8 +16,7 @@ use crate::support::{Client, PASSWORD};
 const ROTATE: &[&str] = &["rotate-master-key"];
 
 /// Everything in the data folder that a change touches.
-const FILES: &[&str] =
-    &["portolan.db", "portolan.db-wal", "portolan.db-shm", "master.key", "master.key.new"];
+const FILES: &[&str] = &["portolan.db", "portolan.db-wal", "portolan.db-shm", "master.key", "master.key.new"];
 
 /// Copies of the files of a data folder, as they are at one moment.
 struct Moment(tempfile::TempDir);
@@ -107,10 +106,7 @@ async fn everything_opens_after_a_master_key_rotation() {
 
     let server = installation.serve().await;
     assert!(ada.is_signed_in().await, "who was signed in stays so");
-    assert!(
-        ada.get("/account/notifications").await.text().contains("<dd>1.1.1.1 "),
-        "where notices go"
-    );
+    assert!(ada.get("/account/notifications").await.text().contains("<dd>1.1.1.1 "), "where notices go");
     let renewed = ada.post("/account/notifications/webhook/secret", &[]).await;
     assert_eq!(renewed.status, 303, "{}", renewed.text());
     ada.connect("harbour").await;
@@ -229,14 +225,10 @@ fn rotating_an_external_master_key_waits_for_the_administrator() {
         let next = installation.data().join("master.key.new");
         let old = fs::read_to_string(&file).unwrap();
         fs::remove_file(&file).unwrap();
-        let run = |key: &str, args: &[&str]| {
-            installation.command(args).env(variable, put(variable, key)).output().unwrap()
-        };
+        let run =
+            |key: &str, args: &[&str]| installation.command(args).env(variable, put(variable, key)).output().unwrap();
         let said = stdout(&run(&old, ROTATE));
-        assert!(
-            said.contains("master.key.new") && said.contains("only with the new key"),
-            "{said}"
-        );
+        assert!(said.contains("master.key.new") && said.contains("only with the new key"), "{said}");
         assert_eq!(mode(&next), 0o600);
         let new = fs::read_to_string(&next).unwrap();
         for args in [&["serve"][..], &["user", "list"], ROTATE] {

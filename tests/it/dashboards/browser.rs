@@ -30,10 +30,7 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
         ..run("starting")
     };
     let starting = Run { stage: "starting", message: "Starting the board.", ..run("starting") };
-    let reaching = Run {
-        message: "The sign-in host could not reach the dashboard on the node n1.",
-        ..run("ready")
-    };
+    let reaching = Run { message: "The sign-in host could not reach the dashboard on the node n1.", ..run("ready") };
     let stopping = Run { stop: "person", ..run("ready") };
     let refused = Run {
         state: "over",
@@ -60,14 +57,10 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
 
 async fn audit_all(width: u32) {
     let (portal, _admin, alice) = with_alice().await;
-    let logs =
-        Folder::new("alice", "mkdir -p runs/a runs/b; touch runs/{a,b}/events.out.tfevents.1.x");
+    let logs = Folder::new("alice", "mkdir -p runs/a runs/b; touch runs/{a,b}/events.out.tfevents.1.x");
     let page = alice.get(&format!("/clusters/key/folders?path={}", logs.path)).await;
     let here = page.attribute("a[href^='/dashboards/new']", "href");
-    assert_eq!(
-        alice.get(&here).await.attribute("#f-place", "value"),
-        logs.path.replace("/scratch/alice", "$SCRATCH")
-    );
+    assert_eq!(alice.get(&here).await.attribute("#f-place", "value"), logs.path.replace("/scratch/alice", "$SCRATCH"));
     let boards = fill(&portal).await;
     let last = boards.last().unwrap().0;
     for label in ["Prof. Smith", LONG] {
@@ -99,14 +92,14 @@ async fn audit_all(width: u32) {
     browser.run("[...document.querySelectorAll('#board-found input')].find((one) => one.value.startsWith('/scratch/alice/folders-')).click()").await;
     browser.press("Add another folder").await;
     let script = "return document.activeElement.id";
-    wait_until("the new field is in focus", async || browser.run(script).await == "f-place-3")
-        .await;
+    wait_until("the new field is in focus", async || browser.run(script).await == "f-place-3").await;
     browser.settled().await;
     browser.run("document.querySelector('#f-kind-mlflow').click()").await;
     let script = "return document.querySelectorAll('[name=add]').length";
     wait_until("the form fits MLflow", async || browser.run(script).await == 0).await;
     // Other tests may have left runs of MLflow there, or not.
-    let script = "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
+    let script =
+        "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
     browser.wait_until_true("the search has ended", script).await;
     look(&browser, "/dashboards/new for MLflow").await;
     browser.press("Open the dashboard").await;
@@ -156,9 +149,7 @@ async fn open_page_shows_when_the_dashboard_is_ready() {
     let job = submit("dave", &script, &["-o", "/dev/null", "-t", "5", "-n", "1"]);
     let board = portal.put_board("dave", "Curves", &["/scratch/dave/runs"]).await;
     let number = Some(job.parse().unwrap());
-    portal
-        .put_run(board, Run { state: "waiting", number, folder: &folder.path, ..Run::default() })
-        .await;
+    portal.put_run(board, Run { state: "waiting", number, folder: &folder.path, ..Run::default() }).await;
     let path = format!("/dashboards/{board}");
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("dave").await;

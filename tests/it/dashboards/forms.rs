@@ -39,10 +39,7 @@ async fn submitting_the_form_twice_makes_one_dashboard() {
     assert_eq!(again.location(), "/dashboards/1", "a double click");
     let page = max.get("/dashboards/1").await;
     assert_eq!(page.select_text("h1"), "Curves");
-    assert_eq!(
-        page.select_all(".board-list li"),
-        ["/scratch/max/runs", "/home/max/it's; $(id) `id`"]
-    );
+    assert_eq!(page.select_all(".board-list li"), ["/scratch/max/runs", "/home/max/it's; $(id) `id`"]);
     let list = max.get("/dashboards").await;
     assert!(list.select_text(".board-row").contains("TensorBoard on"), "{}", list.text());
     assert!(list.select_text(".board-row").contains("and 1 more"));
@@ -136,11 +133,7 @@ async fn suggested_folders_come_from_the_own_connection_only() {
     let page = max.get("/dashboards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains("There is no connection to the cluster."), "{}", page.text());
-    for path in [
-        "/dashboards/found",
-        "/dashboards/found?cluster=key&kind=x",
-        "/dashboards/found?kind=mlflow",
-    ] {
+    for path in ["/dashboards/found", "/dashboards/found?cluster=key&kind=x", "/dashboards/found?kind=mlflow"] {
         assert_eq!(max.get(path).await.status, 404, "{path}");
     }
     assert_eq!(admin.get("/dashboards/found?cluster=key&kind=mlflow").await.status, 404);

@@ -106,17 +106,12 @@ async fn owners_pis_and_administrators_can_revoke_links() {
     for label in ["one", "two", "three", "four"] {
         world.share(label, "").await;
     }
-    assert!(
-        max.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").is_empty()
-    );
+    assert!(max.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").is_empty());
     assert_eq!(max.get("/dashboards/guest-links").await.status, 403);
     assert_eq!(mia.get("/dashboards/guest-links").await.status, 403);
     let none = otto.get("/dashboards/guest-links").await;
     assert!(none.status == 200 && none.text().contains("No link works"));
-    assert_eq!(
-        pia.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").len(),
-        1
-    );
+    assert_eq!(pia.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").len(), 1);
     for (who, name) in [(&pia, "pia"), (admin, "ada")] {
         let page = who.get("/dashboards/guest-links").await;
         assert_eq!(page.select_all("tbody tr").len(), 4, "{name}");

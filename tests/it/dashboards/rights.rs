@@ -27,8 +27,7 @@ async fn world() -> World {
     World { portal, admin, max, mia, otto, lab, other, board }
 }
 
-const FORM: &[(&str, &str)] =
-    &[("title", "Mine now"), ("label", "x"), ("days", "7"), ("wakes", "3"), ("group", "")];
+const FORM: &[(&str, &str)] = &[("title", "Mine now"), ("label", "x"), ("days", "7"), ("wakes", "3"), ("group", "")];
 const DEEDS: [&str; 7] = ["start", "wake", "extend", "stop", "remove", "settings", "guest-links"];
 
 impl World {
@@ -113,19 +112,9 @@ async fn group_members_start_it_within_the_owners_limits() {
     assert!(page.text().contains("1 start a day, and that was used"), "{}", page.text());
     let page = mia.post_and_follow(&format!("{path}/wake"), &[]).await;
     assert!(page.select_text("main > .alert").contains("as often as its owner allows"));
-    portal
-        .on_dashboard(
-            *board,
-            "UPDATE dashboard_runs SET asked_at = asked_at - 90000 WHERE dashboard_id = $1",
-        )
-        .await;
+    portal.on_dashboard(*board, "UPDATE dashboard_runs SET asked_at = asked_at - 90000 WHERE dashboard_id = $1").await;
     assert!(!mia.get(&path).await.text().contains("that was used"), "a new day");
-    portal
-        .put_run(
-            *board,
-            Run { state: "ready", started_at: Some(START.0), woken_by, ..Run::default() },
-        )
-        .await;
+    portal.put_run(*board, Run { state: "ready", started_at: Some(START.0), woken_by, ..Run::default() }).await;
     let page = mia.get(&path).await;
     assert!(says(&page).contains("It runs as max, whose connection to"), "{}", says(&page));
     assert!(says(&page).contains("Started by mia"));
@@ -164,8 +153,7 @@ async fn invalid_settings_are_refused() {
 async fn events_reach_everyone_who_may_see_the_dashboard() {
     let world = world().await;
     let World { max, mia, otto, lab, .. } = &world;
-    let open =
-        async |who: &Client| who.request(reqwest::Method::GET, "/events").send().await.unwrap();
+    let open = async |who: &Client| who.request(reqwest::Method::GET, "/events").send().await.unwrap();
     let (mut owner, mut stranger) = (open(max).await, open(otto).await);
     let mut member = open(mia).await;
     assert_eq!(world.show_to(&lab.to_string(), "0").await, 303);

@@ -66,11 +66,8 @@ async fn page_without_a_connection_offers_to_connect() {
         portal.put_run(board, Run { state, started_at, ..Run::default() }).await;
         let page = max.get(&path).await;
         assert!(says(&page).contains("It comes back here by itself when you connect."), "{state}");
-        let expected: &[&str] = if state == "waiting" {
-            &["Connect", "Stop…"]
-        } else {
-            &["Connect", "Prolong", "Stop…"]
-        };
+        let expected: &[&str] =
+            if state == "waiting" { &["Connect", "Stop…"] } else { &["Connect", "Prolong", "Stop…"] };
         assert_eq!(buttons(&page), expected, "{state}");
         let opened = max.get(&format!("{path}/open")).await;
         assert_eq!((opened.status, opened.location()), (303, path.as_str()), "{state}");
@@ -105,8 +102,7 @@ async fn dashboard_can_be_started_extended_and_stopped() {
     assert!(!buttons(&max.get(&path).await).contains(&"Prolong".to_owned()));
     assert_eq!(follow("stop").await, "");
     let mut db = portal.app.store.read().await.unwrap();
-    let stops: Vec<String> =
-        sqlx::query_scalar("SELECT stop FROM dashboard_runs").fetch_all(&mut *db).await.unwrap();
+    let stops: Vec<String> = sqlx::query_scalar("SELECT stop FROM dashboard_runs").fetch_all(&mut *db).await.unwrap();
     assert_eq!(stops, ["person", "person"]);
     drop(db);
     assert!(follow("remove").await.contains("The dashboard is deleted"));

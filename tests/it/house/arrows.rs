@@ -27,10 +27,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     ("core", &["auth", "clock", "config", "store", "vault"]),
     ("health", &["clock", "core", "store"]),
     ("explain", &["clock", "format", "logs", "recipes", "sites", "slurm", "text"]),
-    (
-        "cluster",
-        &["auth", "clock", "core", "domain", "entropy", "sites", "slurm", "ssh", "store", "text"],
-    ),
+    ("cluster", &["auth", "clock", "core", "domain", "entropy", "sites", "slurm", "ssh", "store", "text"]),
     (
         "jobs",
         &[
@@ -58,15 +55,15 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     (
         "usage",
         &[
-            "auth", "clock", "cluster", "core", "domain", "explain", "format", "jobs", "sites",
-            "slurm", "ssh", "store", "text",
+            "auth", "clock", "cluster", "core", "domain", "explain", "format", "jobs", "sites", "slurm", "ssh",
+            "store", "text",
         ],
     ),
     (
         "dashboards",
         &[
-            "auth", "clock", "cluster", "core", "domain", "entropy", "jobs", "proxy", "recipes",
-            "sites", "slurm", "ssh", "store", "text",
+            "auth", "clock", "cluster", "core", "domain", "entropy", "jobs", "proxy", "recipes", "sites", "slurm",
+            "ssh", "store", "text",
         ],
     ),
     (

@@ -153,16 +153,11 @@ fn crates_are_seen_in_every_form() {
         let wanted = Target::Outside("sqlx".to_owned());
         assert!(facts(text, &["web"]).targets.iter().any(|(found, _)| *found == wanted), "{text}");
     }
-    assert!(
-        facts("fn f() { m!(RemoteCommand::new()) }", &[]).identifiers.contains("RemoteCommand")
-    );
+    assert!(facts("fn f() { m!(RemoteCommand::new()) }", &[]).identifiers.contains("RemoteCommand"));
 }
 
 fn found(arrows: &[(&str, &str)]) -> FoundArrows {
-    arrows
-        .iter()
-        .map(|(from, to)| (((*from).to_owned(), (*to).to_owned()), format!("src/{from}.rs:1")))
-        .collect()
+    arrows.iter().map(|(from, to)| (((*from).to_owned(), (*to).to_owned()), format!("src/{from}.rs:1"))).collect()
 }
 
 #[test]
@@ -212,12 +207,7 @@ fn a_type_name_that_occurs_twice_is_found() {
     });
     assert_eq!(
         repeated_types(types),
-        [
-            "Hidden: b.rs:1, e.rs:1",
-            "Job: a.rs:1, b.rs:1",
-            "Made: g.rs:1, g.rs:2",
-            "Queue: c.rs:1, c.rs:1",
-        ]
+        ["Hidden: b.rs:1, e.rs:1", "Job: a.rs:1, b.rs:1", "Made: g.rs:1, g.rs:2", "Queue: c.rs:1, c.rs:1",]
     );
 }
 

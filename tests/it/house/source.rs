@@ -84,10 +84,7 @@ impl Reader<'_> {
             "self" | "super" => self.module.clone(),
             CRATE if self.module.is_empty() => Vec::new(),
             // Without a word before it, a room can only be named at the root; alone, it may be a value.
-            name if self.module.is_empty()
-                && self.rooms.contains(&name)
-                && (is_import || !rest.is_empty()) =>
-            {
+            name if self.module.is_empty() && self.rooms.contains(&name) && (is_import || !rest.is_empty()) => {
                 return Some(Target::Room(name.to_owned()));
             }
             name => return Some(Target::Outside(name.to_owned())),
@@ -142,9 +139,7 @@ impl Reader<'_> {
                             Some(TokenTree::Punct(star)) if star.as_char() == '*' => {
                                 path.push("*".to_owned());
                             }
-                            Some(TokenTree::Group(group))
-                                if group.delimiter() == Delimiter::Brace =>
-                            {
+                            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
                                 self.note_tokens(group.stream(), &path);
                             }
                             _ => break,
@@ -195,8 +190,7 @@ fn line(ident: &syn::Ident) -> usize {
 }
 
 fn is_double_colon(tokens: &[TokenTree]) -> bool {
-    let is_colon =
-        |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ':');
+    let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ':');
     tokens.len() > 1 && tokens[..2].iter().all(is_colon)
 }
 
@@ -235,10 +229,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
         visit::visit_attribute(self, attribute);
-        assert!(
-            !attribute.path().is_ident("path"),
-            "#[path] leads to a file whose module the guard cannot tell"
-        );
+        assert!(!attribute.path().is_ident("path"), "#[path] leads to a file whose module the guard cannot tell");
     }
 
     /// Everything that is not parsed: macros, attributes, and syntax that the parser does not know.

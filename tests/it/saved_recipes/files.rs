@@ -11,8 +11,7 @@ async fn recipe_files_round_trip_unchanged_or_are_refused() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     let long = format!("{FILE}# {}\n", "x".repeat(300_000));
-    let lines =
-        |text: &str, near: &str| text.lines().position(|line| line.contains(near)).unwrap() + 1;
+    let lines = |text: &str, near: &str| text.lines().position(|line| line.contains(near)).unwrap() + 1;
     let unknown = FILE.replace("summary =", "colour = 'red'\nsummary =");
     let broken = FILE.replace("{{ who }}", "{{ who");
     let nobody = FILE.replace("{{ who }}", "{{ whom }}");
@@ -58,9 +57,7 @@ async fn recipe_files_round_trip_unchanged_or_are_refused() {
     // By hand: an error with its line, then the mended file as version 2.
     let wrong = max.post("/recipes/1/file", &[("file", &broken), ("was", "1")]).await;
     assert_eq!(wrong.status, 422);
-    assert!(
-        wrong.select_text(".error-summary").contains(&format!("Line {}", lines(&broken, "{{ who")))
-    );
+    assert!(wrong.select_text(".error-summary").contains(&format!("Line {}", lines(&broken, "{{ who"))));
     assert_eq!(wrong.select_text("[name=file]").trim(), broken.trim(), "what was typed is there");
     let hi = FILE.replace("echo hello", "echo hi");
     assert_eq!(max.post("/recipes/1/file", &[("file", &hi), ("was", "1")]).await.status, 303);
@@ -79,26 +76,15 @@ async fn unreadable_recipe_is_reported_and_can_be_repaired() {
     query.execute(&mut *tx).await.unwrap();
     store::commit(tx).await.unwrap();
     let page = max.get("/compose/key/r1").await;
-    assert_eq!(
-        (page.status, page.select_text("h1").as_str()),
-        (409, "This recipe cannot be used as it is")
-    );
+    assert_eq!((page.status, page.select_text("h1").as_str()), (409, "This recipe cannot be used as it is"));
     assert!(page.text().contains("There is no block “gone-block”."));
     let page = max.get("/recipes/1").await;
     assert!(page.status == 200 && page.select_text(".alert").contains("gone-block"));
-    assert!(
-        max.get("/compose")
-            .await
-            .select_text("[aria-labelledby=shelf-own]")
-            .contains("can no longer be used")
-    );
+    assert!(max.get("/compose").await.select_text("[aria-labelledby=shelf-own]").contains("can no longer be used"));
     assert_eq!(max.get("/recipes/1/export").await.text(), gone);
     let page = max.get("/recipes/1/change").await;
     assert!(page.status == 200 && page.select_all("form[action='/recipes/1/change']").is_empty());
-    assert_eq!(
-        post(&max, "/recipes/1/change", &vec![("was".into(), "1".into())]).await.status,
-        409
-    );
+    assert_eq!(post(&max, "/recipes/1/change", &vec![("was".into(), "1".into())]).await.status, 409);
     assert_eq!(max.post("/recipes/1/file", &[("file", FILE), ("was", "1")]).await.status, 303);
     assert_eq!(max.get("/compose/key/r1").await.status, 200);
 
@@ -106,8 +92,7 @@ async fn unreadable_recipe_is_reported_and_can_be_repaired() {
     let folder = portal.app.config.data_dir.join("recipes");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("bad.toml"), "name = 'x'\ncolour = 1\n").unwrap();
-    wait_until("it is noticed", async || admin.get("/recipes").await.text().contains("bad.toml"))
-        .await;
+    wait_until("it is noticed", async || admin.get("/recipes").await.text().contains("bad.toml")).await;
     assert!(admin.get("/recipes").await.select_text(".alert").contains("Line 2"));
     assert!(!max.get("/recipes").await.text().contains("bad.toml"));
 }

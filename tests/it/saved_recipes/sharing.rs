@@ -28,9 +28,7 @@ async fn world() -> World {
     let mia = portal.member(&admin, "mia").await;
     let pia = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let otto = portal.join(&portal.invite(&admin, other, "pi").await, "otto").await;
-    for (who, name) in
-        [(&max, "max"), (&mia, "mia"), (&pia, "pia"), (&otto, "otto"), (&admin, "ada")]
-    {
+    for (who, name) in [(&max, "max"), (&mia, "mia"), (&pia, "pia"), (&otto, "otto"), (&admin, "ada")] {
         portal.give_place(who, name).await;
     }
     save(&max, &[]).await;
@@ -91,31 +89,18 @@ async fn a_group_shares_its_recipes_and_others_never_see_them() {
     }
 
     let publish = |group: i64| vec![("group".to_owned(), group.to_string())];
-    assert_eq!(
-        post(max, "/recipes/1/publish", &publish(*other)).await.status,
-        403,
-        "not their group"
-    );
+    assert_eq!(post(max, "/recipes/1/publish", &publish(*other)).await.status, 403, "not their group");
     assert_eq!(post(max, "/recipes/1/publish", &publish(*lab)).await.status, 303);
     world.sees_nothing(otto, "otto").await;
     assert!(
-        mia.get("/compose")
-            .await
-            .select_text("[aria-labelledby=shelf-groups]")
-            .contains("Smith Lab, published by max")
+        mia.get("/compose").await.select_text("[aria-labelledby=shelf-groups]").contains("Smith Lab, published by max")
     );
-    assert!(
-        mia.get("/recipes").await.select_text("[aria-labelledby=groups-title]").contains(TITLE)
-    );
-    assert!(
-        admin.get("/recipes").await.select_text("[aria-labelledby=others-title]").contains(TITLE)
-    );
+    assert!(mia.get("/recipes").await.select_text("[aria-labelledby=groups-title]").contains(TITLE));
+    assert!(admin.get("/recipes").await.select_text("[aria-labelledby=others-title]").contains(TITLE));
     assert_eq!(mia.get("/compose/key/r1").await.attribute("[name='a.memory']", "value"), "8 GB");
     let before = portal.kept().await;
     let page = mia.get("/recipes/1").await;
-    assert!(
-        page.status == 200 && !page.text().contains("/delete") && !page.text().contains("/change")
-    );
+    assert!(page.status == 200 && !page.text().contains("/delete") && !page.text().contains("/change"));
     assert_eq!(mia.get("/recipes/1/change").await.status, 403);
     for (path, form) in &world.tries()[..5] {
         assert_eq!(post(mia, path, form).await.status, 403, "mia: {path}");

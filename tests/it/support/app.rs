@@ -6,8 +6,7 @@ use std::time::Duration;
 use portolan::app::{App, AppState};
 use portolan::clock::{Clock, UnixTime};
 use portolan::config::{
-    Config, DashboardOriginSettings, PublicListener, QueuePace, ReverseProxySettings,
-    SubmitTimings, UsageReadTimings,
+    Config, DashboardOriginSettings, PublicListener, QueuePace, ReverseProxySettings, SubmitTimings, UsageReadTimings,
 };
 use portolan::web::{PortalListeners, PortalState, serve_portal};
 use tokio::net::TcpListener;
@@ -53,8 +52,7 @@ impl TestApp {
     pub async fn start_at(clock: Clock, change: impl FnOnce(&mut Config)) -> Self {
         let data = Arc::new(tempfile::tempdir().unwrap());
         let sockets = [0; 3].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        let [portal, boards, metrics] =
-            sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+        let [portal, boards, metrics] = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
         let mut config = Config {
             data_dir: data.path().join("data"),
             portal: PublicListener::local("localhost", portal),
@@ -137,8 +135,7 @@ impl TestApp {
 
     /// Uses the set-up link.
     pub async fn set_up(&self, name: &str) -> Client {
-        let token =
-            self.app.auth.create_setup_link().await.unwrap().expect("nobody has an account");
+        let token = self.app.auth.create_setup_link().await.unwrap().expect("nobody has an account");
         let admin = self.visitor();
         let page = admin.post(&format!("/setup/{}", token.as_str()), &new_person(name)).await;
         assert_eq!((page.status, page.location()), (303, "/"), "{}", page.text());
@@ -193,8 +190,7 @@ impl TestApp {
             let invitations = one_time_links::list_invitations(&mut db, group.id).await.unwrap();
             parts.push(format!("{group:#?}{members:#?}{invitations:#?}"));
         }
-        let all =
-            activity::ActivityFilter { limit: 100_000, ..activity::ActivityFilter::default() };
+        let all = activity::ActivityFilter { limit: 100_000, ..activity::ActivityFilter::default() };
         parts.push(format!("{:#?}", activity::list(&mut db, &all).await.unwrap()));
         parts.join("\n")
     }

@@ -68,9 +68,7 @@ impl Browser {
 
     /// Presses the button with exactly these words.
     pub async fn press(&self, words: &str) {
-        let path = format!(
-            "//main//*[self::button or self::a or self::summary][normalize-space(.)='{words}']"
-        );
+        let path = format!("//main//*[self::button or self::a or self::summary][normalize-space(.)='{words}']");
         self.click(&path, &format!("no button '{words}'")).await;
     }
 
@@ -83,8 +81,7 @@ impl Browser {
     /// clicking: then something else was clicked or nothing, and it is looked for again.
     async fn click(&self, path: &str, problem: &str) {
         for _ in 0..20 {
-            let found =
-                self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(path)).await;
+            let found = self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(path)).await;
             let Ok(found) = found else { panic!("{problem} on {}", self.seen().await) };
             self.settled().await;
             self.window.execute(WATCH_CLICK, vec![json!(path)]).await.unwrap();
@@ -169,8 +166,7 @@ impl Browser {
     /// Waits until what has come into the page is at work: htmx listens to new elements only a moment after they are
     /// seen, and a click before that would be lost.
     pub async fn settled(&self) {
-        let script =
-            "return document.querySelector('.htmx-added, .htmx-settling, .htmx-swapping') === null";
+        let script = "return document.querySelector('.htmx-added, .htmx-settling, .htmx-swapping') === null";
         self.wait_until_true("the page has settled", script).await;
     }
 
@@ -256,8 +252,7 @@ fn capabilities(width: u32, profile: &std::path::Path) -> Map<String, serde_json
     let mut options = json!({ "args": args });
     if width < 500 {
         // A window cannot be as narrow as a phone; the page in it can.
-        options["mobileEmulation"] =
-            json!({ "deviceMetrics": { "width": width, "height": 844, "pixelRatio": 1.0 } });
+        options["mobileEmulation"] = json!({ "deviceMetrics": { "width": width, "height": 844, "pixelRatio": 1.0 } });
     }
     json!({ "browserName": "chrome", "goog:chromeOptions": options }).as_object().unwrap().clone()
 }

@@ -84,9 +84,7 @@ impl Client {
 
     /// The value of a cookie.
     pub fn cookie(&self, name: &str) -> Option<String> {
-        self.cookies()
-            .split("; ")
-            .find_map(|pair| pair.strip_prefix(&format!("{name}=")).map(str::to_owned))
+        self.cookies().split("; ").find_map(|pair| pair.strip_prefix(&format!("{name}=")).map(str::to_owned))
     }
 }
 

@@ -13,12 +13,11 @@ pub struct Cluster {
 impl Cluster {
     /// The cluster that `PORTOLAN_CLUSTER_DIR` names.
     pub fn get() -> Self {
-        let dir = std::env::var_os("PORTOLAN_CLUSTER_DIR")
-            .map_or_else(|| root().join("var/test/cluster"), PathBuf::from);
+        let dir =
+            std::env::var_os("PORTOLAN_CLUSTER_DIR").map_or_else(|| root().join("var/test/cluster"), PathBuf::from);
         let path = dir.join("cluster.json");
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
-            panic!("{}: {error}. Run script/test, or script/cluster up", path.display())
-        });
+        let text = std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}. Run script/test, or script/cluster up", path.display()));
         Self { facts: serde_json::from_str(&text).unwrap() }
     }
 
@@ -69,12 +68,8 @@ impl Cluster {
 
     /// Runs `script/cluster`.
     pub fn script(&self, args: &[&str]) -> Output {
-        let output = Command::new(root().join("script/cluster"))
-            .arg("--dir")
-            .arg(self.dir())
-            .args(args)
-            .output()
-            .unwrap();
+        let output =
+            Command::new(root().join("script/cluster")).arg("--dir").arg(self.dir()).args(args).output().unwrap();
         note_seen(|| format!("script/cluster {args:?}: {output:?}"));
         output
     }

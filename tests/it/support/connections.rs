@@ -8,9 +8,7 @@ use portolan::clock::Clock;
 use portolan::config::Config;
 use portolan::domain::{ClusterId, ConnectionRole, PersonId};
 use portolan::sites::Site;
-use portolan::ssh::{
-    CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError,
-};
+use portolan::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
 use portolan::store;
 use portolan::store::connections::ConnectionKey;
 
@@ -66,11 +64,7 @@ impl TestApp {
     }
 
     /// What the database knows of someone's line.
-    pub async fn stored_connection(
-        &self,
-        name: &str,
-        slug: &str,
-    ) -> store::connections::ConnectionRow {
+    pub async fn stored_connection(&self, name: &str, slug: &str) -> store::connections::ConnectionRow {
         let key = self.connection_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
         store::connections::get(&mut db, key).await.unwrap().unwrap()
@@ -80,10 +74,7 @@ impl TestApp {
     pub async fn tries(&self, name: &str, slug: &str) -> i64 {
         let key = self.connection_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
-        store::connections::count_attempts(&mut db, key, super::app::START.plus(-1))
-            .await
-            .unwrap()
-            .0
+        store::connections::count_attempts(&mut db, key, super::app::START.plus(-1)).await.unwrap().0
     }
 
     /// The folders that connections have, or have left behind.
@@ -148,12 +139,7 @@ impl Client {
     }
 
     /// Waits until the panel of a cluster satisfies a condition.
-    pub async fn wait_for_panel(
-        &self,
-        slug: &str,
-        what: &str,
-        holds: impl Fn(&Page) -> bool,
-    ) -> Page {
+    pub async fn wait_for_panel(&self, slug: &str, what: &str, holds: impl Fn(&Page) -> bool) -> Page {
         wait_for(&format!("{slug}: {what}"), async || {
             let panel = self.get(&format!("/clusters/{slug}/panel")).await;
             if holds(&panel) { Ok(panel) } else { Err(panel.text().to_owned()) }

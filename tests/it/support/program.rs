@@ -61,13 +61,8 @@ impl Installation {
     /// Runs a command with text on its standard input.
     pub fn run_with_input(&self, args: &[&str], input: &str) -> Output {
         use std::io::Write as _;
-        let mut child = self
-            .command(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
     }
@@ -113,10 +108,7 @@ impl Server {
     pub fn setup_path(&self) -> String {
         let log = self.log();
         let start = log.rfind("/setup/").expect("a set-up link in the log");
-        log[start..]
-            .chars()
-            .take_while(|c| c.is_ascii_alphanumeric() || "/-_".contains(*c))
-            .collect()
+        log[start..].chars().take_while(|c| c.is_ascii_alphanumeric() || "/-_".contains(*c)).collect()
     }
 
     /// Sends a signal and waits for the end.
@@ -158,8 +150,7 @@ pub fn end_masters(run_dir: &Path) {
         let pid = std::fs::read_to_string(entry.path().join("pid")).unwrap_or_default();
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let ours = entry.path().join("m");
-        if command.split(|byte| *byte == 0).any(|word| word == ours.as_os_str().as_encoded_bytes())
-        {
+        if command.split(|byte| *byte == 0).any(|word| word == ours.as_os_str().as_encoded_bytes()) {
             let _ = Command::new("kill").arg(pid).status();
         }
     }
@@ -167,8 +158,7 @@ pub fn end_masters(run_dir: &Path) {
 
 /// Sends a signal to a process that this test started.
 pub fn signal_pid(pid: u32, signal: &str) {
-    let sent =
-        Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap();
+    let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap();
     assert!(sent.success());
 }
 

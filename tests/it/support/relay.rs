@@ -54,12 +54,7 @@ impl Drop for Relay {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    port: u16,
-    flows: Arc<watch::Sender<bool>>,
-    left: Arc<AtomicUsize>,
-) {
+async fn accept(listener: TcpListener, port: u16, flows: Arc<watch::Sender<bool>>, left: Arc<AtomicUsize>) {
     let unbounded = Arc::new(AtomicUsize::new(usize::MAX));
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((near, _)) = listener.accept().await {
@@ -87,8 +82,7 @@ async fn pass(
         if to.write_all(&piece[..now]).await.is_err() {
             break;
         }
-        if left.load(Ordering::SeqCst) < usize::MAX && left.fetch_sub(now, Ordering::SeqCst) == now
-        {
+        if left.load(Ordering::SeqCst) < usize::MAX && left.fetch_sub(now, Ordering::SeqCst) == now {
             flows.send_replace(false);
         }
         if now < length {

@@ -27,11 +27,7 @@ fn search(bytes: &[u8], needles: &[Needle], place: &str, found: &mut Vec<String>
             if behind.starts_with(rest) {
                 let at = bytes.len() - behind.len() - 1;
                 let around = &bytes[at.saturating_sub(40)..bytes.len().min(at + 80)];
-                found.push(format!(
-                    "{} in {place} at {at:#x}: {}",
-                    needle.what,
-                    around.escape_ascii()
-                ));
+                found.push(format!("{} in {place} at {at:#x}: {}", needle.what, around.escape_ascii()));
             }
         }
     }

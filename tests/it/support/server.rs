@@ -10,8 +10,7 @@ use super::cluster::Cluster;
 use super::program::{free_port, stderr, stdout};
 
 /// Asks for the one-time code that `cluster.json` knows the secret of.
-pub const CODE: &str =
-    "auth required pam_google_authenticator.so secret=${HOME}/.google_authenticator\n";
+pub const CODE: &str = "auth required pam_google_authenticator.so secret=${HOME}/.google_authenticator\n";
 
 /// Where the cluster's folder is on the login host.
 const INSIDE: &str = "/harbour";
@@ -204,9 +203,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let script = format!(
-            "[ ! -e pid ] || kill -9 $(cat pid); {CONNECTIONS} | xargs -r kill -9; rm -rf $PWD /etc/pam.d/$N"
-        );
+        let script =
+            format!("[ ! -e pid ] || kill -9 $(cat pid); {CONNECTIONS} | xargs -r kill -9; rm -rf $PWD /etc/pam.d/$N");
         if std::thread::panicking() {
             eprintln!("The server said:\n{}", self.log());
         }
@@ -232,8 +230,7 @@ pub fn through(mut site: Site, port: u16) -> Site {
 
 /// The same, with an automation host.
 pub fn with_automation_host(mut site: Site, port: u16) -> Site {
-    site.automation =
-        Some(SiteAutomationHosts { hosts: vec![host()], port, ..SiteAutomationHosts::default() });
+    site.automation = Some(SiteAutomationHosts { hosts: vec![host()], port, ..SiteAutomationHosts::default() });
     site
 }
 

@@ -30,11 +30,7 @@ pub async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// Waits until a value is as it should be, and gives it.
-pub async fn wait_for_value<T: Debug>(
-    what: &str,
-    mut look: impl AsyncFnMut() -> T,
-    holds: impl Fn(&T) -> bool,
-) -> T {
+pub async fn wait_for_value<T: Debug>(what: &str, mut look: impl AsyncFnMut() -> T, holds: impl Fn(&T) -> bool) -> T {
     wait_for(what, async || {
         let value = look().await;
         if holds(&value) { Ok(value) } else { Err(format!("{value:#?}")) }
@@ -43,10 +39,7 @@ pub async fn wait_for_value<T: Debug>(
 }
 
 /// Waits until something is there, and gives it. What was seen instead is told if it never comes.
-pub async fn wait_for<T, Seen: Display>(
-    what: &str,
-    look: impl AsyncFnMut() -> Result<T, Seen>,
-) -> T {
+pub async fn wait_for<T, Seen: Display>(what: &str, look: impl AsyncFnMut() -> Result<T, Seen>) -> T {
     wait_at_most(PATIENCE, what, look).await
 }
 

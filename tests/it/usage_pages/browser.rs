@@ -22,9 +22,7 @@ async fn audit_all(width: u32) {
     world.fill().await;
     browser.go(&world.url("usage?period=90d&by=day")).await;
     browser.wait_for_text("Use over time").await;
-    browser
-        .run("for (const one of document.querySelectorAll('main details')) one.open = true")
-        .await;
+    browser.run("for (const one of document.querySelectorAll('main details')) one.open = true").await;
     keep(&browser, &format!("use-pi-{width}")).await;
     look(&browser, "the page of a PI").await;
     browser.go(&world.url("usage")).await;

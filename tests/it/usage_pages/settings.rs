@@ -132,10 +132,7 @@ async fn two_pis_do_not_overwrite_each_other() {
     let both = save(form(&["key/def-two"], &[])).await;
     assert_eq!(both, ["key/def-one", "key/def-two"]);
     // A third was opened when both were there, and is saved after the second account was taken away.
-    assert_eq!(
-        save(form(&["key/def-one"], &["key/def-one", "key/def-two"])).await,
-        ["key/def-one"]
-    );
+    assert_eq!(save(form(&["key/def-one"], &["key/def-one", "key/def-two"])).await, ["key/def-one"]);
     let late = form(&["key/def-one", "key/def-two"], &["key/def-one", "key/def-two"]);
     assert_eq!(save(late).await, ["key/def-one"], "what was not touched is not set again");
     assert!(save(form(&[], &["key/def-one", "key/gone"])).await.is_empty());
@@ -198,8 +195,7 @@ async fn allocation_is_edited_in_place() {
     let used = world.pi.get(&world.url("usage")).await;
     assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
     let log = world.admin.get("/activity").await;
-    let words =
-        "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 became def-one: 15000 core-hours";
+    let words = "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 became def-one: 15000 core-hours";
     assert!(log.text().contains(words), "{}", log.text());
 
     // Its account is no longer the group's: no other takes its place by chance.

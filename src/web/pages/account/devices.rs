@@ -43,10 +43,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
             is_this: device.id == me.0.session,
         })
         .collect();
-    respond(&DevicesPage {
-        page: PageFrame::for_person(&context, &me.0, "Devices", NavSection::Account),
-        devices,
-    })
+    respond(&DevicesPage { page: PageFrame::for_person(&context, &me.0, "Devices", NavSection::Account), devices })
 }
 
 /// Signs out one device.
@@ -114,10 +111,7 @@ mod tests {
     #[test]
     fn browsers_are_named_as_people_know_them() {
         for (agent, expected) in [
-            (
-                "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
-                "Firefox on Linux",
-            ),
+            ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
             (
                 "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0",
                 "Edge on Windows",

@@ -64,31 +64,21 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     Ok(reveal_once::clear_cookie(&context, page))
 }
 
-async fn render_settings(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    state: NotificationFormState,
-) -> HandlerResult {
+async fn render_settings(context: &RequestContext, me: &CurrentPerson, state: NotificationFormState) -> HandlerResult {
     let person = me.0.person.id;
     let webhook = context.app.webhooks.status(person).await.map_err(to_app_error)?;
     let mut db = context.app.store.read().await?;
     let toasts = load_toast_kinds(&mut db, person).await?;
     drop(db);
     let choices = |chosen: &[NotificationKind]| {
-        NotificationKind::CHOICES
-            .iter()
-            .map(|(kind, label)| (kind.as_str(), *label, chosen.contains(kind)))
-            .collect()
+        NotificationKind::CHOICES.iter().map(|(kind, label)| (kind.as_str(), *label, chosen.contains(kind))).collect()
     };
     let usual = [NotificationKind::Ended, NotificationKind::NeverStarts];
     let sends = state.sends.or_else(|| webhook.as_ref().map(|hook| hook.kinds.clone()));
     let status = if state.problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let address_hint = match &webhook {
         None => "Begins with https://".to_owned(),
-        Some(hook) => format!(
-            "Leave it empty to keep the one at {}. A new one gets a new signing secret.",
-            hook.host
-        ),
+        Some(hook) => format!("Leave it empty to keep the one at {}. A new one gets a new signing secret.", hook.host),
     };
     let page = NotificationSettingsPage {
         page: PageFrame::for_person(context, &me.0, "Notices", NavSection::Account),
@@ -131,8 +121,7 @@ pub async fn set_webhook(
     me.may(Permission::UseOwnAccount)?;
     let address = fields.iter().find(|(name, _)| name == "address").map_or("", |(_, value)| value);
     let chosen = parse_kinds(&fields);
-    let done =
-        context.app.webhooks.set(&me.actor(&context), me.0.person.id, address, &chosen).await;
+    let done = context.app.webhooks.set(&me.actor(&context), me.0.person.id, address, &chosen).await;
     match done {
         Ok(Some(secret)) => {
             let shown = SecretShownOnce { link: secret.to_string(), label: String::new() };
@@ -160,27 +149,20 @@ pub async fn test_webhook(context: RequestContext, me: CurrentPerson) -> Handler
             title: "The test message was accepted",
             text: "Look for it where it was sent to.".into(),
         },
-        Ok(Err(failure)) => WebhookTestResult {
-            kind: "warning",
-            title: "The test message did not arrive",
-            text: failure.to_string(),
-        },
+        Ok(Err(failure)) => {
+            WebhookTestResult { kind: "warning", title: "The test message did not arrive", text: failure.to_string() }
+        }
         Err(error) => return Err(to_app_error(error)),
     };
-    render_settings(
-        &context,
-        &me,
-        NotificationFormState { tested: Some(tested), ..NotificationFormState::default() },
-    )
-    .await
+    render_settings(&context, &me, NotificationFormState { tested: Some(tested), ..NotificationFormState::default() })
+        .await
 }
 
 /// Creates a new secret and shows it once.
 pub async fn renew_secret(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let renewed = context.app.webhooks.renew_secret(&me.actor(&context), me.0.person.id).await;
-    let shown =
-        SecretShownOnce { link: renewed.map_err(to_app_error)?.to_string(), label: String::new() };
+    let shown = SecretShownOnce { link: renewed.map_err(to_app_error)?.to_string(), label: String::new() };
     reveal_once::redirect(context, &me, PAGE_PATH, &shown)
 }
 

@@ -17,9 +17,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::account::password_confirmation_errors;
 use crate::web::pages::sign_in;
 
@@ -76,8 +74,7 @@ impl QrCodeImage {
     const QUIET: usize = 4;
 
     fn new(text: &str) -> Result<Self, AppError> {
-        let code =
-            QrCode::new(text).map_err(|error| AppError::Internal(format!("QR code: {error}")))?;
+        let code = QrCode::new(text).map_err(|error| AppError::Internal(format!("QR code: {error}")))?;
         let width = code.width();
         let path = code
             .to_colors()
@@ -110,8 +107,7 @@ fn render_off_page(
     problems: FormErrors,
 ) -> HandlerResult {
     let issuer = format!("Portolan {}", context.app.config.portal.public_url.host());
-    let TotpEnrolment { sealed, secret, address } =
-        context.app.auth.begin_totp_enrolment(&me.0, &issuer, sealed)?;
+    let TotpEnrolment { sealed, secret, address } = context.app.auth.begin_totp_enrolment(&me.0, &issuer, sealed)?;
     let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let page = SecondFactorSetupPage {
         page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
@@ -154,30 +150,17 @@ pub async fn enable(
     let sealed = URL_SAFE_NO_PAD
         .decode(&form.sealed)
         .map_err(|error| AppError::BadRequest(format!("the sealed secret: {error}")))?;
-    match context
-        .app
-        .auth
-        .enable_second_factor(&me.0, &sealed, &form.code, &form.password, &context.visitor)
-        .await
-    {
+    match context.app.auth.enable_second_factor(&me.0, &sealed, &form.code, &form.password, &context.visitor).await {
         Ok(codes) => {
             sign_in::renew_known_browser(&mut context, &me.0).await?;
-            Ok((context.jar.clone(), render_codes_page(&context, &me, &codes, true)?)
-                .into_response())
+            Ok((context.jar.clone(), render_codes_page(&context, &me, &codes, true)?).into_response())
         }
-        Err(AuthError::Vault(_)) => {
-            Err(AppError::BadRequest("the sealed secret does not open".into()))
-        }
+        Err(AuthError::Vault(_)) => Err(AppError::BadRequest("the sealed secret does not open".into())),
         Err(AuthError::WrongCode) => {
             let problem = "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.";
             render_off_page(&context, &me, Some(&sealed), FormErrors::single("code", problem))
         }
-        Err(error) => render_off_page(
-            &context,
-            &me,
-            Some(&sealed),
-            password_confirmation_errors(error, "password")?,
-        ),
+        Err(error) => render_off_page(&context, &me, Some(&sealed), password_confirmation_errors(error, "password")?),
     }
 }
 
@@ -215,12 +198,7 @@ pub async fn renew_codes(
     }
 }
 
-fn render_codes_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    codes: &[String],
-    is_first: bool,
-) -> HandlerResult {
+fn render_codes_page(context: &RequestContext, me: &CurrentPerson, codes: &[String], is_first: bool) -> HandlerResult {
     let page = PageFrame::for_person(context, &me.0, "Recovery codes", NavSection::Account);
     respond(&RecoveryCodesPage { page, all: codes.join("\n"), is_first })
 }

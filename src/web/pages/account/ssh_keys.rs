@@ -15,14 +15,10 @@ use crate::store;
 use crate::store::connections::SshKeyUse;
 use crate::store::keys::SshKey;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, safe_local_path};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 /// Which key to create, and where to go afterwards.
 #[derive(Deserialize)]
@@ -140,8 +136,7 @@ pub async fn import(
     let imported = context.app.auth.run_key_import(me.0.person.id, open).await?;
     let problem = match imported {
         Ok(key) => {
-            let keep = key_to_save(&key, ConnectionRole::Login, KeyOrigin::Imported)
-                .map_err(internal_error)?;
+            let keep = key_to_save(&key, ConnectionRole::Login, KeyOrigin::Imported).map_err(internal_error)?;
             let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
                 Ok(id) if is_pending_key(&context, &me, id).await? => FlashMessage::NewKeyMade,
                 Ok(_) => FlashMessage::KeyImported,
@@ -167,12 +162,7 @@ pub async fn replace(
     FormBody(form): FormBody<KeyRoleForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let flash = match context
-        .app
-        .auth
-        .promote_new_key(&me.0, parse_role(&form.role), &context.visitor)
-        .await
-    {
+    let flash = match context.app.auth.promote_new_key(&me.0, parse_role(&form.role), &context.visitor).await {
         Ok(()) => FlashMessage::KeyReplaced,
         Err(AuthError::KeyUnproven) => FlashMessage::KeyUnproven,
         Err(error) => return Err(error.into()),
@@ -181,11 +171,7 @@ pub async fn replace(
 }
 
 /// Deletes a key. Open connections stay open, but it can't open new ones.
-pub async fn delete(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<SshKeyId>,
-) -> HandlerResult {
+pub async fn delete(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<SshKeyId>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     context.app.auth.delete_key(&me.0, id, &context.visitor).await?;
     Ok(flash::redirect(context, "/account/key", FlashMessage::KeyDeleted))
@@ -209,8 +195,7 @@ pub async fn set_unattended(
             let problems = FormErrors::single("password", "This is not your password.");
             let mut page = load_page(&context, &me, problems).await?;
             let robot = page.robot.as_ref().is_some_and(|shown| shown.key.id == id);
-            page.scope =
-                if robot { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();
+            page.scope = if robot { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();
             respond_with(FORM_ERROR_STATUS, &page)
         }
         Err(error) => Err(error.into()),
@@ -231,11 +216,7 @@ fn parse_role(word: &str) -> ConnectionRole {
     if word == "robot" { ConnectionRole::Automation } else { ConnectionRole::Login }
 }
 
-fn key_to_save(
-    key: &PrivateKey,
-    role: ConnectionRole,
-    origin: KeyOrigin,
-) -> Result<KeyToSave, SshKeyError> {
+fn key_to_save(key: &PrivateKey, role: ConnectionRole, origin: KeyOrigin) -> Result<KeyToSave, SshKeyError> {
     let public = key.public();
     Ok(KeyToSave {
         role,
@@ -247,20 +228,12 @@ fn key_to_save(
     })
 }
 
-async fn is_pending_key(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    id: SshKeyId,
-) -> Result<bool, AppError> {
+async fn is_pending_key(context: &RequestContext, me: &CurrentPerson, id: SshKeyId) -> Result<bool, AppError> {
     let mut db = context.app.store.read().await?;
     Ok(store::keys::get(&mut db, me.0.person.id, id).await?.is_some_and(|key| key.is_next()))
 }
 
-async fn load_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    problems: FormErrors,
-) -> Result<SshKeyPage, AppError> {
+async fn load_page(context: &RequestContext, me: &CurrentPerson, problems: FormErrors) -> Result<SshKeyPage, AppError> {
     let mut db = context.app.store.read().await?;
     let mut keys = Vec::new();
     for key in store::keys::list_for_person(&mut db, me.0.person.id).await? {
@@ -268,9 +241,7 @@ async fn load_page(
         keys.push(SshKeyCard { is_proven: !uses.is_empty(), uses, key });
     }
     let mut take = |role: ConnectionRole, next: bool| {
-        let at = keys
-            .iter()
-            .position(|shown| shown.key.role() == role && shown.key.is_next() == next)?;
+        let at = keys.iter().position(|shown| shown.key.role() == role && shown.key.is_next() == next)?;
         Some(keys.swap_remove(at))
     };
     Ok(SshKeyPage {

@@ -47,19 +47,9 @@ pub struct ThemeForm {
 }
 
 /// Saves the choice and returns to the page where it was made.
-pub async fn post(
-    context: RequestContext,
-    headers: HeaderMap,
-    FormBody(form): FormBody<ThemeForm>,
-) -> HandlerResult {
+pub async fn post(context: RequestContext, headers: HeaderMap, FormBody(form): FormBody<ThemeForm>) -> HandlerResult {
     let theme = Theme::parse(&form.theme);
-    let jar = cookies::set(
-        context.jar,
-        &context.app,
-        CookieKind::Theme,
-        theme.as_str(),
-        THEME_COOKIE_SECS,
-    );
+    let jar = cookies::set(context.jar, &context.app, CookieKind::Theme, theme.as_str(), THEME_COOKIE_SECS);
     if headers.contains_key("x-requested-with") || headers.contains_key("hx-request") {
         return Ok((jar, StatusCode::NO_CONTENT).into_response());
     }

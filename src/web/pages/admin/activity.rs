@@ -26,16 +26,8 @@ pub struct ActivityQuery {
 
 impl ActivityQuery {
     fn to_filter(&self, limit: i64) -> ActivityFilter {
-        let some = |text: &str| {
-            Some(text.trim().chars().take(200).collect::<String>()).filter(|t| !t.is_empty())
-        };
-        ActivityFilter {
-            about: None,
-            action: some(&self.action),
-            text: some(&self.text),
-            before: self.before,
-            limit,
-        }
+        let some = |text: &str| Some(text.trim().chars().take(200).collect::<String>()).filter(|t| !t.is_empty());
+        ActivityFilter { about: None, action: some(&self.action), text: some(&self.text), before: self.before, limit }
     }
 
     fn to_query_string(&self, before: Option<i64>) -> String {
@@ -64,8 +56,7 @@ struct ActivityTableRow {
 
 impl From<ActivityEntry> for ActivityTableRow {
     fn from(entry: ActivityEntry) -> Self {
-        let sentence = ActivityEvent::parse(&entry.action)
-            .map_or(entry.action, |event| event.sentence().to_owned());
+        let sentence = ActivityEvent::parse(&entry.action).map_or(entry.action, |event| event.sentence().to_owned());
         Self {
             at: entry.at,
             actor: entry.actor_name,
@@ -107,8 +98,7 @@ async fn load_rows(
 ) -> Result<(Vec<ActivityTableRow>, Option<i64>), crate::error::AppError> {
     let limit = filter.limit;
     let mut db = context.app.store.read().await?;
-    let mut entries =
-        activity::list(&mut db, &ActivityFilter { limit: limit + 1, ..filter }).await?;
+    let mut entries = activity::list(&mut db, &ActivityFilter { limit: limit + 1, ..filter }).await?;
     let more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
     entries.truncate(usize::try_from(limit).unwrap_or_default());
     let last = entries.last().map(|entry| entry.id).filter(|_| more);
@@ -122,12 +112,7 @@ pub async fn show_own(
     QueryParams(choice): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
-    let filter = ActivityFilter {
-        about: Some(me.0.person.id),
-        action: None,
-        text: None,
-        ..choice.to_filter(PER_PAGE)
-    };
+    let filter = ActivityFilter { about: Some(me.0.person.id), action: None, text: None, ..choice.to_filter(PER_PAGE) };
     let (rows, next) = load_rows(&context, filter).await?;
     respond(&OwnActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
@@ -150,12 +135,8 @@ pub async fn show_all(
         rows,
         events: ActivityEvent::ALL,
         export: format!("/activity.csv?{}", choice.to_query_string(None)),
-        older: next.map_or_else(String::new, |before| {
-            format!("/activity?{}", choice.to_query_string(Some(before)))
-        }),
-        newest: choice
-            .before
-            .map_or_else(String::new, |_| format!("/activity?{}", choice.to_query_string(None))),
+        older: next.map_or_else(String::new, |before| format!("/activity?{}", choice.to_query_string(Some(before)))),
+        newest: choice.before.map_or_else(String::new, |_| format!("/activity?{}", choice.to_query_string(None))),
         choice,
     })
 }
@@ -168,25 +149,16 @@ pub async fn export_csv(
 ) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
     let app = &context.app;
-    let entries =
-        activity::list(&mut *app.store.read().await?, &choice.to_filter(MAX_EXPORT_ROWS)).await?;
+    let entries = activity::list(&mut *app.store.read().await?, &choice.to_filter(MAX_EXPORT_ROWS)).await?;
     let mut tx = app.store.write().await?;
     let detail = format!("{} entries", entries.len());
     let about = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
-    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, about, app.clock.now())
-        .await?;
+    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, about, app.clock.now()).await?;
     store::commit(tx).await?;
     let mut text = String::from("time,who,action,subject,detail,address\r\n");
     for entry in entries {
         let time = entry.at.iso();
-        let cells = [
-            &time,
-            &entry.actor_name,
-            &entry.action,
-            &entry.subject,
-            &entry.detail,
-            &entry.address,
-        ];
+        let cells = [&time, &entry.actor_name, &entry.action, &entry.subject, &entry.detail, &entry.address];
         text.push_str(&csv::format_row(&cells));
     }
     Ok(csv::download_response("portolan-activity.csv", text))

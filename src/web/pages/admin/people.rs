@@ -47,11 +47,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&PeopleListPage { page, people, me: me.0.person.id })
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<PersonId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<PersonId>) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     let Some(shown) = reveal_once::take_pending(&context, &me, &person_path(id)) else {
         return render_person(&context, &me, id, String::new()).await;
@@ -59,12 +55,7 @@ pub async fn get(
     Ok(reveal_once::clear_cookie(&context, render_person(&context, &me, id, shown.link).await?))
 }
 
-async fn render_person(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    id: PersonId,
-    link: String,
-) -> HandlerResult {
+async fn render_person(context: &RequestContext, me: &CurrentPerson, id: PersonId, link: String) -> HandlerResult {
     let mut db = context.app.store.read().await?;
     let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
     let memberships = store::groups::list_for_person(&mut db, id).await?;
@@ -80,19 +71,11 @@ pub async fn disable(
     PathParams(id): PathParams<PersonId>,
 ) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
-    context
-        .app
-        .auth
-        .set_account_state(&me.actor(&context), id, PortalAccountState::Disabled)
-        .await?;
+    context.app.auth.set_account_state(&me.actor(&context), id, PortalAccountState::Disabled).await?;
     Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonDisabled))
 }
 
-pub async fn enable(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<PersonId>,
-) -> HandlerResult {
+pub async fn enable(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<PersonId>) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
     context.app.auth.set_account_state(&me.actor(&context), id, PortalAccountState::Active).await?;
     Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonEnabled))
@@ -131,12 +114,7 @@ pub async fn create_reset_link(
     me.may(Permission::ManagePeople)?;
     let token = context.app.auth.create_reset_link(&me.actor(&context), id).await?;
     let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
-    reveal_once::redirect(
-        context,
-        &me,
-        &person_path(id),
-        &SecretShownOnce { link, ..SecretShownOnce::default() },
-    )
+    reveal_once::redirect(context, &me, &person_path(id), &SecretShownOnce { link, ..SecretShownOnce::default() })
 }
 
 fn person_path(id: PersonId) -> String {

@@ -13,14 +13,10 @@ use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::error::AppError;
 use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
 use crate::web::pages::clusters::{cluster_path, find_cluster, host_keys};
 
@@ -88,13 +84,7 @@ pub async fn new(
     });
     // The list says what became of a retired cluster.
     let Some(site) = site else { return Ok(flash::see_other("/clusters/new")) };
-    respond(&build_settings_page(
-        &context,
-        &me,
-        None,
-        ClusterSettingsForm::from_site(&site),
-        FormErrors::default(),
-    ))
+    respond(&build_settings_page(&context, &me, None, ClusterSettingsForm::from_site(&site), FormErrors::default()))
 }
 
 /// Takes the form of a new cluster and scans its hosts for their keys.
@@ -106,10 +96,7 @@ pub async fn check_new(
     me.may(Permission::ManageClusters)?;
     match form.to_site() {
         Ok(site) => host_keys::show_for_new(&context, &me, &site).await,
-        Err(problems) => respond_with(
-            FORM_ERROR_STATUS,
-            &build_settings_page(&context, &me, None, form, problems),
-        ),
+        Err(problems) => respond_with(FORM_ERROR_STATUS, &build_settings_page(&context, &me, None, form, problems)),
     }
 }
 
@@ -174,10 +161,9 @@ pub async fn update_settings(
     form.base = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     match form.to_site() {
         Ok(site) => save_settings(context, &me, known, site).await,
-        Err(problems) => respond_with(
-            FORM_ERROR_STATUS,
-            &build_settings_page(&context, &me, Some(known), form, problems),
-        ),
+        Err(problems) => {
+            respond_with(FORM_ERROR_STATUS, &build_settings_page(&context, &me, Some(known), form, problems))
+        }
     }
 }
 
@@ -198,13 +184,7 @@ pub async fn update_from_file(
         }
         Err(error) => {
             let form = ClusterSettingsForm::from_site(&known.site);
-            let mut page = build_settings_page(
-                &context,
-                &me,
-                Some(known),
-                form,
-                FormErrors::single("file", error),
-            );
+            let mut page = build_settings_page(&context, &me, Some(known), form, FormErrors::single("file", error));
             page.file = file.file;
             respond_with(FORM_ERROR_STATUS, &page)
         }
@@ -217,49 +197,28 @@ async fn save_settings(
     known: Arc<ClusterProfile>,
     site: Site,
 ) -> HandlerResult {
-    let places = |site: &Site| {
-        hosts_to_pin(site)
-            .into_iter()
-            .map(|(hop, host, port, _)| (hop, host, port))
-            .collect::<Vec<_>>()
-    };
+    let places =
+        |site: &Site| hosts_to_pin(site).into_iter().map(|(hop, host, port, _)| (hop, host, port)).collect::<Vec<_>>();
     if places(&site) != places(&known.site) {
         return host_keys::show_for_changed(&context, me, &known, &site).await;
     }
     match context.app.connections.update_cluster(&me.actor(&context), &known, &site, None).await {
-        Ok(()) => Ok(flash::redirect(
-            context,
-            &cluster_path(&known.row.slug),
-            FlashMessage::ClusterChanged,
-        )),
+        Ok(()) => Ok(flash::redirect(context, &cluster_path(&known.row.slug), FlashMessage::ClusterChanged)),
         Err(error) => {
             let problems = form_problems(error)?;
             let form = ClusterSettingsForm::from_site(&site);
-            respond_with(
-                FORM_ERROR_STATUS,
-                &build_settings_page(&context, me, Some(known), form, problems),
-            )
+            respond_with(FORM_ERROR_STATUS, &build_settings_page(&context, me, Some(known), form, problems))
         }
     }
 }
 
 /// The site description as a file.
-pub async fn export(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
+pub async fn export(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
     let text = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     let name = format!("attachment; filename=\"{}.toml\"", known.row.slug);
-    Ok((
-        [
-            (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
-            (header::CONTENT_DISPOSITION, name),
-        ],
-        text,
-    )
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()), (header::CONTENT_DISPOSITION, name)], text)
         .into_response())
 }
 
@@ -268,9 +227,7 @@ pub(super) fn form_problems(error: ClusterChangeError) -> Result<FormErrors, App
     Ok(match error {
         ClusterChangeError::SlugTaken => FormErrors::single("name", error),
         ClusterChangeError::Title(_) => FormErrors::single("title", error),
-        ClusterChangeError::Site(_) | ClusterChangeError::NoHostKey => {
-            FormErrors::single("host", error)
-        }
+        ClusterChangeError::Site(_) | ClusterChangeError::NoHostKey => FormErrors::single("host", error),
         other => return Err(to_app_error(other)),
     })
 }
@@ -283,12 +240,7 @@ pub(super) fn to_app_error(error: ClusterChangeError) -> AppError {
     }
 }
 
-fn build_new_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    file: String,
-    problems: FormErrors,
-) -> NewClusterPage {
+fn build_new_page(context: &RequestContext, me: &CurrentPerson, file: String, problems: FormErrors) -> NewClusterPage {
     let mut presets = context.app.site_presets.clone();
     // List the demo last, after what a real portal needs.
     let place = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);

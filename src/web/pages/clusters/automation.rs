@@ -108,20 +108,16 @@ pub async fn get(
     let own = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
     let seen = login.map(|account| account.discovered.clone());
     let address = wishes.address.unwrap_or_else(|| {
-        seen.as_ref()
-            .and_then(|learnt| learnt.our_address)
-            .map(|address| address.to_string())
-            .unwrap_or_default()
+        seen.as_ref().and_then(|learnt| learnt.our_address).map(|address| address.to_string()).unwrap_or_default()
     });
     let home = seen.as_ref().and_then(|learnt| learnt.home.clone());
-    let our_command =
-        home.map_or_else(|| WRAPPER_NAME.to_owned(), |home| format!("{home}/{WRAPPER_NAME}"));
+    let our_command = home.map_or_else(|| WRAPPER_NAME.to_owned(), |home| format!("{home}/{WRAPPER_NAME}"));
     let command = wishes.command.unwrap_or(our_command);
-    let addresses: Vec<IpAddr> =
-        address.split([',', ' ']).filter_map(|part| part.trim().parse().ok()).collect();
+    let addresses: Vec<IpAddr> = address.split([',', ' ']).filter_map(|part| part.trim().parse().ok()).collect();
     let key_line = match &own {
-        Some(key) => automation::authorized_keys_line(&addresses, &command, &key.public_line)
-            .map_err(|error| error.to_string()),
+        Some(key) => {
+            automation::authorized_keys_line(&addresses, &command, &key.public_line).map_err(|error| error.to_string())
+        }
         None => Err("First make the key.".to_owned()),
     };
     let user = line.as_ref().map(|line| line.remote_user.clone()).unwrap_or_default();
@@ -149,9 +145,7 @@ pub async fn get(
     };
     respond(&AutomationSetupPage {
         page: PageFrame::for_person(&context, &me.0, "Unattended work", NavSection::Clusters),
-        has_host_key: !known
-            .host_keys(crate::cluster::cluster_profile::hops::AUTOMATION)
-            .is_empty(),
+        has_host_key: !known.host_keys(crate::cluster::cluster_profile::hops::AUTOMATION).is_empty(),
         test,
         is_admin: me.may(Permission::ManageClusters).is_ok(),
         key: own,
@@ -179,17 +173,12 @@ pub async fn install_wrapper(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
-    let line = context.app.connections.connection(connection_key(
-        me.0.person.id,
-        &known,
-        ConnectionRole::Login,
-    ));
+    let line = context.app.connections.connection(connection_key(me.0.person.id, &known, ConnectionRole::Login));
     let done = match line {
         Ok(line) => automation_wrapper::install(&line).await.unwrap_or(false),
         Err(_) => false,
     };
-    let flash =
-        if done { FlashMessage::WrapperInstalled } else { FlashMessage::WrapperNotInstalled };
+    let flash = if done { FlashMessage::WrapperInstalled } else { FlashMessage::WrapperNotInstalled };
     Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), flash))
 }
 
@@ -203,12 +192,7 @@ pub async fn start_test(
     let known = find_cluster(&context.app, &slug).await?;
     let page = format!("/clusters/{slug}/automation");
     let key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
-    match context
-        .app
-        .connections
-        .connect(key, me.actor(&context), LoginAttendance::Unattended)
-        .await
-    {
+    match context.app.connections.connect(key, me.actor(&context), LoginAttendance::Unattended).await {
         Ok(()) => Ok(flash::see_other(&format!("{page}#test-title"))),
         Err(error) => connect::redirect_with_refusal(context, &page, error),
     }
@@ -224,11 +208,7 @@ pub async fn disconnect(
     let known = find_cluster(&context.app, &slug).await?;
     let key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
     context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
-    Ok(flash::redirect(
-        context,
-        &format!("/clusters/{slug}/automation"),
-        FlashMessage::Disconnected,
-    ))
+    Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), FlashMessage::Disconnected))
 }
 
 /// The forced command, for people who read or install it themselves.

@@ -14,9 +14,7 @@ use crate::store::keys::SshKey;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::http::form_errors::echo_input;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
 use crate::web::pages::clusters::find_cluster;
 use crate::web::pages::clusters::panel::{ConnectPanel, ConnectPanelContent};
@@ -51,11 +49,7 @@ impl ClusterPage {
     }
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
     let way = ClusterSetupState::load(&context, &me, &known).await?;
@@ -80,9 +74,7 @@ pub(super) async fn render_changes(
             // After connecting, scroll up to the start of the new content.
             let was_connecting = mark.starts_with("connect.connect-");
             let swap = match panel.next {
-                NextConnectStep::Connected | NextConnectStep::Closed if was_connecting => {
-                    "outerHTML show:window:top"
-                }
+                NextConnectStep::Connected | NextConnectStep::Closed if was_connecting => "outerHTML show:window:top",
                 _ => "outerHTML",
             };
             let mut page = build_page(context, me, known.clone(), way).await?;
@@ -128,8 +120,7 @@ async fn build_page(
         panel: ConnectPanel::new(&known, &way),
         user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
         user_problem: String::new(),
-        discovered: account
-            .and_then(|account| Some((account.discovered.clone(), account.discovered_at?))),
+        discovered: account.and_then(|account| Some((account.discovered.clone(), account.discovered_at?))),
         was_connected: way.was_connected(),
         key: way.key,
         next_key: way.next_key,

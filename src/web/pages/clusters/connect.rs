@@ -14,9 +14,7 @@ use crate::error::AppError;
 use crate::ssh::login::LoginAttendance;
 use crate::store;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::pages::clusters::{cluster_page, cluster_path, connection_key, find_cluster};
 
@@ -73,8 +71,7 @@ pub async fn save_user(
     let user: RemoteUser = match form.user.parse() {
         Ok(user) => user,
         Err(problem) => {
-            return cluster_page::show_with_problem(&context, &me, &known, &form.user, problem.0)
-                .await;
+            return cluster_page::show_with_problem(&context, &me, &known, &form.user, problem.0).await;
         }
     };
     let app = &context.app;
@@ -88,11 +85,7 @@ pub async fn save_user(
             renamed.push(key);
         }
     }
-    let about = ActivityDetails {
-        subject: &known.row.slug,
-        detail: user.as_str(),
-        ..ActivityDetails::default()
-    };
+    let about = ActivityDetails { subject: &known.row.slug, detail: user.as_str(), ..ActivityDetails::default() };
     record(&mut tx, &me.actor(&context), ActivityEvent::UserNamed, about, app.clock.now()).await?;
     store::commit(tx).await?;
     // After the commit: an attempt that starts now reads the new name.
@@ -111,8 +104,7 @@ pub async fn connect(
     me.may(Permission::UseClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
     let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
-    let begun =
-        context.app.connections.connect(key, me.actor(&context), LoginAttendance::Attended).await;
+    let begun = context.app.connections.connect(key, me.actor(&context), LoginAttendance::Attended).await;
     respond_after_start(context, &me, &known, begun, seen.seen).await
 }
 

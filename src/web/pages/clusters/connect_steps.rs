@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{
-    ClusterAccount, ClusterAccountId, ClusterProfile, ConnectAttempt, ConnectionStatus,
-};
+use crate::cluster::{ClusterAccount, ClusterAccountId, ClusterProfile, ConnectAttempt, ConnectionStatus};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::ssh::SshLoginError;
@@ -68,11 +66,7 @@ impl NextConnectStep {
 
 impl ClusterSetupState {
     /// Loads it from the database and memory; sends nothing to the cluster.
-    pub async fn load(
-        context: &RequestContext,
-        me: &CurrentPerson,
-        known: &ClusterProfile,
-    ) -> Result<Self, AppError> {
+    pub async fn load(context: &RequestContext, me: &CurrentPerson, known: &ClusterProfile) -> Result<Self, AppError> {
         let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
         let (account, key) = (context.app.cluster_accounts.get(id).await?, id.connection_key());
         let mut db = context.app.store.read().await?;
@@ -115,10 +109,6 @@ impl ClusterSetupState {
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem_code == SshLoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_empty();
-        if known.site.keys.opens && (is_refused || !is_tried) {
-            NextConnectStep::Key
-        } else {
-            NextConnectStep::Connect
-        }
+        if known.site.keys.opens && (is_refused || !is_tried) { NextConnectStep::Key } else { NextConnectStep::Connect }
     }
 }

@@ -16,9 +16,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::clusters::admin::{build_settings_page, form_problems, to_app_error};
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
 use crate::web::pages::clusters::{cluster_path, find_cluster};
@@ -94,11 +92,7 @@ struct ShownHostKey {
 }
 
 /// The page for a new cluster: scans its hosts now.
-pub(super) async fn show_for_new(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    site: &Site,
-) -> HandlerResult {
+pub(super) async fn show_for_new(context: &RequestContext, me: &CurrentPerson, site: &Site) -> HandlerResult {
     respond(&build_page(context, me, None, Some(site), "/clusters".into()).await)
 }
 
@@ -114,11 +108,7 @@ pub(super) async fn show_for_changed(
 }
 
 /// The page for an existing cluster.
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
     let action = format!("{}/host-keys", cluster_path(&slug));
@@ -135,15 +125,7 @@ pub async fn add_cluster(
     let site = match Site::from_toml(&form.site) {
         Ok(site) => site,
         Err(error) => {
-            return show_with_problems(
-                &context,
-                &me,
-                None,
-                None,
-                form,
-                FormErrors::single("by_hand", error),
-            )
-            .await;
+            return show_with_problems(&context, &me, None, None, form, FormErrors::single("by_hand", error)).await;
         }
     };
     let pins = match parse_pins(&form) {
@@ -153,29 +135,16 @@ pub async fn add_cluster(
         }
     };
     match context.app.connections.add_cluster(&me.actor(&context), &site, &pins).await {
-        Ok(_) => Ok(flash::redirect(
-            context,
-            &cluster_path(site.name.as_str()),
-            FlashMessage::ClusterAdded,
-        )),
+        Ok(_) => Ok(flash::redirect(context, &cluster_path(site.name.as_str()), FlashMessage::ClusterAdded)),
         Err(crate::cluster::administration::ClusterChangeError::NoHostKey) => {
-            let problems = FormErrors::single(
-                "by_hand",
-                crate::cluster::administration::ClusterChangeError::NoHostKey,
-            );
+            let problems = FormErrors::single("by_hand", crate::cluster::administration::ClusterChangeError::NoHostKey);
             show_with_problems(&context, &me, None, Some(&site), form, problems).await
         }
         Err(error) => {
             let problems = form_problems(error)?;
             respond_with(
                 FORM_ERROR_STATUS,
-                &build_settings_page(
-                    &context,
-                    &me,
-                    None,
-                    ClusterSettingsForm::from_site(&site),
-                    problems,
-                ),
+                &build_settings_page(&context, &me, None, ClusterSettingsForm::from_site(&site), problems),
             )
         }
     }
@@ -190,20 +159,18 @@ pub async fn pin_keys(
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     let known = find_cluster(&context.app, &slug).await?;
-    let site =
-        match Some(&form.site).filter(|text| !text.is_empty()).map(|text| Site::from_toml(text)) {
-            Some(Err(error)) => {
-                let problems = FormErrors::single("by_hand", error);
-                return show_with_problems(&context, &me, Some(&known), None, form, problems).await;
-            }
-            Some(Ok(site)) => Some(site),
-            None => None,
-        };
+    let site = match Some(&form.site).filter(|text| !text.is_empty()).map(|text| Site::from_toml(text)) {
+        Some(Err(error)) => {
+            let problems = FormErrors::single("by_hand", error);
+            return show_with_problems(&context, &me, Some(&known), None, form, problems).await;
+        }
+        Some(Ok(site)) => Some(site),
+        None => None,
+    };
     let pins = match parse_pins(&form) {
         Ok(pins) => pins,
         Err(problems) => {
-            return show_with_problems(&context, &me, Some(&known), site.as_ref(), form, problems)
-                .await;
+            return show_with_problems(&context, &me, Some(&known), site.as_ref(), form, problems).await;
         }
     };
     let (lines, actor) = (&context.app.connections, me.actor(&context));
@@ -214,15 +181,8 @@ pub async fn pin_keys(
     match done {
         Ok(()) => Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::HostKeysPinned)),
         Err(error @ crate::cluster::administration::ClusterChangeError::NoHostKey) => {
-            show_with_problems(
-                &context,
-                &me,
-                Some(&known),
-                site.as_ref(),
-                form,
-                FormErrors::single("by_hand", error),
-            )
-            .await
+            show_with_problems(&context, &me, Some(&known), site.as_ref(), form, FormErrors::single("by_hand", error))
+                .await
         }
         Err(error) => Err(to_app_error(error)),
     }
@@ -248,10 +208,8 @@ async fn show_with_problems(
     form: PinHostKeysForm,
     problems: FormErrors,
 ) -> HandlerResult {
-    let action = known.map_or_else(
-        || "/clusters".into(),
-        |known| format!("{}/host-keys", cluster_path(&known.row.slug)),
-    );
+    let action =
+        known.map_or_else(|| "/clusters".into(), |known| format!("{}/host-keys", cluster_path(&known.row.slug)));
     let mut page = build_page(context, me, known, site, action).await;
     page.by_hand = form.by_hand;
     page.problems = problems;
@@ -261,15 +219,10 @@ async fn show_with_problems(
 /// The keys to pin. Those on the page count only if the administrator confirms having compared them.
 fn parse_pins(form: &PinHostKeysForm) -> Result<Vec<PinnedHostKey>, FormErrors> {
     if !form.compared {
-        return Err(FormErrors::single(
-            "compared",
-            "Compare the fingerprints first and say that you did.",
-        ));
+        return Err(FormErrors::single("compared", "Compare the fingerprints first and say that you did."));
     }
     let mut pins = Vec::new();
-    for line in
-        form.keys.lines().chain(form.by_hand.lines()).map(str::trim).filter(|line| !line.is_empty())
-    {
+    for line in form.keys.lines().chain(form.by_hand.lines()).map(str::trim).filter(|line| !line.is_empty()) {
         let read = line.split_once(char::is_whitespace).and_then(|(hop, key)| {
             let known = ["login", "jump", "robot"].contains(&hop);
             HostKey::parse(key).filter(|_| known).map(|key| (hop.to_owned(), key.to_line()))

@@ -64,12 +64,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         return respond(&ClusterRowsFragment { rows });
     }
     let page = PageFrame::for_person(&context, &me.0, "Clusters", NavSection::Clusters);
-    respond(&ClustersPage {
-        page,
-        rows,
-        retired,
-        is_admin: me.may(Permission::ManageClusters).is_ok(),
-    })
+    respond(&ClustersPage { page, rows, retired, is_admin: me.may(Permission::ManageClusters).is_ok() })
 }
 
 /// All active clusters with the viewer's connections, and the retired ones.
@@ -80,10 +75,8 @@ async fn load_rows(
     let person = me.0.person.id;
     let accounts = context.app.cluster_accounts.list(person).await?;
     let mut db = context.app.store.read().await?;
-    let (retired, used): (Vec<_>, Vec<_>) = store::clusters::list(&mut db)
-        .await?
-        .into_iter()
-        .partition(|cluster| cluster.retired_at().is_some());
+    let (retired, used): (Vec<_>, Vec<_>) =
+        store::clusters::list(&mut db).await?.into_iter().partition(|cluster| cluster.retired_at().is_some());
     let rows = used
         .into_iter()
         .map(|cluster| {
@@ -100,14 +93,9 @@ async fn load_rows(
     Ok((rows, retired))
 }
 
-fn build_row(
-    status: ConnectionStatus,
-    account: Option<&Arc<ClusterAccount>>,
-    cluster: Cluster,
-) -> ClusterListRow {
-    let problem = account
-        .map(|account| account.problem.lines().next().unwrap_or_default().to_owned())
-        .unwrap_or_default();
+fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cluster: Cluster) -> ClusterListRow {
+    let problem =
+        account.map(|account| account.problem.lines().next().unwrap_or_default().to_owned()).unwrap_or_default();
     let empty = ClusterListRow {
         user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
         kind: "neutral",
@@ -123,13 +111,7 @@ fn build_row(
     if empty.cluster.alarm_at().is_some() {
         let problem = "Its identity has changed. Nothing is sent there until an administrator has looked at it.".into();
         let offer = ClusterListAction::Go("Read more", false);
-        return ClusterListRow {
-            kind: "failed",
-            label: "Stopped",
-            problem,
-            action: offer,
-            ..empty
-        };
+        return ClusterListRow { kind: "failed", label: "Stopped", problem, action: offer, ..empty };
     }
     match (status, account) {
         (ConnectionStatus::Up(up), _) => {
@@ -156,10 +138,8 @@ fn build_row(
         (ConnectionStatus::Down, Some(account)) if account.connected_at.is_some() => {
             ClusterListRow { label: "Not connected", action: ClusterListAction::Reconnect, ..empty }
         }
-        (ConnectionStatus::Down, Some(_)) => ClusterListRow {
-            label: "Not connected",
-            action: ClusterListAction::Go("Go on", true),
-            ..empty
-        },
+        (ConnectionStatus::Down, Some(_)) => {
+            ClusterListRow { label: "Not connected", action: ClusterListAction::Go("Go on", true), ..empty }
+        }
     }
 }

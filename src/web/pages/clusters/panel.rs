@@ -2,9 +2,7 @@
 
 use askama::Template;
 
-use crate::cluster::{
-    ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection,
-};
+use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection};
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
 use crate::web::HandlerResult;
@@ -124,9 +122,7 @@ fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> Connec
     }
     let account = way.account.as_deref();
     match (&way.status, account) {
-        (ConnectionStatus::Connecting(attempt), _) => {
-            ConnectPanelContent::Attempt(attempt.purpose, attempt.state())
-        }
+        (ConnectionStatus::Connecting(attempt), _) => ConnectPanelContent::Attempt(attempt.purpose, attempt.state()),
         (ConnectionStatus::Up(connection), _) => ConnectPanelContent::Up {
             user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
             connection: connection.clone(),
@@ -134,15 +130,12 @@ fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> Connec
         (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
             ConnectPanelContent::NotReady("Nobody can connect to it.")
         }
-        (ConnectionStatus::Down, None) => {
-            ConnectPanelContent::NotReady("First enter your user name above.")
-        }
+        (ConnectionStatus::Down, None) => ConnectPanelContent::NotReady("First enter your user name above."),
         (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
             ConnectPanelContent::NotReady("First create or import your key above.")
         }
         (ConnectionStatus::Down, Some(account)) => {
-            let (problem, said) =
-                account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
+            let (problem, said) = account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
             ConnectPanelContent::Down {
                 problem: problem.to_owned(),
                 said: said.to_owned(),

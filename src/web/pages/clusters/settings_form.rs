@@ -4,8 +4,7 @@ use serde::Deserialize;
 
 use crate::domain::{DisplayName, HostName, Slug};
 use crate::sites::{
-    AccountPrefix, Site, SiteAutomationHosts, SiteHost, SiteJumpHost, SiteName, StorageArea,
-    StorageAreaKind,
+    AccountPrefix, Site, SiteAutomationHosts, SiteHost, SiteJumpHost, SiteName, StorageArea, StorageAreaKind,
 };
 use crate::web::http::form_errors::FormErrors;
 
@@ -52,13 +51,7 @@ impl ClusterSettingsForm {
             idle_minutes: site.limits.idle_minutes.to_string(),
             connects_per_hour: site.limits.connects_per_hour.to_string(),
             storage: site.storage.areas.iter().map(area).collect::<Vec<_>>().join("\n"),
-            accounts: site
-                .jobs
-                .accounts
-                .iter()
-                .map(|account| account.prefix.clone())
-                .collect::<Vec<_>>()
-                .join(", "),
+            accounts: site.jobs.accounts.iter().map(|account| account.prefix.clone()).collect::<Vec<_>>().join(", "),
             units: site.units.name.clone().unwrap_or_default(),
             base: site.to_toml().unwrap_or_default(),
         }
@@ -87,24 +80,9 @@ impl ClusterSettingsForm {
             }),
         };
         self.apply_automation(&mut site, &mut problems);
-        parse_number(
-            &mut problems,
-            "calls_per_minute",
-            &self.calls_per_minute,
-            &mut site.limits.calls_per_minute,
-        );
-        parse_number(
-            &mut problems,
-            "idle_minutes",
-            &self.idle_minutes,
-            &mut site.limits.idle_minutes,
-        );
-        parse_number(
-            &mut problems,
-            "connects_per_hour",
-            &self.connects_per_hour,
-            &mut site.limits.connects_per_hour,
-        );
+        parse_number(&mut problems, "calls_per_minute", &self.calls_per_minute, &mut site.limits.calls_per_minute);
+        parse_number(&mut problems, "idle_minutes", &self.idle_minutes, &mut site.limits.idle_minutes);
+        parse_number(&mut problems, "connects_per_hour", &self.connects_per_hour, &mut site.limits.connects_per_hour);
         site.storage.areas = self.parse_areas(&site, &mut problems);
         site.jobs.accounts = self.parse_account_prefixes(&site);
         site.units.name = Some(self.units.trim().to_owned()).filter(|name| !name.is_empty());
@@ -135,7 +113,10 @@ impl ClusterSettingsForm {
         let mut areas = Vec::new();
         for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((label, path)) = line.split_once(':') else {
-                problems.add("storage", format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}"));
+                problems.add(
+                    "storage",
+                    format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}"),
+                );
                 continue;
             };
             let (label, path) = (label.trim().to_owned(), path.trim().to_owned());
@@ -160,8 +141,7 @@ impl ClusterSettingsForm {
         let words = self.accounts.split(',').map(str::trim).filter(|word| !word.is_empty());
         words
             .map(|prefix| {
-                let known =
-                    site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
+                let known = site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
                 known.unwrap_or_else(|| AccountPrefix {
                     prefix: prefix.to_owned(),
                     meaning: "An account of your group.".to_owned(),

@@ -69,16 +69,7 @@ pub async fn get(
         }
     }
     let page = PageFrame::for_person(&context, &me.0, "New job", NavSection::Jobs);
-    respond(&ChooseRecipePage {
-        page,
-        targets: spots,
-        target: spot,
-        groups,
-        own,
-        run,
-        prepare,
-        elsewhere,
-    })
+    respond(&ChooseRecipePage { page, targets: spots, target: spot, groups, own, run, prepare, elsewhere })
 }
 
 /// Saved recipes: the person's own, and those of their groups.

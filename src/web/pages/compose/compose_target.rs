@@ -32,10 +32,7 @@ impl ComposeTarget {
 }
 
 /// Lists all of them, connected clusters first.
-pub async fn list_targets(
-    context: &RequestContext,
-    me: &CurrentPerson,
-) -> Result<Vec<ComposeTarget>, AppError> {
+pub async fn list_targets(context: &RequestContext, me: &CurrentPerson) -> Result<Vec<ComposeTarget>, AppError> {
     let app = &context.app;
     let accounts = app.cluster_accounts.list(me.0.person.id).await?;
     let in_use = accounts.iter().filter(|account| account.cluster().retired_at().is_none());
@@ -50,11 +47,7 @@ pub async fn list_targets(
     Ok(found)
 }
 
-pub async fn find_target(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    slug: &str,
-) -> Result<ComposeTarget, AppError> {
+pub async fn find_target(context: &RequestContext, me: &CurrentPerson, slug: &str) -> Result<ComposeTarget, AppError> {
     let found = list_targets(context, me).await?;
     found.into_iter().find(|spot| spot.cluster().slug == slug).ok_or(AppError::NotFound)
 }
@@ -83,13 +76,10 @@ fn path_variables(learnt: &DiscoveredFacts) -> BTreeMap<String, String> {
     let mut folders = BTreeMap::new();
     folders.extend(learnt.home.clone().map(|home| ("HOME".to_owned(), home)));
     folders.extend(learnt.user.clone().map(|user| ("USER".to_owned(), user)));
-    for (name, kind) in [
-        ("SCRATCH", FolderKind::Scratch),
-        ("PROJECT", FolderKind::Project),
-        ("USERWORK", FolderKind::Work),
-    ] {
-        let path =
-            learnt.folders_of_kind(kind).find(|folder| folder.writable).map(|one| one.path.clone());
+    for (name, kind) in
+        [("SCRATCH", FolderKind::Scratch), ("PROJECT", FolderKind::Project), ("USERWORK", FolderKind::Work)]
+    {
+        let path = learnt.folders_of_kind(kind).find(|folder| folder.writable).map(|one| one.path.clone());
         folders.extend(path.map(|path| (name.to_owned(), path)));
     }
     folders

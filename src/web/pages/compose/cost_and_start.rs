@@ -24,8 +24,7 @@ pub fn assess_cost_and_start(
     spot: &ComposeTarget,
     told: Option<&sites::cost::CostReport>,
 ) -> CostAndBlockers {
-    let left =
-        told.zip(request.account.as_deref()).and_then(|(told, one)| remaining_quota(told, one));
+    let left = told.zip(request.account.as_deref()).and_then(|(told, one)| remaining_quota(told, one));
     let cost = estimate_cost(request, &spot.compose_context, left);
     let cheaper = cost
         .cheaper
@@ -35,8 +34,7 @@ pub fn assess_cost_and_start(
     let (mut never, mut perhaps) = (Vec::new(), Vec::new());
     for problem in find_problems(request, &spot.compose_context) {
         let key = question_key(chosen, problem.sets);
-        let list =
-            if problem.severity == ProblemSeverity::Refused { &mut never } else { &mut perhaps };
+        let list = if problem.severity == ProblemSeverity::Refused { &mut never } else { &mut perhaps };
         list.push((problem.sentence, key));
     }
     CostAndBlockers { cost, cheaper, blockers: never, warnings: perhaps }

@@ -49,12 +49,7 @@ pub async fn post(
 }
 
 /// Reverts one change and keeps the others.
-fn revert_change(
-    chosen: &ChosenRecipe,
-    filled: &mut JobFormValues,
-    spot: &ComposeTarget,
-    number: usize,
-) {
+fn revert_change(chosen: &ChosenRecipe, filled: &mut JobFormValues, spot: &ComposeTarget, number: usize) {
     // First bring the script to what is shown, since that numbers the changes; then drop this one.
     for back in [&[][..], &[number]] {
         let job = filled.compose(&chosen.form, &spot.compose_context, back);
@@ -65,11 +60,7 @@ fn revert_change(
 }
 
 /// Turns the options of an imported script into answers.
-fn read_script_into_form(
-    chosen: &ChosenRecipe,
-    filled: &mut JobFormValues,
-    spot: &ComposeTarget,
-) -> ComposeNotice {
+fn read_script_into_form(chosen: &ChosenRecipe, filled: &mut JobFormValues, spot: &ComposeTarget) -> ComposeNotice {
     let question = chosen.form.questions().find(|question| question.kind == QuestionKind::Script);
     let Some(question) = question else {
         return build_notice("info", "There is no script to read", "Paste one first.");
@@ -77,16 +68,10 @@ fn read_script_into_form(
     let script = filled.answers.get(&question.key).cloned().unwrap_or_default();
     let options = script_import::parse_directives(&script);
     if options.is_empty() {
-        let text =
-            "The script has no lines that begin with #SBATCH. Answer the questions below instead.";
+        let text = "The script has no lines that begin with #SBATCH. Answer the questions below instead.";
         return build_notice("info", "Nothing to read", text);
     }
-    let rest = script_import::fill_answers(
-        &chosen.form,
-        &mut filled.answers,
-        &options,
-        &spot.compose_context,
-    );
+    let rest = script_import::fill_answers(&chosen.form, &mut filled.answers, &options, &spot.compose_context);
     filled.answers.insert(question.key.clone(), script_import::strip_directives(&script));
     if let Some(other) = chosen.form.find_setting(RequestField::Other) {
         let lines: Vec<String> = rest.iter().map(script_import::format_option).collect();
@@ -101,11 +86,5 @@ fn read_script_into_form(
 }
 
 fn build_notice(kind: &'static str, title: &str, text: &str) -> ComposeNotice {
-    ComposeNotice {
-        kind,
-        title: title.to_owned(),
-        text: text.to_owned(),
-        said: String::new(),
-        accounts: Vec::new(),
-    }
+    ComposeNotice { kind, title: title.to_owned(), text: text.to_owned(), said: String::new(), accounts: Vec::new() }
 }

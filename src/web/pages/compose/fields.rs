@@ -178,38 +178,26 @@ const fn control_for(kind: QuestionKind) -> FieldControl {
         QuestionKind::Number => FieldControl::Number,
         QuestionKind::Job => FieldControl::Job,
         QuestionKind::Path => FieldControl::Path,
-        QuestionKind::Paths | QuestionKind::Variables | QuestionKind::List => {
-            FieldControl::TextArea
-        }
+        QuestionKind::Paths | QuestionKind::Variables | QuestionKind::List => FieldControl::TextArea,
         QuestionKind::Command | QuestionKind::Script => FieldControl::Code,
-        QuestionKind::Choice
-        | QuestionKind::Gpu
-        | QuestionKind::Account
-        | QuestionKind::JobType => FieldControl::Select,
+        QuestionKind::Choice | QuestionKind::Gpu | QuestionKind::Account | QuestionKind::JobType => {
+            FieldControl::Select
+        }
         QuestionKind::Switch => FieldControl::Checkbox,
     }
 }
 
-fn list_options(
-    question: &RecipeQuestion,
-    value: &str,
-    place: &ComposeCluster,
-) -> Vec<FieldOption> {
+fn list_options(question: &RecipeQuestion, value: &str, place: &ComposeCluster) -> Vec<FieldOption> {
     let mut all: Vec<(String, String)> = match question.kind {
-        QuestionKind::Choice => available_choices(question, place)
-            .map(|one| (one.value.clone(), one.label.clone()))
-            .collect(),
-        QuestionKind::Account => place
-            .accounts
-            .iter()
-            .map(|account| (account.name.clone(), account_label(account, place)))
-            .collect(),
+        QuestionKind::Choice => {
+            available_choices(question, place).map(|one| (one.value.clone(), one.label.clone())).collect()
+        }
+        QuestionKind::Account => {
+            place.accounts.iter().map(|account| (account.name.clone(), account_label(account, place))).collect()
+        }
         QuestionKind::Gpu => {
-            let mut all: Vec<(String, String)> = place
-                .gpus
-                .iter()
-                .filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu))))
-                .collect();
+            let mut all: Vec<(String, String)> =
+                place.gpus.iter().filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu)))).collect();
             if place.site.jobs.gpu_model == JobOptionRule::Optional {
                 all.push((String::new(), "Any, whichever is free first".to_owned()));
             }
@@ -217,12 +205,7 @@ fn list_options(
         }
         QuestionKind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
             .chain(
-                place
-                    .site
-                    .jobs
-                    .types
-                    .iter()
-                    .map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, kind.label))),
+                place.site.jobs.types.iter().map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, kind.label))),
             )
             .collect(),
         _ => return Vec::new(),
@@ -234,16 +217,11 @@ fn list_options(
     if !all.iter().any(|(known, _)| known == value) {
         all.push((value.to_owned(), value.to_owned()));
     }
-    all.into_iter()
-        .map(|(known, label)| FieldOption { is_chosen: known == value, value: known, label })
-        .collect()
+    all.into_iter().map(|(known, label)| FieldOption { is_chosen: known == value, value: known, label }).collect()
 }
 
 /// An account with its description.
-fn account_label(
-    account: &crate::recipes::context::SubmitAccount,
-    place: &ComposeCluster,
-) -> String {
+fn account_label(account: &crate::recipes::context::SubmitAccount, place: &ComposeCluster) -> String {
     let prefix = place.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
         (true, false) => " For jobs without GPUs only.",

@@ -92,16 +92,11 @@ pub async fn get(
     // Links may bring answers along. They are shown as if typed; nothing is submitted.
     let given = JobFormValues::parse(ask.rest.into_iter().collect());
     filled.answers.extend(given.answers);
-    respond(
-        &build_page(&context, &me, &spot, &chosen, &filled, ComposePageExtras::default()).await?,
-    )
+    respond(&build_page(&context, &me, &spot, &chosen, &filled, ComposePageExtras::default()).await?)
 }
 
 /// A form with its initial answers.
-pub fn initial_values(
-    chosen: &ChosenRecipe,
-    spot: &ComposeTarget,
-) -> Result<JobFormValues, AppError> {
+pub fn initial_values(chosen: &ChosenRecipe, spot: &ComposeTarget) -> Result<JobFormValues, AppError> {
     Ok(JobFormValues {
         answers: chosen.form.defaults(&spot.compose_context),
         nonce: new_nonce()?,
@@ -116,10 +111,8 @@ async fn fill_last_account(
     chosen: &ChosenRecipe,
     filled: &mut JobFormValues,
 ) -> Result<(), AppError> {
-    let question = chosen
-        .form
-        .find_setting(RequestField::Account)
-        .filter(|one| one.default.is_empty() && !chosen.form.bare);
+    let question =
+        chosen.form.find_setting(RequestField::Account).filter(|one| one.default.is_empty() && !chosen.form.bare);
     let Some(question) = question.filter(|one| !chosen.form.locked.contains(&one.key)) else {
         return Ok(());
     };
@@ -138,8 +131,7 @@ async fn fill_last_account(
 
 /// The nonce by which a form that is submitted twice is noticed.
 pub fn new_nonce() -> Result<String, AppError> {
-    let bytes: [u8; 16] =
-        entropy::random_bytes().map_err(|error| AppError::Internal(error.to_string()))?;
+    let bytes: [u8; 16] = entropy::random_bytes().map_err(|error| AppError::Internal(error.to_string()))?;
     Ok(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
 }
 
@@ -166,10 +158,7 @@ pub async fn build_page(
     shown: ComposePageExtras,
 ) -> Result<impl Template + use<>, AppError> {
     let job = filled.compose(&chosen.form, &spot.compose_context, &shown.reverted_changes);
-    let own = job
-        .edited
-        .as_ref()
-        .map(|edited| HandEditedScript { base: job.build_script(), text: edited.script() });
+    let own = job.edited.as_ref().map(|edited| HandEditedScript { base: job.build_script(), text: edited.script() });
     let told = load_reported_cost(context, spot).await?;
     let panel = build_panel(chosen, filled, spot, &job, told.as_ref());
     let mut problems = if shown.was_sent { job.problems.clone() } else { Vec::new() };
@@ -218,14 +207,10 @@ pub async fn build_page(
 }
 
 /// Running and pending jobs, newest first.
-async fn list_open_jobs(
-    context: &RequestContext,
-    spot: &ComposeTarget,
-) -> Result<Vec<(u64, String)>, AppError> {
+async fn list_open_jobs(context: &RequestContext, spot: &ComposeTarget) -> Result<Vec<(u64, String)>, AppError> {
     let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
     let open = picture.records.values().filter(|record| !record.is_over);
-    let mut jobs: Vec<(u64, String)> =
-        open.map(|record| (record.job.id.number, record.job.name.clone())).collect();
+    let mut jobs: Vec<(u64, String)> = open.map(|record| (record.job.id.number, record.job.name.clone())).collect();
     jobs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
     jobs.dedup_by_key(|(number, _)| *number);
     jobs.truncate(MAX_RECENT_JOBS);

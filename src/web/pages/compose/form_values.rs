@@ -68,15 +68,9 @@ impl JobFormValues {
     }
 
     /// Composes the job from the form and the person's own changes. `back` lists changes to revert.
-    pub fn compose(
-        &self,
-        form: &RecipeForm,
-        place: &ComposeCluster,
-        back: &[usize],
-    ) -> ComposedJob {
+    pub fn compose(&self, form: &RecipeForm, place: &ComposeCluster, back: &[usize]) -> ComposedJob {
         let mut job = compose(form, &self.answers, place);
-        job.edited =
-            self.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &job.lines, back));
+        job.edited = self.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &job.lines, back));
         job
     }
 }
@@ -89,12 +83,9 @@ pub fn required_folders(script: &str) -> Vec<String> {
         let folder = match option.as_str() {
             "--chdir" => Some(value),
             "--output" | "--error" => {
-                let folder =
-                    value.rsplit_once('/').map(|(folder, _)| folder.replace("%%", "\u{0}"));
+                let folder = value.rsplit_once('/').map(|(folder, _)| folder.replace("%%", "\u{0}"));
                 // What Slurm fills in isn't known yet.
-                folder
-                    .filter(|folder| !folder.is_empty() && !folder.contains('%'))
-                    .map(|one| one.replace('\u{0}', "%"))
+                folder.filter(|folder| !folder.is_empty() && !folder.contains('%')).map(|one| one.replace('\u{0}', "%"))
             }
             _ => None,
         };
@@ -109,24 +100,15 @@ mod tests {
 
     #[test]
     fn folders_of_a_script() {
-        let script =
-            "#!/bin/bash\n#SBATCH --chdir=/a --output=\"/b c/100%%/%j.out\"\n#SBATCH -e /d/%x/e\n";
+        let script = "#!/bin/bash\n#SBATCH --chdir=/a --output=\"/b c/100%%/%j.out\"\n#SBATCH -e /d/%x/e\n";
         assert_eq!(required_folders(script), ["/a", "/b c/100%"]);
         assert_eq!(required_folders("#!/bin/sh\n#SBATCH -o rel.out\n"), Vec::<String>::new());
     }
 
     #[test]
     fn fields_find_their_places() {
-        let pairs = [
-            ("a.time", "3h\r\nx"),
-            ("s.lr", "1,2"),
-            ("form", "n"),
-            ("base", "b"),
-            ("own", "o"),
-            ("edit", "1"),
-        ];
-        let filled =
-            JobFormValues::parse(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec());
+        let pairs = [("a.time", "3h\r\nx"), ("s.lr", "1,2"), ("form", "n"), ("base", "b"), ("own", "o"), ("edit", "1")];
+        let filled = JobFormValues::parse(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec());
         assert_eq!(filled.answers["time"], "3h\nx");
         assert_eq!(filled.answers["sweep.lr"], "1,2");
         assert_eq!((filled.nonce.as_str(), filled.pressed_value("edit")), ("n", Some("1")));

@@ -75,8 +75,7 @@ async fn find_saved(
     let found = context.app.saved_recipes.get(&me.0.viewer, id, version).await?;
     let (kept, version) = found.ok_or(AppError::NotFound)?;
     let book = context.app.recipe_files.catalog();
-    let recipe = Recipe::parse(&version.text, &book.blocks)
-        .map_err(|error| AppError::BrokenRecipe(error.problem))?;
+    let recipe = Recipe::parse(&version.text, &book.blocks).map_err(|error| AppError::BrokenRecipe(error.problem))?;
     let is_newest = version.version == kept.version && !kept.is_archived();
     let newest = format!("r{id}");
     Ok(ChosenRecipe {
@@ -110,19 +109,8 @@ mod tests {
     fn addresses_of_recipes() {
         assert_eq!(parse_saved_address("r12"), Some((RecipeId(12), None)));
         assert_eq!(parse_saved_address("r12v3"), Some((RecipeId(12), Some(3))));
-        for other in [
-            "r",
-            "rv",
-            "r1v",
-            "rv1",
-            "r-1",
-            "r+1",
-            "r1v2v3",
-            "r-script",
-            "12",
-            "R1",
-            "r99999999999999999999",
-        ] {
+        for other in ["r", "rv", "r1v", "rv1", "r-1", "r+1", "r1v2v3", "r-script", "12", "R1", "r99999999999999999999"]
+        {
             assert_eq!(parse_saved_address(other), None, "{other}");
         }
     }

@@ -23,9 +23,7 @@ use crate::web::http::flash::FlashMessage;
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::cost_and_start::question_key;
-use crate::web::pages::compose::form::{
-    ComposeNotice, ComposePageExtras, build_page, initial_values, new_nonce,
-};
+use crate::web::pages::compose::form::{ComposeNotice, ComposePageExtras, build_page, initial_values, new_nonce};
 use crate::web::pages::compose::form_values::JobFormValues;
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 use crate::web::pages::jobs::job_lookup::{JobOrArray, find_job};
@@ -50,10 +48,8 @@ pub async fn show_submission(
     drop(db);
     let spot = compose_target::find_target(&context, &me, &cluster.slug).await?;
     let (chosen, filled) = restore_form(&context, &me, &one, &spot).await?;
-    let mut shown = ComposePageExtras {
-        repeats: one.number.map(|number| number.to_string()),
-        ..ComposePageExtras::default()
-    };
+    let mut shown =
+        ComposePageExtras { repeats: one.number.map(|number| number.to_string()), ..ComposePageExtras::default() };
     if one.state == SubmissionState::Refused {
         add_refusal(&one, &chosen, &mut shown);
     }
@@ -99,19 +95,11 @@ pub async fn show_job(
     };
     let options: Vec<script_import::SbatchOption> =
         ask.option.split(' ').filter_map(script_import::parse_option).collect();
-    let mut shown = ComposePageExtras {
-        repeats: Some(found.id.number.to_string()),
-        ..ComposePageExtras::default()
-    };
+    let mut shown = ComposePageExtras { repeats: Some(found.id.number.to_string()), ..ComposePageExtras::default() };
     if !options.is_empty() {
         // A hand-edited script would keep the old request.
         filled.own = None;
-        let rest = script_import::fill_answers(
-            &chosen.form,
-            &mut filled.answers,
-            &options,
-            &spot.compose_context,
-        );
+        let rest = script_import::fill_answers(&chosen.form, &mut filled.answers, &options, &spot.compose_context);
         if rest.is_empty() {
             shown.notice = Some(ComposeNotice {
                 kind: "info",
@@ -127,11 +115,7 @@ pub async fn show_job(
 
 /// The script of a job. Usually the job's page has read it already; otherwise this asks the cluster, since the person
 /// wants exactly that. Accounting has a job only a moment after its end.
-async fn load_script(
-    context: &RequestContext,
-    key: ClusterAccountId,
-    record: &JobRecord,
-) -> Result<String, AppError> {
+async fn load_script(context: &RequestContext, key: ClusterAccountId, record: &JobRecord) -> Result<String, AppError> {
     let mut paper = context.app.job_details.get_cached(key, record).await?.details;
     for _ in 0..SCRIPT_ATTEMPTS {
         if !paper.script.trim().is_empty() {
@@ -176,12 +160,7 @@ async fn form_from_script(
     let chosen = recipe_lookup::find_recipe(context, me, OWN_SCRIPT_RECIPE).await?;
     let mut filled = initial_values(&chosen, spot)?;
     let options = script_import::parse_directives(script);
-    let rest = script_import::fill_answers(
-        &chosen.form,
-        &mut filled.answers,
-        &options,
-        &spot.compose_context,
-    );
+    let rest = script_import::fill_answers(&chosen.form, &mut filled.answers, &options, &spot.compose_context);
     if let Some(question) = chosen.form.questions().find(|one| one.kind == QuestionKind::Script) {
         filled.answers.insert(question.key.clone(), script_import::strip_directives(script));
     }

@@ -58,11 +58,7 @@ pub async fn get(
     let key = spot.account.id;
     let (answers, mut numbers) = find_earlier_runs(&context, key, &chosen, &spot, ask.job).await?;
     numbers.truncate(MAX_RUNS);
-    let runs = if numbers.is_empty() {
-        Vec::new()
-    } else {
-        context.app.past_runs.load_runs(key, &numbers).await?
-    };
+    let runs = if numbers.is_empty() { Vec::new() } else { context.app.past_runs.load_runs(key, &numbers).await? };
     let request = compose(&chosen.form, &answers, &spot.compose_context).request;
     let found = right_size(&runs, &request, spot.compose_context.site.jobs.whole_node);
     let mut changes = Vec::new();
@@ -73,12 +69,7 @@ pub async fn get(
         if take.is_some() {
             changes.push(change);
         }
-        proposals.push(SizeProposalRow {
-            sentence: one.sentence,
-            value: one.value,
-            was: one.was,
-            take,
-        });
+        proposals.push(SizeProposalRow { sentence: one.sentence, value: one.value, was: one.was, take });
     }
     let all = if changes.len() > 1 { encode_changes(&chosen, &changes) } else { None };
     respond(&RightSizeFragment { base: format!("/compose/{slug}/{address}"), proposals, all })
@@ -93,35 +84,22 @@ async fn find_earlier_runs(
     job: Option<u64>,
 ) -> Result<(FormAnswers, Vec<u64>), AppError> {
     let mut db = context.app.store.read().await?;
-    let all = store::submissions::list_by_recipe(
-        &mut db,
-        key.person,
-        key.cluster,
-        &chosen.address,
-        MAX_SUBMISSIONS,
-    )
-    .await?;
+    let all =
+        store::submissions::list_by_recipe(&mut db, key.person, key.cluster, &chosen.address, MAX_SUBMISSIONS).await?;
     let repeated = match job.and_then(|job| i64::try_from(job).ok()) {
-        Some(number) => {
-            store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?
-        }
+        Some(number) => store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?,
         None => None,
     };
     drop(db);
     let mut answers = chosen.form.defaults(&spot.compose_context);
-    let filled =
-        |text: &str| serde_json::from_str::<JobFormValues>(text).unwrap_or_default().answers;
+    let filled = |text: &str| serde_json::from_str::<JobFormValues>(text).unwrap_or_default().answers;
     if let Some(repeated) = &repeated {
         answers.extend(filled(&repeated.answers));
     }
     let mut numbers: Vec<u64> = job.into_iter().collect();
     // A recipe is about its first own required question: the script or the command.
-    let about =
-        chosen.form.sections.first().and_then(|own| own.questions.iter().find(|one| one.required));
-    let wanted = about
-        .and_then(|question| answers.get(&question.key))
-        .filter(|text| !text.is_empty())
-        .cloned();
+    let about = chosen.form.sections.first().and_then(|own| own.questions.iter().find(|one| one.required));
+    let wanted = about.and_then(|question| answers.get(&question.key)).filter(|text| !text.is_empty()).cloned();
     for one in &all {
         let theirs = filled(&one.answers);
         let same = match (&about, &wanted) {

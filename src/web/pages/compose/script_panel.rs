@@ -81,9 +81,7 @@ pub async fn preview(
     let filled = JobFormValues::parse(fields);
     let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
     let told = load_reported_cost(&context, &spot).await?;
-    respond(&ScriptPanelFragment {
-        panel: build_panel(&chosen, &filled, &spot, &job, told.as_ref()),
-    })
+    respond(&ScriptPanelFragment { panel: build_panel(&chosen, &filled, &spot, &job, told.as_ref()) })
 }
 
 /// What the site last reported about the hours that accounts have left.
@@ -131,8 +129,7 @@ pub fn build_panel(
     let points = job.sweep.as_ref().map(|sweep| {
         let count = sweep.len();
         let row = |number: usize| {
-            let values =
-                sweep.point(number).into_iter().map(|(_, value)| value.to_owned()).collect();
+            let values = sweep.point(number).into_iter().map(|(_, value)| value.to_owned()).collect();
             (number, values)
         };
         SweepPointsView {
@@ -159,10 +156,7 @@ pub fn build_panel(
 /// Problems, each with the label of its question.
 pub fn build_todos(chosen: &ChosenRecipe, problems: &[ComposeProblem]) -> Vec<ComposeTodo> {
     let one = |problem: &ComposeProblem| ComposeTodo {
-        label: chosen
-            .form
-            .question(&problem.key)
-            .map_or_else(String::new, |question| question.label.clone()),
+        label: chosen.form.question(&problem.key).map_or_else(String::new, |question| question.label.clone()),
         key: problem.key.clone(),
         sentence: problem.sentence.clone(),
     };

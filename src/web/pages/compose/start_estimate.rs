@@ -81,8 +81,7 @@ pub async fn post(
         return respond(&answer);
     }
     let others = estimate_elsewhere(&context, &me, &chosen, &filled, &spot, now);
-    let ((), others) =
-        tokio::join!(estimate_here(&context, &chosen, &spot, &job, &mut answer), others);
+    let ((), others) = tokio::join!(estimate_here(&context, &chosen, &spot, &job, &mut answer), others);
     answer.elsewhere = others;
     respond(&answer)
 }
@@ -115,8 +114,7 @@ async fn estimate_here(
             answer.refused = Some(sbatch::explain_sbatch(said));
         }
         test_only::TestOnlyAnswer::Unclear => {
-            "The scheduler gave no estimate. It may be busy; submitting still works."
-                .clone_into(&mut answer.problem);
+            "The scheduler gave no estimate. It may be busy; submitting still works.".clone_into(&mut answer.problem);
         }
     }
     let tried: Vec<_> = tried.into_iter().zip(answers).collect();
@@ -155,12 +153,7 @@ async fn estimate_elsewhere(
     let asked = others.map(async |spot| {
         let mut answers = filled.answers.clone();
         let defaults = chosen.form.defaults(&spot.compose_context);
-        for sets in [
-            RequestField::Account,
-            RequestField::GpuModel,
-            RequestField::Partition,
-            RequestField::Folder,
-        ] {
+        for sets in [RequestField::Account, RequestField::GpuModel, RequestField::Partition, RequestField::Folder] {
             if let Some(question) = chosen.form.find_setting(sets) {
                 let first = defaults.get(&question.key).cloned().unwrap_or_default();
                 answers.insert(question.key.clone(), first);

@@ -35,15 +35,7 @@ pub async fn post(
     }
     let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
     if !job.problems.is_empty() {
-        return show_with_problems(
-            &context,
-            &me,
-            &spot,
-            &chosen,
-            &filled,
-            ComposePageExtras::default(),
-        )
-        .await;
+        return show_with_problems(&context, &me, &spot, &chosen, &filled, ComposePageExtras::default()).await;
     }
     let actor = me.actor(&context);
     let order = build_submit_request(&me, &spot, &chosen, &filled, &job)?;
@@ -51,9 +43,7 @@ pub async fn post(
         Ok(id) => id,
         Err(SubmitError::Store(error)) => return Err(error.into()),
         Err(SubmitError::Auth(error)) => return Err(error.into()),
-        Err(
-            problem @ (SubmitError::Invalid(_) | SubmitError::NotConnected | SubmitError::TooMany),
-        ) => {
+        Err(problem @ (SubmitError::Invalid(_) | SubmitError::NotConnected | SubmitError::TooMany)) => {
             let notice = ComposeNotice {
                 kind: "danger",
                 title: "It was not submitted".to_owned(),
@@ -68,8 +58,7 @@ pub async fn post(
     let now = context.app.submissions.wait(id, SUBMIT_WAIT).await?;
     let refused = now.is_some_and(|one| one.state == SubmissionState::Refused);
     // Show a refusal where it can be fixed.
-    let to =
-        if refused { format!("/compose/again/{}", id.0) } else { format!("/submissions/{}", id.0) };
+    let to = if refused { format!("/compose/again/{}", id.0) } else { format!("/submissions/{}", id.0) };
     Ok(Redirect::to(&to).into_response())
 }
 

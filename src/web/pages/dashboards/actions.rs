@@ -12,12 +12,8 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::pages::dashboards::dashboard::{
-    DashboardForms, DashboardSettingsState, show_with_problems,
-};
-use crate::web::pages::dashboards::{
-    dashboard_path, find_dashboard, find_managed, redirect_with_error, to_app_error,
-};
+use crate::web::pages::dashboards::dashboard::{DashboardForms, DashboardSettingsState, show_with_problems};
+use crate::web::pages::dashboards::{dashboard_path, find_dashboard, find_managed, redirect_with_error, to_app_error};
 
 /// Its name, and what its owner's group may do.
 #[derive(Deserialize)]
@@ -106,17 +102,14 @@ pub async fn update_settings(
     if wakes.is_none() {
         problems.add("wakes", format!("Choose between 0 and {MAX_WAKES_PER_DAY}."));
     }
-    let wake_minutes =
-        parse_in_range(&form.wake_minutes, MIN_RUN_MINUTES.into(), MAX_RUN_MINUTES.into());
+    let wake_minutes = parse_in_range(&form.wake_minutes, MIN_RUN_MINUTES.into(), MAX_RUN_MINUTES.into());
     if wake_minutes.is_none() {
         problems.add("wake_minutes", "Choose one of the times offered.");
     }
     let (Some(wakes), Some(wake_minutes), true) = (wakes, wake_minutes, problems.is_empty()) else {
         let typed = Some((echo_input(&form.title), echo_input(&form.wakes)));
-        let forms = DashboardForms {
-            settings: DashboardSettingsState { problems, typed },
-            ..DashboardForms::default()
-        };
+        let forms =
+            DashboardForms { settings: DashboardSettingsState { problems, typed }, ..DashboardForms::default() };
         return show_with_problems(&context, &me, standing, forms).await;
     };
     let settings = DashboardOwnerSettings {
@@ -125,12 +118,7 @@ pub async fn update_settings(
         wakes_per_day: wakes,
         wake_minutes,
     };
-    context
-        .app
-        .dashboards
-        .update_settings(&me.actor(&context), id, settings)
-        .await
-        .map_err(to_app_error)?;
+    context.app.dashboards.update_settings(&me.actor(&context), id, settings).await.map_err(to_app_error)?;
     Ok(flash::redirect(context, &dashboard_path(id), FlashMessage::DashboardChanged))
 }
 

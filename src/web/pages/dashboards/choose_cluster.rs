@@ -32,9 +32,7 @@ pub async fn list_clusters(
         if is_known || cluster.retired_at().is_some() {
             continue;
         }
-        let is_robot = |key: ConnectionKey| {
-            key.cluster == cluster.id && key.role == ConnectionRole::Automation
-        };
+        let is_robot = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;
         let why = if lines.iter().any(|line| is_robot(line.key())) {
             "You use only its automation host. That one lets no dashboard through (it allows no port forwarding); set up the ordinary connection first."
         } else {
@@ -53,8 +51,7 @@ pub async fn recent_folders(
 ) -> Result<Vec<String>, AppError> {
     let mut db = context.app.store.read().await?;
     let ClusterAccountId { person, cluster } = spot.account.id;
-    let all =
-        store::dashboards::list_recent_places(&mut db, person, cluster, kind.as_str()).await?;
+    let all = store::dashboards::list_recent_places(&mut db, person, cluster, kind.as_str()).await?;
     let mut found: Vec<String> = Vec::new();
     for path in all.into_iter().flatten() {
         if found.len() < MAX_RECENT_FOLDERS && !found.contains(&path) {
@@ -65,10 +62,7 @@ pub async fn recent_folders(
 }
 
 /// The account that the person's last job was charged to, if they have several.
-pub async fn last_used_account(
-    context: &RequestContext,
-    spot: &ComposeTarget,
-) -> Result<String, AppError> {
+pub async fn last_used_account(context: &RequestContext, spot: &ComposeTarget) -> Result<String, AppError> {
     let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
     let last = picture.records.values().max_by_key(|record| record.job.submitted);
     let accounts = &spot.compose_context.accounts;
@@ -82,10 +76,7 @@ pub async fn last_used_account(
 /// The shortest, longest and default run time there, in minutes.
 pub fn time_limits(spot: &ComposeTarget) -> (u32, u32, u32) {
     let jobs = &spot.compose_context.site.jobs;
-    let most = jobs
-        .max_hours
-        .map_or(MAX_RUN_MINUTES, |hours| hours.saturating_mul(60))
-        .min(MAX_RUN_MINUTES);
+    let most = jobs.max_hours.map_or(MAX_RUN_MINUTES, |hours| hours.saturating_mul(60)).min(MAX_RUN_MINUTES);
     let least = jobs.min_minutes.unwrap_or(MIN_RUN_MINUTES).max(MIN_RUN_MINUTES).min(most);
     (least, most, DEFAULT_RUN_MINUTES.clamp(least, most.max(least)))
 }

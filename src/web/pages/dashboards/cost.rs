@@ -7,12 +7,7 @@ use crate::recipes::context::ComposeCluster;
 use crate::store::dashboards::Dashboard;
 
 /// `about 1 core hour for 1 h`.
-pub fn cost_text(
-    kind: DashboardKind,
-    minutes: u32,
-    account: &str,
-    place: &ComposeCluster,
-) -> String {
+pub fn cost_text(kind: DashboardKind, minutes: u32, account: &str, place: &ComposeCluster) -> String {
     let account = Some(account).filter(|account| !account.is_empty());
     let request = job::build_request(kind, minutes, account, None, &place.site);
     let cost = estimate_cost(&request, place, None);

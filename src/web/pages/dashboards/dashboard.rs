@@ -14,9 +14,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::dashboards::live_view::{DashboardLiveView, build_live_view};
 use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices, to_app_error};
@@ -160,15 +158,9 @@ async fn build_page(
     let mut live = build_live_view(context, me, &standing).await?;
     live.wanted = wanted;
     let is_mine = me.may(Permission::ManageDashboard(owner_of(&standing.dashboard))).is_ok();
-    let desk =
-        if is_mine { Some(build_owner_panel(context, me, &standing, forms).await?) } else { None };
+    let desk = if is_mine { Some(build_owner_panel(context, me, &standing, forms).await?) } else { None };
     Ok(DashboardPage {
-        page: PageFrame::for_person(
-            context,
-            &me.0,
-            &standing.dashboard.title,
-            NavSection::Dashboards,
-        ),
+        page: PageFrame::for_person(context, &me.0, &standing.dashboard.title, NavSection::Dashboards),
         dashboards_js: assets::asset_url("dashboards.js"),
         live,
         owner_panel: desk,
@@ -184,12 +176,7 @@ async fn build_owner_panel(
 ) -> Result<DashboardOwnerPanel, AppError> {
     let board = &standing.dashboard;
     let now = context.app.clock.now();
-    let shares = context
-        .app
-        .dashboards
-        .list_guest_links(&me.0.viewer, board.id)
-        .await
-        .map_err(to_app_error)?;
+    let shares = context.app.dashboards.list_guest_links(&me.0.viewer, board.id).await.map_err(to_app_error)?;
     let (open, ended) = shares.into_iter().partition(|share| share.terms.is_open(now));
     if forms.link_form.days.is_empty() {
         forms.link_form.days = DEFAULT_LINK_DAYS.to_string();

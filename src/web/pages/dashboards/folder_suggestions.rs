@@ -36,9 +36,7 @@ pub async fn get(
     QueryParams(fields): QueryParams<FormFields>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let all = |name: &str| {
-        fields.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
-    };
+    let all = |name: &str| fields.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect();
     let first = |name: &str| Vec::into_iter(all(name)).next().unwrap_or_default();
     let kind: DashboardKind = first("kind").parse().map_err(|_| AppError::NotFound)?;
     let spot = compose_target::find_target(&context, &me, &first("cluster")).await?;
@@ -53,9 +51,7 @@ pub async fn get(
         let key = account.id.connection_key();
         app.dashboard_folders.find(&line, key, &account.discovered, sort).await
     };
-    let looked = tokio::time::timeout(SUGGESTIONS_TIMEOUT, looking)
-        .await
-        .unwrap_or(Err(RunCommandError::TimedOut));
+    let looked = tokio::time::timeout(SUGGESTIONS_TIMEOUT, looking).await.unwrap_or(Err(RunCommandError::TimedOut));
     let (found, trouble) = match looked {
         Ok(found) => (found, String::new()),
         Err(error) => (Arc::default(), error.to_string()),

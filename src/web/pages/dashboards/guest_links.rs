@@ -8,16 +8,12 @@ use crate::auth::Permission;
 use crate::dashboards::guest_links::{CreateGuestLinkError, DashboardGuestLink, GuestLinkRequest};
 use crate::domain::{DashboardId, DashboardLinkId, GroupRole};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
-use crate::web::pages::dashboards::dashboard::{
-    DashboardForms, GuestLinkFormState, show_with_problems,
-};
+use crate::web::pages::dashboards::dashboard::{DashboardForms, GuestLinkFormState, show_with_problems};
 use crate::web::pages::dashboards::{dashboard_path, find_managed, to_app_error, to_hidden_error};
 
 /// The overview of guest links.
@@ -65,11 +61,7 @@ impl GuestLinkForm {
         if field != "passphrase" && !self.passphrase.expose_secret().is_empty() {
             problems.add("passphrase", "Enter the passphrase again, or leave it empty for none.");
         }
-        GuestLinkFormState {
-            problems,
-            label: echo_input(&self.label),
-            days: echo_input(&self.days),
-        }
+        GuestLinkFormState { problems, label: echo_input(&self.label), days: echo_input(&self.days) }
     }
 }
 
@@ -104,34 +96,18 @@ pub async fn create(
     me.may(Permission::UseClusters)?;
     let standing = find_managed(&context, &me, id).await?;
     let invitation = form.invitation();
-    let problem = match context
-        .app
-        .dashboards
-        .create_guest_link(&me.actor(&context), id, &invitation)
-        .await
-    {
+    let problem = match context.app.dashboards.create_guest_link(&me.actor(&context), id, &invitation).await {
         Ok(token) => {
             let path = format!("/s/{}", token.as_str());
             let link = context.app.config.dashboards.public_url.join(&path);
             let label = form.label();
-            return reveal_once::redirect(
-                context,
-                &me,
-                &dashboard_path(id),
-                &SecretShownOnce { link, label },
-            );
+            return reveal_once::redirect(context, &me, &dashboard_path(id), &SecretShownOnce { link, label });
         }
         Err(CreateGuestLinkError::Auth(error)) => return Err(to_app_error(error.into())),
         Err(error) => error,
     };
     let share = form.form_state(&problem);
-    show_with_problems(
-        &context,
-        &me,
-        standing,
-        DashboardForms { link_form: share, ..DashboardForms::default() },
-    )
-    .await
+    show_with_problems(&context, &me, standing, DashboardForms { link_form: share, ..DashboardForms::default() }).await
 }
 
 /// Revokes a link. One that they may not revoke is treated as missing.
@@ -142,18 +118,9 @@ pub async fn revoke(
     QueryParams(back): QueryParams<RevokeLinkQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let board = context
-        .app
-        .dashboards
-        .revoke_guest_link(&me.actor(&context), id)
-        .await
-        .map_err(to_hidden_error)?;
+    let board = context.app.dashboards.revoke_guest_link(&me.actor(&context), id).await.map_err(to_hidden_error)?;
     let standing = context.app.dashboards.get(&me.0.viewer, board).await?;
     let is_mine = standing.is_some_and(|one| one.dashboard.person_id == me.0.person.id);
-    let to = if is_mine && back.from != "links" {
-        dashboard_path(board)
-    } else {
-        GUEST_LINKS_PATH.to_owned()
-    };
+    let to = if is_mine && back.from != "links" { dashboard_path(board) } else { GUEST_LINKS_PATH.to_owned() };
     Ok(flash::redirect(context, &to, FlashMessage::DashboardLinkRevoked))
 }

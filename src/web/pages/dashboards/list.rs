@@ -61,26 +61,17 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let all = context.app.dashboards.list(&me.0.viewer).await?;
     let (mine, groups): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|standing| standing.dashboard.person_id == me.0.person.id);
-    let rows = |all: Vec<DashboardStatus>, is_mine| {
-        all.into_iter().map(|one| build_row(one, is_mine, &spots)).collect()
-    };
+    let rows =
+        |all: Vec<DashboardStatus>, is_mine| all.into_iter().map(|one| build_row(one, is_mine, &spots)).collect();
     let shelves = DashboardLists { mine: rows(mine, true), groups: rows(groups, false) };
     if context.is_fragment {
         return respond(&DashboardListFragment { lists: shelves });
     }
     let page = PageFrame::for_person(&context, &me.0, "Dashboards", NavSection::Dashboards);
-    respond(&DashboardListPage {
-        page,
-        lists: shelves,
-        oversees: me.may(oversight_action(&me)).is_ok(),
-    })
+    respond(&DashboardListPage { page, lists: shelves, oversees: me.may(oversight_action(&me)).is_ok() })
 }
 
-fn build_row(
-    standing: DashboardStatus,
-    is_mine: bool,
-    spots: &[ComposeTarget],
-) -> DashboardListRow {
+fn build_row(standing: DashboardStatus, is_mine: bool, spots: &[ComposeTarget]) -> DashboardListRow {
     let is_open = standing.is_open();
     let glance = badge(&standing);
     let DashboardStatus { dashboard: board, run, is_live, .. } = standing;
@@ -91,9 +82,7 @@ fn build_row(
         id: board.id,
         href: dashboard_path(board.id),
         kind: kind_title(&board),
-        cost: spot
-            .and_then(|spot| cost::dashboard_cost_text(&board, &spot.compose_context))
-            .unwrap_or_default(),
+        cost: spot.and_then(|spot| cost::dashboard_cost_text(&board, &spot.compose_context)).unwrap_or_default(),
         more: places.len().saturating_sub(1),
         shows: places.into_iter().next().unwrap_or_default(),
         ends_at: run.filter(|_| is_open).and_then(|run| run.ends_at()),

@@ -12,8 +12,8 @@ use crate::store::dashboards::runs::DashboardRun;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::pages::compose::compose_target;
 use crate::web::pages::dashboards::status_text::{
-    DashboardBadge, DashboardPhase, DashboardStatusContext, DashboardStatusText, DashboardStep,
-    badge, phase, status_text, steps,
+    DashboardBadge, DashboardPhase, DashboardStatusContext, DashboardStatusText, DashboardStep, badge, phase,
+    status_text, steps,
 };
 use crate::web::pages::dashboards::{cost, dashboard_path, kind_title};
 use crate::web::pages::jobs::job_lookup::{self, JobOrArray};
@@ -90,8 +90,7 @@ pub async fn build_live_view(
     let DashboardStatus { dashboard: board, run, next, is_live } = standing;
     let is_mine = me.may(Permission::ManageDashboard(owner_of(board))).is_ok();
     let key = ClusterAccountId { person: board.person_id, cluster: board.cluster_id };
-    let is_down =
-        matches!(app.connections.status(key.connection_key()), ConnectionStatus::Down) && !is_live;
+    let is_down = matches!(app.connections.status(key.connection_key()), ConnectionStatus::Down) && !is_live;
     let phase = phase(standing);
     let mut queue = DashboardWaitDetails::default();
     if let Some(run) = run.as_ref().filter(|_| is_mine && phase == DashboardPhase::Waiting) {
@@ -125,9 +124,7 @@ pub async fn build_live_view(
         queue_position: queue.position,
         next_at: next.as_ref().and_then(DashboardRun::begin_at),
         woken_by: run.as_ref().and_then(|run| run.woken_by_name.clone()).unwrap_or_default(),
-        cost: spot
-            .and_then(|spot| cost::dashboard_cost_text(board, &spot.compose_context))
-            .unwrap_or_default(),
+        cost: spot.and_then(|spot| cost::dashboard_cost_text(board, &spot.compose_context)).unwrap_or_default(),
         job: job_path(board, run.as_ref().filter(|_| is_mine)),
         another: duplicate_path(board),
         places: board.places(),
@@ -163,8 +160,7 @@ impl DashboardWaitDetails {
         run: &DashboardRun,
     ) -> Result<Self, AppError> {
         let Some(number) = run.job else { return Ok(Self::default()) };
-        let found = match job_lookup::find_job(context, me, &board.slug, &number.to_string()).await
-        {
+        let found = match job_lookup::find_job(context, me, &board.slug, &number.to_string()).await {
             Ok(found) => found,
             Err(AppError::NotFound) => return Ok(Self::default()),
             Err(error) => return Err(error),
@@ -175,11 +171,7 @@ impl DashboardWaitDetails {
             JobTimeCell::Waiting { start, place, .. } => (start, place),
             JobTimeCell::Running { .. } | JobTimeCell::Ended { .. } => (None, String::new()),
         };
-        Ok(Self {
-            why: row.why.map(|why| why.sentence).unwrap_or_default(),
-            start,
-            position: place,
-        })
+        Ok(Self { why: row.why.map(|why| why.sentence).unwrap_or_default(), start, position: place })
     }
 }
 
@@ -198,8 +190,7 @@ impl WakePermission {
         is_down: bool,
     ) -> Result<Self, AppError> {
         let board = &standing.dashboard;
-        if me.may(Permission::StartSharedDashboard(owner_of(board))).is_err() || standing.is_open()
-        {
+        if me.may(Permission::StartSharedDashboard(owner_of(board))).is_err() || standing.is_open() {
             return Ok(Self::default());
         }
         let owner = &board.owner_name;

@@ -12,9 +12,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::see_other;
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::compose::compose_target::ComposeTarget;
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
@@ -110,17 +108,12 @@ pub async fn get(
     QueryParams(fields): QueryParams<FormFields>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let asked =
-        NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
+    let asked = NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
     respond(&build_page(&context, &me, asked, FormErrors::default()).await?)
 }
 
 /// Creates the dashboard and redirects to its page, or shows the form again.
-pub async fn post(
-    context: RequestContext,
-    me: CurrentPerson,
-    FormBody(fields): FormBody<FormFields>,
-) -> HandlerResult {
+pub async fn post(context: RequestContext, me: CurrentPerson, FormBody(fields): FormBody<FormFields>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let asked = NewDashboardForm::parse(fields);
     if asked.is_preview {
@@ -193,11 +186,7 @@ fn parse_minutes(asked: &NewDashboardForm, spot: &ComposeTarget, problems: &mut 
     fit.unwrap_or(least)
 }
 
-fn parse_account(
-    asked: &NewDashboardForm,
-    spot: &ComposeTarget,
-    problems: &mut FormErrors,
-) -> String {
+fn parse_account(asked: &NewDashboardForm, spot: &ComposeTarget, problems: &mut FormErrors) -> String {
     let account = asked.account.clone().unwrap_or_default();
     if !account.is_empty() && !spot.compose_context.accounts.iter().any(|one| one.name == account) {
         problems.add("account", "Choose one of your projects.");
@@ -241,12 +230,7 @@ async fn build_page(
         None => choose_cluster::last_used_account(context, &spot).await?,
     };
     page.accounts = account_choices(&spot, &account);
-    page.cost = cost::cost_text(
-        page.form.kind,
-        minutes.clamp(least, most),
-        &account,
-        &spot.compose_context,
-    );
+    page.cost = cost::cost_text(page.form.kind, minutes.clamp(least, most), &account, &spot.compose_context);
     let recent = choose_cluster::recent_folders(context, &spot, page.form.kind).await?;
     let names = FolderVariables::from_facts(&spot.account.discovered);
     let is_chosen = |path: &String| page.form.places.contains(path);

@@ -77,9 +77,7 @@ pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
         DashboardRunState::Asked => DashboardPhase::Requested,
         DashboardRunState::Waiting => DashboardPhase::Waiting,
         // The job reports this last before it is ready.
-        DashboardRunState::Starting if run.stage == DashboardStage::Starting.code() => {
-            DashboardPhase::Starting
-        }
+        DashboardRunState::Starting if run.stage == DashboardStage::Starting.code() => DashboardPhase::Starting,
         DashboardRunState::Starting => DashboardPhase::Preparing,
         DashboardRunState::Ready => DashboardPhase::Connecting,
     }
@@ -104,18 +102,12 @@ pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
 }
 
 /// The message at the top of its page. Only its owner sees what programs printed.
-pub fn status_text(
-    standing: &DashboardStatus,
-    look: DashboardStatusContext<'_>,
-) -> DashboardStatusText {
+pub fn status_text(standing: &DashboardStatus, look: DashboardStatusContext<'_>) -> DashboardStatusText {
     let words = full_status_text(standing, look);
     if look.is_owner { words } else { DashboardStatusText { said: String::new(), ..words } }
 }
 
-fn full_status_text(
-    standing: &DashboardStatus,
-    look: DashboardStatusContext<'_>,
-) -> DashboardStatusText {
+fn full_status_text(standing: &DashboardStatus, look: DashboardStatusContext<'_>) -> DashboardStatusText {
     let cluster = &standing.dashboard.cluster;
     let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
     let say = |tone, title: &str, text: String| DashboardStatusText {
@@ -125,8 +117,7 @@ fn full_status_text(
         ..DashboardStatusText::default()
     };
     let phase = phase(standing);
-    if look.is_disconnected && !matches!(phase, DashboardPhase::NotStarted | DashboardPhase::Ended)
-    {
+    if look.is_disconnected && !matches!(phase, DashboardPhase::NotStarted | DashboardPhase::Ended) {
         let title = if phase == DashboardPhase::Requested {
             "Waiting for the connection"
         } else {
@@ -198,9 +189,7 @@ fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner
         (DashboardPhase::Requested, true) => format!(
             "You are not connected to {cluster}. Connect, and the dashboard is asked for by itself. If that takes longer than ten minutes, you start it again."
         ),
-        (_, true) => format!(
-            "The dashboard goes on at {cluster}. It comes back here by itself when you connect."
-        ),
+        (_, true) => format!("The dashboard goes on at {cluster}. It comes back here by itself when you connect."),
         (_, false) => format!(
             "It runs as {}, whose connection to {cluster} is closed. It comes back by itself when they connect.",
             standing.dashboard.owner_name
@@ -209,11 +198,7 @@ fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner
 }
 
 /// How it ended, and what to do.
-fn ended_text(
-    standing: &DashboardStatus,
-    run: &DashboardRun,
-    look: DashboardStatusContext<'_>,
-) -> DashboardStatusText {
+fn ended_text(standing: &DashboardStatus, run: &DashboardRun, look: DashboardStatusContext<'_>) -> DashboardStatusText {
     let board = &standing.dashboard;
     let was_ready = run.ready_at().is_some();
     let minutes = format::minutes(u32::try_from(run.minutes).unwrap_or(0));
@@ -283,13 +268,7 @@ fn ended_text(
     };
     let is_told = matches!(run.end.as_str(), "refused" | "not-sent" | "failed");
     let said = if is_told { run.message.clone() } else { String::new() };
-    DashboardStatusText {
-        tone,
-        title: title.to_owned(),
-        text,
-        said,
-        is_slurm: run.end == "refused",
-    }
+    DashboardStatusText { tone, title: title.to_owned(), text, said, is_slurm: run.end == "refused" }
 }
 
 /// The steps until it is ready, while it starts.
@@ -301,19 +280,12 @@ pub fn steps(standing: &DashboardStatus) -> Vec<DashboardStep> {
         DashboardPhase::Preparing => 2,
         DashboardPhase::Starting => 3,
         DashboardPhase::Connecting => 4,
-        DashboardPhase::NotStarted
-        | DashboardPhase::Ready
-        | DashboardPhase::Stopping
-        | DashboardPhase::Ended => return Vec::new(),
+        DashboardPhase::NotStarted | DashboardPhase::Ready | DashboardPhase::Stopping | DashboardPhase::Ended => {
+            return Vec::new();
+        }
     };
     let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
-    let titles = [
-        "Asked for",
-        "Waiting in the queue",
-        "Preparing the environment",
-        "Starting",
-        "Ready to open",
-    ];
+    let titles = ["Asked for", "Waiting in the queue", "Preparing the environment", "Starting", "Ready to open"];
     let step = |(number, title): (usize, &'static str)| DashboardStep {
         state: match number.cmp(&at) {
             std::cmp::Ordering::Less => "done",
@@ -321,9 +293,7 @@ pub fn steps(standing: &DashboardStatus) -> Vec<DashboardStep> {
             std::cmp::Ordering::Greater => "later",
         },
         title,
-        text: if number == at
-            && matches!(phase, DashboardPhase::Preparing | DashboardPhase::Starting)
-        {
+        text: if number == at && matches!(phase, DashboardPhase::Preparing | DashboardPhase::Starting) {
             message.to_owned()
         } else {
             String::new()

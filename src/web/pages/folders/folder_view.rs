@@ -3,8 +3,7 @@
 use crate::cluster::DiscoveredFacts;
 use crate::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind};
 use crate::cluster::folders::{
-    FolderEntry, FolderEntryKind, FolderError, FolderListing, FolderVariables, MAX_ENTRIES,
-    join_path, parent_path,
+    FolderEntry, FolderEntryKind, FolderError, FolderListing, FolderVariables, MAX_ENTRIES, join_path, parent_path,
 };
 use crate::store::clusters::Cluster;
 
@@ -108,11 +107,7 @@ impl FolderViewRow {
     }
 
     pub fn size(&self) -> String {
-        if self.entry.kind == FolderEntryKind::File {
-            crate::format::bytes(self.entry.size)
-        } else {
-            String::new()
-        }
+        if self.entry.kind == FolderEntryKind::File { crate::format::bytes(self.entry.size) } else { String::new() }
     }
 
     /// Why it can be neither opened nor chosen; empty if it can.
@@ -127,9 +122,7 @@ impl FolderViewRow {
     pub fn hint(&self) -> &'static str {
         match self.entry.kind {
             FolderEntryKind::Other => "A device, a pipe, or a link that leads nowhere.",
-            _ => {
-                "Its name holds characters that cannot be seen or typed. Give it another name first."
-            }
+            _ => "Its name holds characters that cannot be seen or typed. Give it another name first.",
         }
     }
 }
@@ -247,18 +240,13 @@ fn folder_label(folder: &DiscoveredUserFolder) -> String {
 /// The innermost of the person's own folders that contains a path.
 fn innermost_start<'a>(path: &str, starts: &'a [FolderCrumb]) -> Option<&'a FolderCrumb> {
     let is_around = |start: &&FolderCrumb| {
-        path.strip_prefix(start.path.trim_end_matches('/'))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.strip_prefix(start.path.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     starts.iter().filter(is_around).max_by_key(|start| start.path.len())
 }
 
 /// The path down, starting at the person's own folder if it begins there. The last entry is the folder itself.
-fn build_crumbs(
-    path: &str,
-    starts: &[FolderCrumb],
-    address: &dyn Fn(&str) -> String,
-) -> Vec<FolderCrumb> {
+fn build_crumbs(path: &str, starts: &[FolderCrumb], address: &dyn Fn(&str) -> String) -> Vec<FolderCrumb> {
     let (mut so_far, label) = match innermost_start(path, starts) {
         Some(start) => (start.path.trim_end_matches('/').to_owned(), start.label.clone()),
         None if path.starts_with('/') => (String::new(), "/".to_owned()),
@@ -269,11 +257,7 @@ fn build_crumbs(
     let rest = path.get(so_far.len()..).unwrap_or_default().to_owned();
     for part in rest.split('/').filter(|part| !part.is_empty()) {
         so_far = join_path(&so_far, part);
-        steps.push(FolderCrumb {
-            label: part.to_owned(),
-            href: address(&so_far),
-            path: so_far.clone(),
-        });
+        steps.push(FolderCrumb { label: part.to_owned(), href: address(&so_far), path: so_far.clone() });
     }
     if let Some(last) = steps.last_mut() {
         last.href.clear();
@@ -291,8 +275,7 @@ mod tests {
 
     fn way(path: &str, starts: &[FolderCrumb]) -> String {
         let steps = build_crumbs(path, starts, &|path| path.to_owned());
-        let words: Vec<String> =
-            steps.iter().map(|step| format!("{}={}", step.label, step.href)).collect();
+        let words: Vec<String> = steps.iter().map(|step| format!("{}={}", step.label, step.href)).collect();
         words.join(" ")
     }
 

@@ -76,11 +76,7 @@ pub struct ClusterFairShareCards {
 }
 
 /// The page or its fragment.
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
     crate::web::pages::groups::usage::record_names_seen(&context, &me, &view).await?;
@@ -186,9 +182,7 @@ async fn build_cluster_summary(
     }
     if let Some(cost) = &standing.cost {
         let is_theirs = |account: &&AccountCost| {
-            facts.iter().any(|one| {
-                one.account == account.account || one.slurm_names.contains(&account.account)
-            })
+            facts.iter().any(|one| one.account == account.account || one.slurm_names.contains(&account.account))
         };
         let theirs = cost.accounts.iter().filter(is_theirs);
         cards.costs = theirs.filter_map(|account| granted_hours_bar(account, &cost.unit)).collect();
@@ -199,9 +193,7 @@ async fn build_cluster_summary(
         cards.demand = cards::build_demand_cards(&queue.jobs, &facts, now);
         cards.queue_at = queue.seen;
         cards.partial = match (place.hides_jobs(), queue.is_cut) {
-            (true, _) => {
-                "This cluster shows people only their own jobs, so those of others are missing here."
-            }
+            (true, _) => "This cluster shows people only their own jobs, so those of others are missing here.",
             (false, true) => "The queue is longer than is read, so some jobs are missing here.",
             (false, false) => "",
         };
@@ -228,14 +220,12 @@ async fn load_fair_share_cards(
     for one in facts {
         for name in &one.slurm_names {
             let mut shares = place.snapshot.resources.shares.iter();
-            let Some(share) = shares.find(|share| share.user.is_none() && share.account == *name)
-            else {
+            let Some(share) = shares.find(|share| share.user.is_none() && share.account == *name) else {
                 continue;
             };
             let from = now.plus(-cards::HISTORY_SECONDS);
             let (person, cluster) = (me.0.person.id, one.cluster);
-            let points =
-                store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
+            let points = store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
             let half_life = one.discovered.half_life_hours;
             found.push(GroupFairShareCard::new(share, &points, half_life, now));
         }

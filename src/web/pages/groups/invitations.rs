@@ -29,16 +29,10 @@ pub async fn create(
     FormBody(form): FormBody<InviteForm>,
 ) -> HandlerResult {
     me.may(Permission::SeeInvitations(group))?;
-    let role =
-        form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
+    let role = form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     me.may(Permission::Invite(group, role))?;
     let mut problems = FormErrors::default();
-    let days = form
-        .days
-        .trim()
-        .parse::<i64>()
-        .ok()
-        .filter(|days| (1..=MAX_INVITATION_DAYS).contains(days));
+    let days = form.days.trim().parse::<i64>().ok().filter(|days| (1..=MAX_INVITATION_DAYS).contains(days));
     if days.is_none() {
         problems.add("days", "Choose between 1 and 30 days.");
     }
@@ -56,15 +50,9 @@ pub async fn create(
         };
         return render_group(&context, &me, group, state).await;
     };
-    let token =
-        context.app.auth.create_invitation(&me.actor(&context), (group, role), label, days).await?;
+    let token = context.app.auth.create_invitation(&me.actor(&context), (group, role), label, days).await?;
     let link = context.app.config.portal.public_url.join(&format!("/join/{}", token.as_str()));
-    reveal_once::redirect(
-        context,
-        &me,
-        &group_path(group),
-        &SecretShownOnce { link, label: label.to_owned() },
-    )
+    reveal_once::redirect(context, &me, &group_path(group), &SecretShownOnce { link, label: label.to_owned() })
 }
 
 /// Revokes an invitation.

@@ -16,9 +16,7 @@ use crate::usage::frozen_reports::FrozenReport;
 use crate::usage::report::UsageReport;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
@@ -54,17 +52,12 @@ pub async fn get(
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
     // Default to the last complete month.
-    let month = if choice.month.is_empty() {
-        Some(now.previous())
-    } else {
-        parse_month(&choice.month, now)
-    };
+    let month = if choice.month.is_empty() { Some(now.previous()) } else { parse_month(&choice.month, now) };
     let month = month.ok_or(AppError::NotFound)?;
     context.app.usage.record_named_view(&me.actor(&context), group, None).await?;
     let report = context.app.usage.build_report(&me.0.viewer, group, month).await?;
     let frozen = context.app.usage.list_reports(group).await?;
-    let months =
-        std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS_OFFERED + 1);
+    let months = std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS_OFFERED + 1);
     let mut months: Vec<(String, String, bool)> =
         months.map(|one| (one.to_string(), one.words(), one == month)).collect();
     if !months.iter().any(|(_, _, is_chosen)| *is_chosen) {

@@ -63,12 +63,7 @@ pub struct DrawnBar {
 
 impl StackedBarChart {
     /// Draws bars of amounts in `unit`; `series` holds colours and names.
-    pub fn draw(
-        frame: &ChartFrame,
-        unit: &str,
-        series: Vec<(Option<usize>, String)>,
-        bars: Vec<StackedBar>,
-    ) -> Self {
+    pub fn draw(frame: &ChartFrame, unit: &str, series: Vec<(Option<usize>, String)>, bars: Vec<StackedBar>) -> Self {
         let most = bars.iter().map(|bar| bar.parts.iter().sum()).fold(0.0, f64::max);
         let (highest, step) = axis_scale(most);
         let height = frame.bottom - frame.top;
@@ -173,13 +168,9 @@ mod tests {
 
     #[test]
     fn scales_are_round() {
-        for (most, top, step) in [
-            (0.0, 1.0, 1.0),
-            (7.0, 8.0, 2.0),
-            (100.0, 100.0, 25.0),
-            (0.3, 0.3, 0.1),
-            (f64::NAN, 1.0, 1.0),
-        ] {
+        for (most, top, step) in
+            [(0.0, 1.0, 1.0), (7.0, 8.0, 2.0), (100.0, 100.0, 25.0), (0.3, 0.3, 0.1), (f64::NAN, 1.0, 1.0)]
+        {
             let (found, by) = axis_scale(most);
             assert!((found - top).abs() < 1e-9 && (by - step).abs() < 1e-9, "{most}: {found} {by}");
         }
@@ -199,9 +190,7 @@ mod tests {
         assert!(last.starts_with("M57.3 18.3v-8.3h18.5v8.3z"), "{last}");
         let ticks: Vec<&str> = chart.ticks.iter().map(|(_, words)| words.as_str()).collect();
         assert_eq!(ticks, ["20", "15", "10", "5", "0"]);
-        assert!(
-            chart.grid.starts_with("M56.0 10.0H706.0") && chart.grid.ends_with("M56.0 176.0H706.0")
-        );
+        assert!(chart.grid.starts_with("M56.0 10.0H706.0") && chart.grid.ends_with("M56.0 176.0H706.0"));
         let empty = StackedBarChart::draw(&FRAME, "hours", series(), Vec::new());
         assert!(empty.is_empty && empty.ticks.len() == 2 && empty.series[0].path.is_empty());
     }

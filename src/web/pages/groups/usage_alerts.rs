@@ -32,11 +32,7 @@ pub struct UsageAlertChoices {
 }
 
 impl UsageAlertChoices {
-    pub async fn load(
-        context: &RequestContext,
-        me: &CurrentPerson,
-        group: GroupId,
-    ) -> store::Result<Self> {
+    pub async fn load(context: &RequestContext, me: &CurrentPerson, group: GroupId) -> store::Result<Self> {
         let chosen = context.app.usage.alerts(me.0.person.id, group).await?;
         Ok(Self {
             group,
@@ -55,11 +51,7 @@ pub struct UsageAlertChoicesForm {
     failing: bool,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let found = store::groups::get(&mut *context.app.store.read().await?, group).await?;
     let name = found.ok_or(AuthError::NotFound)?.name;
@@ -83,8 +75,7 @@ pub async fn save(
         (form.storage, UsageAlertKind::Storage),
         (form.failing, UsageAlertKind::Failing),
     ];
-    let alerts: Vec<UsageAlertKind> =
-        chosen.into_iter().filter(|(is_on, _)| *is_on).map(|(_, alert)| alert).collect();
+    let alerts: Vec<UsageAlertKind> = chosen.into_iter().filter(|(is_on, _)| *is_on).map(|(_, alert)| alert).collect();
     let usage = &context.app.usage;
     usage.set_alerts(&me.actor(&context), me.0.person.id, group, &alerts).await?;
     if !alerts.is_empty() {

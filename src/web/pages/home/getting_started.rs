@@ -114,14 +114,7 @@ pub fn member_steps(
 }
 
 const fn completed_step(title: &'static str) -> GettingStartedStep {
-    GettingStartedStep {
-        title,
-        text: "",
-        href: String::new(),
-        action: "",
-        is_done: true,
-        state: "",
-    }
+    GettingStartedStep { title, text: "", href: String::new(), action: "", is_done: true, state: "" }
 }
 
 fn second_factor_step(is_done: bool) -> GettingStartedStep {

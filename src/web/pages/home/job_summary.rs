@@ -79,11 +79,8 @@ impl HomeJobSummary {
         if places.len() > 1 {
             open.sort_by_cached_key(|(_, entry)| entry.sort_key());
         }
-        let rows: Vec<JobListRow> = open
-            .iter()
-            .take(MAX_ROWS)
-            .map(|(place, entry)| row_builder(place, now, "").item_row(entry))
-            .collect();
+        let rows: Vec<JobListRow> =
+            open.iter().take(MAX_ROWS).map(|(place, entry)| row_builder(place, now, "").item_row(entry)).collect();
         let entries = places.iter().flat_map(|place| place.snapshot.items());
         let all = entries.filter(|entry| entry.stage() != JobStage::Ended).count();
         let more = u64::try_from(all.saturating_sub(rows.len())).unwrap_or(0);
@@ -93,9 +90,7 @@ impl HomeJobSummary {
         }
         ends.sort_by_key(|end| (end.sums.failed == 0, Reverse(end.at)));
         Self {
-            is_worth_showing: places
-                .iter()
-                .any(|place| place.is_connected || place.seen().is_some()),
+            is_worth_showing: places.iter().any(|place| place.is_connected || place.seen().is_some()),
             is_known: places.iter().any(|place| place.seen().is_some()),
             running: format::number(counts.running),
             waiting: format::number(counts.waiting),
@@ -103,10 +98,7 @@ impl HomeJobSummary {
             more: if more > 0 { format::number(more) } else { String::new() },
             rows,
             many: places.len() > 1,
-            seen: places
-                .iter()
-                .filter_map(|place| Some((place.cluster().title.clone(), place.seen()?)))
-                .collect(),
+            seen: places.iter().filter_map(|place| Some((place.cluster().title.clone(), place.seen()?))).collect(),
             stale: places.iter().filter_map(staleness).collect(),
             since,
             ended: ends.iter().take(MAX_ENDED).map(EndedJobsSummary::to_digest).collect(),
@@ -126,22 +118,12 @@ fn staleness(place: &ClusterQueue) -> Option<(String, String)> {
 }
 
 /// What ended since then, of one item of the list.
-fn find_ended<'a>(
-    place: &'a ClusterQueue,
-    entry: &'a JobListItem,
-    from: UnixTime,
-) -> Option<EndedJobsSummary<'a>> {
+fn find_ended<'a>(place: &'a ClusterQueue, entry: &'a JobListItem, from: UnixTime) -> Option<EndedJobsSummary<'a>> {
     let mut found: Option<EndedJobsSummary<'a>> = None;
-    let records =
-        if entry.is_array() { entry.tasks.as_slice() } else { std::slice::from_ref(&entry.head) };
+    let records = if entry.is_array() { entry.tasks.as_slice() } else { std::slice::from_ref(&entry.head) };
     for record in records {
         let Some(at) = record.ended_at().filter(|at| *at > from) else { continue };
-        let end = found.get_or_insert(EndedJobsSummary {
-            place,
-            first: record,
-            at,
-            sums: JobEndCounts::default(),
-        });
+        let end = found.get_or_insert(EndedJobsSummary { place, first: record, at, sums: JobEndCounts::default() });
         end.sums.add(record.job.state);
         end.at = end.at.max(at);
     }

@@ -89,18 +89,13 @@ impl HomeClusterResources {
     /// The resources of a cluster account; `None` if there is nothing to show.
     pub fn from_place(place: &ClusterQueue) -> Option<Self> {
         let standing = &place.snapshot.resources;
-        let accounts = standing
-            .shares
-            .iter()
-            .filter(|share| share.user.is_none() && place.account.uses_fair_share());
+        let accounts = standing.shares.iter().filter(|share| share.user.is_none() && place.account.uses_fair_share());
         let shares: Vec<FairShareGauge> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
         let cost = standing.cost.as_ref();
         let unit = cost.map_or("hours", |cost| cost.unit.as_str());
         let costs = cost.iter().flat_map(|cost| &cost.accounts).take(MAX_ACCOUNTS);
-        let costs: Vec<GrantedHoursBar> =
-            costs.filter_map(|account| granted_hours_bar(account, unit)).collect();
-        let folders: Vec<FolderQuota> =
-            standing.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
+        let costs: Vec<GrantedHoursBar> = costs.filter_map(|account| granted_hours_bar(account, unit)).collect();
+        let folders: Vec<FolderQuota> = standing.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
         let is_empty = shares.is_empty() && costs.is_empty() && folders.is_empty();
         let nothing = match (is_empty, place.is_connected) {
             (false, _) => "",
@@ -166,13 +161,7 @@ pub fn granted_hours_bar(account: &AccountCost, unit: &str) -> Option<GrantedHou
         format!("{} of {} {unit} used: more than was granted", number(used), number(granted))
     };
     let level = warning_level(percent(used, granted));
-    Some(GrantedHoursBar {
-        account: account.account.clone(),
-        value: used.min(granted),
-        max: granted,
-        text,
-        level,
-    })
+    Some(GrantedHoursBar { account: account.account.clone(), value: used.min(granted), max: granted, text, level })
 }
 
 /// `Cpu hours` → `CPU hours`.
@@ -188,20 +177,15 @@ fn round_to_whole(number: f64) -> Option<u64> {
 
 /// How full a folder is.
 pub fn folder_quota(place: &quota::StorageQuota) -> FolderQuota {
-    let is_decimal =
-        place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
+    let is_decimal = place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
     // Count as the cluster does: in units of 1000 if that makes its limit a round number.
     let words = if is_decimal { format::decimal_bytes } else { format::bytes };
     let space = quota_bar(place.used_bytes, place.limit_bytes, words, "");
-    let files =
-        place.files.map(|files| quota_bar(files, place.files_limit, format::number, " files"));
+    let files = place.files.map(|files| quota_bar(files, place.files_limit, format::number, " files"));
     let worst = [Some(&space), files.as_ref()].into_iter().flatten().map(|bar| bar.level);
-    let worst =
-        worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|one| one == level));
+    let worst = worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|one| one == level));
     let advice = match worst.unwrap_or_default() {
-        "danger" => {
-            "As good as full: jobs that write here may fail. Delete or move what you no longer need."
-        }
+        "danger" => "As good as full: jobs that write here may fail. Delete or move what you no longer need.",
         "warning" => "Nearly full. Delete or move what you no longer need before jobs fail.",
         _ => "",
     };
@@ -210,16 +194,10 @@ pub fn folder_quota(place: &quota::StorageQuota) -> FolderQuota {
 
 fn quota_bar(used: u64, limit: Option<u64>, words: impl Fn(u64) -> String, noun: &str) -> QuotaBar {
     let Some(limit) = limit.filter(|limit| *limit > 0) else {
-        return QuotaBar {
-            value: 0,
-            has_limit: false,
-            text: format!("{}{noun}", words(used)),
-            level: "",
-        };
+        return QuotaBar { value: 0, has_limit: false, text: format!("{}{noun}", words(used)), level: "" };
     };
     let percent = percent(used, limit);
-    let thousandths =
-        u64::try_from(u128::from(used) * 1000 / u128::from(limit)).unwrap_or(u64::MAX);
+    let thousandths = u64::try_from(u128::from(used) * 1000 / u128::from(limit)).unwrap_or(u64::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a part for people")]
     let part = format::percent(used as f64 / limit as f64);
     QuotaBar {
@@ -258,9 +236,7 @@ mod tests {
 
     #[test]
     fn folders_warn_from_85_percent() {
-        for (used, level) in
-            [(84, ""), (85, "warning"), (94, "warning"), (95, "danger"), (120, "danger")]
-        {
+        for (used, level) in [(84, ""), (85, "warning"), (94, "warning"), (95, "danger"), (120, "danger")] {
             let folder = folder_quota(&place(used << 30, Some(100 << 30), Some(1)));
             assert_eq!(folder.space.level, level, "{used}");
             assert_eq!(folder.advice.is_empty(), level.is_empty());
@@ -273,10 +249,7 @@ mod tests {
 
     #[test]
     fn space_is_written_as_the_cluster_counts_it() {
-        assert_eq!(
-            folder_quota(&place(88 << 30, Some(100 << 30), None)).space.text,
-            "88 GB of 100 GB (88 %)"
-        );
+        assert_eq!(folder_quota(&place(88 << 30, Some(100 << 30), None)).space.text, "88 GB of 100 GB (88 %)");
         let decimal = folder_quota(&place(4_942_000_000, Some(50_000_000_000), None));
         assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9.9 %)");
         let large = folder_quota(&place(4096, Some(20_000_000_000_000), None));
@@ -287,11 +260,7 @@ mod tests {
     fn granted_hours() {
         let account = |quota: f64, used: f64, left: f64| AccountCost {
             account: "nn8050k".into(),
-            rows: vec![
-                ("Quota (pri)".into(), Some(quota)),
-                ("Used".into(), Some(used)),
-                ("Avail".into(), Some(left)),
-            ],
+            rows: vec![("Quota (pri)".into(), Some(quota)), ("Used".into(), Some(used)), ("Avail".into(), Some(left))],
         };
         let bar = granted_hours_bar(&account(14_000.0, 3257.5, 10_702.5), "Cpu hours").unwrap();
         assert_eq!(bar.text, "3,298 of 14,000 CPU hours used, 10,702 left");

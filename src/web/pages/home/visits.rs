@@ -50,11 +50,7 @@ impl HomeVisit {
     }
 
     fn to_text(self) -> String {
-        format!(
-            "{} {}",
-            self.seen.0,
-            self.since.map_or_else(String::new, |since| since.0.to_string())
-        )
+        format!("{} {}", self.seen.0, self.since.map_or_else(String::new, |since| since.0.to_string()))
     }
 }
 
@@ -81,8 +77,7 @@ impl HomeVisits {
             if now.since(visit.written) >= WRITE_INTERVAL_SECS {
                 visit.written = now;
                 let mut tx = app.store.write().await?;
-                store::queues::set_preference(&mut tx, person, VISIT_PREFERENCE, &visit.to_text())
-                    .await?;
+                store::queues::set_preference(&mut tx, person, VISIT_PREFERENCE, &visit.to_text()).await?;
                 store::commit(tx).await?;
             }
         }
@@ -111,11 +106,7 @@ mod tests {
         assert_eq!(visit.since, None, "still the first");
         let back = visit.record_view(UnixTime(50_000));
         assert_eq!(back.since, Some(UnixTime(10_000 + VISIT_GAP_SECS)));
-        assert_eq!(
-            back.record_view(UnixTime(50_100)).since,
-            back.since,
-            "reloading the page changes nothing"
-        );
+        assert_eq!(back.record_view(UnixTime(50_100)).since, back.since, "reloading the page changes nothing");
         let kept = HomeVisit::parse(&back.to_text()).unwrap();
         assert_eq!((kept.since, kept.seen), (back.since, back.seen));
         assert_eq!(HomeVisit::parse("nonsense"), None);

@@ -26,10 +26,9 @@ pub fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionBut
             let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
             top.into_iter().chain(rest).collect()
         }
-        JobStage::Running => vec![
-            deed("requeue", "Put back into the queue", "secondary"),
-            deed("cancel", "Cancel", "secondary"),
-        ],
+        JobStage::Running => {
+            vec![deed("requeue", "Put back into the queue", "secondary"), deed("cancel", "Cancel", "secondary")]
+        }
         JobStage::Ended => Vec::new(),
     }
 }

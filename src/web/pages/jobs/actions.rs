@@ -105,11 +105,8 @@ pub async fn post(
 }
 
 fn parse_form(fields: &[(String, String)]) -> Result<JobActionForm, AppError> {
-    let value = |wanted: &str| {
-        fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
-    };
-    let verb =
-        parse_verb(value("verb")).ok_or_else(|| AppError::BadRequest("no such verb".into()))?;
+    let value = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str());
+    let verb = parse_verb(value("verb")).ok_or_else(|| AppError::BadRequest("no such verb".into()))?;
     let mut picks: Vec<String> =
         fields.iter().filter(|(name, _)| name == "job").map(|(_, value)| value.clone()).collect();
     let mut seen = std::collections::HashSet::new();
@@ -131,10 +128,7 @@ fn safe_return_path(back: &str) -> &str {
 }
 
 /// The selected jobs. One that this person can't see is treated as missing.
-fn find_selected_jobs(
-    asked: &JobActionForm,
-    places: &[ClusterQueue],
-) -> Result<Vec<SelectedJob>, AppError> {
+fn find_selected_jobs(asked: &JobActionForm, places: &[ClusterQueue]) -> Result<Vec<SelectedJob>, AppError> {
     let tasks = ArrayTaskSet::parse(&asked.tasks);
     let mut found = Vec::new();
     for pick in &asked.picks {
@@ -155,9 +149,7 @@ fn find_job_name(place: &ClusterQueue, id: JobId) -> Option<String> {
     let own = picture.records.get(&id).or_else(|| {
         // The id means the whole array, or a task that hasn't started.
         picture.records_of_number(id.number).find(|record| {
-            id.task.is_none_or(|task| {
-                record.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task))
-            })
+            id.task.is_none_or(|task| record.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task)))
         })
     });
     let group = || {
@@ -184,14 +176,11 @@ fn show_confirmation(
     };
     let count = chosen.len();
     let named = chosen.iter().take(MAX_NAMED_JOBS).map(|one| {
-        let state =
-            one.queue.snapshot.records.get(&one.target.id).map_or("", |record| match record_stage(
-                record,
-            ) {
-                JobStage::Pending => "waits",
-                JobStage::Running => "runs",
-                JobStage::Ended => "has ended",
-            });
+        let state = one.queue.snapshot.records.get(&one.target.id).map_or("", |record| match record_stage(record) {
+            JobStage::Pending => "waits",
+            JobStage::Running => "runs",
+            JobStage::Ended => "has ended",
+        });
         let id = format!("{} on {}", one.target.slurm_id(), one.queue.cluster().title);
         (one.name.clone(), id, state.to_owned())
     });
@@ -227,32 +216,22 @@ async fn perform_action(
     }
     for place in places {
         let here = |one: &&SelectedJob| one.queue.cluster().id == place.cluster().id;
-        let targets: Vec<JobActionTarget> =
-            chosen.iter().filter(here).map(|one| one.target.clone()).collect();
+        let targets: Vec<JobActionTarget> = chosen.iter().filter(here).map(|one| one.target.clone()).collect();
         let key = place.account.id;
-        let done = context
-            .app
-            .queue_monitor
-            .act(key, &actor, asked.verb, targets, &place.cluster().title)
-            .await;
+        let done = context.app.queue_monitor.act(key, &actor, asked.verb, targets, &place.cluster().title).await;
         match done {
             Ok(done) => {
                 for (one, (_, result)) in chosen.iter().filter(here).zip(done.results) {
                     outcomes.push(build_outcome_row(
                         one,
-                        result.map_err(|refusal| {
-                            (refusal.sentence.to_owned(), refusal.slurm, refusal.is_unsure)
-                        }),
+                        result.map_err(|refusal| (refusal.sentence.to_owned(), refusal.slurm, refusal.is_unsure)),
                     ));
                 }
             }
             Err(undone) => {
                 let (sentence, is_unsure) = describe_failure(undone)?;
                 for one in chosen.iter().filter(here) {
-                    outcomes.push(build_outcome_row(
-                        one,
-                        Err((sentence.clone(), String::new(), is_unsure)),
-                    ));
+                    outcomes.push(build_outcome_row(one, Err((sentence.clone(), String::new(), is_unsure))));
                 }
             }
         }
@@ -275,10 +254,7 @@ async fn perform_action(
     })
 }
 
-fn build_outcome_row(
-    one: &SelectedJob,
-    result: Result<(), (String, String, bool)>,
-) -> JobActionOutcomeRow {
+fn build_outcome_row(one: &SelectedJob, result: Result<(), (String, String, bool)>) -> JobActionOutcomeRow {
     let (sentence, said, kind) = match result {
         Ok(()) => ("The cluster accepted this.".to_owned(), String::new(), "ok"),
         Err((sentence, said, true)) => (sentence, said, "unknown"),
@@ -299,20 +275,16 @@ fn describe_failure(undone: JobActionError) -> Result<(String, bool), AppError> 
     match undone {
         JobActionError::Store(error) => Err(error.into()),
         JobActionError::Run(
-            error @ (RunCommandError::ConnectionLost
-            | RunCommandError::TimedOut
-            | RunCommandError::OutputTooLong),
+            error @ (RunCommandError::ConnectionLost | RunCommandError::TimedOut | RunCommandError::OutputTooLong),
         ) => Ok((
             format!(
                 "{error} It may have been done all the same: look at the job's state in a moment before you try again."
             ),
             true,
         )),
-        JobActionError::Run(RunCommandError::NotConnected) => Ok((
-            "You are not connected to this cluster, so nothing was sent. Connect and try again."
-                .to_owned(),
-            false,
-        )),
+        JobActionError::Run(RunCommandError::NotConnected) => {
+            Ok(("You are not connected to this cluster, so nothing was sent. Connect and try again.".to_owned(), false))
+        }
         JobActionError::Run(error) => Ok((format!("{error} Nothing was changed."), false)),
     }
 }

@@ -67,10 +67,7 @@ pub async fn show_page(
     let sweep = find_sweep(context, found).await?;
     let array = build_array_view(context, found, entry, having, sweep.as_ref());
     let title = format!("{} ({})", array.name(), array.row.id);
-    respond(&JobArrayPage {
-        page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs),
-        array,
-    })
+    respond(&JobArrayPage { page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs), array })
 }
 
 /// The fragment that refreshes itself.
@@ -81,9 +78,7 @@ pub async fn show_fragment(
     having: &JobPageQuery,
 ) -> HandlerResult {
     let sweep = find_sweep(context, found).await?;
-    respond(&JobArrayFragment {
-        array: build_array_view(context, found, entry, having, sweep.as_ref()),
-    })
+    respond(&JobArrayFragment { array: build_array_view(context, found, entry, having, sweep.as_ref()) })
 }
 
 fn build_array_view(
@@ -96,8 +91,7 @@ fn build_array_view(
     let frame = row_builder(&found.queue, context.app.clock.now(), "");
     let row = frame.item_row(entry);
     let state = having.state.as_str();
-    let wanted: Vec<&Arc<JobRecord>> =
-        entry.tasks.iter().filter(|task| matches_state(task, state)).collect();
+    let wanted: Vec<&Arc<JobRecord>> = entry.tasks.iter().filter(|task| matches_state(task, state)).collect();
     let pages = wanted.len().div_ceil(TASKS_PER_PAGE).max(1);
     let page = having.page.clamp(1, pages);
     let shown = wanted.iter().skip((page - 1) * TASKS_PER_PAGE).take(TASKS_PER_PAGE);
@@ -107,8 +101,7 @@ fn build_array_view(
     };
     let rows = shown.map(row_of).collect();
     let href = found.href();
-    let state =
-        if ["waiting", "running", "ended", "problem"].contains(&state) { state } else { "" };
+    let state = if ["waiting", "running", "ended", "problem"].contains(&state) { state } else { "" };
     let at = |state: &str, page: usize| match (state, page) {
         ("", 1) => href.clone(),
         ("", page) => format!("{href}?page={page}"),
@@ -116,8 +109,7 @@ fn build_array_view(
         (state, page) => format!("{href}?state={state}&page={page}"),
     };
     let counts = entry.counts;
-    let chip =
-        |name: &str, label, count: u64| (at(name, 1), label, format::number(count), state == name);
+    let chip = |name: &str, label, count: u64| (at(name, 1), label, format::number(count), state == name);
     JobArrayView {
         chips: vec![
             chip("", "All", counts.total()),
@@ -147,10 +139,7 @@ fn build_array_view(
 /// The sweep point of a task. Tasks that are pending together have no point of their own.
 fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
     let number = task.job.id.task.and_then(|task| usize::try_from(task).ok());
-    number
-        .filter(|number| *number < sweep.len())
-        .map(|number| sweep.label(number))
-        .unwrap_or_default()
+    number.filter(|number| *number < sweep.len()).map(|number| sweep.label(number)).unwrap_or_default()
 }
 
 /// The sweep point of a task, in words; empty if it isn't part of a sweep.
@@ -164,10 +153,7 @@ pub async fn load_sweep_point_label(
 }
 
 /// The sweep behind a job array, if this portal made it and it is the person's own.
-pub async fn find_sweep(
-    context: &RequestContext,
-    found: &FoundJob,
-) -> Result<Option<Sweep>, AppError> {
+pub async fn find_sweep(context: &RequestContext, found: &FoundJob) -> Result<Option<Sweep>, AppError> {
     if !found.is_own {
         return Ok(None);
     }

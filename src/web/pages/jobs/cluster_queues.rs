@@ -61,9 +61,7 @@ impl ClusterQueue {
         };
         if self.cluster().alarm_at().is_some() {
             return stale(
-                format!(
-                    "Nothing is asked of {title} until an administrator has looked at its identity."
-                ),
+                format!("Nothing is asked of {title} until an administrator has looked at its identity."),
                 "",
                 false,
             );
@@ -72,16 +70,10 @@ impl ClusterQueue {
             return None;
         }
         if !self.is_connected {
-            return stale(
-                format!("You are not connected to {title}. What you see is what was last known."),
-                "",
-                true,
-            );
+            return stale(format!("You are not connected to {title}. What you see is what was last known."), "", true);
         }
         match self.snapshot.trouble.as_ref()? {
-            QueueReadError::NotConnected
-            | QueueReadError::HostKeyInDoubt
-            | QueueReadError::OwnerAway => None,
+            QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt | QueueReadError::OwnerAway => None,
             QueueReadError::Controller(said) => stale(
                 format!(
                     "Slurm on {title} does not answer at the moment. What you see is what was last known; the portal keeps trying. Running jobs usually go on."
@@ -101,21 +93,16 @@ impl ClusterQueue {
     /// Why ended jobs may be missing, if they may.
     pub fn accounting(&self) -> Option<&str> {
         match self.snapshot.accounting_trouble.as_ref()? {
-            QueueReadError::Accounting(said)
-            | QueueReadError::Other(said)
-            | QueueReadError::Controller(said) => Some(said),
-            QueueReadError::NotConnected
-            | QueueReadError::HostKeyInDoubt
-            | QueueReadError::OwnerAway => None,
+            QueueReadError::Accounting(said) | QueueReadError::Other(said) | QueueReadError::Controller(said) => {
+                Some(said)
+            }
+            QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt | QueueReadError::OwnerAway => None,
         }
     }
 }
 
 /// Lists a person's queues, without contacting the clusters.
-pub async fn list_cluster_queues(
-    context: &RequestContext,
-    me: &CurrentPerson,
-) -> Result<Vec<ClusterQueue>, AppError> {
+pub async fn list_cluster_queues(context: &RequestContext, me: &CurrentPerson) -> Result<Vec<ClusterQueue>, AppError> {
     let app = &context.app;
     let mut places = Vec::new();
     for account in app.cluster_accounts.list(me.0.person.id).await?.iter() {

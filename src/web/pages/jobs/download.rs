@@ -80,8 +80,7 @@ impl OutputDownload {
             Some(bytes) => bytes,
             None if self.offset >= self.size => return Ok(None),
             None => {
-                let asked =
-                    self.outputs.read_piece(&self.file, self.offset, self.inode, CHUNK_BYTES);
+                let asked = self.outputs.read_piece(&self.file, self.offset, self.inode, CHUNK_BYTES);
                 let piece = tokio::select! {
                     piece = asked => piece.map_err(|error| broken(error.to_string()))?,
                     () = self.stop.cancelled() => return Err(broken("the portal stops".to_owned())),
@@ -92,11 +91,7 @@ impl OutputDownload {
         let left = usize::try_from(self.size - self.offset).unwrap_or(usize::MAX);
         bytes.truncate(left);
         if bytes.is_empty() {
-            return if left == 0 {
-                Ok(None)
-            } else {
-                Err(broken("the file ended early".to_owned()))
-            };
+            return if left == 0 { Ok(None) } else { Err(broken("the file ended early".to_owned())) };
         }
         self.offset += u64::try_from(bytes.len()).unwrap_or(0);
         Ok(Some((Bytes::from(bytes), self)))
@@ -112,13 +107,7 @@ fn safe_file_name(path: &str) -> String {
     match name.is_empty() {
         true => "output.txt".to_owned(),
         // A name that ends like a program's must not be taken for one.
-        false
-            if ["out", "err", "log", "txt"]
-                .iter()
-                .any(|end| name.ends_with(&format!(".{end}"))) =>
-        {
-            name
-        }
+        false if ["out", "err", "log", "txt"].iter().any(|end| name.ends_with(&format!(".{end}"))) => name,
         false => format!("{name}.txt"),
     }
 }

@@ -16,8 +16,7 @@ pub fn build_job_facts(
 ) -> Vec<(&'static str, String)> {
     let job = &record.job;
     let limit = job.time_limit.minutes().map(format::minutes).unwrap_or_default();
-    let restarts =
-        if job.restarts > 0 { format::count(job.restarts.into(), "time") } else { String::new() };
+    let restarts = if job.restarts > 0 { format::count(job.restarts.into(), "time") } else { String::new() };
     let all = [
         ("Number", job.id.to_string()),
         ("Point of the sweep", point.to_owned()),
@@ -28,27 +27,13 @@ pub fn build_job_facts(
         ("Kind of service (QOS)", job.qos.clone()),
         ("Asked for", amounts::format_request(job)),
         ("Time limit", limit),
-        (
-            "Ran on",
-            if record_stage(record) == JobStage::Pending {
-                String::new()
-            } else {
-                job.node_list.clone()
-            },
-        ),
+        ("Ran on", if record_stage(record) == JobStage::Pending { String::new() } else { job.node_list.clone() }),
         ("Wants machines with", paper.features.clone()),
         ("Licenses", paper.licenses.clone()),
         ("Depends on", job.dependency.clone()),
         ("Put back into the queue", restarts),
         // The portal finds its own jobs by its comment; people learn nothing from it.
-        (
-            "Note",
-            if paper.comment.starts_with("portolan:") {
-                String::new()
-            } else {
-                paper.comment.clone()
-            },
-        ),
+        ("Note", if paper.comment.starts_with("portolan:") { String::new() } else { paper.comment.clone() }),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }

@@ -13,12 +13,8 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::dashboards;
 use crate::error::AppError;
-use crate::explain::efficiency::{
-    EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency,
-};
-use crate::explain::verdict::{
-    EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict,
-};
+use crate::explain::efficiency::{EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency};
+use crate::explain::verdict::{EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict};
 use crate::explain::waiting::WaitKind;
 use crate::format;
 use crate::jobs::job_list::record_stage;
@@ -173,8 +169,7 @@ async fn load_fresh_view(
     let papers = &context.app.job_details;
     let asking = async {
         let sheet = papers.get_fresh(key, &record).await?;
-        let is_wanted =
-            record.is_over && sheet.details.log_end.is_empty() && !sheet.details.stderr.is_empty();
+        let is_wanted = record.is_over && sheet.details.log_end.is_empty() && !sheet.details.stderr.is_empty();
         if is_wanted {
             let file = OutputKey { queue: key, path: sheet.details.stderr.clone() };
             let shown = context.app.job_outputs.follow(&file, life_stage(context, &record)).await;
@@ -213,8 +208,7 @@ async fn build_live_view(
     let job = &record.job;
     let priority = match record_stage(record) {
         JobStage::Pending if found.is_own => {
-            fair_share::find_priority_path(context, me, found.queue.cluster().id, &job.account)
-                .await?
+            fair_share::find_priority_path(context, me, found.queue.cluster().id, &job.account).await?
         }
         _ => String::new(),
     };
@@ -222,8 +216,7 @@ async fn build_live_view(
     let stage = record_stage(record);
     let paper = &sheet.details;
     let usage = paper.usage();
-    let findings =
-        if record.is_over { findings::find_errors(&paper.log_end).list } else { Vec::new() };
+    let findings = if record.is_over { findings::find_errors(&paper.log_end).list } else { Vec::new() };
     let verdict = (record.is_over && !record.is_lost()).then(|| {
         let own = !paper.own_number.is_empty() && paper.own_number == record.cancelled_by;
         let by = if own { job.user.as_str() } else { record.cancelled_by.as_str() };
@@ -238,16 +231,13 @@ async fn build_live_view(
     let used = usage
         .filter(|_| stage != JobStage::Pending)
         .map(|usage| efficiency(&MeasuredJob { job, usage: &usage, whole_node: false }));
-    let is_bad = verdict
-        .as_ref()
-        .is_some_and(|verdict| matches!(verdict.tone, VerdictTone::Danger | VerdictTone::Warning));
+    let is_bad =
+        verdict.as_ref().is_some_and(|verdict| matches!(verdict.tone, VerdictTone::Danger | VerdictTone::Warning));
     // The verdict itself quotes a single line; a whole block says more.
     let lifted = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
     let end = paper.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
-    let is_quoted =
-        verdict.as_ref().is_some_and(|verdict| verdict.text.starts_with("Its output says"));
-    let mut last_lines: Vec<String> =
-        if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
+    let is_quoted = verdict.as_ref().is_some_and(|verdict| verdict.text.starts_with("Its output says"));
+    let mut last_lines: Vec<String> = if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
     last_lines.reverse();
     let mut live = JobLiveView {
         href: found.href(),
@@ -257,11 +247,7 @@ async fn build_live_view(
             .task
             .map(|_| format!("/jobs/{}/{}", found.queue.cluster().slug, job.id.number))
             .unwrap_or_default(),
-        actions: if found.is_own {
-            available_actions(record, found.queue.can_reorder())
-        } else {
-            Vec::new()
-        },
+        actions: if found.is_own { available_actions(record, found.queue.can_reorder()) } else { Vec::new() },
         timeline: build_timeline(record, &moments, now),
         priority_factors: priority_factors(&found.queue, record),
         priority,
@@ -301,8 +287,7 @@ fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static s
 /// Changes with the fragment's content. The page itself shows how old it is.
 fn content_hash(live: &JobLiveView) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at)
-        .hash(&mut hasher);
+    (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at).hash(&mut hasher);
     live.queue.seen().hash(&mut hasher);
     live.last_lines.hash(&mut hasher);
     (live.timeline.len(), &live.facts).hash(&mut hasher);
@@ -365,8 +350,7 @@ impl JobLiveView {
 
     /// Whether its folder may hold something for a dashboard. A dashboard's own job shows other folders.
     fn can_open_dashboard(&self) -> bool {
-        let is_board =
-            dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
+        let is_board = dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
         self.is_own && self.folder().starts_with('/') && !is_board
     }
 

@@ -47,11 +47,7 @@ pub fn life_stage(context: &RequestContext, record: &JobRecord) -> OutputWriterP
     match record_stage(record) {
         JobStage::Ended => {
             let ended = record.job.end.map_or(i64::MAX, |end| context.app.clock.now().since(end));
-            if ended > OUTPUT_GRACE_SECONDS {
-                OutputWriterPhase::Ended
-            } else {
-                OutputWriterPhase::JustEnded
-            }
+            if ended > OUTPUT_GRACE_SECONDS { OutputWriterPhase::Ended } else { OutputWriterPhase::JustEnded }
         }
         JobStage::Pending | JobStage::Running => OutputWriterPhase::Ongoing,
     }
@@ -75,11 +71,7 @@ pub async fn find_job(
     Ok(FoundJob { queue: place, id, job_or_array: what, is_own })
 }
 
-async fn find_own(
-    context: &RequestContext,
-    place: &ClusterQueue,
-    id: JobId,
-) -> Result<Option<JobOrArray>, AppError> {
+async fn find_own(context: &RequestContext, place: &ClusterQueue, id: JobId) -> Result<Option<JobOrArray>, AppError> {
     let key = place.account.id;
     if let Some(record) = place.snapshot.records.get(&id).filter(|one| one.job.tasks.is_none()) {
         return Ok(Some(JobOrArray::Job(record.clone())));
@@ -89,15 +81,13 @@ async fn find_own(
     let number = i64::try_from(id.number).unwrap_or(-1);
     let rows = match id.task {
         Some(task) => {
-            let row =
-                store::jobs::find(&mut db, key.person, key.cluster, number, task.into()).await?;
+            let row = store::jobs::find(&mut db, key.person, key.cluster, number, task.into()).await?;
             row.into_iter().collect()
         }
         None => store::jobs::list_array_tasks(&mut db, key.person, key.cluster, number).await?,
     };
     drop(db);
-    let mut records: Vec<Arc<JobRecord>> =
-        place.snapshot.records_of_number(id.number).cloned().collect();
+    let mut records: Vec<Arc<JobRecord>> = place.snapshot.records_of_number(id.number).cloned().collect();
     for record in rows.into_iter().map(JobRecord::from_row) {
         if !records.iter().any(|known| known.job.id == record.job.id) {
             // Pending tasks that have since started are no longer in the database as one row; a row that the snapshot
@@ -132,9 +122,7 @@ fn pick_job_or_array(records: Vec<Arc<JobRecord>>, id: JobId) -> Option<JobOrArr
         return Some(JobOrArray::Job(record.clone()));
     }
     // One of the tasks that are still pending together.
-    let rest = records
-        .iter()
-        .find(|one| one.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task)))?;
+    let rest = records.iter().find(|one| one.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task)))?;
     let mut record = JobRecord::clone(rest);
     record.job.id = id;
     record.job.tasks = None;

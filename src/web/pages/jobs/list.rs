@@ -19,9 +19,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
-use crate::web::pages::jobs::list_query::{
-    JobListQuery, JobListScope, OPTIONAL_COLUMNS, parse_columns,
-};
+use crate::web::pages::jobs::list_query::{JobListQuery, JobListScope, OPTIONAL_COLUMNS, parse_columns};
 use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell};
 
 const JOBS_PER_PAGE: usize = 50;
@@ -75,11 +73,7 @@ impl JobList {
     }
 
     fn previous(&self) -> String {
-        if self.view.page_number() > 1 {
-            self.view.with_page(self.view.page_number() - 1)
-        } else {
-            String::new()
-        }
+        if self.view.page_number() > 1 { self.view.with_page(self.view.page_number() - 1) } else { String::new() }
     }
 
     fn next(&self) -> String {
@@ -108,12 +102,10 @@ pub async fn get(
     me.may(Permission::UseClusters)?;
     let list = load_list(&context, &me, view).await?;
     let chosen = list.selected_columns.clone();
-    let mut accounts: Vec<String> =
-        list.queues.iter().flat_map(|place| place.account.slurm_accounts()).collect();
+    let mut accounts: Vec<String> = list.queues.iter().flat_map(|place| place.account.slurm_accounts()).collect();
     accounts.sort();
     accounts.dedup();
-    let tab =
-        |whose: JobListScope, label| (list.view.with_scope(whose), label, list.scope == whose);
+    let tab = |whose: JobListScope, label| (list.view.with_scope(whose), label, list.scope == whose);
     respond(&JobListPage {
         tabs: vec![
             tab(JobListScope::Mine, "Mine"),
@@ -121,10 +113,7 @@ pub async fn get(
             tab(JobListScope::History, "History"),
         ],
         accounts,
-        columns: OPTIONAL_COLUMNS
-            .iter()
-            .map(|(name, label)| (*name, *label, chosen.contains(name)))
-            .collect(),
+        columns: OPTIONAL_COLUMNS.iter().map(|(name, label)| (*name, *label, chosen.contains(name))).collect(),
         list,
         page: PageFrame::for_person(&context, &me.0, "Jobs", NavSection::Jobs),
     })
@@ -140,11 +129,7 @@ pub async fn get_rows(
     respond(&JobRowsFragment { list: load_list(&context, &me, view).await? })
 }
 
-async fn load_list(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    view: JobListQuery,
-) -> Result<JobList, AppError> {
+async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQuery) -> Result<JobList, AppError> {
     let whose = view.scope();
     let mut places = list_cluster_queues(context, me).await?;
     for place in &mut places {
@@ -152,8 +137,7 @@ async fn load_list(
         place.snapshot = context.app.queue_monitor.view(key, whose == JobListScope::Group).await?;
     }
     let mut db = context.app.store.read().await?;
-    let chosen =
-        store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_PREFERENCE).await?;
+    let chosen = store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_PREFERENCE).await?;
     drop(db);
     let mut list = JobList {
         selected_columns: parse_columns(&chosen.unwrap_or_default()),
@@ -212,9 +196,7 @@ impl JobList {
         let total = found.len();
         let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
         let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
-        let rows = rows
-            .map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry))
-            .collect();
+        let rows = rows.map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry)).collect();
         let chip = |state: &str, label, count: u64| {
             (self.view.with_state(state), label, format::number(count), self.view.state == state)
         };
@@ -263,14 +245,11 @@ impl JobList {
                 }
             }
         }
-        found.sort_by_key(|(_, job)| {
-            (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id)
-        });
+        found.sort_by_key(|(_, job)| (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id));
         let total = found.len();
         let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
         let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
-        let rows =
-            rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
+        let rows = rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
         let chip = |state: &str, label, count: u64| {
             (self.view.with_state(state), label, format::number(count), self.view.state == state)
         };
@@ -283,11 +262,7 @@ impl JobList {
         self.set_total(total);
     }
 
-    async fn fill_with_history(
-        &mut self,
-        context: &RequestContext,
-        me: &CurrentPerson,
-    ) -> Result<(), AppError> {
+    async fn fill_with_history(&mut self, context: &RequestContext, me: &CurrentPerson) -> Result<(), AppError> {
         let now = context.app.clock.now();
         let cluster = self.queues.iter().find(|place| place.cluster().slug == self.view.cluster);
         let search = JobHistorySearch {
@@ -297,14 +272,11 @@ impl JobList {
             text: self.view.search_text(),
         };
         let (offset, most) = ((self.view.page_number() - 1) * JOBS_PER_PAGE, JOBS_PER_PAGE);
-        let (offset, most) =
-            (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
+        let (offset, most) = (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
         let mut db = context.app.store.read().await?;
-        let (rows, total) =
-            store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
+        let (rows, total) = store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
         drop(db);
-        let records =
-            rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
+        let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
         let rows = records.filter_map(|(cluster, record)| {
             let place = self.queues.iter().find(|place| place.cluster().id.0 == cluster)?;
             Some(row_builder(place, now, "").record_row(&record, false))
@@ -323,11 +295,7 @@ impl JobList {
         };
         self.chips = states.into_iter().map(chip).collect();
         let known = |place: &ClusterQueue| {
-            Some((
-                place.cluster().slug.clone(),
-                place.cluster().title.clone(),
-                place.snapshot.history_from?,
-            ))
+            Some((place.cluster().slug.clone(), place.cluster().title.clone(), place.snapshot.history_from?))
         };
         self.more_history = self.queues.iter().filter_map(known).collect();
         self.set_total(usize::try_from(total).unwrap_or(0));
@@ -340,9 +308,7 @@ impl JobList {
     }
 
     fn selected_queues(&self) -> Vec<ClusterQueue> {
-        let wanted = |place: &&ClusterQueue| {
-            self.view.cluster.is_empty() || place.cluster().slug == self.view.cluster
-        };
+        let wanted = |place: &&ClusterQueue| self.view.cluster.is_empty() || place.cluster().slug == self.view.cluster;
         self.queues.iter().filter(wanted).cloned().collect()
     }
 }

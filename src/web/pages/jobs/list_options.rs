@@ -25,11 +25,8 @@ pub async fn choose_columns(
     FormBody(fields): FormBody<Vec<(String, String)>>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let words: Vec<&str> = fields
-        .iter()
-        .filter(|(name, _)| name == "column")
-        .map(|(_, value)| value.as_str())
-        .collect();
+    let words: Vec<&str> =
+        fields.iter().filter(|(name, _)| name == "column").map(|(_, value)| value.as_str()).collect();
     let chosen = parse_columns(&words.join(",")).join(",");
     let mut tx = context.app.store.write().await?;
     store::queues::set_preference(&mut tx, me.0.person.id, COLUMNS_PREFERENCE, &chosen).await?;

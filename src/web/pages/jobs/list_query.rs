@@ -95,8 +95,7 @@ impl JobListQuery {
 
     fn build_href(&self, path: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        let page =
-            if self.page_number() > 1 { self.page_number().to_string() } else { String::new() };
+        let page = if self.page_number() > 1 { self.page_number().to_string() } else { String::new() };
         for (name, value) in [
             ("view", &self.scope),
             ("state", &self.state),
@@ -138,8 +137,7 @@ impl JobListQuery {
 
     /// The view of another scope.
     pub fn with_scope(&self, whose: JobListScope) -> String {
-        Self { scope: whose.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }
-            .href()
+        Self { scope: whose.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }.href()
     }
 
     pub fn unfiltered(&self) -> String {

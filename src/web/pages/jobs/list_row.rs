@@ -118,14 +118,8 @@ impl JobRowBuilder<'_> {
         if row.is_open {
             // Tasks that need attention come first.
             let mut tasks: Vec<_> = entry.tasks.iter().collect();
-            tasks.sort_by_key(|task| {
-                (!task.job.state.is_failure(), record_stage(task) != JobStage::Running)
-            });
-            row.tasks = tasks
-                .iter()
-                .take(MAX_SHOWN_TASKS)
-                .map(|task| self.record_row(task, true))
-                .collect();
+            tasks.sort_by_key(|task| (!task.job.state.is_failure(), record_stage(task) != JobStage::Running));
+            row.tasks = tasks.iter().take(MAX_SHOWN_TASKS).map(|task| self.record_row(task, true)).collect();
             let shown = u64::try_from(row.tasks.len()).unwrap_or(0);
             row.more_tasks = u64::try_from(tasks.len()).unwrap_or(0).saturating_sub(shown);
         }
@@ -148,8 +142,7 @@ impl JobRowBuilder<'_> {
 
     /// The row of any job.
     pub fn job_row(&self, job: &SlurmJob, is_over: bool) -> JobListRow {
-        let why =
-            (job.state.stage() == JobStage::Pending && !is_over).then(|| self.explain_waiting(job));
+        let why = (job.state.stage() == JobStage::Pending && !is_over).then(|| self.explain_waiting(job));
         let (kind, label) = match &why {
             Some(why) => waiting_label(why),
             None => state_label(job.state),
@@ -189,10 +182,7 @@ impl JobRowBuilder<'_> {
             waiting::QueuePosition { jobs_ahead, waiting }
         });
         let standing = &self.snapshot.resources;
-        let share = standing
-            .shares
-            .iter()
-            .find(|share| share.user.is_none() && share.account == job.account);
+        let share = standing.shares.iter().find(|share| share.user.is_none() && share.account == job.account);
         let group = self.snapshot.group.as_ref();
         waiting::explain_wait(&WaitingJob {
             ahead,
@@ -213,9 +203,7 @@ impl JobRowBuilder<'_> {
             _ if is_over => JobTimeCell::Ended {
                 at: job.end,
                 lasted: match (job.start, job.end) {
-                    (Some(start), Some(end)) if end > start => {
-                        format::duration(seconds(Some(start), end))
-                    }
+                    (Some(start), Some(end)) if end > start => format::duration(seconds(Some(start), end)),
                     _ => String::new(),
                 },
             },
@@ -239,10 +227,7 @@ impl JobRowBuilder<'_> {
 
     /// Whether it is on its way to start: not held, not waiting for other jobs, and able to start at all.
     fn is_in_line(&self, job: &SlurmJob) -> bool {
-        matches!(
-            self.explain_waiting(job).kind,
-            WaitKind::Normal | WaitKind::Soon | WaitKind::Limit
-        )
+        matches!(self.explain_waiting(job).kind, WaitKind::Normal | WaitKind::Soon | WaitKind::Limit)
     }
 
     /// Its position in the queue; empty if it isn't in line.
@@ -322,8 +307,7 @@ fn content_hash(row: &JobListRow) -> u64 {
         why.headline.hash(&mut hasher);
     }
     if let Some(counts) = &row.counts {
-        (counts.waiting, counts.running, counts.done, counts.cancelled, counts.bad)
-            .hash(&mut hasher);
+        (counts.waiting, counts.running, counts.done, counts.cancelled, counts.bad).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -149,17 +149,13 @@ pub async fn get_earlier_lines(
     let (lines, note, start) = match context.app.job_outputs.read_before(&file, end).await {
         Ok(Some((piece, rendered))) => (rendered.lines, "", piece.start),
         Ok(None) => (Vec::new(), gone, 0),
-        Err(_) => {
-            (Vec::new(), "The cluster did not answer. Load the page again to try once more.", 0)
-        }
+        Err(_) => (Vec::new(), "The cluster did not answer. Load the page again to try once more.", 0),
     };
     let href = found.href();
     let back = wish.back.saturating_add(end - start.min(end));
     let (note, next) = match (note, start) {
         ("", 0) => ("This is the beginning of the file.", String::new()),
-        ("", _) if back >= MAX_BYTES_BACK => {
-            ("To read further back, download the file.", String::new())
-        }
+        ("", _) if back >= MAX_BYTES_BACK => ("To read further back, download the file.", String::new()),
         ("", start) => ("", before_href(&href, &wish.stream, start, back)),
         (note, _) => (note, String::new()),
     };
@@ -189,15 +185,10 @@ pub async fn find_output_file(
     Ok((OutputKey { queue: key, path: path.clone() }, (is_split, paper.paths_told)))
 }
 
-async fn load_viewer(
-    context: &RequestContext,
-    found: &FoundJob,
-    wish: &OutputQuery,
-) -> Result<OutputViewer, AppError> {
+async fn load_viewer(context: &RequestContext, found: &FoundJob, wish: &OutputQuery) -> Result<OutputViewer, AppError> {
     let record = found.require_job()?;
     // A job that has ended may never have started.
-    let has_run =
-        record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
+    let has_run = record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
     let has_begun = match record_stage(record) {
         JobStage::Pending => false,
         JobStage::Running => true,
@@ -237,11 +228,7 @@ impl OutputViewer {
 
     fn first_unsettled(&self) -> usize {
         let settled = self.shown.rendered.lines.len().saturating_sub(UNSETTLED_LINES);
-        if self.shown.is_final {
-            self.shown.rendered.lines.len()
-        } else {
-            settled.max(self.first_line)
-        }
+        if self.shown.is_final { self.shown.rendered.lines.len() } else { settled.max(self.first_line) }
     }
 
     fn more_href(&self) -> String {
@@ -283,10 +270,7 @@ impl OutputViewer {
     fn empty_reason(&self) -> Option<(&'static str, String)> {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         if !self.has_begun && self.is_over {
-            return Some((
-                "There is no output",
-                "The job never began, so it printed nothing.".to_owned(),
-            ));
+            return Some(("There is no output", "The job never began, so it printed nothing.".to_owned()));
         }
         if !self.has_begun {
             return Some((

@@ -116,20 +116,11 @@ pub async fn give_up(
     let (one, _) = load_own(&context, &me, id).await?;
     let done = context.app.submissions.give_up(me.0.person.id, one.id).await?;
     let to = submission_path(one.id);
-    if done {
-        Ok(see_other(&to))
-    } else {
-        Ok(flash::redirect(context, &to, FlashMessage::CannotWithdraw))
-    }
+    if done { Ok(see_other(&to)) } else { Ok(flash::redirect(context, &to, FlashMessage::CannotWithdraw)) }
 }
 
 /// Redirects from the URL of a job that isn't known yet to the submission that has just become it.
-pub async fn redirect_from_job(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    slug: &str,
-    id: &str,
-) -> HandlerResult {
+pub async fn redirect_from_job(context: &RequestContext, me: &CurrentPerson, slug: &str, id: &str) -> HandlerResult {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let number = i64::try_from(id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
@@ -173,15 +164,9 @@ async fn find_job_path(
     }
 }
 
-fn build_view(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    one: &Submission,
-    cluster: &Cluster,
-) -> SubmissionView {
+fn build_view(context: &RequestContext, me: &CurrentPerson, one: &Submission, cluster: &Cluster) -> SubmissionView {
     let key = ClusterAccountId { person: me.0.person.id, cluster: cluster.id };
-    let is_down =
-        matches!(context.app.connections.status(key.connection_key()), ConnectionStatus::Down);
+    let is_down = matches!(context.app.connections.status(key.connection_key()), ConnectionStatus::Down);
     let mut view = SubmissionView {
         href: submission_path(one.id),
         change: format!("/compose/again/{}", one.id),
@@ -220,17 +205,9 @@ fn build_view(
 fn describe_waiting(view: &mut SubmissionView, one: &Submission, is_down: bool) {
     view.badge = ("waiting", "Not sent yet");
     view.tone = "warning";
-    view.buttons = SubmissionPageButtons {
-        connect: is_down,
-        give_up: true,
-        ..SubmissionPageButtons::default()
-    };
+    view.buttons = SubmissionPageButtons { connect: is_down, give_up: true, ..SubmissionPageButtons::default() };
     view.why.clone_from(&one.problem);
-    view.title = if is_down {
-        "Waiting for the connection".into()
-    } else {
-        "Your job could not be sent yet".into()
-    };
+    view.title = if is_down { "Waiting for the connection".into() } else { "Your job could not be sent yet".into() };
     view.text = if is_down {
         format!(
             "You are not connected to {}. Connect, and the job is sent by itself. If that takes longer than ten minutes, you are asked again.",
@@ -292,6 +269,5 @@ fn describe_not_sent(view: &mut SubmissionView, one: &Submission, is_down: bool)
         format!("There is no such job on {}. Try again, or change it first.", view.cluster)
     };
     view.why.clone_from(&one.problem);
-    view.buttons =
-        SubmissionPageButtons { connect: is_down, again: true, change: true, give_up: true };
+    view.buttons = SubmissionPageButtons { connect: is_down, again: true, change: true, give_up: true };
 }

@@ -24,11 +24,7 @@ pub struct TimelineEntry {
 /// Titles of entries that are expected rather than reported.
 const EXPECTED_TITLES: [&str; 3] = ["Not before", "May start", "Must end"];
 
-pub fn build_timeline(
-    record: &JobRecord,
-    moments: &[JobEvent],
-    now: UnixTime,
-) -> Vec<TimelineEntry> {
+pub fn build_timeline(record: &JobRecord, moments: &[JobEvent], now: UnixTime) -> Vec<TimelineEntry> {
     let job = &record.job;
     let stage = record_stage(record);
     let is_held = job.reason.contains("Held") || can_never_start(&job.reason);
@@ -46,11 +42,8 @@ pub fn build_timeline(
     };
     let to = if job.partition.is_empty() { String::new() } else { format!("To {}", job.partition) };
     tell(job.submitted, "neutral", "Submitted", to);
-    let waited =
-        job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
-    if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start))
-        || stage == JobStage::Pending
-    {
+    let waited = job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
+    if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == JobStage::Pending {
         let (title, detail) = if waited.is_some_and(|at| at > now) {
             ("Not before", "As was asked for.")
         } else {
@@ -85,26 +78,21 @@ pub fn build_timeline(
             "Slurm's own estimate; it changes.".to_owned(),
         );
     } else {
-        let begun = job.start.filter(|start| {
-            start.0 > 0 && job.end.is_none_or(|end| end != *start || !job.node_list.is_empty())
-        });
-        let on =
-            if job.node_list.is_empty() { String::new() } else { format!("On {}", job.node_list) };
+        let begun = job
+            .start
+            .filter(|start| start.0 > 0 && job.end.is_none_or(|end| end != *start || !job.node_list.is_empty()));
+        let on = if job.node_list.is_empty() { String::new() } else { format!("On {}", job.node_list) };
         let again = if job.restarts > 0 { "Started again" } else { "Started" };
         tell(begun, "running", again, on);
     }
     match stage {
         JobStage::Running => tell(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
         JobStage::Ended => {
-            let (kind, title) = if record.is_lost() {
-                ("unknown", "Ended, unknown how")
-            } else {
-                state_label(job.state)
-            };
+            let (kind, title) =
+                if record.is_lost() { ("unknown", "Ended, unknown how") } else { state_label(job.state) };
             // A job that never started has no exit code.
             let exit = job.exit.filter(|_| job.end > job.start && job.start.is_some());
-            let mut detail =
-                exit.and_then(exit::explain_exit).map(|exit| exit.name).unwrap_or_default();
+            let mut detail = exit.and_then(exit::explain_exit).map(|exit| exit.name).unwrap_or_default();
             if let (Some(start), Some(end)) = (job.start, job.end)
                 && end > start
             {
@@ -126,10 +114,7 @@ mod tests {
     use crate::slurm::job::{ExitStatus, SlurmJob};
 
     fn titles(record: &JobRecord, moments: &[JobEvent]) -> Vec<&'static str> {
-        build_timeline(record, moments, UnixTime(1000))
-            .into_iter()
-            .map(|event| event.title)
-            .collect()
+        build_timeline(record, moments, UnixTime(1000)).into_iter().map(|event| event.title).collect()
     }
 
     #[test]
@@ -146,16 +131,9 @@ mod tests {
         record.job.state = JobState::Running;
         record.job.start = Some(UnixTime(100));
         record.job.node_list = "c1".into();
-        let moment = |at, state: &str| JobEvent {
-            at: UnixTime(at),
-            state: state.into(),
-            detail: String::new(),
-        };
+        let moment = |at, state: &str| JobEvent { at: UnixTime(at), state: state.into(), detail: String::new() };
         let moments = [moment(100, "RUNNING"), moment(200, "SUSPENDED"), moment(300, "RUNNING")];
-        assert_eq!(
-            titles(&record, &moments),
-            ["Submitted", "May run from now on", "Started", "Paused", "Running"]
-        );
+        assert_eq!(titles(&record, &moments), ["Submitted", "May run from now on", "Started", "Paused", "Running"]);
         record.job.state = JobState::Failed;
         record.job.end = Some(UnixTime(400));
         record.job.exit = Some(ExitStatus { code: 3, signal: 0 });

@@ -14,13 +14,9 @@ use crate::recipes::recipe::Recipe;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::compose::form_values::FormFields;
-use crate::web::pages::recipes::editor::{
-    RecipeEditor, field_value, overrides_from_form, parse_fields,
-};
+use crate::web::pages::recipes::editor::{RecipeEditor, field_value, overrides_from_form, parse_fields};
 use crate::web::pages::recipes::{describe_error, find_saved, recipe_path, save_error_text};
 
 #[derive(Template)]
@@ -47,11 +43,7 @@ pub struct RecipeTextForm {
     note: String,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<RecipeId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let (kept, version) = find_saved(&context, &me, id).await?;
     me.may(Permission::ChangeRecipe(recipe_ownership(&kept)))?;
@@ -75,8 +67,7 @@ pub async fn save(
     let found = context.app.saved_recipes.get(&me.0.viewer, id, Some(was)).await?;
     let (_, base) = found.ok_or(AppError::NotFound)?;
     let book = context.app.recipe_files.catalog();
-    let recipe = Recipe::parse(&base.text, &book.blocks)
-        .map_err(|error| AppError::BrokenRecipe(error.problem))?;
+    let recipe = Recipe::parse(&base.text, &book.blocks).map_err(|error| AppError::BrokenRecipe(error.problem))?;
     let problems = match build_recipe(&recipe, &book.blocks, &wish) {
         Ok(recipe) => {
             let text = recipe.to_toml();
@@ -84,16 +75,9 @@ pub async fn save(
             let actor = me.actor(&context);
             match context.app.saved_recipes.update(&actor, (id, was), draft, &book.blocks).await {
                 Ok(_) => {
-                    return Ok(flash::redirect(
-                        context,
-                        &recipe_path(id),
-                        FlashMessage::RecipeChanged,
-                    ));
+                    return Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeChanged));
                 }
-                Err(error) => vec![ComposeProblem {
-                    key: "title".to_owned(),
-                    sentence: save_error_text(error)?,
-                }],
+                Err(error) => vec![ComposeProblem { key: "title".to_owned(), sentence: save_error_text(error)? }],
             }
         }
         Err(problems) => problems,
@@ -130,21 +114,13 @@ pub async fn save_file(
     }
 }
 
-fn build_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    kept: SavedRecipeRow,
-    text: String,
-) -> EditRecipePage {
+fn build_page(context: &RequestContext, me: &CurrentPerson, kept: SavedRecipeRow, text: String) -> EditRecipePage {
     let book = context.app.recipe_files.catalog();
     let title = format!("Change {}", kept.title);
     let (sheet, file_error) = match Recipe::parse(&text, &book.blocks) {
         Ok(recipe) => {
             let form = form::RecipeForm::new(&recipe, &book.blocks);
-            (
-                Some(RecipeEditor::new(&form, &overrides_from_form(&recipe, &form, None), &[])),
-                String::new(),
-            )
+            (Some(RecipeEditor::new(&form, &overrides_from_form(&recipe, &form, None), &[])), String::new())
         }
         Err(error) => (None, describe_error(&error)),
     };

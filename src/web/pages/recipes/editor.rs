@@ -48,11 +48,7 @@ impl RecipeEditor {
             Some(RecipeEditorRow {
                 key: question.key.clone(),
                 label: question.label.clone(),
-                lines: if question.kind.is_multiline() {
-                    said.default_answer.lines().count().clamp(2, 10)
-                } else {
-                    0
-                },
+                lines: if question.kind.is_multiline() { said.default_answer.lines().count().clamp(2, 10) } else { 0 },
                 choices: list_choices(question),
                 begins: said.default_answer.clone(),
                 is_locked: said.is_locked,
@@ -64,11 +60,7 @@ impl RecipeEditor {
             })
         };
         let part = |section: &crate::recipes::form::FormSection| RecipeEditorSection {
-            title: if section.name.is_empty() {
-                "What to run".to_owned()
-            } else {
-                section.title.clone()
-            },
+            title: if section.name.is_empty() { "What to run".to_owned() } else { section.title.clone() },
             rows: section.questions.iter().filter_map(row).collect(),
         };
         let parts = form.sections.iter().map(part).filter(|part| !part.rows.is_empty());
@@ -95,22 +87,14 @@ impl RecipeEditor {
 }
 
 /// The overrides that a form with these answers amounts to.
-pub fn overrides_from_form(
-    recipe: &Recipe,
-    form: &RecipeForm,
-    answers: Option<&FormAnswers>,
-) -> RecipeOverrides {
+pub fn overrides_from_form(recipe: &Recipe, form: &RecipeForm, answers: Option<&FormAnswers>) -> RecipeOverrides {
     let says = form.questions().filter(|one| !form.hidden.contains(&one.key)).map(|question| {
         let given = |answers: &FormAnswers| answers.get(&question.key).cloned();
         // Without a submitted form, the answers are the defaults.
         let answer = answers.map_or_else(|| Some(question.default.0.clone()), given);
         (question.key.clone(), QuestionOverride::from_question(question, form, answer.as_ref()))
     });
-    RecipeOverrides {
-        title: recipe.title.clone(),
-        summary: recipe.summary.clone(),
-        questions: says.collect(),
-    }
+    RecipeOverrides { title: recipe.title.clone(), summary: recipe.summary.clone(), questions: says.collect() }
 }
 
 /// Splits what a browser sent into the overrides and all other fields.
@@ -147,9 +131,7 @@ fn list_choices(question: &RecipeQuestion) -> Vec<(String, String)> {
     let pair = |value: &str, label: &str| (value.to_owned(), label.to_owned());
     match question.kind {
         QuestionKind::Switch => vec![pair("true", "Yes"), pair("false", "No")],
-        QuestionKind::Choice => {
-            question.choices.iter().map(|one| pair(&one.value, &one.label)).collect()
-        }
+        QuestionKind::Choice => question.choices.iter().map(|one| pair(&one.value, &one.label)).collect(),
         _ => Vec::new(),
     }
 }

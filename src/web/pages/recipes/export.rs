@@ -25,8 +25,7 @@ pub async fn export_saved(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let found = context.app.saved_recipes.get(&me.0.viewer, id, ask.version).await?;
-    let (kept, version) =
-        found.filter(|(kept, _)| !kept.is_archived()).ok_or(AppError::NotFound)?;
+    let (kept, version) = found.filter(|(kept, _)| !kept.is_archived()).ok_or(AppError::NotFound)?;
     Ok(file_response(&slug_from_title(&kept.title), version.text))
 }
 

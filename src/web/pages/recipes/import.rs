@@ -8,9 +8,7 @@ use crate::jobs::saved_recipes::RecipeVersionDraft;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::recipes::{recipe_path, save_error_text};
 
 #[derive(Template)]
@@ -50,12 +48,7 @@ pub async fn save(
     }
 }
 
-fn build_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    file: String,
-    error: String,
-) -> ImportRecipePage {
+fn build_page(context: &RequestContext, me: &CurrentPerson, file: String, error: String) -> ImportRecipePage {
     let page = PageFrame::for_person(context, &me.0, "Import a recipe", NavSection::Jobs);
     ImportRecipePage { page, file, error }
 }

@@ -34,16 +34,11 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         .await?
         .into_iter()
         .partition(|kept| kept.owner() == Some(me.0.person.id));
-    let belongs = |kept: &SavedRecipeRow| {
-        kept.group().is_some_and(|group| me.0.viewer.role_in(group).is_some())
-    };
+    let belongs = |kept: &SavedRecipeRow| kept.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
     let (groups, others) = others.into_iter().partition(belongs);
     let book = context.app.recipe_files.catalog();
     let faults = if me.may(Permission::SeeRecipeFiles).is_ok() {
-        book.rejected
-            .iter()
-            .map(|fault| (fault.file.clone(), describe_error(&fault.error)))
-            .collect()
+        book.rejected.iter().map(|fault| (fault.file.clone(), describe_error(&fault.error))).collect()
     } else {
         Vec::new()
     };

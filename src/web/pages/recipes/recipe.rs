@@ -6,9 +6,7 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::domain::{GroupId, RecipeId};
 use crate::error::AppError;
-use crate::jobs::saved_recipes::{
-    RecipeVersion, SaveRecipeError, SavedRecipeRow, recipe_ownership,
-};
+use crate::jobs::saved_recipes::{RecipeVersion, SaveRecipeError, SavedRecipeRow, recipe_ownership};
 use crate::recipes::form;
 use crate::recipes::recipe::Recipe;
 use crate::web::HandlerResult;
@@ -44,11 +42,7 @@ pub struct PublishRecipeForm {
     group: String,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<RecipeId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let (kept, version) = find_saved(&context, &me, id).await?;
     let book = context.app.recipe_files.catalog();
@@ -61,14 +55,13 @@ pub async fn get(
         }
         Err(error) => (String::new(), describe_error(&error), Vec::new()),
     };
-    let places = compose_target::list_targets(&context, &me).await?.into_iter().map(|spot| {
-        (format!("/compose/{}/r{id}", spot.cluster().slug), spot.cluster().title.clone())
-    });
-    let may_publish =
-        |group| me.may(Permission::PublishRecipe(recipe_ownership(&kept), group)).is_ok();
+    let places = compose_target::list_targets(&context, &me)
+        .await?
+        .into_iter()
+        .map(|spot| (format!("/compose/{}/r{id}", spot.cluster().slug), spot.cluster().title.clone()));
+    let may_publish = |group| me.may(Permission::PublishRecipe(recipe_ownership(&kept), group)).is_ok();
     let groups = me.0.memberships.iter();
-    let groups =
-        groups.filter(|one| kept.group() != Some(one.group_id) && may_publish(one.group_id));
+    let groups = groups.filter(|one| kept.group() != Some(one.group_id) && may_publish(one.group_id));
     respond(&RecipePage {
         page: PageFrame::for_person(&context, &me.0, &kept.title, NavSection::Jobs),
         summary,
@@ -105,11 +98,7 @@ pub async fn publish(
     Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipePublished))
 }
 
-pub async fn delete(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<RecipeId>,
-) -> HandlerResult {
+pub async fn delete(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     context.app.saved_recipes.delete(&me.actor(&context), id).await.map_err(to_app_error)?;
     Ok(flash::redirect(context, "/recipes", FlashMessage::RecipeDeleted))

@@ -11,15 +11,11 @@ use crate::recipes::overrides::{RecipeOverrides, build_recipe};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::compose::compose_target;
 use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
-use crate::web::pages::recipes::editor::{
-    RecipeEditor, field_value, overrides_from_form, parse_fields,
-};
+use crate::web::pages::recipes::editor::{RecipeEditor, field_value, overrides_from_form, parse_fields};
 use crate::web::pages::recipes::{recipe_path, save_error_text};
 
 #[derive(Template)]
@@ -56,11 +52,7 @@ pub async fn show_form(
     respond(&page)
 }
 
-pub async fn save(
-    context: RequestContext,
-    me: CurrentPerson,
-    FormBody(fields): FormBody<FormFields>,
-) -> HandlerResult {
+pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): FormBody<FormFields>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let (wish, rest) = parse_fields(fields);
     if !rest.iter().any(|(name, _)| name == "base") {
@@ -82,16 +74,9 @@ pub async fn save(
             let actor = me.actor(&context);
             match context.app.saved_recipes.save(&actor, draft, group, &book.blocks).await {
                 Ok(id) => {
-                    return Ok(flash::redirect(
-                        context,
-                        &recipe_path(id),
-                        FlashMessage::RecipeSaved,
-                    ));
+                    return Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeSaved));
                 }
-                Err(error) => vec![ComposeProblem {
-                    key: "title".to_owned(),
-                    sentence: save_error_text(error)?,
-                }],
+                Err(error) => vec![ComposeProblem { key: "title".to_owned(), sentence: save_error_text(error)? }],
             }
         }
         Err(problems) => problems,
@@ -107,9 +92,9 @@ fn build_page(
     problems: &[ComposeProblem],
 ) -> SaveRecipePage {
     let groups =
-        me.0.memberships.iter().map(|one| {
-            (one.group_id.to_string(), one.group_name.clone(), group == Some(one.group_id))
-        });
+        me.0.memberships
+            .iter()
+            .map(|one| (one.group_id.to_string(), one.group_name.clone(), group == Some(one.group_id)));
     SaveRecipePage {
         page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
         editor: RecipeEditor::new(&chosen.form, wish, problems),

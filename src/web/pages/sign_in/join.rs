@@ -8,14 +8,10 @@ use crate::domain::GroupRole;
 use crate::error::AppError;
 use crate::store::one_time_links::{OneTimeLink, OneTimeLinkPurpose};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, MaybeCurrentPerson, PathParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, MaybeCurrentPerson, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{
-    FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with,
-};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::sign_in;
 use crate::web::pages::sign_in::setup::{NewAccountForm, form_errors_from};
 
@@ -62,20 +58,10 @@ pub async fn get(
     MaybeCurrentPerson(me): MaybeCurrentPerson,
     PathParams(token): PathParams<String>,
 ) -> HandlerResult {
-    let link = context
-        .app
-        .auth
-        .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
-        .await?;
+    let link = context.app.auth.find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor).await?;
     match me {
         Some(me) => render_own_account_page(&context, &me, &link, token),
-        None => respond(&new_person_page(
-            &context,
-            &link,
-            token,
-            &NewAccountForm::default(),
-            FormErrors::default(),
-        )?),
+        None => respond(&new_person_page(&context, &link, token, &NewAccountForm::default(), FormErrors::default())?),
     }
 }
 
@@ -87,13 +73,7 @@ fn new_person_page(
     problems: FormErrors,
 ) -> Result<JoinPage, AppError> {
     let page = PageFrame::for_visitor(context, "Join");
-    Ok(JoinPage {
-        page,
-        invitation: JoinInvitation::new(link)?,
-        token,
-        new: form.without_secrets(),
-        problems,
-    })
+    Ok(JoinPage { page, invitation: JoinInvitation::new(link)?, token, new: form.without_secrets(), problems })
 }
 
 fn render_own_account_page(
@@ -121,20 +101,14 @@ pub async fn post(
 ) -> HandlerResult {
     let problems = match form.parse() {
         Err(problems) => problems,
-        Ok(new) => {
-            match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
-                Ok(browser) => {
-                    return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
-                }
-                Err(error) => form_errors_from(error)?,
+        Ok(new) => match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
+            Ok(browser) => {
+                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
             }
-        }
+            Err(error) => form_errors_from(error)?,
+        },
     };
-    let link = context
-        .app
-        .auth
-        .find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor)
-        .await?;
+    let link = context.app.auth.find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor).await?;
     respond_with(FORM_ERROR_STATUS, &new_person_page(&context, &link, token, &form, problems)?)
 }
 

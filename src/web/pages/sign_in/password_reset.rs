@@ -46,11 +46,7 @@ pub async fn post(
         match context.app.auth.reset_password(&token, &form.password, &context.visitor).await {
             Ok(lost) => {
                 sign_in::end_previous_session(&context, me.as_deref()).await?;
-                let flash = if lost > 0 {
-                    FlashMessage::PasswordResetKeysLost
-                } else {
-                    FlashMessage::PasswordReset
-                };
+                let flash = if lost > 0 { FlashMessage::PasswordResetKeysLost } else { FlashMessage::PasswordReset };
                 return Ok(sign_in::redirect_signed_out(context, flash));
             }
             Err(error) => form_errors_from(error)?,

@@ -45,11 +45,7 @@ impl NewAccountForm {
     /// A copy without the passwords, to show again.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
-        Self {
-            display_name: echo_input(&self.display_name),
-            name: echo_input(&self.name),
-            ..Self::default()
-        }
+        Self { display_name: echo_input(&self.display_name), name: echo_input(&self.name), ..Self::default() }
     }
 }
 
@@ -57,9 +53,7 @@ impl NewAccountForm {
 pub fn form_errors_from(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
         AuthError::Password(problem) => Ok(FormErrors::single("password", problem)),
-        AuthError::NameTaken => {
-            Ok(FormErrors::single("name", "Someone has this name already. Choose another."))
-        }
+        AuthError::NameTaken => Ok(FormErrors::single("name", "Someone has this name already. Choose another.")),
         other => Err(other.into()),
     }
 }

@@ -32,12 +32,7 @@ pub struct GroupFairShareCard {
 }
 
 impl GroupFairShareCard {
-    pub fn new(
-        share: &SshareRow,
-        points: &[FairSharePoint],
-        half_life: Option<u32>,
-        now: UnixTime,
-    ) -> Self {
+    pub fn new(share: &SshareRow, points: &[FairSharePoint], half_life: Option<u32>, now: UnixTime) -> Self {
         let ratio = fair_share::usage_ratio(share);
         let words = fair_share::describe_fair_share(ratio, half_life, now);
         let figures = match (share.norm_shares, share.effective_usage) {
@@ -49,25 +44,20 @@ impl GroupFairShareCard {
             _ => String::new(),
         };
         let mut fading = half_life.map_or_else(String::new, |hours| {
-            format!(
-                "What was used counts half after {}.",
-                format::duration(u64::from(hours) * 3600)
-            )
+            format!("What was used counts half after {}.", format::duration(u64::from(hours) * 3600))
         });
         if ratio.is_some_and(|ratio| fair_share::recovery_day(ratio, half_life, now).is_some()) {
             fading.push_str(" The day is a rough guess: it depends on what others run.");
         }
-        let rows = fair_share::last_point_per_day(points).into_iter().take(MAX_ROWS).map(
-            |(day, point)| {
-                let ratio = fair_share::ratio_of_point(&point);
-                [
-                    day.words(),
-                    ratio.map_or_else(|| "not told".to_owned(), |ratio| format!("{ratio:.2}")),
-                    format::percent(point.share),
-                    format::percent(point.used),
-                ]
-            },
-        );
+        let rows = fair_share::last_point_per_day(points).into_iter().take(MAX_ROWS).map(|(day, point)| {
+            let ratio = fair_share::ratio_of_point(&point);
+            [
+                day.words(),
+                ratio.map_or_else(|| "not told".to_owned(), |ratio| format!("{ratio:.2}")),
+                format::percent(point.share),
+                format::percent(point.used),
+            ]
+        });
         Self {
             account: share.account.clone(),
             headline: words.headline,
@@ -100,11 +90,7 @@ pub struct GroupDemandCard {
     pub endless: String,
 }
 
-pub fn build_demand_cards(
-    jobs: &[SlurmJob],
-    accounts: &[&GroupAccountDetails],
-    now: UnixTime,
-) -> Vec<GroupDemandCard> {
+pub fn build_demand_cards(jobs: &[SlurmJob], accounts: &[&GroupAccountDetails], now: UnixTime) -> Vec<GroupDemandCard> {
     let card = |facts: &&GroupAccountDetails| {
         let found = demand::compute_demand(jobs, &facts.slurm_names, now);
         let holding = match (found.cores, found.gpus) {
@@ -152,8 +138,7 @@ mod tests {
         };
         let now = UnixTime(1_794_820_320);
         let point = |at: i64, used: f64| FairSharePoint { at: now.plus(at), share: 0.2, used };
-        let card =
-            GroupFairShareCard::new(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
+        let card = GroupFairShareCard::new(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
         assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
         assert!(card.fading.starts_with("What was used counts half after 7 d."), "{}", card.fading);
         assert_eq!(card.rows[0][1..], ["4.00", "20 %", "80 %"]);

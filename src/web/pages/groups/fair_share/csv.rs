@@ -26,9 +26,7 @@ pub async fn fair_share_csv(
     for facts in view.accounts.iter().map(|one| &one.details) {
         for name in &facts.slurm_names {
             let (person, cluster) = (me.0.person.id, facts.cluster);
-            for point in
-                store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?
-            {
+            for point in store::fair_share_history::list_since(&mut db, person, cluster, name, from).await? {
                 let ratio = fair_share::ratio_of_point(&point).map(|ratio| format!("{ratio:.4}"));
                 text.push_str(&format_row(&[
                     facts.slug.clone(),
@@ -97,16 +95,8 @@ pub async fn storage_csv(
     me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
     record_names_seen(&context, &me, &view).await?;
-    let mut text = format_row(&[
-        "cluster",
-        "place",
-        "member",
-        "user",
-        "bytes",
-        "bytes allowed",
-        "files",
-        "files allowed",
-    ]);
+    let mut text =
+        format_row(&["cluster", "place", "member", "user", "bytes", "bytes allowed", "files", "files allowed"]);
     let known = |number: Option<u64>| number.map(|one| one.to_string()).unwrap_or_default();
     for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
         let Some(place) = place else { continue };
@@ -125,9 +115,7 @@ pub async fn storage_csv(
             ]));
         }
         let people = standing.per_user.iter().filter(|_| view.is_leader);
-        for one in
-            people.filter(|row| facts.iter().any(|one| storage::is_account_name(&row.project, one)))
-        {
+        for one in people.filter(|row| facts.iter().any(|one| storage::is_account_name(&row.project, one))) {
             let person = view.people.get(&(place.cluster().id, one.user.clone()));
             text.push_str(&format_row(&[
                 slug.clone(),

@@ -94,11 +94,7 @@ struct PriorityFactorBar {
 }
 
 /// The page or its fragment.
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
+pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
     let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
     let now = context.app.clock.now();
@@ -174,14 +170,12 @@ fn build_cluster_priority(
         ranks.fair_shares_at = standing.shares_at.map(UnixTime);
         for one in facts {
             for name in &one.slurm_names {
-                let rows: Vec<&SshareRow> =
-                    standing.shares.iter().filter(|share| share.account == *name).collect();
+                let rows: Vec<&SshareRow> = standing.shares.iter().filter(|share| share.account == *name).collect();
                 ranks.accounts.extend(build_account_priority(&rows, one, now));
             }
         }
     }
-    let is_ours =
-        |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
+    let is_ours = |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
     let entries = place.snapshot.items().iter();
     // In a job array, tasks may run while others are pending; the pending ones have a priority.
     let records = entries.filter_map(|entry| {
@@ -227,15 +221,11 @@ fn build_account_priority(
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),
         own: own.map(|own| (thousandths(own, 1.0), format::percent(own))),
         own_sentence: match own {
-            Some(own) if own >= 0.5 => {
-                "Most of it was yours. Your own jobs come after those of others in the group."
-            }
+            Some(own) if own >= 0.5 => "Most of it was yours. Your own jobs come after those of others in the group.",
             Some(own) if own > 0.0 => {
                 "Most of it was used by others of the group. What they run counts for your jobs, too."
             }
-            Some(_) => {
-                "None of it was yours, but what others of the group run counts for your jobs, too."
-            }
+            Some(_) => "None of it was yours, but what others of the group run counts for your jobs, too.",
             None => "",
         },
     })
@@ -263,31 +253,16 @@ fn total_points(factors: &SprioFactors) -> u64 {
     priority_factors(factors).iter().fold(0, |sum, (_, _, points)| sum.saturating_add(*points))
 }
 
-fn build_job_priority(
-    href: String,
-    label: String,
-    factors: &SprioFactors,
-    most: u64,
-) -> JobPriorityCard {
-    let share_of = |points: u64| {
-        u64::try_from(u128::from(points) * 1000 / u128::from(most.max(1))).unwrap_or(1000)
-    };
+fn build_job_priority(href: String, label: String, factors: &SprioFactors, most: u64) -> JobPriorityCard {
+    let share_of = |points: u64| u64::try_from(u128::from(points) * 1000 / u128::from(most.max(1))).unwrap_or(1000);
     let mut before = 0_u64;
     let mut pieces = Vec::new();
-    for (what, class, points) in
-        priority_factors(factors).into_iter().filter(|(_, _, points)| *points > 0)
-    {
+    for (what, class, points) in priority_factors(factors).into_iter().filter(|(_, _, points)| *points > 0) {
         let at = share_of(before);
         before = before.saturating_add(points);
         // Keep small factors visible.
         let width = (share_of(before) - at).max(2);
-        pieces.push(PriorityFactorBar {
-            what,
-            class,
-            words: format::count(points, "point"),
-            at,
-            width,
-        });
+        pieces.push(PriorityFactorBar { what, class, words: format::count(points, "point"), at, width });
     }
     let given_up = u64::try_from(factors.nice).ok().filter(|nice| *nice > 0);
     let cut = given_up.map(|nice| {
@@ -324,8 +299,7 @@ mod tests {
             nice: 50,
             ..SprioFactors::default()
         };
-        let rank =
-            build_job_priority(String::new(), "fit".into(), &factors, total_points(&factors));
+        let rank = build_job_priority(String::new(), "fit".into(), &factors, total_points(&factors));
         let whats: Vec<_> = rank.parts.iter().map(|part| part.what).collect();
         assert_eq!(whats, ["Fair share of the group", "Its size", "Part of the cluster"]);
         assert_eq!((rank.parts[0].at, rank.parts[0].width), (0, 964));
@@ -333,21 +307,13 @@ mod tests {
         assert!(last.at + last.width <= 1002);
         assert_eq!(rank.nice_cut, Some((993, 7)), "what was given up is no part of the bar");
         assert_eq!((rank.points.as_str(), rank.given_up.as_str()), ("7,924 points", "50 points"));
-        assert!(
-            build_job_priority(String::new(), String::new(), &SprioFactors::default(), 0)
-                .parts
-                .is_empty()
-        );
+        assert!(build_job_priority(String::new(), String::new(), &SprioFactors::default(), 0).parts.is_empty());
     }
 
     #[test]
     fn parts_of_a_whole() {
-        let ends =
-            [0.0, 0.004, 0.05, 0.17, 0.51, 3.0, f64::NAN].map(|most| bar_scale(most) * 100.0);
+        let ends = [0.0, 0.004, 0.05, 0.17, 0.51, 3.0, f64::NAN].map(|most| bar_scale(most) * 100.0);
         assert_eq!(ends.map(|end| end.to_string()), ["1", "1", "5", "20", "100", "100", "100"]);
-        assert_eq!(
-            [thousandths(0.2, 0.8), thousandths(1.0, 0.0), thousandths(f64::NAN, 1.0)],
-            [250, 0, 0]
-        );
+        assert_eq!([thousandths(0.2, 0.8), thousandths(1.0, 0.0), thousandths(f64::NAN, 1.0)], [250, 0, 0]);
     }
 }

@@ -31,10 +31,7 @@ pub struct PersonStorageUsage {
     pub files: String,
 }
 
-pub fn project_folders(
-    places: &[quota::StorageQuota],
-    accounts: &[&GroupAccountDetails],
-) -> Vec<ProjectFolderQuota> {
+pub fn project_folders(places: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<ProjectFolderQuota> {
     let of_group = group_quotas(places, accounts).take(MAX_FOLDERS);
     of_group.map(|place| ProjectFolderQuota { folder: folder_quota(place) }).collect()
 }
@@ -52,10 +49,7 @@ fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
     // A user can have the same name as an account: `/home (user def-x)`.
     let is_own = label.contains("(user ");
-    !is_own
-        && label
-            .split(|letter| !is_part(letter))
-            .any(|word| accounts.iter().any(|one| is_account_name(word, one)))
+    !is_own && label.split(|letter| !is_part(letter)).any(|word| accounts.iter().any(|one| is_account_name(word, one)))
 }
 
 pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
@@ -70,9 +64,7 @@ pub fn storage_by_person(
 ) -> Vec<ProjectStorageByPerson> {
     let mut found: Vec<(String, Vec<&UserProjectStorage>)> = Vec::new();
     let Some(cluster) = accounts.first().map(|facts| facts.cluster) else { return Vec::new() };
-    let of_group = |row: &&UserProjectStorage| {
-        accounts.iter().any(|facts| is_account_name(&row.project, facts))
-    };
+    let of_group = |row: &&UserProjectStorage| accounts.iter().any(|facts| is_account_name(&row.project, facts));
     for row in rows.iter().filter(of_group) {
         match found.iter_mut().find(|(project, _)| *project == row.project) {
             Some((_, of_project)) => of_project.push(row),
@@ -80,9 +72,7 @@ pub fn storage_by_person(
         }
     }
     let project = |(project, mut rows): (String, Vec<&UserProjectStorage>)| {
-        rows.sort_by(|a, b| {
-            (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user))
-        });
+        rows.sort_by(|a, b| (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user)));
         let more = rows.len().saturating_sub(MAX_PEOPLE);
         let person = |row: &&UserProjectStorage| {
             let known = view.people.get(&(cluster, row.user.clone()));
@@ -136,11 +126,7 @@ mod tests {
     fn labels_name_accounts_as_whole_words() {
         let (smith, nn) = (facts("def-smith"), facts("nn8050k"));
         let accounts = [&smith, &nn];
-        for good in [
-            "/project (project def-smith)",
-            "/cluster/projects/nn8050k",
-            "/p (group def-smith_cpu)",
-        ] {
+        for good in ["/project (project def-smith)", "/cluster/projects/nn8050k", "/p (group def-smith_cpu)"] {
             assert!(label_names_account(good, &accounts), "{good}");
         }
         for bad in ["/project (project def-smithers)", "/home (user def-smith)", "/home/def", ""] {
@@ -157,11 +143,7 @@ mod tests {
             used_bytes,
             files: 3,
         };
-        let rows = [
-            row("def-smith", "bob", 0),
-            row("def-smith", "alice", 5 << 30),
-            row("def-x", "eve", 9),
-        ];
+        let rows = [row("def-smith", "bob", 0), row("def-smith", "alice", 5 << 30), row("def-x", "eve", 9)];
         let alice = GroupPerson { id: PersonId(7), name: "Alice Martin".into() };
         let view = GroupUsage {
             group: GroupId(1),
@@ -172,8 +154,7 @@ mod tests {
         };
         let found = storage_by_person(&rows, &[&smith], &view);
         assert_eq!(found.len(), 1, "nothing of other projects");
-        let shown: Vec<_> =
-            found[0].people.iter().map(|one| (&*one.name, &*one.user, &*one.space)).collect();
+        let shown: Vec<_> = found[0].people.iter().map(|one| (&*one.name, &*one.user, &*one.space)).collect();
         assert_eq!(shown, [("Alice Martin", "alice", "5 GB"), ("bob", "", "less than 10 MB")]);
     }
 }

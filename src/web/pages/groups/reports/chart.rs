@@ -9,8 +9,7 @@ const FRAME: ChartFrame = ChartFrame { left: 56.0, right: 706.0, top: 10.0, bott
 pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
     // Older reports store no colours: assign them in order.
     let colour = |at: usize| report.colours.get(at).copied().unwrap_or(at);
-    let series =
-        report.series.iter().enumerate().map(|(at, name)| (Some(colour(at)), name.clone()));
+    let series = report.series.iter().enumerate().map(|(at, name)| (Some(colour(at)), name.clone()));
     let bar = |bar: &ReportChartDay| StackedBar {
         label: bar.day.words(),
         mark: bar.day.short(),
@@ -29,11 +28,7 @@ mod tests {
 
     #[test]
     fn days_of_which_not_all_was_read_are_told() {
-        let bar = |day: i64| ReportChartDay {
-            day: Day(day),
-            parts: vec![1.0, 2.0],
-            is_missing: day == 3,
-        };
+        let bar = |day: i64| ReportChartDay { day: Day(day), parts: vec![1.0, 2.0], is_missing: day == 3 };
         let report = UsageReport {
             bars: (0..31).map(bar).collect(),
             series: vec!["Ada".into(), "Others".into()],

@@ -44,8 +44,7 @@ pub async fn get(
     PathParams((group, id)): PathParams<(GroupId, ReportId)>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    let share =
-        GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
+    let share = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
     let waiting = reveal_once::take_pending(&context, &me, &report_path(group, id));
     let is_waiting = waiting.is_some();
     let page = render_page(&context, &me, (group, id), share, waiting.unwrap_or_default()).await?;
@@ -109,14 +108,7 @@ pub async fn create_link(
         }
         Err(CreateGuestLinkError::Auth(error)) => Err(AppError::from(error)),
         Err(problem) => {
-            render_page(
-                &context,
-                &me,
-                (group, id),
-                form.form_state(&problem),
-                SecretShownOnce::default(),
-            )
-            .await
+            render_page(&context, &me, (group, id), form.form_state(&problem), SecretShownOnce::default()).await
         }
     }
 }

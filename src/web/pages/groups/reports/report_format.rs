@@ -1,9 +1,5 @@
 //! Formatting helpers for the report templates.
-#![expect(
-    clippy::trivially_copy_pass_by_ref,
-    clippy::ref_option,
-    reason = "templates hand over references"
-)]
+#![expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "templates hand over references")]
 
 use crate::clock::UnixTime;
 use crate::format;
@@ -44,11 +40,7 @@ pub fn moment(at: &i64) -> String {
 /// Wasted hours.
 pub fn lost(line: &ReportFiguresRow) -> String {
     match (line.lost_core_hours > 0.0, line.lost_gpu_hours > 0.0) {
-        (_, true) => format!(
-            "{} + {} GPU",
-            format::amount(line.lost_core_hours),
-            format::amount(line.lost_gpu_hours)
-        ),
+        (_, true) => format!("{} + {} GPU", format::amount(line.lost_core_hours), format::amount(line.lost_gpu_hours)),
         (_, false) => format::amount(line.lost_core_hours),
     }
 }

@@ -3,9 +3,7 @@
 use crate::clock::Day;
 use crate::format;
 use crate::store::allocations::Allocation;
-use crate::usage::{
-    AllocationForecast, AllocationUnit, GroupAccountUsage, GroupUsage, forecast_allocation,
-};
+use crate::usage::{AllocationForecast, AllocationUnit, GroupAccountUsage, GroupUsage, forecast_allocation};
 use crate::web::pages::groups::usage::chart::{HEIGHT, WIDTH};
 
 /// A bar warns from here on.
@@ -44,11 +42,7 @@ pub struct AllocationChart {
     pub marks: [String; 2],
 }
 
-pub fn build_allocation_cards(
-    view: &GroupUsage,
-    allocations: &[Allocation],
-    today: Day,
-) -> Vec<AllocationCard> {
+pub fn build_allocation_cards(view: &GroupUsage, allocations: &[Allocation], today: Day) -> Vec<AllocationCard> {
     allocations.iter().map(|one| build_allocation_card(view, one, today)).collect()
 }
 
@@ -65,15 +59,10 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
     );
     let words = |hours: f64| format::amount(counted.from_hours(hours));
     let part = found.used_fraction();
-    let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| {
-        format!("{} {named}", words(hours))
-    });
+    let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| format!("{} {named}", words(hours)));
     match account {
         None => {
-            sentences = vec![
-                "This account is no longer one of the group's, so what it used is not read."
-                    .to_owned(),
-            ];
+            sentences = vec!["This account is no longer one of the group's, so what it used is not read.".to_owned()];
         }
         Some(one) => sentences.extend(unread_days_sentence(one, begins, ends.min(today))),
     }
@@ -81,12 +70,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
     AllocationCard {
         title: format!("{}{where_to}", allocation.account),
         period: format!("{} to {}", begins.words(), ends.words()),
-        used: format!(
-            "{} of {} {named} ({})",
-            words(found.used),
-            words(granted),
-            format::percent(part)
-        ),
+        used: format!("{} of {} {named} ({})", words(found.used), words(granted), format::percent(part)),
         value: format::round(part.min(1.0) * 1000.0),
         level: if part >= 1.0 {
             "danger"
@@ -96,9 +80,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
             ""
         },
         sentences,
-        chart: account
-            .filter(|_| begins <= today)
-            .map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
+        chart: account.filter(|_| begins <= today).map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
     }
 }
 
@@ -107,9 +89,7 @@ fn unread_days_sentence(account: &GroupAccountUsage, begins: Day, until: Day) ->
     match account.unread_days(begins, until) {
         0 => None,
         1 => Some("One day of the period is not read yet, so more may have been used.".to_owned()),
-        many => {
-            Some(format!("{many} days of the period are not read yet, so more may have been used."))
-        }
+        many => Some(format!("{many} days of the period are not read yet, so more may have been used.")),
     }
 }
 
@@ -136,13 +116,11 @@ fn forecast_sentences(
     }
     let Some((low, high)) = found.at_end else {
         all.push(
-            "Too little is known yet to foretell its end: that takes three whole weeks of use, all read."
-                .to_owned(),
+            "Too little is known yet to foretell its end: that takes three whole weeks of use, all read.".to_owned(),
         );
         return all;
     };
-    let share =
-        |hours: f64| format::percent(if found.granted > 0.0 { hours / found.granted } else { 0.0 });
+    let share = |hours: f64| format::percent(if found.granted > 0.0 { hours / found.granted } else { 0.0 });
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
@@ -178,17 +156,14 @@ fn draw_allocation_chart(
     let length = days_to_f64((ends.0 - begins.0 + 1).max(1));
     let x = |day: Day| days_to_f64((day.0 - begins.0 + 1).max(0)) / length * WIDTH;
     let y = |hours: f64| HEIGHT - (hours / top * HEIGHT);
-    let point = |day: Day, hours: f64| {
-        format!("{},{}", format::coordinate(x(day)), format::coordinate(y(hours)))
-    };
+    let point = |day: Day, hours: f64| format!("{},{}", format::coordinate(x(day)), format::coordinate(y(hours)));
     let mut line = vec![point(begins.plus(-1), 0.0)];
     let apart = found.cumulative.len().div_ceil(MAX_POINTS).max(1);
     line.extend(found.cumulative.iter().step_by(apart).map(|(day, used)| point(*day, *used)));
     let last = today.min(ends);
     line.push(point(last, found.used));
-    let range = found.at_end.map(|(low, high)| {
-        [point(last, found.used), point(ends, high), point(ends, low)].join(" ")
-    });
+    let range =
+        found.at_end.map(|(low, high)| [point(last, found.used), point(ends, high), point(ends, low)].join(" "));
     AllocationChart {
         label: format!(
             "What was used from {} to {}: {} of {}.",

@@ -6,10 +6,7 @@ use crate::clock::Day;
 use crate::domain::ClusterId;
 use crate::store::allocations::Allocation;
 use crate::store::clusters::Cluster;
-use crate::usage::{
-    AllocationInput, AllocationUnit, GroupAccountChoices, SiteUnit, UsageMeasure,
-    UsageSettingsError,
-};
+use crate::usage::{AllocationInput, AllocationUnit, GroupAccountChoices, SiteUnit, UsageMeasure, UsageSettingsError};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 
@@ -55,10 +52,7 @@ pub fn form_from_allocation(one: &Allocation, clusters: &[Cluster]) -> Allocatio
     }
 }
 
-pub fn account_options(
-    offers: &[GroupAccountChoices],
-    form: &AllocationForm,
-) -> Vec<UsageSelectOption> {
+pub fn account_options(offers: &[GroupAccountChoices], form: &AllocationForm) -> Vec<UsageSelectOption> {
     let of = |offer: &GroupAccountChoices| {
         let theirs = offer.accounts.iter().filter(|(_, is_chosen)| *is_chosen);
         let option = |(name, _): &(String, bool)| {
@@ -72,11 +66,7 @@ pub fn account_options(
 }
 
 /// An allocation's old account or unit may no longer be on offer: then nothing is preselected.
-fn with_placeholder(
-    mut options: Vec<UsageSelectOption>,
-    chosen: &str,
-    words: &str,
-) -> Vec<UsageSelectOption> {
+fn with_placeholder(mut options: Vec<UsageSelectOption>, chosen: &str, words: &str) -> Vec<UsageSelectOption> {
     if !chosen.is_empty() && options.iter().all(|(.., is_chosen)| !is_chosen) {
         options.insert(0, (String::new(), words.to_owned(), true));
     }
@@ -84,10 +74,7 @@ fn with_placeholder(
 }
 
 /// Core hours and GPU hours everywhere; site units where a site has one.
-pub fn unit_options(
-    offers: &[GroupAccountChoices],
-    form: &AllocationForm,
-) -> Vec<UsageSelectOption> {
+pub fn unit_options(offers: &[GroupAccountChoices], form: &AllocationForm) -> Vec<UsageSelectOption> {
     let mut titles: Vec<&str> = offers
         .iter()
         .filter(|offer| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen))
@@ -95,32 +82,22 @@ pub fn unit_options(
         .collect();
     titles.sort_unstable();
     titles.dedup();
-    let fitting = AllocationUnit::ALL
-        .into_iter()
-        .filter(|one| one.measure != UsageMeasure::Site || !titles.is_empty());
+    let fitting = AllocationUnit::ALL.into_iter().filter(|one| one.measure != UsageMeasure::Site || !titles.is_empty());
     let words = |one: AllocationUnit| match one.measure {
         UsageMeasure::Site => {
             format!("{} {}", titles.join(" or "), if one.in_years { "years" } else { "hours" })
         }
         _ => one.words(None),
     };
-    let option =
-        |one: AllocationUnit| (one.as_str().to_owned(), words(one), one.as_str() == form.unit);
+    let option = |one: AllocationUnit| (one.as_str().to_owned(), words(one), one.as_str() == form.unit);
     with_placeholder(fitting.map(option).collect(), &form.unit, "Choose a unit")
 }
 
 /// Finds the account for `slug/account`.
-pub fn find_offered_account(
-    offers: &[GroupAccountChoices],
-    value: &str,
-) -> Option<(ClusterId, String)> {
+pub fn find_offered_account(offers: &[GroupAccountChoices], value: &str) -> Option<(ClusterId, String)> {
     let (slug, name) = value.split_once('/')?;
     let offer = offers.iter().find(|offer| offer.profile.row.slug == slug)?;
-    offer
-        .accounts
-        .iter()
-        .any(|(known, _)| known == name)
-        .then(|| (offer.profile.row.id, name.to_owned()))
+    offer.accounts.iter().any(|(known, _)| known == name).then(|| (offer.profile.row.id, name.to_owned()))
 }
 
 /// The field that an error belongs to.
@@ -129,9 +106,7 @@ pub const fn field_of_error(error: &UsageSettingsError) -> &'static str {
         UsageSettingsError::NoSuchUnit => "unit",
         UsageSettingsError::InvalidAmount | UsageSettingsError::Duplicate => "amount",
         UsageSettingsError::InvalidPeriod => "ends",
-        UsageSettingsError::NoSuchAccount
-        | UsageSettingsError::TooMany
-        | UsageSettingsError::Auth(_) => "account",
+        UsageSettingsError::NoSuchAccount | UsageSettingsError::TooMany | UsageSettingsError::Auth(_) => "account",
     }
 }
 
@@ -168,14 +143,7 @@ pub fn parse_form(
     let begins = parse_day(&form.begins, "begins", problems);
     let ends = parse_day(&form.ends, "ends", problems);
     let (cluster, account) = account?;
-    Some(AllocationInput {
-        cluster,
-        account,
-        unit: unit?,
-        amount: amount?,
-        begins: begins?,
-        ends: ends?,
-    })
+    Some(AllocationInput { cluster, account, unit: unit?, amount: amount?, begins: begins?, ends: ends? })
 }
 
 /// Whether commas group the digits by three, as in `12,000` and `1,250.5`, but not `1.250,50`.
@@ -188,9 +156,8 @@ fn has_thousands(text: &str) -> bool {
 
 /// Whether a dot before three digits may separate thousands, as in `12.000`.
 fn is_ambiguous(text: &str) -> bool {
-    let is_whole = |part: &str, most: usize| {
-        (1..=most).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit())
-    };
+    let is_whole =
+        |part: &str, most: usize| (1..=most).contains(&part.len()) && part.chars().all(|c| c.is_ascii_digit());
     let mut groups = text.split('.');
     let first = groups.next().unwrap_or_default();
     let mut rest = groups.peekable();

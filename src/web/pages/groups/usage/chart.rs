@@ -36,9 +36,8 @@ impl UsageChart {
         let unit = measure_label(looked.choice.measure, looked.unit);
         let series = build_series(&figures.members);
         let stacked = |bar: &UsageBar| {
-            let used = |one: &MemberColourGroup| {
-                one.member_indexes.iter().filter_map(|place| bar.parts.get(*place)).sum()
-            };
+            let used =
+                |one: &MemberColourGroup| one.member_indexes.iter().filter_map(|place| bar.parts.get(*place)).sum();
             let (from, until) = (bar.from.to_string(), bar.until.to_string());
             StackedBar {
                 label: bar_label(bar, step),
@@ -88,13 +87,8 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
         [] => return series,
         [one] => members.get(*one).map(|one| one.name.clone()).unwrap_or_default(),
         many => {
-            let nobody =
-                |place: &usize| members.get(*place).is_some_and(|m| m.owner == UsageOwner::Others);
-            if many.iter().all(nobody) {
-                "Everybody else".to_owned()
-            } else {
-                format!("{} others", many.len())
-            }
+            let nobody = |place: &usize| members.get(*place).is_some_and(|m| m.owner == UsageOwner::Others);
+            if many.iter().all(nobody) { "Everybody else".to_owned() } else { format!("{} others", many.len()) }
         }
     };
     series.push(MemberColourGroup { colour: None, name, member_indexes: others });
@@ -103,9 +97,7 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
 
 fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
     match step {
-        ChartStep::Month
-            if bar.from.month().first() == bar.from && bar.from.month().last() == bar.until =>
-        {
+        ChartStep::Month if bar.from.month().first() == bar.from && bar.from.month().last() == bar.until => {
             bar.from.month().words()
         }
         ChartStep::Day => bar.from.short(),
@@ -118,9 +110,7 @@ fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
 fn axis_labels(bars: &[StackedBar]) -> Vec<String> {
     let count = bars.len().min(MAX_AXIS_LABELS);
     (0..count)
-        .filter_map(|one| {
-            bars.get(if count < 2 { 0 } else { one * (bars.len() - 1) / (count - 1) })
-        })
+        .filter_map(|one| bars.get(if count < 2 { 0 } else { one * (bars.len() - 1) / (count - 1) }))
         .map(|bar| bar.mark.clone())
         .collect()
 }
@@ -138,25 +128,13 @@ mod tests {
     fn member(id: i64, colour: Option<usize>) -> MemberFigures {
         let who = if id == 0 { UsageOwner::Others } else { UsageOwner::Person(PersonId(id)) };
         let name = format!("P{id}");
-        MemberFigures {
-            owner: who,
-            name,
-            is_in_group: true,
-            colour,
-            totals: UsageTotals::default(),
-        }
+        MemberFigures { owner: who, name, is_in_group: true, colour, totals: UsageTotals::default() }
     }
 
     fn chart(parts: &[&[f64]], members: Vec<MemberFigures>) -> UsageChart {
         let bar = |(place, parts): (usize, &&[f64])| {
             let day = Day(20_000 + i64::try_from(place).unwrap());
-            UsageBar {
-                from: day,
-                until: day,
-                parts: parts.to_vec(),
-                total: parts.iter().sum(),
-                missing: 0,
-            }
+            UsageBar { from: day, until: day, parts: parts.to_vec(), total: parts.iter().sum(), missing: 0 }
         };
         let bars = parts.iter().enumerate().map(bar).collect();
         let figures = UsageFigures { members, bars, ..UsageFigures::default() };
@@ -174,16 +152,12 @@ mod tests {
 
     #[test]
     fn pieces_stand_on_each_other() {
-        let members =
-            vec![member(1, Some(0)), member(2, Some(1)), member(3, None), member(0, None)];
+        let members = vec![member(1, Some(0)), member(2, Some(1)), member(3, None), member(0, None)];
         let chart = chart(&[&[1.0, 2.0, 0.5, 0.5], &[0.0, 0.0, 0.0, 0.0]], members);
         let classes: Vec<_> = chart.drawing.series.iter().map(|one| one.class.as_str()).collect();
         assert_eq!(classes, ["c0", "c1", "cx"]);
         assert_eq!(chart.drawing.series[2].name, "2 others");
-        assert_eq!(
-            chart.drawing.series[0].path, "M30.0 300.0v-75.0h440.0v75.0z",
-            "nothing for nothing"
-        );
+        assert_eq!(chart.drawing.series[0].path, "M30.0 300.0v-75.0h440.0v75.0z", "nothing for nothing");
         assert_eq!(chart.drawing.series[2].path, "M30.0 75.0v-75.0h440.0v75.0z");
         let title = &chart.drawing.bars[0].title;
         assert!(title.ends_with("4 core hours\nP1: 1\nP2: 2\n2 others: 1"), "{title}");
@@ -193,10 +167,7 @@ mod tests {
             chart.drawing.bars[0].bar.href
         );
         assert_eq!(chart.drawing.bars[0].cells, ["1", "2", "1"]);
-        assert_eq!(
-            (chart.drawing.bars[0].total.as_str(), chart.drawing.ticks[0].1.as_str()),
-            ("4", "4")
-        );
+        assert_eq!((chart.drawing.bars[0].total.as_str(), chart.drawing.ticks[0].1.as_str()), ("4", "4"));
     }
 
     #[test]

@@ -8,13 +8,9 @@ use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::pages::groups::usage::formatting::format_exact;
-use crate::web::pages::groups::usage::job_search::{
-    MAX_JOBS, UsageJobPaging, UsageJobResults, find_jobs,
-};
+use crate::web::pages::groups::usage::job_search::{MAX_JOBS, UsageJobPaging, UsageJobResults, find_jobs};
 use crate::web::pages::groups::usage::tables::kind_label;
-use crate::web::pages::groups::usage::{
-    UsagePageData, UsageQuery, UsageQueryPairs, load_page_data, record_names_seen,
-};
+use crate::web::pages::groups::usage::{UsagePageData, UsageQuery, UsageQueryPairs, load_page_data, record_names_seen};
 
 /// The columns after the first one, in tables of totals.
 const COLUMNS: [&str; 21] = [
@@ -119,8 +115,7 @@ pub async fn accounts(
 ) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
     let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
-    let names: Vec<String> =
-        sight.figures.accounts.iter().map(|one| format!("{}/{}", one.slug, one.account)).collect();
+    let names: Vec<String> = sight.figures.accounts.iter().map(|one| format!("{}/{}", one.slug, one.account)).collect();
     let sums = sight.figures.accounts.iter().map(|one| &one.totals);
     let rows = names.iter().map(String::as_str).zip(sums);
     Ok(download_response(&file_name(&sight, "accounts"), render_table("account", rows)))
@@ -135,16 +130,8 @@ pub async fn allocations(
 ) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
     let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
-    let mut text = format_row(&[
-        "cluster",
-        "account",
-        "unit",
-        "granted",
-        "used",
-        "first day",
-        "last day",
-        "days not read yet",
-    ]);
+    let mut text =
+        format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not read yet"]);
     for one in &sight.allocations {
         let Some(account) = sight.view.account_of(one) else { continue };
         let Some(unit) = AllocationUnit::parse(&one.unit) else { continue };
@@ -187,10 +174,8 @@ pub async fn days(
     me.may(Permission::SeeUsage(group))?;
     let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
     let figures = &sight.figures;
-    let unit = crate::web::pages::groups::usage::formatting::measure_label(
-        sight.filter.choice.measure,
-        sight.filter.unit,
-    );
+    let unit =
+        crate::web::pages::groups::usage::formatting::measure_label(sight.filter.choice.measure, sight.filter.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
     head.extend(figures.members.iter().map(|one| one.name.clone()));
     head.push("days not read yet".to_owned());
@@ -212,8 +197,7 @@ pub async fn jobs(
 ) -> HandlerResult {
     me.may(Permission::SeeUsage(group))?;
     let (sight, ask) = load_and_record(&context, &me, group, pairs).await?;
-    let found =
-        find_jobs(&context, &me, &sight, &ask, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
+    let found = find_jobs(&context, &me, &sight, &ask, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
     Ok(download_response(&file_name(&sight, "jobs"), render_jobs_table(&found)))
 }
 
@@ -275,10 +259,7 @@ mod tests {
     fn rows_are_as_long_as_the_head_and_hold_no_formulas() {
         let mut sums = UsageTotals { core_s: 5400, jobs: 2, done: 1, ..UsageTotals::default() };
         sums.add_gpus("v100", 1800);
-        let text = render_table(
-            "member",
-            [("=cmd()", &sums), ("Bob", &UsageTotals::default())].into_iter(),
-        );
+        let text = render_table("member", [("=cmd()", &sums), ("Bob", &UsageTotals::default())].into_iter());
         let mut lines = text.lines();
         let head = lines.next().unwrap().matches("\",\"").count();
         for row in lines {

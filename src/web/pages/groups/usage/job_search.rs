@@ -70,10 +70,7 @@ impl UsageJobTotals {
 fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
     jobs.retain(|job| job.spare_s > 0);
     jobs.sort_by_key(|job| (std::cmp::Reverse(job.spare_s), job.row.raw));
-    let mut all = UsageJobTotals {
-        count: u64::try_from(jobs.len()).unwrap_or(u64::MAX),
-        ..UsageJobTotals::default()
-    };
+    let mut all = UsageJobTotals { count: u64::try_from(jobs.len()).unwrap_or(u64::MAX), ..UsageJobTotals::default() };
     for job in jobs {
         all.core_s += job.core_s;
         all.run_core_s += job.run_core_s();
@@ -118,8 +115,7 @@ pub async fn find_jobs(
         states: outcome_states(&ask.outcome),
         with_gpus: ask.with == WITH_GPUS,
         // Over-requested hours are not stored, so every job has to be checked.
-        limit: i64::try_from(if is_spare { MAX_JOBS } else { stretch.skip + stretch.limit })
-            .unwrap_or(i64::MAX),
+        limit: i64::try_from(if is_spare { MAX_JOBS } else { stretch.skip + stretch.limit }).unwrap_or(i64::MAX),
     };
     let mut jobs = Vec::new();
     let mut all = UsageJobTotals::default();
@@ -139,9 +135,7 @@ pub async fn find_jobs(
                     }
                 }
                 let names = load_names(&mut db, book.id).await?;
-                jobs.extend(
-                    rows.into_iter().map(|row| UsageJob::from_row(sight, account, row, &names)),
-                );
+                jobs.extend(rows.into_iter().map(|row| UsageJob::from_row(sight, account, row, &names)));
             }
         }
     }
@@ -173,9 +167,7 @@ fn resolve_member(sight: &UsagePageData, word: &str) -> Option<UsageOwner> {
     let who = parse_member(word)?;
     let UsageOwner::User(cluster, user) = &who else { return Some(who) };
     let mut accounts = sight.view.accounts.iter();
-    if accounts
-        .any(|one| one.details.cluster == *cluster && one.details.own_user.as_ref() == Some(user))
-    {
+    if accounts.any(|one| one.details.cluster == *cluster && one.details.own_user.as_ref() == Some(user)) {
         return Some(UsageOwner::Person(sight.view.viewer));
     }
     let person = sight.view.people.get(&(*cluster, user.clone()));
@@ -202,10 +194,7 @@ async fn record_jobs_seen(
     Ok(usage.record_named_view(&me.actor(context), sight.group.id, Some((person, &name))).await?)
 }
 
-async fn load_names(
-    db: &mut store::DbConnection,
-    book: UsageSourceId,
-) -> Result<HashMap<i64, String>, AppError> {
+async fn load_names(db: &mut store::DbConnection, book: UsageSourceId) -> Result<HashMap<i64, String>, AppError> {
     Ok(store::usage::list_names(db, book).await?)
 }
 

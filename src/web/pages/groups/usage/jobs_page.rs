@@ -12,8 +12,8 @@ use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, Reque
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
-    OUTCOME_ENDED, OUTCOME_LOST, UsageJobPaging, UsageJobResults, UsageJobTotals, WITH_GPUS,
-    canonical_outcome, find_jobs, member_name,
+    OUTCOME_ENDED, OUTCOME_LOST, UsageJobPaging, UsageJobResults, UsageJobTotals, WITH_GPUS, canonical_outcome,
+    find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
 use crate::web::pages::groups::usage::{UsageQueryPairs, load_page_data};
@@ -119,11 +119,7 @@ pub async fn get(
         core_exact: format_exact(hours(found.totals.core_s)),
         run_hours: total_run_hours(&found.totals),
         account: looked.account_label(&sight.view),
-        gpu_hours: if found.totals.gpu_s == 0 {
-            String::new()
-        } else {
-            format::amount(hours(found.totals.gpu_s))
-        },
+        gpu_hours: if found.totals.gpu_s == 0 { String::new() } else { format::amount(hours(found.totals.gpu_s)) },
         spare_hours: if known == OUTCOME_OVERSIZED {
             format::amount(hours(found.totals.spare_s))
         } else {
@@ -132,11 +128,7 @@ pub async fn get(
         spare_exact: format_exact(hours(found.totals.spare_s)),
         chips: chips.map(chip).into(),
         pages,
-        back: format!(
-            "{}?{}",
-            crate::web::pages::groups::usage::usage_path(group),
-            looked.to_query_string(&[])
-        ),
+        back: format!("{}?{}", crate::web::pages::groups::usage::usage_path(group), looked.to_query_string(&[])),
         csv,
         leads: sight.view.is_leader,
         found,
@@ -158,10 +150,5 @@ fn page_count(jobs: u64) -> usize {
 fn range_label(stretch: UsageJobPaging, found: &UsageJobResults) -> String {
     let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = stretch.skip + found.jobs.len();
-    format!(
-        "{} to {} of {}",
-        number(stretch.skip + 1),
-        number(last),
-        format::number(found.totals.count)
-    )
+    format!("{} to {} of {}", number(stretch.skip + 1), number(last), format::number(found.totals.count))
 }

@@ -32,11 +32,7 @@ impl UsageNote {
 }
 
 /// All notes for the selected period and accounts.
-pub fn collect_notes(
-    view: &GroupUsage,
-    figures: &UsageFigures,
-    looked: &UsageFilter,
-) -> Vec<UsageNote> {
+pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, looked: &UsageFilter) -> Vec<UsageNote> {
     let mut notes = Vec::new();
     let mut away = Vec::new();
     let mut hidden = Vec::new();
@@ -65,13 +61,9 @@ pub fn collect_notes(
     }
     for (cluster, (accounts, read, wanted)) in &reading {
         let accounts = accounts.join(", ");
-        let title =
-            format!("History of {accounts} on {cluster} is being read: {read} of {wanted} days.");
+        let title = format!("History of {accounts} on {cluster} is being read: {read} of {wanted} days.");
         let text = "It goes on while you are connected, also if you leave this page.";
-        notes.push(UsageNote {
-            progress: Some((*read, *wanted)),
-            ..UsageNote::new("info", title, text)
-        });
+        notes.push(UsageNote { progress: Some((*read, *wanted)), ..UsageNote::new("info", title, text) });
     }
     if figures.missing > 0 && reading.is_empty() {
         let days = format::count(figures.missing, "day");
@@ -89,8 +81,7 @@ pub fn collect_notes(
 
 fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
-    let (href, action) =
-        (format!("/clusters/{}", facts.slug), format!("Connect to {}", facts.title));
+    let (href, action) = (format!("/clusters/{}", facts.slug), format!("Connect to {}", facts.title));
     let note = if facts.own_user.is_none() {
         let title = format!("You were never connected to {}.", facts.title);
         let text = "Figures are read over your own connection, with your own rights. Connect once, and reading begins.";
@@ -98,10 +89,7 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
     } else {
         let title = format!("You are not connected to {}.", facts.title);
         let text = match account.read_at {
-            Some(at) => format!(
-                "Figures from there are as of {}. Nothing new is read until you connect.",
-                at.words()
-            ),
+            Some(at) => format!("Figures from there are as of {}. Nothing new is read until you connect.", at.words()),
             None => "Nothing was read from there yet. Reading begins when you connect.".to_owned(),
         };
         UsageNote::new("info", title, text)
@@ -112,9 +100,7 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
 fn read_problem_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
     let title = format!("What {} used on {} could not be read.", facts.account, facts.title);
-    let (words, said) =
-        account.problem.split_once(COMMAND_OUTPUT_MARKER).unwrap_or((&account.problem, ""));
-    let text =
-        format!("{} It is tried again by itself. What was read before is below.", words.trim());
+    let (words, said) = account.problem.split_once(COMMAND_OUTPUT_MARKER).unwrap_or((&account.problem, ""));
+    let text = format!("{} It is tried again by itself. What was read before is below.", words.trim());
     UsageNote { said: said.to_owned(), ..UsageNote::new("warning", title, text) }
 }

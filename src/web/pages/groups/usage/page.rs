@@ -12,9 +12,7 @@ use crate::web::pages::groups::fair_share::{self, GroupFairShareFragment};
 use crate::web::pages::groups::usage::notes::{UsageNote, collect_notes};
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 use crate::web::pages::groups::usage::summary::RenderedUsageHtml;
-use crate::web::pages::groups::usage::{
-    UsagePageData, UsageQueryPairs, load_page_data, record_names_seen,
-};
+use crate::web::pages::groups::usage::{UsagePageData, UsageQueryPairs, load_page_data, record_names_seen};
 
 #[derive(Template)]
 #[template(path = "groups/usage/page.html")]
@@ -103,10 +101,7 @@ pub async fn show_fragment(
     respond(&build_fragment(&context, &sight)?)
 }
 
-fn build_fragment(
-    context: &RequestContext,
-    sight: &UsagePageData,
-) -> Result<UsageFragment, AppError> {
+fn build_fragment(context: &RequestContext, sight: &UsagePageData) -> Result<UsageFragment, AppError> {
     Ok(UsageFragment {
         base: crate::web::pages::groups::usage::usage_path(sight.group.id),
         query: sight.filter.to_query_string(&[]),

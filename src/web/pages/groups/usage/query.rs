@@ -125,23 +125,15 @@ pub type UsageSelectOption = (String, String, bool);
 
 impl UsageFilter {
     /// Turns a query into a valid filter.
-    pub fn resolve(
-        ask: &UsageQuery,
-        view: &GroupUsage,
-        allocations: &[Allocation],
-        now: UnixTime,
-    ) -> Self {
+    pub fn resolve(ask: &UsageQuery, view: &GroupUsage, allocations: &[Allocation], now: UnixTime) -> Self {
         let here = view.accounts.iter().map(|account| account.today).max();
         let today = here.unwrap_or_else(|| Day::from_time(now));
         let account = ask.account.split_once('/').filter(|(slug, name)| {
-            view.accounts
-                .iter()
-                .any(|one| one.details.slug == *slug && one.details.account == *name)
+            view.accounts.iter().any(|one| one.details.slug == *slug && one.details.account == *name)
         });
         let account = account.map(|(slug, name)| (slug.to_owned(), name.to_owned()));
-        let is_chosen = |slug: &str, name: &str| {
-            account.as_ref().is_none_or(|(a, b)| a.as_str() == slug && b.as_str() == name)
-        };
+        let is_chosen =
+            |slug: &str, name: &str| account.as_ref().is_none_or(|(a, b)| a.as_str() == slug && b.as_str() == name);
         let mut units: Vec<Option<SiteUnit>> = view
             .accounts
             .iter()
@@ -151,14 +143,10 @@ impl UsageFilter {
         units.dedup();
         // Units of different sites don't add up.
         let unit = if let [one] = units.as_slice() { *one } else { None };
-        let slug_of = |one: &Allocation| {
-            view.accounts.iter().find(|known| known.details.cluster == one.cluster_id)
-        };
+        let slug_of = |one: &Allocation| view.accounts.iter().find(|known| known.details.cluster == one.cluster_id);
         let mine: Vec<&Allocation> = allocations
             .iter()
-            .filter(|one| {
-                slug_of(one).is_some_and(|known| is_chosen(&known.details.slug, &one.account))
-            })
+            .filter(|one| slug_of(one).is_some_and(|known| is_chosen(&known.details.slug, &one.account)))
             .filter(|one| one.begins() <= today)
             .collect();
         let granted = mine.iter().find(|one| one.ends() >= today).or(mine.first()).copied();
@@ -167,11 +155,7 @@ impl UsageFilter {
         let chosen_step = ChartStep::parse(&ask.by).filter(|step| is_step_allowed(*step, days));
         let usual = if days <= 45 { ChartStep::Day } else { ChartStep::Week };
         let measure = UsageMeasure::parse(&ask.show).unwrap_or(UsageMeasure::Cores);
-        let measure = if measure == UsageMeasure::Site && unit.is_none() {
-            UsageMeasure::Cores
-        } else {
-            measure
-        };
+        let measure = if measure == UsageMeasure::Site && unit.is_none() { UsageMeasure::Cores } else { measure };
         let step = chosen_step.unwrap_or(usual);
         let choice = FiguresQuery { from, until, step, measure, account };
         let granted = granted.map(|one| (one.begins(), one.ends()));
@@ -215,13 +199,9 @@ impl UsageFilter {
             let words = format!("Allocation: {} to {}", begins.words(), ends.words());
             all.push((UsagePeriod::Allocation, words));
         }
-        let months =
-            std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
-        all.extend(
-            months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())),
-        );
-        let named =
-            |(one, words): (UsagePeriod, String)| (one.query_value(), words, one == self.period);
+        let months = std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
+        all.extend(months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())));
+        let named = |(one, words): (UsagePeriod, String)| (one.query_value(), words, one == self.period);
         let is_chosen = matches!(self.period, UsagePeriod::Custom(..));
         let other = (CUSTOM_PERIOD.to_owned(), "Other days…".to_owned(), is_chosen);
         all.into_iter().map(named).chain([other]).collect()
@@ -250,17 +230,12 @@ impl UsageFilter {
         let all = UsageMeasure::ALL.into_iter();
         let fitting = all.filter(|one| *one != UsageMeasure::Site || self.unit.is_some());
         let words = |one: UsageMeasure| capitalize(&measure_label(one, self.unit));
-        fitting
-            .map(|one| (one.as_str().to_owned(), words(one), one == self.choice.measure))
-            .collect()
+        fitting.map(|one| (one.as_str().to_owned(), words(one), one == self.choice.measure)).collect()
     }
 
     /// The selected account's name; empty for all.
     pub fn account_label(&self, view: &GroupUsage) -> String {
-        let chosen = self
-            .account_options(view)
-            .into_iter()
-            .find(|(value, _, is_on)| *is_on && !value.is_empty());
+        let chosen = self.account_options(view).into_iter().find(|(value, _, is_on)| *is_on && !value.is_empty());
         chosen.map(|(_, words, _)| words).unwrap_or_default()
     }
 
@@ -345,16 +320,8 @@ mod tests {
             ("9999-99", UsagePeriod::Days30, 30),
             ("allocation", UsagePeriod::Days30, 30),
             ("<b>", UsagePeriod::Days30, 30),
-            (
-                "2026-09-03..2026-10-20",
-                UsagePeriod::Custom(day("2026-09-03"), day("2026-10-20")),
-                48,
-            ),
-            (
-                "2026-10-20..2026-09-03",
-                UsagePeriod::Custom(day("2026-09-03"), day("2026-10-20")),
-                48,
-            ),
+            ("2026-09-03..2026-10-20", UsagePeriod::Custom(day("2026-09-03"), day("2026-10-20")), 48),
+            ("2026-10-20..2026-09-03", UsagePeriod::Custom(day("2026-09-03"), day("2026-10-20")), 48),
             ("2026-11-10..2030-01-01", UsagePeriod::Custom(day("2026-11-10"), TODAY), 7),
             ("0001-01-01..9999-12-31", UsagePeriod::Custom(TODAY.plus(-400), TODAY), 401),
             ("2030-01-01..2031-01-01", UsagePeriod::Custom(TODAY, TODAY), 1),
@@ -367,19 +334,14 @@ mod tests {
             let (found, from, until) = resolve_period(word, TODAY, None);
             assert_eq!((found, until.0 - from.0 + 1), (period, days), "{word}");
             // The resulting query string leads to the same filter.
-            assert_eq!(
-                resolve_period(&found.query_value(), TODAY, None),
-                (found, from, until),
-                "{word}"
-            );
+            assert_eq!(resolve_period(&found.query_value(), TODAY, None), (found, from, until), "{word}");
         }
     }
 
     #[test]
     fn the_last_of_two_counts_and_strangers_are_passed_over() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        let ask =
-            UsageQuery::from_pairs(vec![pair("by", "day"), pair("by", "week"), pair("x", "y")]);
+        let ask = UsageQuery::from_pairs(vec![pair("by", "day"), pair("by", "week"), pair("x", "y")]);
         assert_eq!(ask.by, "week");
         assert!(
             is_step_allowed(ChartStep::Week, 400)

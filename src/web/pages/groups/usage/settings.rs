@@ -13,20 +13,16 @@ use crate::error::AppError;
 use crate::format;
 use crate::sites::SiteAllocationPeriod;
 use crate::store;
-use crate::usage::{
-    AllocationUnit, GroupAccountChoices, SiteUnit, UsageSettingsError, allocation_period,
-};
+use crate::usage::{AllocationUnit, GroupAccountChoices, SiteUnit, UsageSettingsError, allocation_period};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{
-    CurrentPerson, FormBody, PathParams, QueryParams, RequestContext,
-};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::pages::groups::usage::UsageQueryPairs;
 use crate::web::pages::groups::usage::allocation_form::{
-    AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation,
-    parse_form, unit_options,
+    AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation, parse_form,
+    unit_options,
 };
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 
@@ -87,13 +83,8 @@ pub async fn get(
     QueryParams(asked): QueryParams<UsageSettingsQuery>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    render_page(
-        &context,
-        &me,
-        group,
-        UsageSettingsState { changed: asked.change, ..UsageSettingsState::default() },
-    )
-    .await
+    render_page(&context, &me, group, UsageSettingsState { changed: asked.change, ..UsageSettingsState::default() })
+        .await
 }
 
 /// Sets which accounts belong to the group.
@@ -115,25 +106,16 @@ pub async fn set_accounts(
     let removed: Vec<(ClusterId, String)> =
         was.difference(&chosen).filter_map(|value| find_offered_account(&offers, value)).collect();
     let done = match added {
-        Some(added) => {
-            context.app.usage.change_accounts(&me.actor(&context), group, &added, &removed).await
-        }
+        Some(added) => context.app.usage.change_accounts(&me.actor(&context), group, &added, &removed).await,
         None => Err(UsageSettingsError::NoSuchAccount),
     };
     match done {
-        Ok(()) => {
-            Ok(flash::redirect(context, &settings_path(group), FlashMessage::UsageAccountsSet))
-        }
+        Ok(()) => Ok(flash::redirect(context, &settings_path(group), FlashMessage::UsageAccountsSet)),
         Err(UsageSettingsError::Auth(error)) => Err(error.into()),
         Err(error) => {
             let account_problems = FormErrors::single("accounts", error);
-            render_page(
-                &context,
-                &me,
-                group,
-                UsageSettingsState { account_problems, ..UsageSettingsState::default() },
-            )
-            .await
+            render_page(&context, &me, group, UsageSettingsState { account_problems, ..UsageSettingsState::default() })
+                .await
         }
     }
 }
@@ -167,11 +149,7 @@ async fn save_allocation(
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut problems = FormErrors::default();
     if let Some(grant) = parse_form(&form, &offers, &mut problems) {
-        let done = if changed.is_some() {
-            FlashMessage::AllocationChanged
-        } else {
-            FlashMessage::AllocationAdded
-        };
+        let done = if changed.is_some() { FlashMessage::AllocationChanged } else { FlashMessage::AllocationAdded };
         match context.app.usage.set_allocation(&me.actor(&context), group, changed, &grant).await {
             Ok(()) => return Ok(flash::redirect(context, &settings_path(group), done)),
             Err(UsageSettingsError::Auth(error)) => return Err(error.into()),
@@ -179,8 +157,7 @@ async fn save_allocation(
         }
     }
     let form = form.truncate_for_redisplay();
-    let state =
-        UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
+    let state = UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
     render_page(&context, &me, group, state).await
 }
 
@@ -224,17 +201,12 @@ async fn render_page(
             id: one.id,
             account: one.account.clone(),
             cluster: title.map(|known| known.title.clone()).unwrap_or_default(),
-            amount: format!(
-                "{} {}",
-                format::amount(one.amount),
-                counted.words(site_unit(one.cluster_id))
-            ),
+            amount: format!("{} {}", format::amount(one.amount), counted.words(site_unit(one.cluster_id))),
             period: format!("{} to {}", one.begins().words(), one.ends().words()),
             is_over: one.ends() < today,
         }
     });
-    let chosen =
-        |offer: &GroupAccountChoices| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
+    let chosen = |offer: &GroupAccountChoices| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
     let changed = match state.changed {
         Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
         None => None,
@@ -242,8 +214,7 @@ async fn render_page(
     let form = state.form.or_else(|| changed.map(|one| form_from_allocation(one, &clusters)));
     let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
-        let period =
-            first.map_or(SiteAllocationPeriod::None, |offer| offer.profile.site.units.period);
+        let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.profile.site.units.period);
         let (begins, ends) = allocation_period(period, today);
         let site = first.and_then(|offer| SiteUnit::from_site(&offer.profile.site));
         let usual = if site.is_some() { "site-hours" } else { "core-hours" };
@@ -254,11 +225,8 @@ async fn render_page(
             ..AllocationForm::default()
         }
     });
-    let status = if state.problems.is_empty() && state.account_problems.is_empty() {
-        StatusCode::OK
-    } else {
-        FORM_ERROR_STATUS
-    };
+    let status =
+        if state.problems.is_empty() && state.account_problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let title = format!("{}: accounts", found.name);
     respond_with(
         status,
@@ -281,8 +249,7 @@ async fn render_page(
 
 fn account_choices(offer: &GroupAccountChoices) -> SlurmAccountChoices {
     let accounts = offer.accounts.iter();
-    let accounts = accounts.map(|(name, is_chosen)| {
-        (format!("{}/{name}", offer.profile.row.slug), name.clone(), *is_chosen)
-    });
+    let accounts =
+        accounts.map(|(name, is_chosen)| (format!("{}/{name}", offer.profile.row.slug), name.clone(), *is_chosen));
     SlurmAccountChoices { title: offer.profile.row.title.clone(), accounts: accounts.collect() }
 }

@@ -124,8 +124,7 @@ impl<'a> UsageSummaryFragment<'a> {
     fn new(sight: &UsagePageData, query: &'a str) -> Self {
         let (looked, figures, group) = (&sight.filter, &*sight.figures, sight.group.id);
         let totals = UsageTableCells::from_sums(&figures.totals);
-        let site_unit =
-            looked.unit.map(|_| formatting::measure_label(UsageMeasure::Site, looked.unit));
+        let site_unit = looked.unit.map(|_| formatting::measure_label(UsageMeasure::Site, looked.unit));
         Self {
             base: crate::web::pages::groups::usage::usage_path(group),
             query,
@@ -153,8 +152,7 @@ fn key_figures(
     site_unit: Option<&str>,
     sums: &UsageTotals,
 ) -> Vec<UsageKeyFigure> {
-    let behind =
-        |outcome: &str| tables::jobs_href(sight.group.id, &sight.filter, &[("outcome", outcome)]);
+    let behind = |outcome: &str| tables::jobs_href(sight.group.id, &sight.filter, &[("outcome", outcome)]);
     let fact = |label: &str, value: &str, exact: f64, hint: String, href: String| UsageKeyFigure {
         label: label.to_owned(),
         value: value.to_owned(),
@@ -163,13 +161,7 @@ fn key_figures(
         href,
         link: ("The jobs", "Your jobs"),
     };
-    let mut all = vec![fact(
-        "Core hours",
-        &totals.cores,
-        UsageMeasure::Cores.hours(sums),
-        String::new(),
-        behind(""),
-    )];
+    let mut all = vec![fact("Core hours", &totals.cores, UsageMeasure::Cores.hours(sums), String::new(), behind(""))];
     if sums.gpu_s > 0 {
         let used = UsageMeasure::Gpus.hours(sums);
         let with_gpus = tables::jobs_href(sight.group.id, &sight.filter, &[("with", WITH_GPUS)]);

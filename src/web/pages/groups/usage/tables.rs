@@ -2,9 +2,7 @@
 
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::format;
-use crate::usage::figures::{
-    AccountFigures, JobTypeFigures, MemberFigures, UsageFigures, UsageOwner,
-};
+use crate::usage::figures::{AccountFigures, JobTypeFigures, MemberFigures, UsageFigures, UsageOwner};
 use crate::usage::{UsageMeasure, UsageTotals, hours};
 use crate::web::pages::groups::usage::query::UsageFilter;
 
@@ -67,11 +65,9 @@ impl UsageTableCells {
             format!("{name} {}", format::amount(hours(*seconds)))
         };
         let mut ends = Vec::new();
-        for (count, words) in [
-            (sums.failed, "failed"),
-            (sums.timed_out, "out of time"),
-            (sums.memory_out, "out of memory"),
-        ] {
+        for (count, words) in
+            [(sums.failed, "failed"), (sums.timed_out, "out of time"), (sums.memory_out, "out of memory")]
+        {
             if count > 0 {
                 ends.push(format!("{} {words}", format::number(count)));
             }
@@ -114,11 +110,7 @@ impl UsageTableCells {
         if self.lost_ends.is_empty() {
             return String::new();
         }
-        let gpus = if self.lost_gpus.is_empty() {
-            String::new()
-        } else {
-            format!(" and {}", self.lost_gpus)
-        };
+        let gpus = if self.lost_gpus.is_empty() { String::new() } else { format!(" and {}", self.lost_gpus) };
         format!("{} · {} core hours{gpus} came to nothing", self.lost_ends, self.lost)
     }
 }
@@ -130,12 +122,7 @@ pub struct UsageTable {
 }
 
 /// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
-pub fn account_table(
-    figures: &UsageFigures,
-    group: GroupId,
-    looked: &UsageFilter,
-    leads: bool,
-) -> UsageTable {
+pub fn account_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter, leads: bool) -> UsageTable {
     let row = |one: &AccountFigures| {
         let account = format!("{}/{}", one.slug, one.account);
         let behind = |outcome: &str| {
@@ -210,11 +197,7 @@ pub fn jobs_href(group: GroupId, looked: &UsageFilter, changes: &[(&str, &str)])
     let (from, until) = (looked.choice.from.to_string(), looked.choice.until.to_string());
     let mut all = vec![("from", from.as_str()), ("until", until.as_str())];
     all.extend(changes);
-    format!(
-        "{}/jobs?{}",
-        crate::web::pages::groups::usage::usage_path(group),
-        looked.to_query_string(&all)
-    )
+    format!("{}/jobs?{}", crate::web::pages::groups::usage::usage_path(group), looked.to_query_string(&all))
 }
 
 /// A person's query value; `None` for those without a name.
@@ -253,8 +236,7 @@ mod tests {
 
     #[test]
     fn figures_in_words() {
-        let mut sums =
-            UsageTotals { core_s: 7200, failed: 2, lost_core_s: 3600, ..UsageTotals::default() };
+        let mut sums = UsageTotals { core_s: 7200, failed: 2, lost_core_s: 3600, ..UsageTotals::default() };
         sums.add_gpus("", 3600);
         sums.add_gpus("v100", 36_000);
         let cells = UsageTableCells::from_sums(&sums);

@@ -52,19 +52,14 @@ impl UsageJob {
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         let person = sight.view.people.get(&(facts.cluster, user.clone()));
         let outcome = UsageJobOutcome::from_number(row.state);
-        let is_judged =
-            outcome == UsageJobOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
+        let is_judged = outcome == UsageJobOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
         let busy = u64::try_from(row.cpu_s).ok().filter(|_| is_judged);
         let spare = |busy| spare_core_s(whole(row.cores), whole(row.elapsed_s), busy);
         Self {
             slug: facts.slug.clone(),
             cluster: facts.title.clone(),
             account: facts.account.clone(),
-            id: if row.task < 0 {
-                row.number.to_string()
-            } else {
-                format!("{}_{}", row.number, row.task)
-            },
+            id: if row.task < 0 { row.number.to_string() } else { format!("{}_{}", row.number, row.task) },
             member: person.map_or_else(|| user.clone(), |person| person.name.clone()),
             kind: name(row.kind_id),
             outcome,
@@ -96,9 +91,7 @@ impl UsageJob {
             UsageJobOutcome::Done => "ok",
             UsageJobOutcome::Running => "running",
             UsageJobOutcome::Cancelled => "neutral",
-            UsageJobOutcome::Failed | UsageJobOutcome::TimedOut | UsageJobOutcome::OutOfMemory => {
-                "failed"
-            }
+            UsageJobOutcome::Failed | UsageJobOutcome::TimedOut | UsageJobOutcome::OutOfMemory => "failed",
             UsageJobOutcome::Interrupted => "warning",
         }
     }
@@ -157,10 +150,7 @@ impl UsageJob {
 
     /// CPU efficiency.
     pub fn core_use(&self) -> String {
-        format::or_unknown(
-            ratio(self.row.cpu_s, self.row.elapsed_s.saturating_mul(self.row.cores)),
-            format::percent,
-        )
+        format::or_unknown(ratio(self.row.cpu_s, self.row.elapsed_s.saturating_mul(self.row.cores)), format::percent)
     }
 
     /// Memory efficiency.
