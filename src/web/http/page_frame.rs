@@ -9,7 +9,6 @@ use crate::auth::sessions::SignedInPerson;
 use crate::error::AppError;
 use crate::jobs::notifications::UnreadCount;
 use crate::web::HandlerResult;
-use crate::web::http::assets;
 use crate::web::http::extractors::RequestContext;
 use crate::web::http::flash::FlashMessage;
 use crate::web::pages::account::theme::Theme;
@@ -20,23 +19,13 @@ pub struct PageFrame {
     pub title: String,
     /// light, dark or auto.
     pub theme: &'static str,
-    /// URL of the style sheet.
-    pub css: &'static str,
-    /// URL of our script.
-    pub js: &'static str,
-    pub htmx: &'static str,
-    /// URL of htmx's event-stream extension.
-    pub sse: &'static str,
-    /// URL of the icon.
-    pub icon: &'static str,
     /// Who is signed in.
     pub person: Option<PagePerson>,
     /// Their unread notifications.
     pub bell: NotificationBadge,
     pub nav: Vec<NavigationItem>,
     /// A message left by the previous page.
-    pub flash: Option<PageMessage>,
-    pub version: &'static str,
+    pub flash: Option<FlashMessage>,
 }
 
 /// The signed-in person, as the frame shows them.
@@ -76,12 +65,6 @@ pub struct NavigationItem {
     pub icon: &'static str,
     /// Whether the current page belongs to it.
     pub current: bool,
-}
-
-pub struct PageMessage {
-    /// ok, info, warning or danger.
-    pub kind: &'static str,
-    pub text: &'static str,
 }
 
 /// The navigation section that a page belongs to.
@@ -131,22 +114,16 @@ impl PageFrame {
         Self {
             title: title.to_owned(),
             theme: theme.as_str(),
-            css: assets::asset_url("app.css"),
-            js: assets::asset_url("app.js"),
-            htmx: assets::asset_url("htmx.min.js"),
-            sse: assets::asset_url("htmx-ext-sse.min.js"),
-            icon: assets::asset_url("favicon.svg"),
             person: None,
             bell: NotificationBadge::default(),
             nav: Vec::new(),
-            flash: flash.map(|flash| PageMessage { kind: flash.kind(), text: flash.text() }),
-            version: env!("CARGO_PKG_VERSION"),
+            flash,
         }
     }
 }
 
 fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationItem> {
-    let item = |label, href, icon, belongs| NavigationItem { label, href, icon, current: section == belongs };
+    let item = |label, href, icon, of| NavigationItem { label, href, icon, current: section == of };
     let mut items = vec![
         item("Home", "/", "home", NavSection::Home),
         item("Jobs", "/jobs", "jobs", NavSection::Jobs),
