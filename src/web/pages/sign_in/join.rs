@@ -102,9 +102,7 @@ pub async fn post(
     let problems = match form.parse() {
         Err(problems) => problems,
         Ok(new) => match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
-            Ok(browser) => {
-                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
-            }
+            Ok(cookies) => return sign_in::redirect_home_welcome(context, me.as_deref(), &cookies).await,
             Err(error) => form_errors_from(error)?,
         },
     };
@@ -120,6 +118,6 @@ pub async fn join_with_own_account(
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let is_new = context.app.auth.join_with_own_account(&token, &me.0, &context.visitor).await?;
-    let flash = if is_new { FlashMessage::Joined } else { FlashMessage::JoinedBefore };
-    Ok(flash::redirect(context, "/", flash))
+    let message = if is_new { FlashMessage::Joined } else { FlashMessage::JoinedBefore };
+    Ok(flash::redirect(context, "/", message))
 }

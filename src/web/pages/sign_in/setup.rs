@@ -89,9 +89,7 @@ pub async fn post(
     let problems = match form.parse() {
         Err(problems) => problems,
         Ok(new) => match context.app.auth.set_up_portal(&token, &new, &context.visitor).await {
-            Ok(browser) => {
-                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
-            }
+            Ok(cookies) => return sign_in::redirect_home_welcome(context, me.as_deref(), &cookies).await,
             Err(error) => form_errors_from(error)?,
         },
     };
