@@ -11,7 +11,6 @@ use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, Discovere
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
-use crate::store::keys::SshKey;
 use crate::web::HandlerResult;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
@@ -30,19 +29,21 @@ struct ClusterPage {
     panel: ConnectPanel,
     user: String,
     user_problem: String,
-    key: Option<SshKey>,
-    /// A new key that has not replaced the current one yet.
-    next_key: Option<SshKey>,
+    setup: ClusterSetupState,
     /// Where the new key has opened a connection.
     next_uses: Vec<SshKeyUse>,
     /// Whether a test of the new key has just ended here.
     is_tested: bool,
-    was_connected: bool,
-    discovered: Option<(Arc<DiscoveredFacts>, UnixTime)>,
     is_admin: bool,
 }
 
 impl ClusterPage {
+    /// What was discovered, and when.
+    fn discovered(&self) -> Option<(&DiscoveredFacts, UnixTime)> {
+        let account = self.setup.account.as_ref()?;
+        Some((&account.discovered, account.discovered_at?))
+    }
+
     /// Whether the new key has opened a connection to this cluster.
     fn is_next_proven_here(&self) -> bool {
         self.next_uses.iter().any(|key_use| key_use.cluster == self.profile.row.title)
@@ -97,16 +98,12 @@ async fn build_page(request: &ClusterRequest, setup: ClusterSetupState) -> Resul
         }
         None => Vec::new(),
     };
-    let account = setup.account.as_ref();
     Ok(ClusterPage {
         page: PageFrame::for_person(context, &me.0, &cluster.row.title, NavSection::Clusters),
         panel: ConnectPanel::new(cluster, &setup),
-        user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
+        user: setup.account.as_ref().map(|account| account.remote_user.clone()).unwrap_or_default(),
         user_problem: String::new(),
-        discovered: account.and_then(|account| Some((account.discovered.clone(), account.discovered_at?))),
-        was_connected: setup.was_connected(),
-        key: setup.key,
-        next_key: setup.next_key,
+        setup,
         next_uses,
         is_tested: false,
         is_admin: me.may(Permission::ManageClusters).is_ok(),

@@ -29,22 +29,16 @@ pub struct PromptAnswerForm {
     seen: Option<String>,
 }
 
-/// Which attempt the request is about.
+/// Which attempt the request is about, and what the open page already shows.
 #[derive(Deserialize)]
-pub struct ConnectAttemptForm {
+pub struct ConnectPanelForm {
     #[serde(default)]
     purpose: String,
     seen: Option<String>,
 }
 
-/// What the open page already shows.
-#[derive(Deserialize)]
-pub struct ConnectPanelQuery {
-    seen: Option<String>,
-}
-
 /// The panel alone, for an open page.
-pub async fn show_panel(path: ClusterPath, QueryParams(query): QueryParams<ConnectPanelQuery>) -> HandlerResult {
+pub async fn show_panel(path: ClusterPath, QueryParams(query): QueryParams<ConnectPanelForm>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     cluster_page::render_changes(&request, query.seen.as_deref()).await
 }
@@ -77,7 +71,7 @@ pub async fn save_user(path: ClusterPath, FormBody(form): FormBody<ClusterUserFo
     Ok(flash::see_other(&request.path("")))
 }
 
-pub async fn connect(path: ClusterPath, FormBody(form): FormBody<ConnectPanelQuery>) -> HandlerResult {
+pub async fn connect(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     let started = connections.connect(request.login_key(), request.actor(), LoginAttendance::Attended).await;
@@ -85,7 +79,7 @@ pub async fn connect(path: ClusterPath, FormBody(form): FormBody<ConnectPanelQue
 }
 
 /// Starts a test of the new key.
-pub async fn test_key(path: ClusterPath, FormBody(form): FormBody<ConnectPanelQuery>) -> HandlerResult {
+pub async fn test_key(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let started = request.context.app.connections.test_new_key(request.login_key(), request.actor()).await;
     respond_after_start(request, started, form.seen).await
@@ -99,7 +93,7 @@ pub async fn answer_prompt(path: ClusterPath, FormBody(form): FormBody<PromptAns
     panel_or_page(&request, form.seen).await
 }
 
-pub async fn cancel_attempt(path: ClusterPath, FormBody(form): FormBody<ConnectAttemptForm>) -> HandlerResult {
+pub async fn cancel_attempt(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
     request.context.app.connections.cancel_attempt(request.login_key(), purpose).await;

@@ -1,5 +1,7 @@
 //! The part of a cluster's page that updates itself: not connected, connecting, connected.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
@@ -19,11 +21,7 @@ struct ConnectPanelFragment<'a> {
 }
 
 pub struct ConnectPanel {
-    /// The cluster's short name.
-    pub slug: String,
-    pub title: String,
-    /// The cluster's ID, for event names.
-    pub cluster: i64,
+    pub cluster: Arc<ClusterProfile>,
     /// The page layout that this panel belongs to.
     pub next: NextConnectStep,
     /// Changes whenever the content changes; figures do not count.
@@ -31,7 +29,6 @@ pub struct ConnectPanel {
     /// Whether the connection is open, whatever the panel shows.
     pub is_connected: bool,
     pub content: ConnectPanelContent,
-    jump_host: Option<String>,
 }
 
 /// The figures of a connection, for a page that already shows the panel.
@@ -65,21 +62,18 @@ pub enum ConnectPanelContent {
 }
 
 impl ConnectPanel {
-    pub fn new(cluster: &ClusterProfile, setup: &ClusterSetupState) -> Self {
+    pub fn new(cluster: &Arc<ClusterProfile>, setup: &ClusterSetupState) -> Self {
         let next = setup.next_step(cluster);
         let content = match &setup.test {
             Some(test) => ConnectPanelContent::Attempt(test.purpose, test.state()),
             None => connection_content(cluster, setup),
         };
         Self {
-            slug: cluster.row.slug.clone(),
-            title: cluster.row.title.clone(),
-            cluster: cluster.row.id.0,
+            cluster: cluster.clone(),
             mark: format!("{}.{}", next.as_str(), content_mark(&content)),
             next,
             is_connected: matches!(setup.status, ConnectionStatus::Up(_)),
             content,
-            jump_host: cluster.site.login.jump.as_ref().map(|jump| jump.host.as_str().to_owned()),
         }
     }
 
@@ -90,9 +84,11 @@ impl ConnectPanel {
 
     /// With a jump host, two hosts may prompt; say which one wants the code or password.
     pub fn asker(&self, prompt: &LoginPrompt) -> String {
-        match (&self.jump_host, &prompt.hop) {
-            (Some(jump), Some(hop)) if hop.contains(jump) => format!("{jump}, the host on the way to {},", self.title),
-            _ => self.title.clone(),
+        let title = &self.cluster.row.title;
+        let jump_host = self.cluster.site.login.jump.as_ref().map(|jump| jump.host.as_str());
+        match (jump_host, &prompt.hop) {
+            (Some(jump), Some(hop)) if hop.contains(jump) => format!("{jump}, the host on the way to {title},"),
+            _ => title.clone(),
         }
     }
 
