@@ -20,12 +20,11 @@ use crate::web::http::flash::{self, FlashMessage, safe_local_path};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
-/// Which key to create, and where to go afterwards.
-#[derive(Deserialize)]
-pub struct CreateKeyForm {
-    #[serde(default)]
+/// Which key is meant, and which page to return to.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct SshKeyForm {
     role: String,
-    #[serde(default)]
     back: String,
 }
 
@@ -36,19 +35,6 @@ pub struct ImportKeyForm {
     passphrase: SecretString,
     #[serde(default)]
     back: String,
-}
-
-/// The page to return to.
-#[derive(Deserialize)]
-pub struct SshKeysPageQuery {
-    #[serde(default)]
-    back: String,
-}
-
-#[derive(Deserialize)]
-pub struct KeyRoleForm {
-    #[serde(default)]
-    role: String,
 }
 
 #[derive(Deserialize)]
@@ -89,17 +75,13 @@ impl SshKeyPage {
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(query): QueryParams<SshKeysPageQuery>,
+    QueryParams(query): QueryParams<SshKeyForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     respond(&SshKeyPage { back: query.back, ..load_page(&context, &me, FormErrors::default()).await? })
 }
 
-pub async fn create(
-    context: RequestContext,
-    me: CurrentPerson,
-    FormBody(form): FormBody<CreateKeyForm>,
-) -> HandlerResult {
+pub async fn create(context: RequestContext, me: CurrentPerson, FormBody(form): FormBody<SshKeyForm>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let role = parse_role(&form.role);
     // The date tells an old key from a new one on a centre's key page.
@@ -170,7 +152,7 @@ async fn save_key(
 pub async fn replace(
     context: RequestContext,
     me: CurrentPerson,
-    FormBody(form): FormBody<KeyRoleForm>,
+    FormBody(form): FormBody<SshKeyForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let message = match context.app.auth.promote_new_key(&me.0, parse_role(&form.role), &context.visitor).await {
