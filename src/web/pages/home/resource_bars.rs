@@ -1,7 +1,7 @@
 //! A person's resources on a cluster, as bars with text: fair share or granted hours, and how full their folders are.
 
 use crate::clock::UnixTime;
-use crate::explain::fair_share::{self, FairShareFigures};
+use crate::explain::fair_share::{self, FairShareExplanation, FairShareFigures};
 use crate::format;
 use crate::sites::cost::AccountCost;
 use crate::sites::quota::StorageQuota;
@@ -40,10 +40,7 @@ pub struct HomeClusterResources {
 /// The fair share of an account.
 pub struct FairShareGauge {
     pub account: String,
-    pub headline: &'static str,
-    pub sentence: String,
-    /// The position on the scale, from 0 (waits longer) to 100 (starts sooner).
-    pub position: Option<u8>,
+    pub explanation: FairShareExplanation,
     /// Slurm's own number, as text; empty if there is none.
     pub level: String,
 }
@@ -51,7 +48,7 @@ pub struct FairShareGauge {
 impl FairShareGauge {
     /// Where its mark is drawn, in percent, so that it stays wholly inside the scale.
     pub fn place(&self) -> u8 {
-        2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
+        2 + (u16::from(self.explanation.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
     }
 }
 
@@ -122,7 +119,7 @@ impl HomeClusterResources {
 }
 
 fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
-    let explained = fair_share::explain_fair_share(&FairShareFigures {
+    let explanation = fair_share::explain_fair_share(&FairShareFigures {
         level_fs: share.level_fs,
         norm_shares: share.norm_shares,
         effective_usage: share.effective_usage,
@@ -133,13 +130,7 @@ fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
         Some(level) => format!("{level:.2}"),
         None => String::new(),
     };
-    FairShareGauge {
-        account: share.account.clone(),
-        headline: explained.headline,
-        sentence: explained.sentence,
-        position: explained.position,
-        level,
-    }
+    FairShareGauge { account: share.account.clone(), explanation, level }
 }
 
 /// Granted hours of an account as a bar; `None` if nothing was granted.
