@@ -37,13 +37,10 @@ struct DashboardFragment {
 
 /// The settings and guest links of its owner.
 struct DashboardOwnerPanel {
-    /// A guest link that was just created.
-    new_link: SecretShownOnce,
-    link_form: GuestLinkFormState,
+    forms: DashboardForms,
     /// Guest links that work, and those that no longer do.
     open: Vec<DashboardGuestLink>,
     ended: Vec<DashboardGuestLink>,
-    settings: DashboardSettingsState,
     /// The owner's groups: id, name, whether they see it.
     groups: Vec<(String, String, bool)>,
     wake_minutes: Vec<(String, String, bool)>,
@@ -181,11 +178,9 @@ async fn build_owner_panel(
     });
     let wake_minutes = u32::try_from(dashboard.wake_minutes).unwrap_or(MIN_RUN_MINUTES);
     Ok(DashboardOwnerPanel {
-        new_link: forms.new_link,
-        link_form: forms.link_form,
+        forms,
         open,
         ended,
-        settings: forms.settings,
         groups: groups.collect(),
         wake_minutes: minute_choices(MAX_RUN_MINUTES, MIN_RUN_MINUTES, wake_minutes),
     })
@@ -194,12 +189,12 @@ async fn build_owner_panel(
 impl DashboardPage {
     /// The value of the name field.
     fn title<'a>(&'a self, owner_panel: &'a DashboardOwnerPanel) -> &'a str {
-        owner_panel.settings.typed.as_ref().map_or(&self.live.dashboard.title, |(title, _)| title)
+        owner_panel.forms.settings.typed.as_ref().map_or(&self.live.dashboard.title, |(title, _)| title)
     }
 
     /// How many times a day others may start it.
     fn wakes(&self, owner_panel: &DashboardOwnerPanel) -> String {
-        match &owner_panel.settings.typed {
+        match &owner_panel.forms.settings.typed {
             Some((_, wakes)) => wakes.clone(),
             None => self.live.dashboard.wakes_per_day.to_string(),
         }
