@@ -11,7 +11,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::see_other;
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond_with};
 use crate::web::pages::compose::compose_target::ComposeTarget;
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
@@ -30,7 +30,13 @@ struct NewDashboardPage {
     targets: Vec<ComposeTarget>,
     /// Clusters that aren't available.
     others: Vec<UnavailableCluster>,
-    target: Option<ComposeTarget>,
+    /// `None` if there is no cluster to choose.
+    fields: Option<NewDashboardFields>,
+}
+
+/// The fields that depend on the chosen cluster.
+struct NewDashboardFields {
+    target: ComposeTarget,
     /// Folders of earlier dashboards, and whether they are selected.
     recent: Vec<(String, bool)>,
     /// The URL of the folder suggestions.
@@ -38,8 +44,6 @@ struct NewDashboardPage {
     /// The values of the folder fields.
     inputs: Vec<String>,
     can_add: bool,
-    /// Whether the last field was just added.
-    is_added: bool,
     minutes: Vec<(String, String, bool)>,
     /// Accounts to choose from: value, label, whether it is selected.
     accounts: Vec<(String, String, bool)>,
@@ -107,7 +111,7 @@ pub async fn get(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let form = NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
-    respond(&build_page(&context, &me, form, FormErrors::default()).await?)
+    render_form(&context, &me, form, FormErrors::default()).await
 }
 
 /// Creates the dashboard and redirects to its page, or shows the form again.
@@ -115,12 +119,12 @@ pub async fn post(context: RequestContext, me: CurrentPerson, FormBody(fields): 
     me.may(Permission::UseClusters)?;
     let form = NewDashboardForm::parse(fields);
     if form.is_preview {
-        return respond(&build_page(&context, &me, form, FormErrors::default()).await?);
+        return render_form(&context, &me, form, FormErrors::default()).await;
     }
     let (targets, _) = choose_cluster::list_clusters(&context, &me).await?;
     let Some(target) = targets.iter().find(|target| target.cluster().slug == form.cluster) else {
         let problems = FormErrors::single("cluster", "Choose one of your clusters.");
-        return respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, form, problems).await?);
+        return render_form(&context, &me, form, problems).await;
     };
     let names = FolderVariables::from_facts(&target.account.discovered);
     let mut problems = FormErrors::default();
@@ -142,7 +146,7 @@ pub async fn post(context: RequestContext, me: CurrentPerson, FormBody(fields): 
             Err(error) => add_problem(error, &mut problems)?,
         }
     }
-    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, form, problems).await?)
+    render_form(&context, &me, form, problems).await
 }
 
 /// Adds the error to the field that it is about.
@@ -192,58 +196,50 @@ fn parse_account(form: &NewDashboardForm, target: &ComposeTarget, problems: &mut
     account
 }
 
-async fn build_page(
+async fn render_form(
     context: &RequestContext,
     me: &CurrentPerson,
     form: NewDashboardForm,
     problems: FormErrors,
-) -> Result<NewDashboardPage, AppError> {
+) -> HandlerResult {
     let (targets, others) = choose_cluster::list_clusters(context, me).await?;
     let wanted = targets.iter().find(|target| target.cluster().slug == form.cluster);
-    let target = wanted.or(targets.first()).cloned();
-    let mut page = NewDashboardPage {
-        page: PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards),
-        problems,
-        targets,
-        others,
-        recent: Vec::new(),
-        suggestions_url: String::new(),
-        inputs: form.places.clone(),
-        can_add: false,
-        is_added: form.is_add,
-        minutes: Vec::new(),
-        accounts: Vec::new(),
-        cost: String::new(),
-        target: None,
-        form,
+    let fields = match wanted.or(targets.first()) {
+        Some(target) => Some(NewDashboardFields::load(context, &form, target.clone()).await?),
+        None => None,
     };
-    let Some(target) = target else { return Ok(page) };
-    let (least, most, default) = choose_cluster::time_limits(&target);
-    let minutes = page.form.minutes.trim().parse().unwrap_or(default);
-    page.minutes = minute_choices(most, least, minutes);
-    let account = match page.form.account.clone() {
-        Some(account) => account,
-        None => choose_cluster::last_used_account(context, &target).await?,
-    };
-    page.accounts = account_choices(&target, &account);
-    page.cost = cost::cost_text(page.form.kind, minutes.clamp(least, most), &account, &target.compose_context);
-    let recent = choose_cluster::recent_folders(context, &target, page.form.kind).await?;
-    let names = FolderVariables::from_facts(&target.account.discovered);
-    let is_chosen = |path: &String| page.form.places.contains(path);
-    page.recent = recent.into_iter().map(|path| (path.clone(), is_chosen(&path))).collect();
-    // Selected recent folders need no field of their own; folders from a link are written the way forms write them.
-    let recent = &page.recent;
-    page.inputs.retain(|input| !recent.iter().any(|(path, _)| path == input));
-    page.inputs.iter_mut().for_each(|input| {
-        *input = names.abbreviate(&input.chars().take(MAX_SHOWN_LEN).collect::<String>());
-    });
-    if page.inputs.is_empty() || page.form.is_add {
-        page.inputs.push(String::new());
+    let page = PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards);
+    respond_with(problems.status(), &NewDashboardPage { page, problems, form, targets, others, fields })
+}
+
+impl NewDashboardFields {
+    async fn load(context: &RequestContext, form: &NewDashboardForm, target: ComposeTarget) -> Result<Self, AppError> {
+        let (least, most, default) = choose_cluster::time_limits(&target);
+        let minutes = form.minutes.trim().parse().unwrap_or(default);
+        let account = match &form.account {
+            Some(account) => account.clone(),
+            None => choose_cluster::last_used_account(context, &target).await?,
+        };
+        let recent = choose_cluster::recent_folders(context, &target, form.kind).await?;
+        let names = FolderVariables::from_facts(&target.account.discovered);
+        // Selected recent folders need no field of their own; folders from a link are written the way forms write them.
+        let typed = form.places.iter().filter(|place| !recent.contains(place));
+        let mut inputs: Vec<String> =
+            typed.map(|place| names.abbreviate(&place.chars().take(MAX_SHOWN_LEN).collect::<String>())).collect();
+        if inputs.is_empty() || form.is_add {
+            inputs.push(String::new());
+        }
+        Ok(Self {
+            recent: recent.into_iter().map(|path| (path.clone(), form.places.contains(&path))).collect(),
+            suggestions_url: suggestions_path(&target, form),
+            can_add: form.kind == DashboardKind::TensorBoard && inputs.len() < MAX_FOLDERS,
+            inputs,
+            minutes: minute_choices(most, least, minutes),
+            accounts: account_choices(&target, &account),
+            cost: cost::cost_text(form.kind, minutes.clamp(least, most), &account, &target.compose_context),
+            target,
+        })
     }
-    page.can_add = page.form.kind == DashboardKind::TensorBoard && page.inputs.len() < MAX_FOLDERS;
-    page.suggestions_url = suggestions_path(&target, &page.form);
-    page.target = Some(target);
-    Ok(page)
 }
 
 /// The URL of the folder suggestions. Folders that are already selected aren't offered again.
