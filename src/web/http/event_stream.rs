@@ -87,25 +87,20 @@ impl EventSubscriptions {
 
     async fn next_signal(&mut self, app: &AppState, me: &SignedInPerson) -> EventStreamSignal {
         let person = me.person.id;
+        let for_me = |owner: PersonId, event: &str| (owner == person).then(|| event.to_owned());
         tokio::select! {
-            changed = self.connections.recv() => to_signal(changed, |key| {
-                // One event for the page of that cluster; lists match the same event by its prefix.
-                (key.person == person).then(|| format!("connection-{}", key.cluster))
+            // One event for the page of that cluster; lists match the same event by its prefix.
+            changed = self.connections.recv() => to_signal(changed, |connection| {
+                for_me(connection.person, &format!("connection-{}", connection.cluster))
             }),
-            changed = self.queues.recv() => to_signal(changed, |key| {
-                (key.person == person).then(|| "jobs".to_owned())
-            }),
-            changed = self.submissions.recv() => to_signal(changed, |change| {
-                (change.person == person).then(|| "submissions".to_owned())
-            }),
+            changed = self.queues.recv() => to_signal(changed, |account| for_me(account.person, "jobs")),
+            changed = self.submissions.recv() => to_signal(changed, |change| for_me(change.person, "submissions")),
             changed = self.dashboards.recv() => match changed {
                 Ok(id) if can_see_dashboard(app, me, id).await => EventStreamSignal::PageEvent("dashboards".to_owned()),
                 received => to_signal(received, |_| None),
             },
-            changed = self.usage.recv() => to_signal(changed, |account| {
-                (account.person == person).then(|| "usage".to_owned())
-            }),
-            changed = self.notifications.recv() => to_signal(changed, |recipient| (recipient == person).then(|| "notifications".to_owned())),
+            changed = self.usage.recv() => to_signal(changed, |account| for_me(account.person, "usage")),
+            changed = self.notifications.recv() => to_signal(changed, |recipient| for_me(recipient, "notifications")),
             () = app.stop.cancelled() => EventStreamSignal::ShuttingDown,
             received = self.sessions_ended.recv() => match received {
                 Ok(ended) if ended.applies_to(person, me.session) => EventStreamSignal::SessionEnded,

@@ -91,22 +91,19 @@ pub async fn post(
     let next = safe_local_path(&form.next);
     let browser_mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
-    let refusal = match auth.sign_in(&form.name, &form.password, browser_mark, &context.visitor).await {
+    match auth.sign_in(&form.name, &form.password, browser_mark, &context.visitor).await {
         Ok(progress) => {
             end_previous_session(&context, me.as_deref()).await?;
-            return Ok(respond_to_progress(&context, progress, next));
+            Ok(respond_to_progress(&context, progress, next))
         }
-        Err(error) => SignInRefusal::new(error)?,
-    };
-    let page = PageFrame::for_visitor(&context, "Sign in");
-    let typed_name = echo_input(&form.name);
-    refusal.respond(&SignInPage {
-        page,
-        typed_name,
-        next: next.into(),
-        problem: refusal.message.clone(),
-        is_set_up: true,
-    })
+        Err(error) => refuse(error, |problem| SignInPage {
+            page: PageFrame::for_visitor(&context, "Sign in"),
+            typed_name: echo_input(&form.name),
+            next: next.into(),
+            problem,
+            is_set_up: true,
+        }),
+    }
 }
 
 fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next: &str) -> Response {
@@ -134,56 +131,39 @@ pub async fn post_code(context: RequestContext, FormBody(form): FormBody<SignInC
     let pending = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
     let browser_mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
-    let refusal = match auth.sign_in_with_code(pending, &form.code, browser_mark, &context.visitor).await {
-        Ok(progress) => return Ok(respond_to_progress(&context, progress, next)),
-        Err(AuthError::SignInExpired) => {
-            return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
+    match auth.sign_in_with_code(pending, &form.code, browser_mark, &context.visitor).await {
+        Ok(progress) => Ok(respond_to_progress(&context, progress, next)),
+        Err(AuthError::SignInExpired) => Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired)),
+        Err(error) => refuse(error, |problem| SignInCodePage {
+            page: PageFrame::for_visitor(&context, "One-time code"),
+            next: next.into(),
+            problems: FormErrors::single("code", problem),
+        }),
+    }
+}
+
+/// Shows the page again with the reason why a sign-in step was refused.
+fn refuse<T: Template>(error: AuthError, page: impl FnOnce(String) -> T) -> HandlerResult {
+    let message = match error {
+        AuthError::TooManyTries(wait) => {
+            let page = page(too_many_tries_message(wait));
+            let mut response = respond_with(StatusCode::TOO_MANY_REQUESTS, &page)?;
+            set_retry_after(&mut response, wait);
+            return Ok(response);
         }
-        Err(error) => SignInRefusal::new(error)?,
+        AuthError::WrongPassword => {
+            "The name and the password do not go together. Check both; capital letters matter in the password."
+        }
+        AuthError::WrongCode => {
+            "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
+        }
+        AuthError::CodeAlreadyUsed => "This code was used before. Wait for the next one, at most 30 seconds.",
+        AuthError::ClockBehind => {
+            "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
+        }
+        other => return Err(other.into()),
     };
-    let page = PageFrame::for_visitor(&context, "One-time code");
-    let problems = FormErrors::single("code", &refusal.message);
-    refusal.respond(&SignInCodePage { page, next: next.into(), problems })
-}
-
-/// Why a sign-in step was refused.
-struct SignInRefusal {
-    message: String,
-    /// Seconds to wait before the next attempt.
-    retry_after_secs: Option<i64>,
-}
-
-impl SignInRefusal {
-    fn new(error: AuthError) -> Result<Self, AppError> {
-        let message = match error {
-            AuthError::TooManyTries(wait) => {
-                return Ok(Self { message: too_many_tries_message(wait), retry_after_secs: Some(wait) });
-            }
-            AuthError::WrongPassword => {
-                "The name and the password do not go together. Check both; capital letters matter in the password."
-            }
-            AuthError::WrongCode => {
-                "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
-            }
-            AuthError::CodeAlreadyUsed => "This code was used before. Wait for the next one, at most 30 seconds.",
-            AuthError::ClockBehind => {
-                "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
-            }
-            other => return Err(other.into()),
-        };
-        Ok(Self { message: message.to_owned(), retry_after_secs: None })
-    }
-
-    fn respond(&self, template: &impl Template) -> HandlerResult {
-        match self.retry_after_secs {
-            None => respond_with(FORM_ERROR_STATUS, template),
-            Some(wait) => {
-                let mut response = respond_with(StatusCode::TOO_MANY_REQUESTS, template)?;
-                set_retry_after(&mut response, wait);
-                Ok(response)
-            }
-        }
-    }
+    respond_with(FORM_ERROR_STATUS, &page(message.to_owned()))
 }
 
 pub async fn sign_out(context: RequestContext, MaybeCurrentPerson(me): MaybeCurrentPerson) -> HandlerResult {
