@@ -9,7 +9,7 @@ use crate::auth::one_time_links::OneTimeLinkError;
 use crate::error::AppError;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::flash::FlashMessage;
-use crate::web::http::page_frame::{NavSection, NotificationBadge, PageFrame};
+use crate::web::http::page_frame::{NavSection, PageFrame};
 use crate::web::pages::account::theme::Theme;
 use crate::web::pages::sign_in;
 
@@ -215,8 +215,7 @@ pub async fn render_error(app: &App, context: &ResponseContext, mut response: Re
         // Signed-in people keep the navigation. If the database fails, this page must not fail with it.
         let cookie = context.cookies.get(app, CookieKind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
-            page = page.with_person(&me, NavSection::NoSection);
-            page.bell = NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id));
+            page = page.with_person(app, &me, NavSection::NoSection);
         }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
@@ -243,11 +242,6 @@ pub fn too_many_tries_message(seconds: i64) -> String {
 /// Turns a panic in a handler into an ordinary 500.
 pub fn panic_response(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
     AppError::Internal("a handler panicked".into()).into_response()
-}
-
-/// Refuses a request sent by a page of another site.
-pub fn cross_origin_response() -> Response {
-    AppError::CrossOrigin.into_response()
 }
 
 /// Answers requests for a host name that isn't the portal's. The text is static: it repeats nothing from the request.

@@ -15,6 +15,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::app::AppState;
 use crate::config::PublicUrl;
+use crate::error::AppError;
 use crate::web::dashboard_origin::ProxiedResponseMarker;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::errors::{self, ResponseContext};
@@ -94,7 +95,7 @@ async fn handle_portal_request(
     let response = if !is_addressed_to(url, &request) {
         errors::wrong_host_response(&url.to_string(), "portal.public_url")
     } else if !method.is_safe() && !is_same_origin(url, request.headers()) {
-        errors::cross_origin_response()
+        AppError::CrossOrigin.into_response()
     } else {
         next.run(request).await
     };

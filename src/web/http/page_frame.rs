@@ -1,9 +1,12 @@
 //! The frame of every page (title, navigation, person, message), and how templates become responses.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse as _};
 
+use crate::app::App;
 use crate::auth::Permission;
 use crate::auth::sessions::SignedInPerson;
 use crate::error::AppError;
@@ -20,20 +23,12 @@ pub struct PageFrame {
     /// light, dark or auto.
     pub theme: &'static str,
     /// Who is signed in.
-    pub person: Option<PagePerson>,
+    pub me: Option<Arc<SignedInPerson>>,
     /// Their unread notifications.
     pub bell: NotificationBadge,
     pub nav: Vec<NavigationItem>,
     /// A message left by the previous page.
     pub flash: Option<FlashMessage>,
-}
-
-/// The signed-in person, as the frame shows them.
-pub struct PagePerson {
-    pub display_name: String,
-    /// One or two letters.
-    pub initials: String,
-    pub is_admin: bool,
 }
 
 /// The notification button in the frame.
@@ -85,20 +80,16 @@ pub enum NavSection {
 
 impl PageFrame {
     /// The frame of a page for a signed-in person.
-    pub fn for_person(context: &RequestContext, me: &SignedInPerson, title: &str, section: NavSection) -> Self {
-        let page = Self::for_anyone(context.theme, context.flash, title).with_person(me, section);
-        Self { bell: NotificationBadge::from_unread(context.app.notifications.cached_unread(me.person.id)), ..page }
+    pub fn for_person(context: &RequestContext, me: &Arc<SignedInPerson>, title: &str, section: NavSection) -> Self {
+        Self::for_visitor(context, title).with_person(&context.app, me, section)
     }
 
-    /// Adds the signed-in person and the navigation to a frame.
+    /// Adds the signed-in person, their notifications and the navigation to a frame.
     #[must_use]
-    pub fn with_person(self, me: &SignedInPerson, section: NavSection) -> Self {
+    pub fn with_person(self, app: &App, me: &Arc<SignedInPerson>, section: NavSection) -> Self {
         Self {
-            person: Some(PagePerson {
-                display_name: me.person.display_name.clone(),
-                initials: initials(&me.person.display_name),
-                is_admin: me.person.is_admin,
-            }),
+            me: Some(me.clone()),
+            bell: NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id)),
             nav: build_navigation(me, section),
             ..self
         }
@@ -114,7 +105,7 @@ impl PageFrame {
         Self {
             title: title.to_owned(),
             theme: theme.as_str(),
-            person: None,
+            me: None,
             bell: NotificationBadge::default(),
             nav: Vec::new(),
             flash,
@@ -143,7 +134,7 @@ fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationI
 }
 
 /// The first letters of the first and the last word.
-fn initials(name: &str) -> String {
+pub fn initials(name: &str) -> String {
     let mut words = name.split_whitespace();
     let first = words.next().and_then(|word| word.chars().next());
     let last = words.next_back().and_then(|word| word.chars().next());
