@@ -21,8 +21,8 @@ pub struct PortalListeners {
 
 impl PortalListeners {
     /// Takes listeners that were bound elsewhere (tests let the system choose the ports).
-    pub const fn new(portal: TcpListener, boards: TcpListener, metrics: TcpListener) -> Self {
-        Self { portal, dashboards: boards, metrics }
+    pub const fn new(portal: TcpListener, dashboards: TcpListener, metrics: TcpListener) -> Self {
+        Self { portal, dashboards, metrics }
     }
 
     /// Binds all three, or none.

@@ -57,8 +57,9 @@ pub fn asset_url(name: &str) -> &'static str {
 
 /// Serves an asset. Its name changes with its content, so browsers may cache it for good.
 pub async fn get(PathParams(name): PathParams<String>) -> HandlerResult {
-    let (file, kind) = ASSETS.files.get(&name).ok_or(AppError::NotFound)?;
-    let headers = [(header::CONTENT_TYPE, *kind), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
+    let (file, content_type) = ASSETS.files.get(&name).ok_or(AppError::NotFound)?;
+    let headers =
+        [(header::CONTENT_TYPE, *content_type), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
     let body = match &file.data {
         std::borrow::Cow::Borrowed(bytes) => axum::body::Bytes::from_static(bytes),
         std::borrow::Cow::Owned(bytes) => bytes.clone().into(),

@@ -54,7 +54,7 @@ impl RequestCookies {
         // Cookies of other sites on the same host may hold anything; only ours must be text.
         pairs
             .filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='))
-            .find_map(|(found, value)| (found == name).then_some(value))
+            .find_map(|(sent, value)| (sent == name).then_some(value))
     }
 }
 

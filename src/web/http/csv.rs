@@ -16,12 +16,11 @@ pub fn format_row(cells: &[impl AsRef<str>]) -> String {
 
 /// The table as a download. `name` is one of ours: letters, digits, dots and dashes.
 pub fn download_response(name: &str, text: String) -> Response {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-    let name: String = name.chars().filter(|c| plain(*c)).collect();
-    let file = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
+    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-')).collect();
+    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
         .unwrap_or_else(|_| HeaderValue::from_static("attachment"));
     let kind = HeaderValue::from_static("text/csv; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, file)], text).into_response()
+    ([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, disposition)], text).into_response()
 }
 
 #[cfg(test)]

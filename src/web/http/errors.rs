@@ -9,24 +9,20 @@ use crate::auth::one_time_links::OneTimeLinkError;
 use crate::error::AppError;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::flash::FlashMessage;
-use crate::web::http::page_frame::{NavSection, NotificationBadge, PageFrame};
+use crate::web::http::page_frame::{NavSection, PageFrame};
 use crate::web::pages::account::theme::Theme;
 use crate::web::pages::sign_in;
 
 /// The header that carries the request id, as it appears in the log and on error pages.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What people read: what happened and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ErrorMessage {
-    title: &'static str,
-    text: String,
-}
-
 /// Attached to a response until [`render_error`] gives it a body.
 #[derive(Debug, Clone)]
 struct UnrenderedError {
-    message: ErrorMessage,
+    /// What happened.
+    title: &'static str,
+    /// What to do.
+    text: String,
     /// An internal error, for the log only.
     internal_error: Option<String>,
 }
@@ -43,7 +39,7 @@ struct ErrorPage {
 #[derive(Template)]
 #[template(path = "http/error_toast.html")]
 struct ErrorToast {
-    words: String,
+    text: String,
 }
 
 impl IntoResponse for AppError {
@@ -56,8 +52,9 @@ impl IntoResponse for AppError {
         if let Self::TooManyTries(seconds) = &self {
             set_retry_after(&mut response, *seconds);
         }
-        let fault = status.is_server_error().then(|| self.to_string());
-        response.extensions_mut().insert(UnrenderedError { message: error_message(&self), internal_error: fault });
+        let (title, text) = error_message(&self);
+        let internal_error = status.is_server_error().then(|| self.to_string());
+        response.extensions_mut().insert(UnrenderedError { title, text, internal_error });
         response
     }
 }
@@ -79,8 +76,9 @@ const fn status_code(error: &AppError) -> StatusCode {
     }
 }
 
-fn error_message(error: &AppError) -> ErrorMessage {
-    let (title, text): (_, String) = match error {
+/// What people read: what happened and what to do.
+fn error_message(error: &AppError) -> (&'static str, String) {
+    match error {
         AppError::NotSignedIn(_) => ("Please sign in", "Sign in and try again.".into()),
         AppError::Denied => (
             "This page is not for you",
@@ -132,8 +130,7 @@ fn error_message(error: &AppError) -> ErrorMessage {
             "Something went wrong on our side",
             "It is not your fault. Try again; if it happens again, tell the person who runs this portal and give them the number below.".into(),
         ),
-    };
-    ErrorMessage { title, text }
+    }
 }
 
 fn link_error_message(problem: OneTimeLinkError) -> (&'static str, String) {
@@ -183,57 +180,53 @@ pub struct ResponseContext {
 impl ResponseContext {
     /// Reads the context from a request. We choose the request id; one sent by the client never enters logs or pages.
     pub fn new(app: &App, request_id: String, headers: &HeaderMap) -> Self {
-        let sent = cookies::RequestCookies::from_headers(headers);
+        let cookies = cookies::RequestCookies::from_headers(headers);
         let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
         Self {
             request_id: request_id.try_into().unwrap_or(HeaderValue::from_static("unknown")),
-            flash: sent.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
-            theme: sent.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
+            flash: cookies.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
+            theme: cookies.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
             is_htmx: headers.contains_key("hx-request"),
-            cookies: sent,
+            cookies,
             accepts_json: accept.starts_with(b"application/json"),
         }
     }
 }
 
 /// Gives failed requests their body.
-pub async fn render_error(app: &App, asker: &ResponseContext, answer: Response) -> Response {
-    let Some(UnrenderedError { message: words, internal_error: fault }) =
-        answer.extensions().get::<UnrenderedError>().cloned()
-    else {
-        return answer;
+pub async fn render_error(app: &App, context: &ResponseContext, mut response: Response) -> Response {
+    let Some(UnrenderedError { title, text, internal_error }) = response.extensions_mut().remove() else {
+        return response;
     };
-    let request_id = asker.request_id.to_str().unwrap_or_default();
-    if let Some(error) = fault {
+    let request_id = context.request_id.to_str().unwrap_or_default();
+    if let Some(error) = internal_error {
         tracing::error!(request.id = request_id, error, "A request failed");
     }
-    let ErrorMessage { title, text } = words;
-    let status = answer.status();
-    let body = if asker.accepts_json {
+    let status = response.status();
+    let body = if context.accepts_json {
         axum::Json(serde_json::json!({ "error": title, "what_to_do": text })).into_response()
-    } else if asker.is_htmx {
-        let toast = ErrorToast { words: format!("{title}. {text}") };
-        let place = [("hx-retarget", "#toasts"), ("hx-reswap", "beforeend")];
-        (place, Html(toast.render().unwrap_or_else(|_| title.to_owned()))).into_response()
+    } else if context.is_htmx {
+        let toast = ErrorToast { text: format!("{title}. {text}") };
+        let headers = [("hx-retarget", "#toasts"), ("hx-reswap", "beforeend")];
+        (headers, Html(toast.render().unwrap_or_else(|_| title.to_owned()))).into_response()
     } else {
         let request_id = if status.is_server_error() { request_id.to_owned() } else { String::new() };
-        let mut page = PageFrame::for_anyone(asker.theme, asker.flash, title);
+        let mut page = PageFrame::for_anyone(context.theme, context.flash, title);
         // Signed-in people keep the navigation. If the database fails, this page must not fail with it.
-        let cookie = asker.cookies.get(app, CookieKind::Session).unwrap_or_default();
+        let cookie = context.cookies.get(app, CookieKind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
-            page = page.with_person(&me, NavSection::NoSection);
-            page.bell = NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id));
+            page = page.with_person(app, &me, NavSection::NoSection);
         }
         let page = ErrorPage { page, title, text, request_id };
         Html(page.render().unwrap_or_else(|_| title.to_owned())).into_response()
     };
-    let mut dressed = (status, body).into_response();
-    for (name, value) in answer.headers() {
+    let mut rendered = (status, body).into_response();
+    for (name, value) in response.headers() {
         if [header::RETRY_AFTER, header::SET_COOKIE, header::ALLOW].contains(name) {
-            dressed.headers_mut().append(name, value.clone());
+            rendered.headers_mut().append(name, value.clone());
         }
     }
-    dressed
+    rendered
 }
 
 /// The path exists, but not for this method.
@@ -249,11 +242,6 @@ pub fn too_many_tries_message(seconds: i64) -> String {
 /// Turns a panic in a handler into an ordinary 500.
 pub fn panic_response(_: Box<dyn std::any::Any + Send + 'static>) -> Response {
     AppError::Internal("a handler panicked".into()).into_response()
-}
-
-/// Refuses a request sent by a page of another site.
-pub fn cross_origin_response() -> Response {
-    AppError::CrossOrigin.into_response()
 }
 
 /// Answers requests for a host name that isn't the portal's. The text is static: it repeats nothing from the request.

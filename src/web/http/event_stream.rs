@@ -39,10 +39,10 @@ pub async fn get(context: RequestContext) -> HandlerResult {
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     };
     me.may(Permission::UseOwnAccount)?;
-    let Some(place) = context.pages.event_streams.acquire(me.0.person.id) else {
+    let Some(permit) = context.pages.event_streams.acquire(me.0.person.id) else {
         return Ok(StatusCode::TOO_MANY_REQUESTS.into_response());
     };
-    let mut response = Sse::new(build_stream(app.clone(), me, cookie, place))
+    let mut response = Sse::new(build_stream(app.clone(), me, cookie, permit))
         .keep_alive(KeepAlive::new().interval(RECHECK_INTERVAL))
         .into_response();
     let headers = response.headers_mut();
@@ -87,27 +87,22 @@ impl EventSubscriptions {
 
     async fn next_signal(&mut self, app: &AppState, me: &SignedInPerson) -> EventStreamSignal {
         let person = me.person.id;
+        let for_me = |owner: PersonId, event: &str| (owner == person).then(|| event.to_owned());
         tokio::select! {
-            changed = self.connections.recv() => to_signal(changed, |key| {
-                // One event for the page of that cluster; lists match the same event by its prefix.
-                (key.person == person).then(|| format!("connection-{}", key.cluster))
+            // One event for the page of that cluster; lists match the same event by its prefix.
+            changed = self.connections.recv() => to_signal(changed, |connection| {
+                for_me(connection.person, &format!("connection-{}", connection.cluster))
             }),
-            changed = self.queues.recv() => to_signal(changed, |key| {
-                (key.person == person).then(|| "jobs".to_owned())
-            }),
-            changed = self.submissions.recv() => to_signal(changed, |change| {
-                (change.person == person).then(|| "submissions".to_owned())
-            }),
+            changed = self.queues.recv() => to_signal(changed, |account| for_me(account.person, "jobs")),
+            changed = self.submissions.recv() => to_signal(changed, |change| for_me(change.person, "submissions")),
             changed = self.dashboards.recv() => match changed {
-                Ok(board) if can_see_dashboard(app, me, board).await => EventStreamSignal::PageEvent("dashboards".to_owned()),
-                told => to_signal(told, |_| None),
+                Ok(id) if can_see_dashboard(app, me, id).await => EventStreamSignal::PageEvent("dashboards".to_owned()),
+                received => to_signal(received, |_| None),
             },
-            read = self.usage.recv() => to_signal(read, |reader| {
-                (reader.person == person).then(|| "usage".to_owned())
-            }),
-            rung = self.notifications.recv() => to_signal(rung, |whom| (whom == person).then(|| "notifications".to_owned())),
+            changed = self.usage.recv() => to_signal(changed, |account| for_me(account.person, "usage")),
+            changed = self.notifications.recv() => to_signal(changed, |recipient| for_me(recipient, "notifications")),
             () = app.stop.cancelled() => EventStreamSignal::ShuttingDown,
-            told = self.sessions_ended.recv() => match told {
+            received = self.sessions_ended.recv() => match received {
                 Ok(ended) if ended.applies_to(person, me.session) => EventStreamSignal::SessionEnded,
                 Ok(_) => EventStreamSignal::Ignored,
                 // Too many events were missed to know what they said, so check.
@@ -123,14 +118,14 @@ impl EventSubscriptions {
 /// now, the page learns of it at the next change.
 async fn can_see_dashboard(app: &AppState, me: &SignedInPerson, id: DashboardId) -> bool {
     let Ok(mut db) = app.store.read().await else { return false };
-    let board = store::dashboards::get(&mut db, id).await.ok().flatten();
-    board.is_some_and(|board| me.viewer.may(Permission::SeeDashboard(owner_of(&board))).is_ok())
+    let dashboard = store::dashboards::get(&mut db, id).await.ok().flatten();
+    dashboard.is_some_and(|dashboard| me.viewer.may(Permission::SeeDashboard(owner_of(&dashboard))).is_ok())
 }
 
 /// Skips other people's events, and gaps where events were missed: pages also refresh on their own.
-fn to_signal<T>(told: Result<T, RecvError>, event: impl FnOnce(T) -> Option<String>) -> EventStreamSignal {
-    match told {
-        Ok(told) => event(told).map_or(EventStreamSignal::Ignored, EventStreamSignal::PageEvent),
+fn to_signal<T>(received: Result<T, RecvError>, event: impl FnOnce(T) -> Option<String>) -> EventStreamSignal {
+    match received {
+        Ok(change) => event(change).map_or(EventStreamSignal::Ignored, EventStreamSignal::PageEvent),
         Err(RecvError::Lagged(_)) => EventStreamSignal::Ignored,
         Err(RecvError::Closed) => EventStreamSignal::ShuttingDown,
     }
@@ -140,16 +135,16 @@ fn build_stream(
     app: AppState,
     CurrentPerson(me): CurrentPerson,
     cookie: String,
-    place: EventStreamPermit,
+    permit: EventStreamPermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let ears = EventSubscriptions::new(&app);
-    stream::unfold(Some((app, me, cookie, ears, place)), |state| async move {
-        let (app, me, cookie, mut ears, place) = state?;
+    let subscriptions = EventSubscriptions::new(&app);
+    stream::unfold(Some((app, me, cookie, subscriptions, permit)), |state| async move {
+        let (app, me, cookie, mut subscriptions, permit) = state?;
         loop {
-            let is_over = match ears.next_signal(&app, &me).await {
+            let is_over = match subscriptions.next_signal(&app, &me).await {
                 EventStreamSignal::PageEvent(name) => {
                     let event = Event::default().event(name).data("changed");
-                    return Some((Ok(event), Some((app, me, cookie, ears, place))));
+                    return Some((Ok(event), Some((app, me, cookie, subscriptions, permit))));
                 }
                 EventStreamSignal::RecheckSession => !is_session_valid(&app, &cookie).await,
                 EventStreamSignal::SessionEnded => true,

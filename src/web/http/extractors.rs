@@ -59,8 +59,8 @@ pub struct RequestContext {
 
 impl CurrentPerson {
     /// Checks a permission. Every handler calls this first.
-    pub fn may(&self, action: Permission) -> Result<(), AppError> {
-        Ok(self.0.viewer.may(action)?)
+    pub fn may(&self, permission: Permission) -> Result<(), AppError> {
+        Ok(self.0.viewer.may(permission)?)
     }
 
     /// This person as the actor of a change, for the activity log.
@@ -107,15 +107,15 @@ impl FromRequestParts<PortalState> for RequestContext {
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, Infallible> {
         let PortalState { app, pages } = state;
-        let sent = RequestCookies::from_headers(&parts.headers);
+        let cookies = RequestCookies::from_headers(&parts.headers);
         Ok(Self {
             visitor: visitor_from_request(parts, &app.config.proxy.trusted),
-            theme: sent.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
-            flash: sent.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
+            theme: cookies.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
+            flash: cookies.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
             is_fragment: parts.headers.contains_key("hx-request"),
             app: app.clone(),
             pages: pages.clone(),
-            cookies: sent,
+            cookies,
             jar: CookieJar::new(),
         })
     }

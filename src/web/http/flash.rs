@@ -117,13 +117,13 @@ const FLASH_LIFETIME_SECS: i64 = 60;
 impl FlashMessage {
     /// The message for a code.
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|flash| flash.as_str() == word)
+        Self::ALL.iter().copied().find(|message| message.as_str() == word)
     }
 }
 
 /// Redirects to another page and shows a message there.
-pub fn redirect(context: RequestContext, to: &str, flash: FlashMessage) -> Response {
-    let jar = cookies::set(context.jar, &context.app, CookieKind::FlashMessage, flash.as_str(), FLASH_LIFETIME_SECS);
+pub fn redirect(context: RequestContext, to: &str, message: FlashMessage) -> Response {
+    let jar = cookies::set(context.jar, &context.app, CookieKind::FlashMessage, message.as_str(), FLASH_LIFETIME_SECS);
     (jar, see_other(to)).into_response()
 }
 
@@ -136,11 +136,11 @@ pub fn see_other(to: &str) -> Response {
 
 /// Allows only paths of this portal: never another site, however it is written.
 pub fn safe_local_path(text: &str) -> &str {
-    let local = text.starts_with('/')
+    let is_local = text.starts_with('/')
         && !text.starts_with("//")
         && !text.contains('\\')
         && !text.chars().any(char::is_control)
         && text.len() < 1000
         && !text.starts_with("/sign-in");
-    if local { text } else { "/" }
+    if is_local { text } else { "/" }
 }

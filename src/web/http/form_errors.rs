@@ -3,6 +3,10 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use axum::http::StatusCode;
+
+use crate::web::http::page_frame::FORM_ERROR_STATUS;
+
 /// The problems of a form; empty if it is valid.
 #[derive(Debug, Default)]
 pub struct FormErrors(Vec<(&'static str, String)>);
@@ -42,6 +46,11 @@ impl FormErrors {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The status of a page that shows the form.
+    pub fn status(&self) -> StatusCode {
+        if self.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS }
     }
 }
 

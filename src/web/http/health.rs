@@ -15,8 +15,8 @@ use crate::web::http::extractors::RequestContext;
 pub async fn public(context: RequestContext, headers: HeaderMap) -> Response {
     let app = &context.app;
     let status = status(&health::find_problems(app).await);
-    let mark = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
-    if mark.is_some_and(|mark| probe::verify_probe(&app.vault, mark, app.clock.now())) {
+    let probe = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
+    if probe.is_some_and(|probe| probe::verify_probe(&app.vault, probe, app.clock.now())) {
         return (status, Json(describe_request(&context, &headers))).into_response();
     }
     let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };

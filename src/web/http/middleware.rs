@@ -15,6 +15,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::app::AppState;
 use crate::config::PublicUrl;
+use crate::error::AppError;
 use crate::web::dashboard_origin::ProxiedResponseMarker;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::errors::{self, ResponseContext};
@@ -89,24 +90,24 @@ async fn handle_portal_request(
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let asker = ResponseContext::new(&app, pages.next_request_id(), request.headers());
+    let context = ResponseContext::new(&app, pages.next_request_id(), request.headers());
     let url = &app.config.portal.public_url;
-    let answer = if !is_addressed_to(url, &request) {
+    let response = if !is_addressed_to(url, &request) {
         errors::wrong_host_response(&url.to_string(), "portal.public_url")
     } else if !method.is_safe() && !is_same_origin(url, request.headers()) {
-        errors::cross_origin_response()
+        AppError::CrossOrigin.into_response()
     } else {
         next.run(request).await
     };
-    let answer = errors::render_error(&app, &asker, answer).await;
-    let mut answer = clear_flash(&app, &asker, answer);
-    if asker.is_htmx {
-        redirect_htmx(&mut answer);
+    let response = errors::render_error(&app, &context, response).await;
+    let mut response = clear_flash(&app, &context, response);
+    if context.is_htmx {
+        redirect_htmx(&mut response);
     }
-    add_headers(answer.headers_mut(), url);
-    answer.headers_mut().insert(errors::REQUEST_ID, asker.request_id.clone());
-    record_metrics(&method, route.as_ref(), answer.status(), started);
-    answer
+    add_headers(response.headers_mut(), url);
+    response.headers_mut().insert(errors::REQUEST_ID, context.request_id.clone());
+    record_metrics(&method, route.as_ref(), response.status(), started);
+    response
 }
 
 async fn handle_dashboard_request(State(app): State<AppState>, request: Request, next: Next) -> Response {
@@ -115,34 +116,34 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
     let route = request.extensions().get::<MatchedPath>().cloned();
     let url = &app.config.dashboards.public_url;
     // Only forms of our own pages; requests passed to a dashboard have their own guard.
-    let is_own = route.as_ref().is_none_or(|route| !route.as_str().starts_with("/b/{word}/app/"));
-    let mut answer = if !is_addressed_to(url, &request) {
+    let is_own_page = route.as_ref().is_none_or(|route| !route.as_str().starts_with("/b/{word}/app/"));
+    let mut response = if !is_addressed_to(url, &request) {
         errors::wrong_host_response(&url.to_string(), "dashboards.public_url")
-    } else if is_own && !method.is_safe() && !is_same_origin(url, request.headers()) {
+    } else if is_own_page && !method.is_safe() && !is_same_origin(url, request.headers()) {
         StatusCode::FORBIDDEN.into_response()
     } else {
         next.run(request).await
     };
-    let is_foreign = answer.extensions().get::<ProxiedResponseMarker>().is_some();
-    let policy = if is_foreign { PROXIED_CONTENT_POLICY } else { DASHBOARD_PAGE_POLICY };
-    let theirs: Vec<HeaderValue> = if is_foreign {
-        answer.headers().get_all(header::CONTENT_SECURITY_POLICY).iter().cloned().collect()
+    let is_proxied = response.extensions().get::<ProxiedResponseMarker>().is_some();
+    let policy = if is_proxied { PROXIED_CONTENT_POLICY } else { DASHBOARD_PAGE_POLICY };
+    let own_policies: Vec<HeaderValue> = if is_proxied {
+        response.headers().get_all(header::CONTENT_SECURITY_POLICY).iter().cloned().collect()
     } else {
         Vec::new()
     };
-    let headers = answer.headers_mut();
+    let headers = response.headers_mut();
     add_headers(headers, url);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     // Each further policy can only forbid more.
-    for policy in theirs {
+    for policy in own_policies {
         headers.append(header::CONTENT_SECURITY_POLICY, policy);
     }
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if is_foreign {
+    if is_proxied {
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
     }
-    record_metrics(&method, route.as_ref(), answer.status(), started);
-    answer
+    record_metrics(&method, route.as_ref(), response.status(), started);
+    response
 }
 
 /// Guards against DNS rebinding: a request must name our public host exactly once, and the same one everywhere that
@@ -151,14 +152,14 @@ fn is_addressed_to(url: &PublicUrl, request: &Request) -> bool {
     let is_ours = |host: &str| host.eq_ignore_ascii_case(url.authority());
     requested_host(request).is_some_and(is_ours)
         && request.headers().get_all(header::HOST).iter().count() <= 1
-        && request.uri().authority().is_none_or(|named| is_ours(named.as_str()))
+        && request.uri().authority().is_none_or(|authority| is_ours(authority.as_str()))
 }
 
 /// The private listener accepts only this machine's own names, for the same reason.
 async fn require_loopback_host(request: Request, next: Next) -> Response {
-    let named = requested_host(&request).unwrap_or_default();
-    let without_port = named.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
-    let host = without_port.map_or(named, |(host, _)| host);
+    let requested = requested_host(&request).unwrap_or_default();
+    let without_port = requested.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+    let host = without_port.map_or(requested, |(host, _)| host);
     if ["localhost", "127.0.0.1", "[::1]"].contains(&host) {
         next.run(request).await
     } else {
@@ -173,14 +174,14 @@ fn requested_host(request: &Request) -> Option<&str> {
 
 /// A request that changes something must come from a page of exactly this portal, and browsers say where it comes
 /// from. A request that doesn't say is refused: every current browser sends at least one of the headers.
-pub fn is_same_origin(here: &PublicUrl, headers: &HeaderMap) -> bool {
-    let says = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+pub fn is_same_origin(url: &PublicUrl, headers: &HeaderMap) -> bool {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if headers.get_all(header::ORIGIN).iter().count() > 1 {
         return false;
     }
-    match (says("origin"), says("sec-fetch-site")) {
-        (Some(origin), Some(site)) if origin != "null" => here.is_origin(origin) && site == "same-origin",
-        (Some(origin), None) => here.is_origin(origin),
+    match (header("origin"), header("sec-fetch-site")) {
+        (Some(origin), Some(site)) if origin != "null" => url.is_origin(origin) && site == "same-origin",
+        (Some(origin), None) => url.is_origin(origin),
         (_, Some(site)) => site == "same-origin",
         (None, None) => false,
     }
@@ -200,36 +201,36 @@ fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
 
 /// htmx follows redirects on its own and would put the whole next page into a fragment of the open one.
 /// This makes it navigate to the next page instead.
-fn redirect_htmx(answer: &mut Response) {
-    if !answer.status().is_redirection() {
+fn redirect_htmx(response: &mut Response) {
+    if !response.status().is_redirection() {
         return;
     }
-    let Some(to) = answer.headers_mut().remove(header::LOCATION) else { return };
+    let Some(to) = response.headers_mut().remove(header::LOCATION) else { return };
     // After signing in, people return to the open page rather than to its fragment: refreshing it asks for sign-in.
     let (name, value) = if to.as_bytes().starts_with(b"/sign-in") {
         ("hx-refresh", HeaderValue::from_static("true"))
     } else {
         ("hx-redirect", to)
     };
-    answer.headers_mut().insert(HeaderName::from_static(name), value);
-    *answer.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(HeaderName::from_static(name), value);
+    *response.status_mut() = StatusCode::NO_CONTENT;
 }
 
 /// A message is shown once: the page that showed it clears the cookie. Fragments don't show it.
-fn clear_flash(app: &AppState, asker: &ResponseContext, answer: Response) -> Response {
+fn clear_flash(app: &AppState, context: &ResponseContext, response: Response) -> Response {
     let is_page =
-        answer.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if asker.flash.is_some() && is_page && !asker.is_htmx {
-        return (cookies::clear(CookieJar::new(), app, CookieKind::FlashMessage), answer).into_response();
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if context.flash.is_some() && is_page && !context.is_htmx {
+        return (cookies::clear(CookieJar::new(), app, CookieKind::FlashMessage), response).into_response();
     }
-    answer
+    response
 }
 
 /// Counts and times requests by route. Paths themselves aren't logged, since some contain secrets.
 fn record_metrics(method: &Method, route: Option<&MatchedPath>, status: StatusCode, started: Instant) {
     let route = route.map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let took = started.elapsed().as_secs_f64();
-    metrics::histogram!("portolan_http_request_seconds", "route" => route.clone()).record(took);
+    let seconds = started.elapsed().as_secs_f64();
+    metrics::histogram!("portolan_http_request_seconds", "route" => route.clone()).record(seconds);
     tracing::debug!(
         http.method = %method,
         http.route = route,

@@ -1,15 +1,17 @@
 //! The frame of every page (title, navigation, person, message), and how templates become responses.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse as _};
 
+use crate::app::App;
 use crate::auth::Permission;
 use crate::auth::sessions::SignedInPerson;
 use crate::error::AppError;
 use crate::jobs::notifications::UnreadCount;
 use crate::web::HandlerResult;
-use crate::web::http::assets;
 use crate::web::http::extractors::RequestContext;
 use crate::web::http::flash::FlashMessage;
 use crate::web::pages::account::theme::Theme;
@@ -20,31 +22,13 @@ pub struct PageFrame {
     pub title: String,
     /// light, dark or auto.
     pub theme: &'static str,
-    /// URL of the style sheet.
-    pub css: &'static str,
-    /// URL of our script.
-    pub js: &'static str,
-    pub htmx: &'static str,
-    /// URL of htmx's event-stream extension.
-    pub sse: &'static str,
-    /// URL of the icon.
-    pub icon: &'static str,
     /// Who is signed in.
-    pub person: Option<PagePerson>,
+    pub me: Option<Arc<SignedInPerson>>,
     /// Their unread notifications.
     pub bell: NotificationBadge,
     pub nav: Vec<NavigationItem>,
     /// A message left by the previous page.
-    pub flash: Option<PageMessage>,
-    pub version: &'static str,
-}
-
-/// The signed-in person, as the frame shows them.
-pub struct PagePerson {
-    pub display_name: String,
-    /// One or two letters.
-    pub initials: String,
-    pub is_admin: bool,
+    pub flash: Option<FlashMessage>,
 }
 
 /// The notification button in the frame.
@@ -78,12 +62,6 @@ pub struct NavigationItem {
     pub current: bool,
 }
 
-pub struct PageMessage {
-    /// ok, info, warning or danger.
-    pub kind: &'static str,
-    pub text: &'static str,
-}
-
 /// The navigation section that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NavSection {
@@ -102,20 +80,16 @@ pub enum NavSection {
 
 impl PageFrame {
     /// The frame of a page for a signed-in person.
-    pub fn for_person(context: &RequestContext, me: &SignedInPerson, title: &str, section: NavSection) -> Self {
-        let page = Self::for_anyone(context.theme, context.flash, title).with_person(me, section);
-        Self { bell: NotificationBadge::from_unread(context.app.notifications.cached_unread(me.person.id)), ..page }
+    pub fn for_person(context: &RequestContext, me: &Arc<SignedInPerson>, title: &str, section: NavSection) -> Self {
+        Self::for_visitor(context, title).with_person(&context.app, me, section)
     }
 
-    /// Adds the signed-in person and the navigation to a frame.
+    /// Adds the signed-in person, their notifications and the navigation to a frame.
     #[must_use]
-    pub fn with_person(self, me: &SignedInPerson, section: NavSection) -> Self {
+    pub fn with_person(self, app: &App, me: &Arc<SignedInPerson>, section: NavSection) -> Self {
         Self {
-            person: Some(PagePerson {
-                display_name: me.person.display_name.clone(),
-                initials: initials(&me.person.display_name),
-                is_admin: me.person.is_admin,
-            }),
+            me: Some(me.clone()),
+            bell: NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id)),
             nav: build_navigation(me, section),
             ..self
         }
@@ -131,22 +105,16 @@ impl PageFrame {
         Self {
             title: title.to_owned(),
             theme: theme.as_str(),
-            css: assets::asset_url("app.css"),
-            js: assets::asset_url("app.js"),
-            htmx: assets::asset_url("htmx.min.js"),
-            sse: assets::asset_url("htmx-ext-sse.min.js"),
-            icon: assets::asset_url("favicon.svg"),
-            person: None,
+            me: None,
             bell: NotificationBadge::default(),
             nav: Vec::new(),
-            flash: flash.map(|flash| PageMessage { kind: flash.kind(), text: flash.text() }),
-            version: env!("CARGO_PKG_VERSION"),
+            flash,
         }
     }
 }
 
 fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationItem> {
-    let item = |label, href, icon, belongs| NavigationItem { label, href, icon, current: section == belongs };
+    let item = |label, href, icon, of| NavigationItem { label, href, icon, current: section == of };
     let mut items = vec![
         item("Home", "/", "home", NavSection::Home),
         item("Jobs", "/jobs", "jobs", NavSection::Jobs),
@@ -166,7 +134,7 @@ fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationI
 }
 
 /// The first letters of the first and the last word.
-fn initials(name: &str) -> String {
+pub fn initials(name: &str) -> String {
     let mut words = name.split_whitespace();
     let first = words.next().and_then(|word| word.chars().next());
     let last = words.next_back().and_then(|word| word.chars().next());

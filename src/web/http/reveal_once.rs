@@ -24,8 +24,8 @@ pub struct SecretShownOnce {
 }
 
 /// Redirects to a page that shows the link to this person, once.
-pub fn redirect(context: RequestContext, me: &CurrentPerson, to: &str, shown: &SecretShownOnce) -> HandlerResult {
-    let text = format!("{}\n{}", shown.link, shown.label);
+pub fn redirect(context: RequestContext, me: &CurrentPerson, to: &str, secret: &SecretShownOnce) -> HandlerResult {
+    let text = format!("{}\n{}", secret.link, secret.label);
     let sealed = context
         .app
         .vault

@@ -54,7 +54,7 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn seen(peer: &str, forwarded: &[&str], trusted: &[&str]) -> String {
+    fn address(peer: &str, forwarded: &[&str], trusted: &[&str]) -> String {
         let mut headers = HeaderMap::new();
         for value in forwarded {
             headers.append("x-forwarded-for", value.parse().unwrap());
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn only_trusted_proxies_are_believed() {
-        assert_eq!(seen("9.9.9.9", &["1.1.1.1"], &[]), "9.9.9.9");
-        assert_eq!(seen("9.9.9.9", &["1.1.1.1"], &["10.0.0.0/8"]), "9.9.9.9");
-        assert_eq!(seen("10.0.0.1", &["1.1.1.1"], &["10.0.0.0/8"]), "1.1.1.1");
-        assert_eq!(seen("10.0.0.1", &["6.6.6.6, 1.1.1.1"], &["10.0.0.0/8"]), "1.1.1.1", "a forged first entry");
-        assert_eq!(seen("10.0.0.1", &["1.1.1.1", "10.0.0.2"], &["10.0.0.0/8"]), "1.1.1.1", "two proxies");
-        assert_eq!(seen("10.0.0.1", &["1.1.1.1, nonsense"], &["10.0.0.0/8"]), "10.0.0.1");
-        assert_eq!(seen("10.0.0.1", &["[2001:db8::1]:80"], &["10.0.0.0/8"]), "2001:db8::1");
-        assert_eq!(seen("10.0.0.1", &[], &["10.0.0.0/8"]), "10.0.0.1");
+        assert_eq!(address("9.9.9.9", &["1.1.1.1"], &[]), "9.9.9.9");
+        assert_eq!(address("9.9.9.9", &["1.1.1.1"], &["10.0.0.0/8"]), "9.9.9.9");
+        assert_eq!(address("10.0.0.1", &["1.1.1.1"], &["10.0.0.0/8"]), "1.1.1.1");
+        assert_eq!(address("10.0.0.1", &["6.6.6.6, 1.1.1.1"], &["10.0.0.0/8"]), "1.1.1.1", "a forged first entry");
+        assert_eq!(address("10.0.0.1", &["1.1.1.1", "10.0.0.2"], &["10.0.0.0/8"]), "1.1.1.1", "two proxies");
+        assert_eq!(address("10.0.0.1", &["1.1.1.1, nonsense"], &["10.0.0.0/8"]), "10.0.0.1");
+        assert_eq!(address("10.0.0.1", &["[2001:db8::1]:80"], &["10.0.0.0/8"]), "2001:db8::1");
+        assert_eq!(address("10.0.0.1", &[], &["10.0.0.0/8"]), "10.0.0.1");
     }
 }

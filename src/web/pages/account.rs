@@ -7,19 +7,19 @@ pub(in crate::web) mod ssh_keys;
 pub(in crate::web) mod theme;
 
 use askama::Template;
-use axum::http::StatusCode;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use crate::auth::password::PasswordError;
 use crate::auth::{AuthError, Permission};
 use crate::domain::DisplayName;
+use crate::error::AppError;
 use crate::web::HandlerResult;
 use crate::web::http::errors::too_many_tries_message;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::sign_in;
 use crate::web::pages::sign_in::setup::form_errors_from;
 
@@ -47,30 +47,23 @@ struct AccountPage {
     password_problems: FormErrors,
 }
 
-#[derive(Default)]
-struct AccountPageState {
-    display_name: Option<String>,
-    name_problems: FormErrors,
-    password_problems: FormErrors,
-}
-
-fn render_account_page(context: &RequestContext, me: &CurrentPerson, state: AccountPageState) -> HandlerResult {
-    let wrong = !state.name_problems.is_empty() || !state.password_problems.is_empty();
-    let person = &me.0.person;
-    let page = AccountPage {
-        page: PageFrame::for_person(context, &me.0, "Account", NavSection::Account),
-        name: person.name.clone(),
-        display_name: state.display_name.unwrap_or_else(|| person.display_name.clone()),
-        has_totp: person.has_totp,
-        name_problems: state.name_problems,
-        password_problems: state.password_problems,
-    };
-    respond_with(if wrong { FORM_ERROR_STATUS } else { StatusCode::OK }, &page)
+impl AccountPage {
+    fn new(context: &RequestContext, me: &CurrentPerson) -> Self {
+        let person = &me.0.person;
+        Self {
+            page: PageFrame::for_person(context, &me.0, "Account", NavSection::Account),
+            name: person.name.clone(),
+            display_name: person.display_name.clone(),
+            has_totp: person.has_totp,
+            name_problems: FormErrors::default(),
+            password_problems: FormErrors::default(),
+        }
+    }
 }
 
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
-    render_account_page(&context, &me, AccountPageState::default())
+    respond(&AccountPage::new(&context, &me))
 }
 
 pub async fn change_display_name(
@@ -81,12 +74,9 @@ pub async fn change_display_name(
     me.may(Permission::UseOwnAccount)?;
     let mut problems = FormErrors::default();
     let Some(name) = problems.parse::<DisplayName>("display_name", &form.display_name) else {
-        let display_name = Some(echo_input(&form.display_name));
-        return render_account_page(
-            &context,
-            &me,
-            AccountPageState { display_name, name_problems: problems, ..AccountPageState::default() },
-        );
+        let display_name = echo_input(&form.display_name);
+        let page = AccountPage { display_name, name_problems: problems, ..AccountPage::new(&context, &me) };
+        return respond_with(FORM_ERROR_STATUS, &page);
     };
     context.app.auth.change_display_name(&me.0, &name, &context.visitor).await?;
     Ok(flash::redirect(context, "/account", FlashMessage::NameChanged))
@@ -110,14 +100,12 @@ pub async fn change_password(
     } else {
         FormErrors::single("again", PasswordError::Differ)
     };
-    render_account_page(&context, &me, AccountPageState { password_problems: problems, ..AccountPageState::default() })
+    let page = AccountPage { password_problems: problems, ..AccountPage::new(&context, &me) };
+    respond_with(FORM_ERROR_STATUS, &page)
 }
 
 /// The messages for a form that asks for the current password in the given field.
-pub fn password_confirmation_errors(
-    error: AuthError,
-    field: &'static str,
-) -> Result<FormErrors, crate::error::AppError> {
+pub fn password_confirmation_errors(error: AuthError, field: &'static str) -> Result<FormErrors, AppError> {
     match error {
         AuthError::WrongPassword => Ok(FormErrors::single(field, "This is not your current password.")),
         AuthError::TooManyTries(wait) => Ok(FormErrors::single(field, too_many_tries_message(wait))),

@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::app::AppState;
-use crate::cluster::ClusterProfile;
-use crate::domain::{ConnectionRole, PersonId};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use crate::auth::Permission;
+use crate::auth::activity::Actor;
+use crate::cluster::{ClusterAccountId, ClusterProfile};
+use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::ConnectionKey;
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::portal_state::PortalState;
 
 pub mod admin;
 pub mod automation;
@@ -20,21 +28,75 @@ mod panel;
 pub mod retirement;
 mod settings_form;
 
-/// Finds a cluster by its short name.
-pub(in crate::web) async fn find_cluster(app: &AppState, slug: &str) -> Result<Arc<ClusterProfile>, AppError> {
-    let mut db = app.store.read().await?;
-    let row = store::clusters::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
-    Ok(app.cluster_accounts.profile(&mut db, row).await?)
+/// A request by a signed-in person whose path names a cluster. Handlers learn of the cluster only through `authorize`.
+pub(in crate::web) struct ClusterPath {
+    context: RequestContext,
+    me: CurrentPerson,
+    slug: String,
 }
 
-pub(in crate::web) const fn connection_key(
-    person: PersonId,
-    known: &ClusterProfile,
-    role: ConnectionRole,
-) -> ConnectionKey {
-    ConnectionKey { person, cluster: known.row.id, role }
+impl FromRequestParts<PortalState> for ClusterPath {
+    type Rejection = AppError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
+        let Ok(context) = RequestContext::from_request_parts(parts, state).await;
+        let me = CurrentPerson::from_request_parts(parts, state).await?;
+        let PathParams(slug) = PathParams::from_request_parts(parts, state).await?;
+        Ok(Self { context, me, slug })
+    }
 }
 
-fn cluster_path(slug: &str) -> String {
-    format!("/clusters/{slug}")
+impl ClusterPath {
+    /// Checks a permission, then finds the cluster.
+    pub async fn authorize(self, permission: Permission) -> Result<ClusterRequest, AppError> {
+        self.me.may(permission)?;
+        let app = &self.context.app;
+        let mut db = app.store.read().await?;
+        let row = store::clusters::find_by_slug(&mut db, &self.slug).await?.ok_or(AppError::NotFound)?;
+        let cluster = app.cluster_accounts.profile(&mut db, row).await?;
+        drop(db);
+        Ok(ClusterRequest { context: self.context, me: self.me, cluster })
+    }
+}
+
+/// A request about a cluster by someone who may make it.
+pub(in crate::web) struct ClusterRequest {
+    pub context: RequestContext,
+    pub me: CurrentPerson,
+    pub cluster: Arc<ClusterProfile>,
+}
+
+impl ClusterRequest {
+    /// The person on this cluster.
+    pub fn account_id(&self) -> ClusterAccountId {
+        ClusterAccountId { person: self.me.0.person.id, cluster: self.cluster.row.id }
+    }
+
+    /// Their connection to the login host.
+    fn login_key(&self) -> ConnectionKey {
+        self.account_id().connection_key()
+    }
+
+    /// Their connection to the automation host.
+    fn automation_key(&self) -> ConnectionKey {
+        ConnectionKey { role: ConnectionRole::Automation, ..self.login_key() }
+    }
+
+    fn actor(&self) -> Actor {
+        self.me.actor(&self.context)
+    }
+
+    /// The path of the cluster's page, or of one below it.
+    fn path(&self, below: &str) -> String {
+        cluster_path(&self.cluster.row.slug, below)
+    }
+
+    fn redirect(self, below: &str, message: FlashMessage) -> Response {
+        let path = self.path(below);
+        flash::redirect(self.context, &path, message)
+    }
+}
+
+fn cluster_path(slug: &str, below: &str) -> String {
+    format!("/clusters/{slug}{below}")
 }

@@ -18,6 +18,7 @@ use crate::domain::DashboardId;
 use crate::error::AppError;
 use crate::format;
 use crate::store::dashboards::Dashboard;
+use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 
@@ -28,12 +29,13 @@ pub fn dashboard_path(id: DashboardId) -> String {
     format!("/dashboards/{id}")
 }
 
-/// A dashboard that someone may see. Other people's are treated as missing.
+/// A dashboard that someone may see, if they may use clusters at all. Other people's are treated as missing.
 async fn find_dashboard(
     context: &RequestContext,
     me: &CurrentPerson,
     id: DashboardId,
 ) -> Result<DashboardStatus, AppError> {
+    me.may(Permission::UseClusters)?;
     context.app.dashboards.get(&me.0.viewer, id).await?.ok_or(AppError::NotFound)
 }
 
@@ -43,18 +45,19 @@ async fn find_managed(
     me: &CurrentPerson,
     id: DashboardId,
 ) -> Result<DashboardStatus, AppError> {
-    let standing = find_dashboard(context, me, id).await?;
-    me.may(Permission::ManageDashboard(owner_of(&standing.dashboard)))?;
-    Ok(standing)
+    let status = find_dashboard(context, me, id).await?;
+    me.may(Permission::ManageDashboard(owner_of(&status.dashboard)))?;
+    Ok(status)
 }
 
-fn kind_title(board: &Dashboard) -> &'static str {
-    board.kind.parse().map_or("Dashboard", DashboardKind::title)
+fn kind_title(dashboard: &Dashboard) -> &'static str {
+    dashboard.kind.parse().map_or("Dashboard", DashboardKind::title)
 }
 
 /// The run times to choose from, each with whether it is selected.
 fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bool)> {
-    let mut all: Vec<u32> = TIME_CHOICES_MINUTES.into_iter().filter(|one| (least..=most).contains(one)).collect();
+    let mut all: Vec<u32> =
+        TIME_CHOICES_MINUTES.into_iter().filter(|minutes| (least..=most).contains(minutes)).collect();
     if all.is_empty() {
         all.push(TIME_CHOICES_MINUTES[0]);
     }
@@ -63,12 +66,12 @@ fn minute_choices(most: u32, least: u32, chosen: u32) -> Vec<(String, String, bo
         all.sort_unstable();
     }
     let chosen = if all.contains(&chosen) { chosen } else { all[0] };
-    all.into_iter().map(|one| (one.to_string(), format::minutes(one), one == chosen)).collect()
+    all.into_iter().map(|minutes| (minutes.to_string(), format::minutes(minutes), minutes == chosen)).collect()
 }
 
 /// Shows why a change failed on the page the person came from; anything else becomes an error page.
-fn redirect_with_error(context: RequestContext, to: &str, error: DashboardError) -> crate::web::HandlerResult {
-    let flash = match error {
+fn redirect_with_error(context: RequestContext, to: &str, error: DashboardError) -> HandlerResult {
+    let message = match error {
         DashboardError::NotConnected => FlashMessage::DashboardNotConnected,
         DashboardError::OwnerNotConnected => FlashMessage::DashboardOwnerAway,
         DashboardError::AlreadyRunning => FlashMessage::DashboardAlreadyRunning,
@@ -77,7 +80,7 @@ fn redirect_with_error(context: RequestContext, to: &str, error: DashboardError)
         DashboardError::WakeLimitReached => FlashMessage::DashboardStartLimit,
         other => return Err(to_app_error(other)),
     };
-    Ok(flash::redirect(context, to, flash))
+    Ok(flash::redirect(context, to, message))
 }
 
 /// For errors that no form field is to blame for.

@@ -11,16 +11,16 @@ use serde::Deserialize;
 
 use self::folder_view::{FolderView, OpenedFolder, PickMode};
 use crate::auth::Permission;
+use crate::cluster::DiscoveredFacts;
 use crate::cluster::folders::{self, FolderError, FolderListing, FolderVariables};
-use crate::cluster::{ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::error::AppError;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::pages::clusters::find_cluster;
+use crate::web::pages::clusters::{ClusterPath, ClusterRequest};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -58,76 +58,54 @@ struct FolderPage {
     view: FolderView,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    QueryParams(wish): QueryParams<FolderQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let there = FolderBrowser::load(&context, &me, &slug).await?;
-    let shown = there.open_folder(&wish.path, wish.near).await;
-    let view = there.build_view(&context, &wish.pick, &wish.field, shown);
-    render(&context, &me, StatusCode::OK, view)
+pub async fn get(path: ClusterPath, QueryParams(query): QueryParams<FolderQuery>) -> HandlerResult {
+    let browser = FolderBrowser::load(path.authorize(Permission::UseClusters).await?).await?;
+    let folder = browser.open_folder(&query.path, query.near).await;
+    browser.render(StatusCode::OK, browser.build_view(&query.pick, &query.field, folder))
 }
 
 /// Creates a folder and shows it.
-pub async fn create(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(form): FormBody<NewRemoteFolderForm>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let there = FolderBrowser::load(&context, &me, &slug).await?;
-    let made = match &there.connection {
-        Ok(line) => folders::create(line, &form.path, &form.name).await,
+pub async fn create(path: ClusterPath, FormBody(form): FormBody<NewRemoteFolderForm>) -> HandlerResult {
+    let browser = FolderBrowser::load(path.authorize(Permission::UseClusters).await?).await?;
+    let created = match &browser.connection {
+        Ok(connection) => folders::create(connection, &form.path, &form.name).await,
         Err(error) => Err(error.clone().into()),
     };
-    let (path, problem) = match &made {
+    let (path, problem) = match &created {
         Ok(path) => (path, None),
         Err(problem) => (&form.path, Some(problem.to_string())),
     };
-    if problem.is_none() && !context.is_fragment {
-        let href = folder_view::folder_url(&slug, path, PickMode::parse(&form.pick), &form.field);
+    if problem.is_none() && !browser.request.context.is_fragment {
+        let slug = &browser.request.cluster.row.slug;
+        let href = folder_view::folder_url(slug, path, PickMode::parse(&form.pick), &form.field);
         return Ok(flash::see_other(&href));
     }
-    let shown = there.open_folder(path, false).await;
-    let mut view = there.build_view(&context, &form.pick, &form.field, shown);
+    let folder = browser.open_folder(path, false).await;
+    let mut view = browser.build_view(&form.pick, &form.field, folder);
     let status = if problem.is_some() { FORM_ERROR_STATUS } else { StatusCode::OK };
     view.new_name = problem.as_ref().map(|_| echo_input(&form.name)).unwrap_or_default();
     view.problem = problem.unwrap_or_default();
-    render(&context, &me, status, view)
-}
-
-fn render(context: &RequestContext, me: &CurrentPerson, status: StatusCode, view: FolderView) -> HandlerResult {
-    if context.is_fragment {
-        return respond_with(status, &FolderDialogFragment { view });
-    }
-    let title = format!("Files on {}", view.title);
-    let page = PageFrame::for_person(context, &me.0, &title, NavSection::Clusters);
-    respond_with(status, &FolderPage { page, view })
+    browser.render(status, view)
 }
 
 /// Browses folders as one person on one cluster.
 struct FolderBrowser {
-    profile: Arc<ClusterProfile>,
+    request: ClusterRequest,
     discovered: Arc<DiscoveredFacts>,
     folder_names: FolderVariables,
     connection: Result<Arc<ClusterConnection>, RunCommandError>,
 }
 
 impl FolderBrowser {
-    async fn load(context: &RequestContext, me: &CurrentPerson, slug: &str) -> Result<Self, AppError> {
-        let known = find_cluster(&context.app, slug).await?;
-        let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
-        let account = context.app.cluster_accounts.get(id).await?;
+    async fn load(request: ClusterRequest) -> Result<Self, AppError> {
+        let (app, id) = (&request.context.app, request.account_id());
+        let account = app.cluster_accounts.get(id).await?;
         let discovered = account.map(|account| account.discovered.clone()).unwrap_or_default();
         Ok(Self {
-            profile: known,
             folder_names: FolderVariables::from_facts(&discovered),
             discovered,
-            connection: context.app.connections.connection(id.connection_key()),
+            connection: app.connections.connection(id.connection_key()),
+            request,
         })
     }
 
@@ -143,27 +121,23 @@ impl FolderBrowser {
         let wanted = match self.folder_names.expand(typed) {
             Some(full) => full,
             None if is_vague => self.start_path(),
-            None => return OpenedFolder::from_problem(typed, FolderError::NotAPath),
+            None => return OpenedFolder::new(typed, Err(FolderError::NotAPath)),
         };
-        let first = self.list(&wanted).await;
         let is_elsewhere = |problem: &FolderError| {
             use FolderError::{NotAFolder, NotAPath, NotFound, PermissionDenied};
             matches!(problem, NotAFolder | NotAPath | PermissionDenied | NotFound)
         };
-        match first {
+        match self.list(&wanted).await {
             Err(problem) if near && is_elsewhere(&problem) => {
-                if let Some(around) = folders::parent_path(&wanted)
-                    && let Ok(listing) = self.list(&around).await
+                if let Some(parent) = folders::parent_path(&wanted)
+                    && let Ok(listing) = self.list(&parent).await
                 {
-                    return OpenedFolder::from_listing(listing);
+                    return OpenedFolder::new(&parent, Ok(listing));
                 }
                 let start = self.start_path();
-                self.list(&start)
-                    .await
-                    .map_or_else(|problem| OpenedFolder::from_problem(&start, problem), OpenedFolder::from_listing)
+                OpenedFolder::new(&start, self.list(&start).await)
             }
-            Err(problem) => OpenedFolder::from_problem(&wanted, problem),
-            Ok(listing) => OpenedFolder::from_listing(listing),
+            listed => OpenedFolder::new(&wanted, listed),
         }
     }
 
@@ -171,16 +145,17 @@ impl FolderBrowser {
         folders::list(self.connection.as_ref().map_err(Clone::clone)?, path).await
     }
 
-    fn build_view(&self, context: &RequestContext, pick: &str, field: &str, shown: OpenedFolder) -> FolderView {
-        let pick = PickMode::parse(pick);
-        FolderView::new(
-            &self.profile.row,
-            pick,
-            field,
-            context.is_fragment,
-            &self.discovered,
-            &self.folder_names,
-            shown,
-        )
+    fn build_view(&self, pick: &str, field: &str, folder: OpenedFolder) -> FolderView {
+        FolderView::new(self, PickMode::parse(pick), field, folder)
+    }
+
+    fn render(&self, status: StatusCode, view: FolderView) -> HandlerResult {
+        let ClusterRequest { context, me, .. } = &self.request;
+        if context.is_fragment {
+            return respond_with(status, &FolderDialogFragment { view });
+        }
+        let title = format!("Files on {}", view.title);
+        let page = PageFrame::for_person(context, &me.0, &title, NavSection::Clusters);
+        respond_with(status, &FolderPage { page, view })
     }
 }

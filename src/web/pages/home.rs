@@ -10,7 +10,7 @@ use crate::app::AppState;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccount, ConnectionStatus};
-use crate::domain::{ClusterId, PersonId};
+use crate::domain::PersonId;
 use crate::store::clusters::Cluster;
 use crate::store::groups::Membership;
 use crate::store::{self, StoreError};
@@ -40,7 +40,7 @@ struct HomePage {
     greeting: String,
     steps: Vec<GettingStartedStep>,
     now: HomeJobSummary,
-    standings: Vec<HomeClusterResources>,
+    resources: Vec<HomeClusterResources>,
     memberships: Vec<Membership>,
     connections: Vec<HomeConnection>,
     /// How many clusters aren't shown.
@@ -50,9 +50,7 @@ struct HomePage {
 
 /// A cluster and the person's connection to it.
 struct HomeConnection {
-    cluster: ClusterId,
-    slug: String,
-    title: String,
+    cluster: Cluster,
     kind: &'static str,
     label: &'static str,
     /// The user name there; empty if it isn't known.
@@ -110,31 +108,31 @@ async fn has_jobs(
         }
         Ok(false)
     };
-    context.pages.has_jobs.get_or_load(&app.store, &person, load).await.map(|found| *found)
+    context.pages.has_jobs.get_or_load(&app.store, &person, load).await.map(|has_jobs| *has_jobs)
 }
 
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
-    let facts = load_overview(&context).await?;
+    let overview = load_overview(&context).await?;
     let accounts = app.cluster_accounts.list(me.0.person.id).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
-    let connections = list_connections(app, &facts, &accounts);
-    let mut places = cluster_queues::list_cluster_queues(&context, &me).await?;
-    for place in &mut places {
-        place.snapshot = app.queue_monitor.view(place.account.id, false).await?;
+    let connections = list_connections(app, &overview, &accounts);
+    let mut queues = cluster_queues::list_cluster_queues(&context, &me).await?;
+    for queue in &mut queues {
+        queue.snapshot = app.queue_monitor.view(queue.account.id, false).await?;
     }
     let steps = if is_admin {
-        admin_steps(&facts, me.0.person.has_totp)
+        admin_steps(&overview, me.0.person.has_totp)
     } else {
         let was_connected = accounts.iter().any(|account| account.connected_at.is_some());
         let has_run = has_jobs(&context, me.0.person.id, &accounts).await?;
         let has_group = !me.0.memberships.is_empty();
-        member_steps(has_group, &facts, was_connected, has_run, me.0.person.has_totp)
+        member_steps(has_group, &overview, was_connected, has_run, me.0.person.has_totp)
     };
     // A page that refreshes itself doesn't count as a visit.
-    let since = if places.is_empty() {
+    let since = if queues.is_empty() {
         None
     } else {
         context.pages.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
@@ -143,19 +141,23 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),
         greeting: format!("Hello {first_name}"),
         steps: mark_next_step(steps),
-        now: HomeJobSummary::new(&places, since, app.clock.now()),
-        standings: places.iter().filter_map(HomeClusterResources::from_place).collect(),
+        now: HomeJobSummary::new(&queues, since, app.clock.now()),
+        resources: queues.iter().filter_map(HomeClusterResources::from_queue).collect(),
         memberships: me.0.memberships.clone(),
-        more: facts.clusters.len() - connections.len(),
+        more: overview.clusters.len() - connections.len(),
         connections,
         is_admin,
     })
 }
 
 /// The person's connections, those in use first.
-fn list_connections(app: &AppState, facts: &HomeSharedData, accounts: &[Arc<ClusterAccount>]) -> Vec<HomeConnection> {
-    let account_on = |cluster: &Cluster| accounts.iter().find(|one| one.id.cluster == cluster.id);
-    let mut clusters: Vec<_> = facts.clusters.iter().map(|one| (one, account_on(one))).collect();
+fn list_connections(
+    app: &AppState,
+    overview: &HomeSharedData,
+    accounts: &[Arc<ClusterAccount>],
+) -> Vec<HomeConnection> {
+    let account_on = |cluster: &Cluster| accounts.iter().find(|account| account.id.cluster == cluster.id);
+    let mut clusters: Vec<_> = overview.clusters.iter().map(|cluster| (cluster, account_on(cluster))).collect();
     clusters.sort_by_key(|(_, account)| account.is_none());
     clusters.truncate(MAX_CLUSTERS);
     let connection = |(cluster, account): (&Cluster, Option<&Arc<ClusterAccount>>)| {
@@ -168,13 +170,11 @@ fn list_connections(app: &AppState, facts: &HomeSharedData, accounts: &[Arc<Clus
             (ConnectionStatus::Down, None) => ("neutral", "Not set up"),
         };
         HomeConnection {
-            cluster: cluster.id,
-            slug: cluster.slug.clone(),
-            title: cluster.title.clone(),
+            cluster: cluster.clone(),
             kind,
             label,
             user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
-            since: if let ConnectionStatus::Up(up) = &status { Some(up.since) } else { None },
+            since: if let ConnectionStatus::Up(open) = &status { Some(open.since) } else { None },
             can_reconnect: label == "Not connected" && account.is_some_and(|account| account.connected_at.is_some()),
         }
     };

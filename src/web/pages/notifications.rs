@@ -26,7 +26,7 @@ pub const TOASTS_PREFERENCE: &str = "notifications.toasts";
 #[template(path = "notifications/list.html")]
 struct NotificationListPage {
     page: PageFrame,
-    lines: Vec<NotificationDigest>,
+    digests: Vec<NotificationDigest>,
     /// The unread count as text; empty for none.
     unread: String,
 }
@@ -48,14 +48,14 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let person = me.0.person.id;
     let unread = context.app.notifications.unread(&context.app.store, person).await?;
     let mut db = context.app.store.read().await?;
-    let notices = store::notifications::list_latest(&mut db, person, MAX_NOTIFICATIONS).await?;
+    let latest = store::notifications::list_latest(&mut db, person, MAX_NOTIFICATIONS).await?;
     drop(db);
-    let mut lines = notification_digest::build_digests(&notices);
-    lines.truncate(MAX_LIST_ROWS);
+    let mut digests = notification_digest::build_digests(&latest);
+    digests.truncate(MAX_LIST_ROWS);
     let count = u64::try_from(unread.count).unwrap_or(0);
     respond(&NotificationListPage {
         page: PageFrame::for_person(&context, &me.0, "Notices", NavSection::NoSection),
-        lines,
+        digests,
         unread: if count > 0 { format::number(count) } else { String::new() },
     })
 }
@@ -75,15 +75,12 @@ pub async fn mark_read(
     me.may(Permission::UseOwnAccount)?;
     let app = &context.app;
     app.notifications.mark_read(&app.store, me.0.person.id, form.up_to, app.clock.now()).await?;
-    if context.is_fragment {
-        // Refreshes the button of the page that showed them: its event stream may not be open yet.
-        let unread = app.notifications.unread(&app.store, me.0.person.id).await?;
-        return respond(&NotificationBellFragment {
-            page: BellFrame { bell: NotificationBadge::from_unread(unread) },
-            toasts: Vec::new(),
-        });
+    if !context.is_fragment {
+        return Ok(see_other("/notifications"));
     }
-    Ok(see_other("/notifications"))
+    // Refreshes the button of the page that showed them: its event stream may not be open yet.
+    let bell = NotificationBadge::from_unread(app.notifications.unread(&app.store, me.0.person.id).await?);
+    respond(&NotificationBellFragment { page: BellFrame { bell }, toasts: Vec::new() })
 }
 
 /// The last notification that a page has shown.
@@ -109,15 +106,13 @@ pub async fn show_bell(
         new = store::notifications::list_after(&mut db, person, after, MAX_NEW).await?;
         let wanted = load_toast_kinds(&mut db, person).await?;
         // Notifications that are already read are quiet, or were seen in another window.
-        new.retain(|notice| {
-            let kind = NotificationKind::parse(&notice.kind);
-            !notice.is_read && kind.is_some_and(|kind| !kind.is_selectable() || wanted.contains(&kind))
+        new.retain(|notification| {
+            let kind = NotificationKind::parse(&notification.kind);
+            !notification.is_read && kind.is_some_and(|kind| !kind.is_selectable() || wanted.contains(&kind))
         });
     }
-    respond(&NotificationBellFragment {
-        page: BellFrame { bell: NotificationBadge::from_unread(unread) },
-        toasts: notification_digest::summarize(&new),
-    })
+    let bell = NotificationBadge::from_unread(unread);
+    respond(&NotificationBellFragment { page: BellFrame { bell }, toasts: notification_digest::summarize(&new) })
 }
 
 /// The kinds that someone wants as toasts; all of them if they haven't chosen.

@@ -72,9 +72,9 @@ struct SignInCodePage {
 pub async fn get(
     context: RequestContext,
     MaybeCurrentPerson(me): MaybeCurrentPerson,
-    QueryParams(wanted): QueryParams<NextPageQuery>,
+    QueryParams(query): QueryParams<NextPageQuery>,
 ) -> HandlerResult {
-    let next = safe_local_path(&wanted.next);
+    let next = safe_local_path(&query.next);
     if me.is_some() {
         return Ok(see_other(next));
     }
@@ -89,106 +89,81 @@ pub async fn post(
     FormBody(form): FormBody<SignInForm>,
 ) -> HandlerResult {
     let next = safe_local_path(&form.next);
-    let mark = context.cookie(CookieKind::KnownBrowser);
+    let browser_mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
-    let problem = match auth.sign_in(&form.name, &form.password, mark, &context.visitor).await {
+    match auth.sign_in(&form.name, &form.password, browser_mark, &context.visitor).await {
         Ok(progress) => {
             end_previous_session(&context, me.as_deref()).await?;
-            return Ok(respond_to_progress(&context, progress, next));
+            Ok(respond_to_progress(&context, progress, next))
         }
-        Err(error) => SignInRefusal::new(error)?,
-    };
-    let page = PageFrame::for_visitor(&context, "Sign in");
-    let typed_name = echo_input(&form.name);
-    problem.respond(&SignInPage {
-        page,
-        typed_name,
-        next: next.into(),
-        problem: problem.message.clone(),
-        is_set_up: true,
-    })
+        Err(error) => refuse(error, |problem| SignInPage {
+            page: PageFrame::for_visitor(&context, "Sign in"),
+            typed_name: echo_input(&form.name),
+            next: next.into(),
+            problem,
+            is_set_up: true,
+        }),
+    }
 }
 
 fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next: &str) -> Response {
     match progress {
-        SignInProgress::Done(browser) => (sign_in_cookies(context, &browser), see_other(next)).into_response(),
-        SignInProgress::NeedsCode(waiting) => {
-            let jar = cookies::set(
-                context.jar.clone(),
-                &context.app,
-                CookieKind::PendingSignIn,
-                waiting.as_str(),
-                CODE_TIMEOUT_SECS,
-            );
+        SignInProgress::Done(cookies) => (sign_in_cookies(context, &cookies), see_other(next)).into_response(),
+        SignInProgress::NeedsCode(token) => {
+            let (jar, app) = (context.jar.clone(), &context.app);
+            let jar = cookies::set(jar, app, CookieKind::PendingSignIn, token.as_str(), CODE_TIMEOUT_SECS);
             (jar, see_other(&with_next("/sign-in/code", next))).into_response()
         }
     }
 }
 
-pub async fn get_code(context: RequestContext, QueryParams(wanted): QueryParams<NextPageQuery>) -> HandlerResult {
-    let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
-    if !context.app.auth.is_waiting_for_code(waiting).await? {
+pub async fn get_code(context: RequestContext, QueryParams(query): QueryParams<NextPageQuery>) -> HandlerResult {
+    let pending = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    if !context.app.auth.is_waiting_for_code(pending).await? {
         return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
     }
     let page = PageFrame::for_visitor(&context, "One-time code");
-    respond(&SignInCodePage { page, next: safe_local_path(&wanted.next).into(), problems: FormErrors::default() })
+    respond(&SignInCodePage { page, next: safe_local_path(&query.next).into(), problems: FormErrors::default() })
 }
 
 pub async fn post_code(context: RequestContext, FormBody(form): FormBody<SignInCodeForm>) -> HandlerResult {
     let next = safe_local_path(&form.next);
-    let waiting = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
-    let mark = context.cookie(CookieKind::KnownBrowser);
+    let pending = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    let browser_mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
-    let problem = match auth.sign_in_with_code(waiting, &form.code, mark, &context.visitor).await {
-        Ok(progress) => return Ok(respond_to_progress(&context, progress, next)),
-        Err(AuthError::SignInExpired) => {
-            return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
+    match auth.sign_in_with_code(pending, &form.code, browser_mark, &context.visitor).await {
+        Ok(progress) => Ok(respond_to_progress(&context, progress, next)),
+        Err(AuthError::SignInExpired) => Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired)),
+        Err(error) => refuse(error, |problem| SignInCodePage {
+            page: PageFrame::for_visitor(&context, "One-time code"),
+            next: next.into(),
+            problems: FormErrors::single("code", problem),
+        }),
+    }
+}
+
+/// Shows the page again with the reason why a sign-in step was refused.
+fn refuse<T: Template>(error: AuthError, page: impl FnOnce(String) -> T) -> HandlerResult {
+    let message = match error {
+        AuthError::TooManyTries(wait) => {
+            let page = page(too_many_tries_message(wait));
+            let mut response = respond_with(StatusCode::TOO_MANY_REQUESTS, &page)?;
+            set_retry_after(&mut response, wait);
+            return Ok(response);
         }
-        Err(error) => SignInRefusal::new(error)?,
+        AuthError::WrongPassword => {
+            "The name and the password do not go together. Check both; capital letters matter in the password."
+        }
+        AuthError::WrongCode => {
+            "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
+        }
+        AuthError::CodeAlreadyUsed => "This code was used before. Wait for the next one, at most 30 seconds.",
+        AuthError::ClockBehind => {
+            "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
+        }
+        other => return Err(other.into()),
     };
-    let page = PageFrame::for_visitor(&context, "One-time code");
-    let problems = FormErrors::single("code", &problem.message);
-    problem.respond(&SignInCodePage { page, next: next.into(), problems })
-}
-
-/// Why a sign-in step was refused.
-struct SignInRefusal {
-    message: String,
-    /// Seconds to wait before the next attempt.
-    retry_after_secs: Option<i64>,
-}
-
-impl SignInRefusal {
-    fn new(error: AuthError) -> Result<Self, AppError> {
-        let words = match error {
-            AuthError::TooManyTries(wait) => {
-                return Ok(Self { message: too_many_tries_message(wait), retry_after_secs: Some(wait) });
-            }
-            AuthError::WrongPassword => {
-                "The name and the password do not go together. Check both; capital letters matter in the password."
-            }
-            AuthError::WrongCode => {
-                "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
-            }
-            AuthError::CodeAlreadyUsed => "This code was used before. Wait for the next one, at most 30 seconds.",
-            AuthError::ClockBehind => {
-                "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
-            }
-            other => return Err(other.into()),
-        };
-        Ok(Self { message: words.to_owned(), retry_after_secs: None })
-    }
-
-    fn respond(&self, template: &impl Template) -> HandlerResult {
-        match self.retry_after_secs {
-            None => respond_with(FORM_ERROR_STATUS, template),
-            Some(wait) => {
-                let mut answer = respond_with(StatusCode::TOO_MANY_REQUESTS, template)?;
-                set_retry_after(&mut answer, wait);
-                Ok(answer)
-            }
-        }
-    }
+    respond_with(FORM_ERROR_STATUS, &page(message.to_owned()))
 }
 
 pub async fn sign_out(context: RequestContext, MaybeCurrentPerson(me): MaybeCurrentPerson) -> HandlerResult {
@@ -197,9 +172,9 @@ pub async fn sign_out(context: RequestContext, MaybeCurrentPerson(me): MaybeCurr
 }
 
 /// Redirects to the sign-in page and clears the session cookie.
-pub fn redirect_signed_out(mut context: RequestContext, flash: FlashMessage) -> Response {
+pub fn redirect_signed_out(mut context: RequestContext, message: FlashMessage) -> Response {
     context.jar = cookies::clear(context.jar, &context.app, CookieKind::Session);
-    flash::redirect(context, "/sign-in", flash)
+    flash::redirect(context, "/sign-in", message)
 }
 
 /// Ends the browser's old session: a sign-in never continues one and never leaves one behind.
@@ -213,11 +188,11 @@ pub async fn end_previous_session(context: &RequestContext, me: Option<&SignedIn
 /// Redirects someone who has just created their account to the home page.
 pub async fn redirect_home_welcome(
     mut context: RequestContext,
-    before: Option<&SignedInPerson>,
-    browser: &SignInCookies,
+    previous: Option<&SignedInPerson>,
+    cookies: &SignInCookies,
 ) -> HandlerResult {
-    end_previous_session(&context, before).await?;
-    context.jar = sign_in_cookies(&context, browser);
+    end_previous_session(&context, previous).await?;
+    context.jar = sign_in_cookies(&context, cookies);
     Ok(flash::redirect(context, "/", FlashMessage::Welcome))
 }
 
@@ -229,11 +204,11 @@ pub async fn renew_known_browser(context: &mut RequestContext, me: &SignedInPers
 }
 
 /// The cookies for a browser that has just signed in.
-fn sign_in_cookies(context: &RequestContext, browser: &SignInCookies) -> CookieJar {
+fn sign_in_cookies(context: &RequestContext, new: &SignInCookies) -> CookieJar {
     let app = &context.app;
     let seconds = i64::from(app.config.sessions.absolute_days) * SECONDS_PER_DAY;
-    let jar = cookies::set(context.jar.clone(), app, CookieKind::Session, browser.session.as_str(), seconds);
-    let jar = cookies::set(jar, app, CookieKind::KnownBrowser, &browser.browser_mark, KNOWN_BROWSER_SECS);
+    let jar = cookies::set(context.jar.clone(), app, CookieKind::Session, new.session.as_str(), seconds);
+    let jar = cookies::set(jar, app, CookieKind::KnownBrowser, &new.browser_mark, KNOWN_BROWSER_SECS);
     cookies::clear(jar, app, CookieKind::PendingSignIn)
 }
 

@@ -3,7 +3,6 @@
 use askama::Template;
 
 use crate::web::HandlerResult;
-use crate::web::http::assets;
 use crate::web::http::extractors::{MaybeCurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 
@@ -11,7 +10,6 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 #[template(path = "styleguide.html")]
 struct StyleguidePage {
     page: PageFrame,
-    picker_js: &'static str,
 }
 
 /// The page shows no personal data, so it needs no sign-in.
@@ -20,5 +18,5 @@ pub async fn get(context: RequestContext, MaybeCurrentPerson(me): MaybeCurrentPe
         Some(me) => PageFrame::for_person(&context, &me, "Style guide", NavSection::Account),
         None => PageFrame::for_visitor(&context, "Style guide"),
     };
-    respond(&StyleguidePage { page, picker_js: assets::asset_url("picker.js") })
+    respond(&StyleguidePage { page })
 }

@@ -3,9 +3,9 @@
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::clock::UnixTime;
 use crate::domain::SessionId;
 use crate::store;
+use crate::store::sessions::SignedInBrowser;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
@@ -16,34 +16,17 @@ use crate::web::pages::sign_in;
 #[template(path = "account/devices.html")]
 struct DevicesPage {
     page: PageFrame,
-    devices: Vec<DeviceRow>,
-}
-
-struct DeviceRow {
-    id: SessionId,
-    icon: &'static str,
-    title: String,
-    from: String,
-    seen: UnixTime,
-    is_this: bool,
+    browsers: Vec<SignedInBrowser>,
+    /// The session of the browser that shows the page.
+    current: SessionId,
 }
 
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let mut db = context.app.store.read().await?;
-    let devices = store::sessions::list_for_person(&mut db, me.0.person.id)
-        .await?
-        .into_iter()
-        .map(|device| DeviceRow {
-            id: device.id,
-            icon: if is_phone(&device.user_agent) { "phone" } else { "devices" },
-            title: describe_browser(&device.user_agent),
-            from: format!("From {}, signed in {}", device.address, device.created_at.words()),
-            seen: device.last_seen_at,
-            is_this: device.id == me.0.session,
-        })
-        .collect();
-    respond(&DevicesPage { page: PageFrame::for_person(&context, &me.0, "Devices", NavSection::Account), devices })
+    let browsers = store::sessions::list_for_person(&mut db, me.0.person.id).await?;
+    let page = PageFrame::for_person(&context, &me.0, "Devices", NavSection::Account);
+    respond(&DevicesPage { page, browsers, current: me.0.session })
 }
 
 /// Signs out one device.
@@ -67,14 +50,14 @@ pub async fn sign_out_everywhere(context: RequestContext, me: CurrentPerson) -> 
     Ok(sign_in::redirect_signed_out(context, FlashMessage::SignedOutEverywhere))
 }
 
-fn is_phone(user_agent: &str) -> bool {
-    ["Mobile", "iPhone", "Android"].iter().any(|word| user_agent.contains(word))
+fn device_icon(user_agent: &str) -> &'static str {
+    if ["Mobile", "iPhone", "Android"].iter().any(|word| user_agent.contains(word)) { "phone" } else { "devices" }
 }
 
 /// For example "Firefox on Linux", as far as the user agent says.
 fn describe_browser(user_agent: &str) -> String {
     let first = |table: &[(&str, &'static str)]| {
-        table.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
+        table.iter().find(|(token, _)| user_agent.contains(token)).map(|(_, name)| *name)
     };
     // Order matters: most browsers also claim to be Chrome and Safari.
     let browser = first(&[

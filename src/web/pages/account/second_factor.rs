@@ -1,7 +1,6 @@
 //! The second factor: setting it up, renewing recovery codes, turning it off.
 
 use askama::Template;
-use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -95,12 +94,12 @@ impl QrCodeImage {
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     if me.0.person.has_totp {
-        return render_on_page(&context, &me, FormErrors::default(), FormErrors::default()).await;
+        return respond(&load_manage_page(&context, &me).await?);
     }
-    render_off_page(&context, &me, None, FormErrors::default())
+    render_setup_page(&context, &me, None, FormErrors::default())
 }
 
-fn render_off_page(
+fn render_setup_page(
     context: &RequestContext,
     me: &CurrentPerson,
     sealed: Option<&[u8]>,
@@ -108,7 +107,6 @@ fn render_off_page(
 ) -> HandlerResult {
     let issuer = format!("Portolan {}", context.app.config.portal.public_url.host());
     let TotpEnrolment { sealed, secret, address } = context.app.auth.begin_totp_enrolment(&me.0, &issuer, sealed)?;
-    let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let page = SecondFactorSetupPage {
         page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
         qr: QrCodeImage::new(&address)?,
@@ -117,24 +115,17 @@ fn render_off_page(
         sealed: URL_SAFE_NO_PAD.encode(sealed),
         problems,
     };
-    respond_with(status, &page)
+    respond_with(page.problems.status(), &page)
 }
 
-async fn render_on_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    off_problems: FormErrors,
-    codes_problems: FormErrors,
-) -> HandlerResult {
-    let wrong = !off_problems.is_empty() || !codes_problems.is_empty();
+async fn load_manage_page(context: &RequestContext, me: &CurrentPerson) -> Result<SecondFactorManagePage, AppError> {
     let mut db = context.app.store.read().await?;
-    let page = SecondFactorManagePage {
+    Ok(SecondFactorManagePage {
         page: PageFrame::for_person(context, &me.0, "Second factor", NavSection::Account),
         codes_left: store::recovery_codes::count_left(&mut db, me.0.person.id).await?,
-        off_problems,
-        codes_problems,
-    };
-    respond_with(if wrong { FORM_ERROR_STATUS } else { StatusCode::OK }, &page)
+        off_problems: FormErrors::default(),
+        codes_problems: FormErrors::default(),
+    })
 }
 
 /// Turns the second factor on and shows the recovery codes once.
@@ -158,9 +149,9 @@ pub async fn enable(
         Err(AuthError::Vault(_)) => Err(AppError::BadRequest("the sealed secret does not open".into())),
         Err(AuthError::WrongCode) => {
             let problem = "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.";
-            render_off_page(&context, &me, Some(&sealed), FormErrors::single("code", problem))
+            render_setup_page(&context, &me, Some(&sealed), FormErrors::single("code", problem))
         }
-        Err(error) => render_off_page(&context, &me, Some(&sealed), password_confirmation_errors(error, "password")?),
+        Err(error) => render_setup_page(&context, &me, Some(&sealed), password_confirmation_errors(error, "password")?),
     }
 }
 
@@ -176,8 +167,9 @@ pub async fn disable(
             Ok(flash::redirect(context, "/account/second-factor", FlashMessage::SecondFactorOff))
         }
         Err(error) => {
-            let problems = password_confirmation_errors(error, "password")?;
-            render_on_page(&context, &me, problems, FormErrors::default()).await
+            let off_problems = password_confirmation_errors(error, "password")?;
+            let page = SecondFactorManagePage { off_problems, ..load_manage_page(&context, &me).await? };
+            respond_with(FORM_ERROR_STATUS, &page)
         }
     }
 }
@@ -192,8 +184,9 @@ pub async fn renew_codes(
     match context.app.auth.renew_recovery_codes(&me.0, &form.password, &context.visitor).await {
         Ok(codes) => render_codes_page(&context, &me, &codes, false),
         Err(error) => {
-            let problems = password_confirmation_errors(error, "password")?;
-            render_on_page(&context, &me, FormErrors::default(), problems).await
+            let codes_problems = password_confirmation_errors(error, "password")?;
+            let page = SecondFactorManagePage { codes_problems, ..load_manage_page(&context, &me).await? };
+            respond_with(FORM_ERROR_STATUS, &page)
         }
     }
 }

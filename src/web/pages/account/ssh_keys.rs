@@ -20,12 +20,11 @@ use crate::web::http::flash::{self, FlashMessage, safe_local_path};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
-/// Which key to create, and where to go afterwards.
-#[derive(Deserialize)]
-pub struct CreateKeyForm {
-    #[serde(default)]
+/// Which key is meant, and which page to return to.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct SshKeyForm {
     role: String,
-    #[serde(default)]
     back: String,
 }
 
@@ -36,19 +35,6 @@ pub struct ImportKeyForm {
     passphrase: SecretString,
     #[serde(default)]
     back: String,
-}
-
-/// The page to return to.
-#[derive(Deserialize)]
-pub struct SshKeysPageQuery {
-    #[serde(default)]
-    back: String,
-}
-
-#[derive(Deserialize)]
-pub struct KeyRoleForm {
-    #[serde(default)]
-    role: String,
 }
 
 #[derive(Deserialize)]
@@ -70,8 +56,8 @@ struct SshKeyPage {
     page: PageFrame,
     current: Option<SshKeyCard>,
     next: Option<SshKeyCard>,
-    robot: Option<SshKeyCard>,
-    robot_next: Option<SshKeyCard>,
+    automation: Option<SshKeyCard>,
+    automation_next: Option<SshKeyCard>,
     /// Where to go after an import; empty for this page.
     back: String,
     problems: FormErrors,
@@ -81,44 +67,29 @@ struct SshKeyPage {
 
 impl SshKeyPage {
     /// The password problem, if it belongs to this key's form.
-    fn password_problem(&self, shown: &SshKeyCard) -> &str {
-        if shown.key.role().as_str() == self.scope { self.problems.of("password") } else { "" }
+    fn password_problem(&self, card: &SshKeyCard) -> &str {
+        if card.key.role().as_str() == self.scope { self.problems.of("password") } else { "" }
     }
 }
 
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(back): QueryParams<SshKeysPageQuery>,
+    QueryParams(query): QueryParams<SshKeyForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let mut page = load_page(&context, &me, FormErrors::default()).await?;
-    page.back = back.back;
-    respond(&page)
+    respond(&SshKeyPage { back: query.back, ..load_page(&context, &me, FormErrors::default()).await? })
 }
 
-pub async fn create(
-    context: RequestContext,
-    me: CurrentPerson,
-    FormBody(form): FormBody<CreateKeyForm>,
-) -> HandlerResult {
+pub async fn create(context: RequestContext, me: CurrentPerson, FormBody(form): FormBody<SshKeyForm>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let role = parse_role(&form.role);
     // The date tells an old key from a new one on a centre's key page.
     let purpose = if role == ConnectionRole::Automation { "-robot" } else { "" };
     let day = context.app.clock.now().utc_date();
     let comment = format!("{}@portolan{purpose}-{day}", me.0.person.name);
-    let keep = PrivateKey::generate(&comment)
-        .and_then(|key| key_to_save(&key, role, KeyOrigin::Generated))
-        .map_err(internal_error)?;
-    let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
-        Ok(id) if is_pending_key(&context, &me, id).await? => FlashMessage::NewKeyMade,
-        Ok(_) if role == ConnectionRole::Automation => FlashMessage::AutomationKeyMade,
-        Ok(_) => FlashMessage::KeyMade,
-        Err(AuthError::NewKeyPending) => FlashMessage::NewKeyPending,
-        Err(error) => return Err(error.into()),
-    };
-    Ok(flash::redirect(context, return_path(&form.back), flash))
+    let key = PrivateKey::generate(&comment).map_err(internal_error)?;
+    save_key(context, &me, &key, role, KeyOrigin::Generated, &form.back).await
 }
 
 pub async fn import(
@@ -129,45 +100,67 @@ pub async fn import(
     me.may(Permission::UseClusters)?;
     // Decrypting a key with a passphrase is slow on purpose.
     let ImportKeyForm { key, passphrase, back } = form;
-    let open = move || {
-        let passphrase = Some(&passphrase).filter(|words| !words.expose_secret().is_empty());
+    let import = move || {
+        let passphrase = Some(&passphrase).filter(|passphrase| !passphrase.expose_secret().is_empty());
         key_import::import(key.expose_secret(), passphrase)
     };
-    let imported = context.app.auth.run_key_import(me.0.person.id, open).await?;
-    let problem = match imported {
-        Ok(key) => {
-            let keep = key_to_save(&key, ConnectionRole::Login, KeyOrigin::Imported).map_err(internal_error)?;
-            let flash = match context.app.auth.save_key(&me.0, &keep, &context.visitor).await {
-                Ok(id) if is_pending_key(&context, &me, id).await? => FlashMessage::NewKeyMade,
-                Ok(_) => FlashMessage::KeyImported,
-                Err(AuthError::NewKeyPending) => FlashMessage::NewKeyPending,
-                Err(error) => return Err(error.into()),
-            };
-            return Ok(flash::redirect(context, return_path(&back), flash));
-        }
+    let imported = context.app.auth.run_key_import(me.0.person.id, import).await?;
+    let problems = match imported {
+        Ok(key) => return save_key(context, &me, &key, ConnectionRole::Login, KeyOrigin::Imported, &back).await,
         Err(error @ (KeyImportError::WrongPassphrase | KeyImportError::PassphraseNeeded)) => {
             FormErrors::single("passphrase", error)
         }
         Err(error) => FormErrors::single("key", error),
     };
-    let mut page = load_page(&context, &me, problem).await?;
-    page.back = back;
+    let page = SshKeyPage { back, ..load_page(&context, &me, problems).await? };
     respond_with(FORM_ERROR_STATUS, &page)
+}
+
+/// Saves a key and returns to the page where it was asked for.
+async fn save_key(
+    context: RequestContext,
+    me: &CurrentPerson,
+    key: &PrivateKey,
+    role: ConnectionRole,
+    origin: KeyOrigin,
+    back: &str,
+) -> HandlerResult {
+    let public = key.public();
+    let new_key = KeyToSave {
+        role,
+        origin,
+        kind: public.kind(),
+        public_line: public.to_line(),
+        fingerprint: public.fingerprint(),
+        private: key.to_bytes().map_err(internal_error)?,
+    };
+    let message = match context.app.auth.save_key(&me.0, &new_key, &context.visitor).await {
+        Ok(id) if is_pending_key(&context, me, id).await? => FlashMessage::NewKeyMade,
+        Ok(_) => match (origin, role) {
+            (KeyOrigin::Imported, _) => FlashMessage::KeyImported,
+            (KeyOrigin::Generated, ConnectionRole::Automation) => FlashMessage::AutomationKeyMade,
+            (KeyOrigin::Generated, ConnectionRole::Login) => FlashMessage::KeyMade,
+        },
+        Err(AuthError::NewKeyPending) => FlashMessage::NewKeyPending,
+        Err(error) => return Err(error.into()),
+    };
+    let to = if back.is_empty() { "/account/key" } else { safe_local_path(back) };
+    Ok(flash::redirect(context, to, message))
 }
 
 /// Replaces the old key with the new one.
 pub async fn replace(
     context: RequestContext,
     me: CurrentPerson,
-    FormBody(form): FormBody<KeyRoleForm>,
+    FormBody(form): FormBody<SshKeyForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let flash = match context.app.auth.promote_new_key(&me.0, parse_role(&form.role), &context.visitor).await {
+    let message = match context.app.auth.promote_new_key(&me.0, parse_role(&form.role), &context.visitor).await {
         Ok(()) => FlashMessage::KeyReplaced,
         Err(AuthError::KeyUnproven) => FlashMessage::KeyUnproven,
         Err(error) => return Err(error.into()),
     };
-    Ok(flash::redirect(context, "/account/key", flash))
+    Ok(flash::redirect(context, "/account/key", message))
 }
 
 /// Deletes a key. Open connections stay open, but it can't open new ones.
@@ -194,8 +187,8 @@ pub async fn set_unattended(
         Err(AuthError::WrongPassword) => {
             let problems = FormErrors::single("password", "This is not your password.");
             let mut page = load_page(&context, &me, problems).await?;
-            let robot = page.robot.as_ref().is_some_and(|shown| shown.key.id == id);
-            page.scope = if robot { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();
+            let is_automation = page.automation.as_ref().is_some_and(|card| card.key.id == id);
+            page.scope = if is_automation { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();
             respond_with(FORM_ERROR_STATUS, &page)
         }
         Err(error) => Err(error.into()),
@@ -207,25 +200,8 @@ fn internal_error(error: SshKeyError) -> AppError {
     AppError::Internal(error.to_string())
 }
 
-/// The page to return to if one was given, otherwise this page.
-fn return_path(back: &str) -> &str {
-    if back.is_empty() { "/account/key" } else { safe_local_path(back) }
-}
-
 fn parse_role(word: &str) -> ConnectionRole {
     if word == "robot" { ConnectionRole::Automation } else { ConnectionRole::Login }
-}
-
-fn key_to_save(key: &PrivateKey, role: ConnectionRole, origin: KeyOrigin) -> Result<KeyToSave, SshKeyError> {
-    let public = key.public();
-    Ok(KeyToSave {
-        role,
-        origin,
-        kind: public.kind(),
-        public_line: public.to_line(),
-        fingerprint: public.fingerprint(),
-        private: key.to_bytes()?,
-    })
 }
 
 async fn is_pending_key(context: &RequestContext, me: &CurrentPerson, id: SshKeyId) -> Result<bool, AppError> {
@@ -241,15 +217,15 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson, problems: FormE
         keys.push(SshKeyCard { is_proven: !uses.is_empty(), uses, key });
     }
     let mut take = |role: ConnectionRole, next: bool| {
-        let at = keys.iter().position(|shown| shown.key.role() == role && shown.key.is_next() == next)?;
-        Some(keys.swap_remove(at))
+        let index = keys.iter().position(|card| card.key.role() == role && card.key.is_next() == next)?;
+        Some(keys.swap_remove(index))
     };
     Ok(SshKeyPage {
         page: PageFrame::for_person(context, &me.0, "SSH key", NavSection::Account),
         current: take(ConnectionRole::Login, false),
         next: take(ConnectionRole::Login, true),
-        robot: take(ConnectionRole::Automation, false),
-        robot_next: take(ConnectionRole::Automation, true),
+        automation: take(ConnectionRole::Automation, false),
+        automation_next: take(ConnectionRole::Automation, true),
         back: String::new(),
         scope: "",
         problems,

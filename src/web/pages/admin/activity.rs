@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use crate::auth::activity::{ActivityDetails, record};
 use crate::auth::{ActivityEvent, Permission};
-use crate::clock::UnixTime;
+use crate::error::AppError;
+use crate::store;
 use crate::store::activity::{self, ActivityEntry, ActivityFilter};
-use crate::store::{self};
 use crate::web::HandlerResult;
 use crate::web::http::csv;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
@@ -31,12 +31,12 @@ impl ActivityQuery {
     }
 
     fn to_query_string(&self, before: Option<i64>) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("action", &self.action).append_pair("text", &self.text);
+        let mut pairs = form_urlencoded::Serializer::new(String::new());
+        pairs.append_pair("action", &self.action).append_pair("text", &self.text);
         if let Some(before) = before {
-            query.append_pair("before", &before.to_string());
+            pairs.append_pair("before", &before.to_string());
         }
-        query.finish()
+        pairs.finish()
     }
 
     const fn is_empty(&self) -> bool {
@@ -44,28 +44,11 @@ impl ActivityQuery {
     }
 }
 
-struct ActivityTableRow {
-    at: UnixTime,
-    actor: String,
-    is_stranger: bool,
-    sentence: String,
-    subject: String,
-    detail: String,
-    address: String,
-}
-
-impl From<ActivityEntry> for ActivityTableRow {
-    fn from(entry: ActivityEntry) -> Self {
-        let sentence = ActivityEvent::parse(&entry.action).map_or(entry.action, |event| event.sentence().to_owned());
-        Self {
-            at: entry.at,
-            actor: entry.actor_name,
-            is_stranger: entry.is_stranger,
-            sentence,
-            subject: entry.subject,
-            detail: entry.detail,
-            address: entry.address,
-        }
+/// What happened, in words; an event of another version by its code.
+fn sentence(entry: &ActivityEntry) -> &str {
+    match ActivityEvent::parse(&entry.action) {
+        Some(event) => event.sentence(),
+        None => &entry.action,
     }
 }
 
@@ -74,7 +57,7 @@ impl From<ActivityEntry> for ActivityTableRow {
 struct OwnActivityPage {
     page: PageFrame,
     me: String,
-    rows: Vec<ActivityTableRow>,
+    rows: Vec<ActivityEntry>,
     older: String,
     newest: String,
 }
@@ -83,9 +66,9 @@ struct OwnActivityPage {
 #[template(path = "admin/activity/all.html")]
 struct AllActivityPage {
     page: PageFrame,
-    rows: Vec<ActivityTableRow>,
+    rows: Vec<ActivityEntry>,
     events: &'static [ActivityEvent],
-    choice: ActivityQuery,
+    query: ActivityQuery,
     export: String,
     older: String,
     newest: String,
@@ -95,49 +78,49 @@ struct AllActivityPage {
 async fn load_rows(
     context: &RequestContext,
     filter: ActivityFilter,
-) -> Result<(Vec<ActivityTableRow>, Option<i64>), crate::error::AppError> {
+) -> Result<(Vec<ActivityEntry>, Option<i64>), AppError> {
     let limit = filter.limit;
     let mut db = context.app.store.read().await?;
     let mut entries = activity::list(&mut db, &ActivityFilter { limit: limit + 1, ..filter }).await?;
-    let more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
+    let has_more = i64::try_from(entries.len()).unwrap_or(i64::MAX) > limit;
     entries.truncate(usize::try_from(limit).unwrap_or_default());
-    let last = entries.last().map(|entry| entry.id).filter(|_| more);
-    Ok((entries.into_iter().map(ActivityTableRow::from).collect(), last))
+    let last = entries.last().map(|entry| entry.id).filter(|_| has_more);
+    Ok((entries, last))
 }
 
 /// What the viewer did, and what was done to their account.
 pub async fn show_own(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(choice): QueryParams<ActivityQuery>,
+    QueryParams(query): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
-    let filter = ActivityFilter { about: Some(me.0.person.id), action: None, text: None, ..choice.to_filter(PER_PAGE) };
+    let filter = ActivityFilter { about: Some(me.0.person.id), action: None, text: None, ..query.to_filter(PER_PAGE) };
     let (rows, next) = load_rows(&context, filter).await?;
     respond(&OwnActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
         me: me.0.person.name.clone(),
         rows,
         older: next.map_or_else(String::new, |before| format!("/account/activity?before={before}")),
-        newest: choice.before.map_or_else(String::new, |_| "/account/activity".into()),
+        newest: query.before.map_or_else(String::new, |_| "/account/activity".into()),
     })
 }
 
 pub async fn show_all(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(choice): QueryParams<ActivityQuery>,
+    QueryParams(query): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
-    let (rows, next) = load_rows(&context, choice.to_filter(PER_PAGE)).await?;
+    let (rows, next) = load_rows(&context, query.to_filter(PER_PAGE)).await?;
     respond(&AllActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Activity),
         rows,
         events: ActivityEvent::ALL,
-        export: format!("/activity.csv?{}", choice.to_query_string(None)),
-        older: next.map_or_else(String::new, |before| format!("/activity?{}", choice.to_query_string(Some(before)))),
-        newest: choice.before.map_or_else(String::new, |_| format!("/activity?{}", choice.to_query_string(None))),
-        choice,
+        export: format!("/activity.csv?{}", query.to_query_string(None)),
+        older: next.map_or_else(String::new, |before| format!("/activity?{}", query.to_query_string(Some(before)))),
+        newest: query.before.map_or_else(String::new, |_| format!("/activity?{}", query.to_query_string(None))),
+        query,
     })
 }
 
@@ -145,15 +128,15 @@ pub async fn show_all(
 pub async fn export_csv(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(choice): QueryParams<ActivityQuery>,
+    QueryParams(query): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
     let app = &context.app;
-    let entries = activity::list(&mut *app.store.read().await?, &choice.to_filter(MAX_EXPORT_ROWS)).await?;
+    let entries = activity::list(&mut *app.store.read().await?, &query.to_filter(MAX_EXPORT_ROWS)).await?;
     let mut tx = app.store.write().await?;
     let detail = format!("{} entries", entries.len());
-    let about = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
-    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, about, app.clock.now()).await?;
+    let details = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
+    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, details, app.clock.now()).await?;
     store::commit(tx).await?;
     let mut text = String::from("time,who,action,subject,detail,address\r\n");
     for entry in entries {

@@ -49,10 +49,10 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
 
 pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<PersonId>) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
-    let Some(shown) = reveal_once::take_pending(&context, &me, &person_path(id)) else {
+    let Some(pending) = reveal_once::take_pending(&context, &me, &person_path(id)) else {
         return render_person(&context, &me, id, String::new()).await;
     };
-    Ok(reveal_once::clear_cookie(&context, render_person(&context, &me, id, shown.link).await?))
+    Ok(reveal_once::clear_cookie(&context, render_person(&context, &me, id, pending.link).await?))
 }
 
 async fn render_person(context: &RequestContext, me: &CurrentPerson, id: PersonId, link: String) -> HandlerResult {

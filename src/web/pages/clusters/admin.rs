@@ -13,12 +13,12 @@ use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::error::AppError;
 use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
-use crate::web::pages::clusters::{cluster_path, find_cluster, host_keys};
+use crate::web::pages::clusters::{ClusterPath, ClusterRequest, host_keys};
 
 /// The preset to start from.
 #[derive(Deserialize)]
@@ -30,6 +30,14 @@ pub struct NewClusterQuery {
 #[derive(Deserialize)]
 pub struct ClusterFileForm {
     file: String,
+}
+
+impl ClusterFileForm {
+    /// The site description, if it is complete.
+    fn to_site(&self) -> Result<Site, FormErrors> {
+        let site = Site::from_toml(&self.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
+        site.map_err(|error| FormErrors::single("file", error))
+    }
 }
 
 #[derive(Template)]
@@ -55,36 +63,32 @@ struct RetiredClusterPreset {
 
 #[derive(Template)]
 #[template(path = "clusters/settings.html")]
-pub(super) struct ClusterSettingsPage {
-    pub page: PageFrame,
+struct ClusterSettingsPage {
+    page: PageFrame,
     /// `None` for a new cluster.
-    pub profile: Option<Arc<ClusterProfile>>,
-    pub form: ClusterSettingsForm,
+    profile: Option<Arc<ClusterProfile>>,
+    form: ClusterSettingsForm,
     /// The preset's uncertain fields.
-    pub uncertain: Vec<sites::UncertainField>,
+    uncertain: Vec<sites::UncertainField>,
     /// The site description as a file.
-    pub file: String,
-    pub problems: FormErrors,
+    file: String,
+    problems: FormErrors,
 }
 
 /// The list of presets, or the form for the chosen one.
 pub async fn new(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(choice): QueryParams<NewClusterQuery>,
+    QueryParams(query): QueryParams<NewClusterQuery>,
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let Some(name) = choice.preset else {
-        return respond(&build_new_page(&context, &me, String::new(), FormErrors::default()));
+    let Some(name) = query.preset else {
+        return render_new_page(&context, &me, String::new(), FormErrors::default());
     };
-    let own = context.app.site_presets.iter().find(|site| site.name.as_str() == name).cloned();
-    let site = own.or_else(|| match sites::find_site(&name) {
-        SiteLookup::Site(site) => Some(site.clone()),
-        _ => None,
-    });
+    let own = context.app.site_presets.iter().find(|site| site.name.as_str() == name);
     // The list says what became of a retired cluster.
-    let Some(site) = site else { return Ok(flash::see_other("/clusters/new")) };
-    respond(&build_settings_page(&context, &me, None, ClusterSettingsForm::from_site(&site), FormErrors::default()))
+    let Some(site) = own.or_else(|| find_shipped_site(&name)) else { return Ok(flash::see_other("/clusters/new")) };
+    render_settings(&context, &me, None, ClusterSettingsForm::from_site(site), FormErrors::default())
 }
 
 /// Takes the form of a new cluster and scans its hosts for their keys.
@@ -95,8 +99,8 @@ pub async fn check_new(
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     match form.to_site() {
-        Ok(site) => host_keys::show_for_new(&context, &me, &site).await,
-        Err(problems) => respond_with(FORM_ERROR_STATUS, &build_settings_page(&context, &me, None, form, problems)),
+        Ok(site) => host_keys::show_scanned(&context, &me, None, Some(&site)).await,
+        Err(problems) => render_settings(&context, &me, None, form, problems),
     }
 }
 
@@ -108,14 +112,8 @@ pub async fn edit_new(
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     match Site::from_toml(&form.file) {
-        Ok(site) => {
-            let form = ClusterSettingsForm::from_site(&site);
-            respond(&build_settings_page(&context, &me, None, form, FormErrors::default()))
-        }
-        Err(error) => respond_with(
-            FORM_ERROR_STATUS,
-            &build_new_page(&context, &me, form.file, FormErrors::single("file", error)),
-        ),
+        Ok(site) => render_settings(&context, &me, None, ClusterSettingsForm::from_site(&site), FormErrors::default()),
+        Err(error) => render_new_page(&context, &me, form.file, FormErrors::single("file", error)),
     }
 }
 
@@ -126,98 +124,69 @@ pub async fn import(
     FormBody(form): FormBody<ClusterFileForm>,
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
-    let read = Site::from_toml(&form.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
-    match read {
-        Ok(site) => host_keys::show_for_new(&context, &me, &site).await,
-        Err(error) => respond_with(
-            FORM_ERROR_STATUS,
-            &build_new_page(&context, &me, form.file, FormErrors::single("file", error)),
-        ),
+    match form.to_site() {
+        Ok(site) => host_keys::show_scanned(&context, &me, None, Some(&site)).await,
+        Err(problems) => render_new_page(&context, &me, form.file, problems),
     }
 }
 
-pub async fn show_settings(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let form = ClusterSettingsForm::from_site(&known.site);
-    respond(&build_settings_page(&context, &me, Some(known), form, FormErrors::default()))
+pub async fn show_settings(path: ClusterPath) -> HandlerResult {
+    let ClusterRequest { context, me, cluster } = path.authorize(Permission::ManageClusters).await?;
+    let form = ClusterSettingsForm::from_site(&cluster.site);
+    render_settings(&context, &me, Some(cluster), form, FormErrors::default())
 }
 
 /// Saves the settings. If a host has changed, its keys are scanned first.
-pub async fn update_settings(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(mut form): FormBody<ClusterSettingsForm>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
+pub async fn update_settings(path: ClusterPath, FormBody(mut form): FormBody<ClusterSettingsForm>) -> HandlerResult {
+    let request = path.authorize(Permission::ManageClusters).await?;
     // The short name is part of every URL and cannot change.
-    form.name.clone_from(&known.row.slug);
-    form.base = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
+    form.name.clone_from(&request.cluster.row.slug);
+    form.base = request.cluster.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     match form.to_site() {
-        Ok(site) => save_settings(context, &me, known, site).await,
-        Err(problems) => {
-            respond_with(FORM_ERROR_STATUS, &build_settings_page(&context, &me, Some(known), form, problems))
-        }
+        Ok(site) => save_settings(request, site).await,
+        Err(problems) => render_settings(&request.context, &request.me, Some(request.cluster), form, problems),
     }
 }
 
 /// Saves a cluster's site description from a file.
-pub async fn update_from_file(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(file): FormBody<ClusterFileForm>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let read = Site::from_toml(&file.file).and_then(|site| site.host().map(|_| ()).map(|()| site));
-    match read {
+pub async fn update_from_file(path: ClusterPath, FormBody(form): FormBody<ClusterFileForm>) -> HandlerResult {
+    let request = path.authorize(Permission::ManageClusters).await?;
+    match form.to_site() {
         Ok(mut site) => {
-            site.name = known.site.name.clone();
-            save_settings(context, &me, known, site).await
+            site.name = request.cluster.site.name.clone();
+            save_settings(request, site).await
         }
-        Err(error) => {
-            let form = ClusterSettingsForm::from_site(&known.site);
-            let mut page = build_settings_page(&context, &me, Some(known), form, FormErrors::single("file", error));
-            page.file = file.file;
+        Err(problems) => {
+            let ClusterRequest { context, me, cluster } = request;
+            let saved = ClusterSettingsForm::from_site(&cluster.site);
+            let mut page = ClusterSettingsPage::new(&context, &me, Some(cluster), saved, problems);
+            page.file = form.file;
             respond_with(FORM_ERROR_STATUS, &page)
         }
     }
 }
 
-async fn save_settings(
-    context: RequestContext,
-    me: &CurrentPerson,
-    known: Arc<ClusterProfile>,
-    site: Site,
-) -> HandlerResult {
-    let places =
+async fn save_settings(request: ClusterRequest, site: Site) -> HandlerResult {
+    let hosts =
         |site: &Site| hosts_to_pin(site).into_iter().map(|(hop, host, port, _)| (hop, host, port)).collect::<Vec<_>>();
-    if places(&site) != places(&known.site) {
-        return host_keys::show_for_changed(&context, me, &known, &site).await;
+    if hosts(&site) != hosts(&request.cluster.site) {
+        return host_keys::show_scanned(&request.context, &request.me, Some(&request.cluster), Some(&site)).await;
     }
-    match context.app.connections.update_cluster(&me.actor(&context), &known, &site, None).await {
-        Ok(()) => Ok(flash::redirect(context, &cluster_path(&known.row.slug), FlashMessage::ClusterChanged)),
+    let connections = &request.context.app.connections;
+    match connections.update_cluster(&request.actor(), &request.cluster, &site, None).await {
+        Ok(()) => Ok(request.redirect("", FlashMessage::ClusterChanged)),
         Err(error) => {
-            let problems = form_problems(error)?;
-            let form = ClusterSettingsForm::from_site(&site);
-            respond_with(FORM_ERROR_STATUS, &build_settings_page(&context, me, Some(known), form, problems))
+            let (form, problems) = (ClusterSettingsForm::from_site(&site), form_problems(error)?);
+            render_settings(&request.context, &request.me, Some(request.cluster), form, problems)
         }
     }
 }
 
 /// The site description as a file.
-pub async fn export(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let text = known.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
-    let name = format!("attachment; filename=\"{}.toml\"", known.row.slug);
+pub async fn export(path: ClusterPath) -> HandlerResult {
+    let ClusterRequest { cluster, .. } = path.authorize(Permission::ManageClusters).await?;
+    let text = cluster.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
+    let name = format!("attachment; filename=\"{}.toml\"", cluster.row.slug);
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()), (header::CONTENT_DISPOSITION, name)], text)
         .into_response())
 }
@@ -228,23 +197,32 @@ pub(super) fn form_problems(error: ClusterChangeError) -> Result<FormErrors, App
         ClusterChangeError::SlugTaken => FormErrors::single("name", error),
         ClusterChangeError::Title(_) => FormErrors::single("title", error),
         ClusterChangeError::Site(_) | ClusterChangeError::NoHostKey => FormErrors::single("host", error),
-        other => return Err(to_app_error(other)),
+        other => return Err(other.into()),
     })
 }
 
-pub(super) fn to_app_error(error: ClusterChangeError) -> AppError {
-    match error {
-        ClusterChangeError::Auth(error) => error.into(),
-        ClusterChangeError::Store(error) => error.into(),
-        other => AppError::Internal(other.to_string()),
+impl From<ClusterChangeError> for AppError {
+    fn from(error: ClusterChangeError) -> Self {
+        match error {
+            ClusterChangeError::Auth(error) => error.into(),
+            ClusterChangeError::Store(error) => error.into(),
+            other => Self::Internal(other.to_string()),
+        }
     }
 }
 
-fn build_new_page(context: &RequestContext, me: &CurrentPerson, file: String, problems: FormErrors) -> NewClusterPage {
+fn find_shipped_site(name: &str) -> Option<&'static Site> {
+    match sites::find_site(name) {
+        SiteLookup::Site(site) => Some(site),
+        _ => None,
+    }
+}
+
+fn render_new_page(context: &RequestContext, me: &CurrentPerson, file: String, problems: FormErrors) -> HandlerResult {
     let mut presets = context.app.site_presets.clone();
     // List the demo last, after what a real portal needs.
-    let place = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);
-    presets.sort_by(|a, b| (place(a), &a.title).cmp(&(place(b), &b.title)));
+    let order = |site: &Site| (site.family == SiteFamily::AllianceLike, site.family);
+    presets.sort_by(|a, b| (order(a), &a.title).cmp(&(order(b), &b.title)));
     let mut centres: Vec<PresetCentre> = Vec::new();
     for site in presets {
         let title = centre_title(site.family);
@@ -253,23 +231,18 @@ fn build_new_page(context: &RequestContext, me: &CurrentPerson, file: String, pr
             _ => centres.push(PresetCentre { title, sites: vec![site] }),
         }
     }
-    let known = |name: &sites::SiteName| match sites::find_site(name.as_str()) {
-        SiteLookup::Site(site) => Some(site),
-        _ => None,
+    let retired = |cluster: &'static RetiredSite| RetiredClusterPreset {
+        cluster,
+        instead: cluster.instead.iter().filter_map(|name| find_shipped_site(name.as_str())).collect(),
     };
-    NewClusterPage {
+    let page = NewClusterPage {
         page: PageFrame::for_person(context, &me.0, "Add a cluster", NavSection::Clusters),
         centres,
-        retired: sites::retired_sites()
-            .iter()
-            .map(|cluster| RetiredClusterPreset {
-                instead: cluster.instead.iter().filter_map(known).collect(),
-                cluster,
-            })
-            .collect(),
+        retired: sites::retired_sites().iter().map(retired).collect(),
         file,
         problems,
-    }
+    };
+    respond_with(page.problems.status(), &page)
 }
 
 /// The heading for a family of sites.
@@ -282,21 +255,33 @@ const fn centre_title(family: SiteFamily) -> &'static str {
     }
 }
 
-pub(super) fn build_settings_page(
+pub(super) fn render_settings(
     context: &RequestContext,
     me: &CurrentPerson,
-    known: Option<Arc<ClusterProfile>>,
+    cluster: Option<Arc<ClusterProfile>>,
     form: ClusterSettingsForm,
     problems: FormErrors,
-) -> ClusterSettingsPage {
-    let title = if known.is_some() { "Settings" } else { "Add a cluster" };
-    let base = Site::from_toml(&form.base).ok();
-    ClusterSettingsPage {
-        page: PageFrame::for_person(context, &me.0, title, NavSection::Clusters),
-        uncertain: base.map(|site| site.uncertain).unwrap_or_default(),
-        file: form.base.clone(),
-        profile: known,
-        form,
-        problems,
+) -> HandlerResult {
+    let page = ClusterSettingsPage::new(context, me, cluster, form, problems);
+    respond_with(page.problems.status(), &page)
+}
+
+impl ClusterSettingsPage {
+    fn new(
+        context: &RequestContext,
+        me: &CurrentPerson,
+        cluster: Option<Arc<ClusterProfile>>,
+        form: ClusterSettingsForm,
+        problems: FormErrors,
+    ) -> Self {
+        let title = if cluster.is_some() { "Settings" } else { "Add a cluster" };
+        Self {
+            page: PageFrame::for_person(context, &me.0, title, NavSection::Clusters),
+            uncertain: Site::from_toml(&form.base).map(|site| site.uncertain).unwrap_or_default(),
+            file: form.base.clone(),
+            profile: cluster,
+            form,
+            problems,
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::cluster::automation_wrapper;
-use crate::cluster::{ClusterAccountId, ClusterProfile, ConnectionStatus, DiscoveredFacts};
+use crate::cluster::{ClusterProfile, ConnectionStatus, DiscoveredFacts};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::sites::automation;
@@ -18,10 +18,10 @@ use crate::ssh::login::LoginAttendance;
 use crate::store;
 use crate::store::keys::SshKey;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::clusters::{connect, connection_key, find_cluster};
+use crate::web::pages::clusters::{ClusterPath, ClusterRequest, connect};
 
 /// The wrapper's default path, relative to the home folder.
 const WRAPPER_NAME: &str = "portolan-commands";
@@ -89,73 +89,65 @@ impl AutomationSetupPage {
     }
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    QueryParams(wishes): QueryParams<AutomationQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let robot = known.site.automation.clone().ok_or(AppError::NotFound)?;
+pub async fn get(path: ClusterPath, QueryParams(query): QueryParams<AutomationQuery>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let ClusterRequest { context, me, cluster } = &request;
+    let automation = cluster.site.automation.clone().ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
-    let robot_key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
-    let line = store::connections::get(&mut db, robot_key).await?;
-    let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
-    let login = context.app.cluster_accounts.get_with(&mut db, id).await?;
+    let connection = store::connections::get(&mut db, request.automation_key()).await?;
+    let login = context.app.cluster_accounts.get_with(&mut db, request.account_id()).await?;
     let keys = store::keys::list_for_person(&mut db, me.0.person.id).await?;
     drop(db);
-    let own = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
-    let seen = login.map(|account| account.discovered.clone());
-    let address = wishes.address.unwrap_or_else(|| {
-        seen.as_ref().and_then(|learnt| learnt.our_address).map(|address| address.to_string()).unwrap_or_default()
-    });
-    let home = seen.as_ref().and_then(|learnt| learnt.home.clone());
-    let our_command = home.map_or_else(|| WRAPPER_NAME.to_owned(), |home| format!("{home}/{WRAPPER_NAME}"));
-    let command = wishes.command.unwrap_or(our_command);
+    let key = keys.into_iter().find(|key| key.role() == ConnectionRole::Automation);
+    let facts = login.map(|account| account.discovered.clone()).unwrap_or_default();
+    let our_address = || facts.our_address.map(|address| address.to_string()).unwrap_or_default();
+    let address = query.address.unwrap_or_else(our_address);
+    let our_command = match &facts.home {
+        Some(home) => format!("{home}/{WRAPPER_NAME}"),
+        None => WRAPPER_NAME.to_owned(),
+    };
+    let command = query.command.unwrap_or(our_command);
     let addresses: Vec<IpAddr> = address.split([',', ' ']).filter_map(|part| part.trim().parse().ok()).collect();
-    let key_line = match &own {
+    let key_line = match &key {
         Some(key) => {
             automation::authorized_keys_line(&addresses, &command, &key.public_line).map_err(|error| error.to_string())
         }
         None => Err("First make the key.".to_owned()),
     };
-    let user = line.as_ref().map(|line| line.remote_user.clone()).unwrap_or_default();
-    let request = automation::access_request_letter(
-        &known.site,
-        &automation::AutomationRequestLetter {
-            person: &me.0.person.display_name,
-            user_name: &user,
-            portal: &context.app.config.portal.public_url.to_string(),
-            addresses: &addresses,
-            command: &command,
-        },
-    );
-    let test = match (context.app.connections.status(robot_key), &line) {
+    let user = connection.as_ref().map(|connection| connection.remote_user.clone()).unwrap_or_default();
+    let letter = automation::AutomationRequestLetter {
+        person: &me.0.person.display_name,
+        user_name: &user,
+        portal: &context.app.config.portal.public_url.to_string(),
+        addresses: &addresses,
+        command: &command,
+    };
+    let letter = automation::access_request_letter(&cluster.site, &letter).unwrap_or_default();
+    let test = match (context.app.connections.status(request.automation_key()), &connection) {
         (ConnectionStatus::Connecting(_), _) => AutomationTestResult::Running,
-        (ConnectionStatus::Up(_), Some(line)) => {
-            let facts = context.app.cluster_accounts.discovered(line).unwrap_or_default();
+        (ConnectionStatus::Up(_), Some(connection)) => {
+            let facts = context.app.cluster_accounts.discovered(connection).unwrap_or_default();
             let missing = dedup_keep_last(&facts.missing);
             AutomationTestResult::Works(facts, missing)
         }
-        (_, Some(line)) if !line.problem.is_empty() => AutomationTestResult::Fails(
-            line.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
+        (_, Some(connection)) if !connection.problem.is_empty() => AutomationTestResult::Fails(
+            connection.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
         ),
         _ => AutomationTestResult::None,
     };
     respond(&AutomationSetupPage {
-        page: PageFrame::for_person(&context, &me.0, "Unattended work", NavSection::Clusters),
-        has_host_key: !known.host_keys(crate::cluster::cluster_profile::hops::AUTOMATION).is_empty(),
+        page: PageFrame::for_person(context, &me.0, "Unattended work", NavSection::Clusters),
+        has_host_key: !cluster.host_keys(crate::cluster::cluster_profile::hops::AUTOMATION).is_empty(),
         test,
         is_admin: me.may(Permission::ManageClusters).is_ok(),
-        key: own,
+        key,
         key_line,
-        request: request.unwrap_or_default(),
+        request: letter,
         user,
         address,
         command,
-        automation: robot,
-        profile: known,
+        automation,
+        profile: cluster.clone(),
     })
 }
 
@@ -166,49 +158,32 @@ fn dedup_keep_last(sentences: &[String]) -> Vec<String> {
 }
 
 /// Installs the forced command in the person's home folder, over their own connection.
-pub async fn install_wrapper(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let line = context.app.connections.connection(connection_key(me.0.person.id, &known, ConnectionRole::Login));
-    let done = match line {
-        Ok(line) => automation_wrapper::install(&line).await.unwrap_or(false),
+pub async fn install_wrapper(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let is_installed = match request.context.app.connections.connection(request.login_key()) {
+        Ok(connection) => automation_wrapper::install(&connection).await.unwrap_or(false),
         Err(_) => false,
     };
-    let flash = if done { FlashMessage::WrapperInstalled } else { FlashMessage::WrapperNotInstalled };
-    Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), flash))
+    let message = if is_installed { FlashMessage::WrapperInstalled } else { FlashMessage::WrapperNotInstalled };
+    Ok(request.redirect("/automation", message))
 }
 
 /// Starts a test. It never prompts: if the server asks a question, the test fails.
-pub async fn start_test(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let page = format!("/clusters/{slug}/automation");
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
-    match context.app.connections.connect(key, me.actor(&context), LoginAttendance::Unattended).await {
-        Ok(()) => Ok(flash::see_other(&format!("{page}#test-title"))),
-        Err(error) => connect::redirect_with_refusal(context, &page, error),
+pub async fn start_test(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let connections = &request.context.app.connections;
+    match connections.connect(request.automation_key(), request.actor(), LoginAttendance::Unattended).await {
+        Ok(()) => Ok(flash::see_other(&request.path("/automation#test-title"))),
+        Err(error) => connect::redirect_with_refusal(request, "/automation", error),
     }
 }
 
 /// Closes the connection to the automation host.
-pub async fn disconnect(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Automation);
-    context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
-    Ok(flash::redirect(context, &format!("/clusters/{slug}/automation"), FlashMessage::Disconnected))
+pub async fn disconnect(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let connections = &request.context.app.connections;
+    connections.disconnect(request.automation_key(), &request.actor(), &request.cluster.row.slug).await?;
+    Ok(request.redirect("/automation", FlashMessage::Disconnected))
 }
 
 /// The forced command, for people who read or install it themselves.

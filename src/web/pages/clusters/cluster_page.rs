@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::response::IntoResponse as _;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
@@ -10,14 +11,12 @@ use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, Discovere
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
-use crate::store::keys::SshKey;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
-use crate::web::pages::clusters::find_cluster;
 use crate::web::pages::clusters::panel::{ConnectPanel, ConnectPanelContent};
+use crate::web::pages::clusters::{ClusterPath, ClusterRequest};
 
 /// How many items of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;
@@ -30,45 +29,40 @@ struct ClusterPage {
     panel: ConnectPanel,
     user: String,
     user_problem: String,
-    key: Option<SshKey>,
-    /// A new key that has not replaced the current one yet.
-    next_key: Option<SshKey>,
+    setup: ClusterSetupState,
     /// Where the new key has opened a connection.
     next_uses: Vec<SshKeyUse>,
     /// Whether a test of the new key has just ended here.
     is_tested: bool,
-    was_connected: bool,
-    discovered: Option<(Arc<DiscoveredFacts>, UnixTime)>,
     is_admin: bool,
 }
 
 impl ClusterPage {
+    /// What was discovered, and when.
+    fn discovered(&self) -> Option<(&DiscoveredFacts, UnixTime)> {
+        let account = self.setup.account.as_ref()?;
+        Some((&account.discovered, account.discovered_at?))
+    }
+
     /// Whether the new key has opened a connection to this cluster.
     fn is_next_proven_here(&self) -> bool {
-        self.next_uses.iter().any(|place| place.cluster == self.profile.row.title)
+        self.next_uses.iter().any(|key_use| key_use.cluster == self.profile.row.title)
     }
 }
 
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let way = ClusterSetupState::load(&context, &me, &known).await?;
-    respond(&build_page(&context, &me, known, way).await?)
+pub async fn get(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let setup = ClusterSetupState::load(&request).await?;
+    respond(&build_page(&request, setup).await?)
 }
 
 /// Renders what has changed since the open page saw this mark: nothing, the panel, or everything below the title
 /// if the layout changes.
-pub(super) async fn render_changes(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    known: &Arc<ClusterProfile>,
-    seen: Option<&str>,
-) -> HandlerResult {
-    use axum::response::IntoResponse as _;
-    let way = ClusterSetupState::load(context, me, known).await?;
-    let panel = ConnectPanel::new(known, &way);
+pub(super) async fn render_changes(request: &ClusterRequest, seen: Option<&str>) -> HandlerResult {
+    let setup = ClusterSetupState::load(request).await?;
+    let panel = ConnectPanel::new(&request.cluster, &setup);
     // A test leaves no trace in the panel; its result is shown beside the key.
-    let is_tested = way.test.is_none() && seen.is_some_and(|mark| mark.contains(".test-"));
+    let is_tested = setup.test.is_none() && seen.is_some_and(|mark| mark.contains(".test-"));
     match seen {
         Some(mark) if is_tested || !panel.is_layout_current(mark) => {
             // After connecting, scroll up to the start of the new content.
@@ -77,57 +71,43 @@ pub(super) async fn render_changes(
                 NextConnectStep::Connected | NextConnectStep::Closed if was_connecting => "outerHTML show:window:top",
                 _ => "outerHTML",
             };
-            let mut page = build_page(context, me, known.clone(), way).await?;
+            let mut page = build_page(request, setup).await?;
             page.is_tested = is_tested;
-            let place = [("hx-retarget", "#place"), ("hx-reswap", swap)];
-            Ok((place, respond(&page.as_place())?).into_response())
+            let headers = [("hx-retarget", "#place"), ("hx-reswap", swap)];
+            Ok((headers, respond(&page.as_place())?).into_response())
         }
         _ => panel.respond(seen),
     }
 }
 
 /// Renders the page again with what is wrong with the user name.
-pub(super) async fn show_with_problem(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    known: &Arc<ClusterProfile>,
-    user: &str,
-    problem: &str,
-) -> HandlerResult {
-    let way = ClusterSetupState::load(context, me, known).await?;
-    let mut page = build_page(context, me, known.clone(), way).await?;
+pub(super) async fn show_with_problem(request: &ClusterRequest, user: &str, problem: &str) -> HandlerResult {
+    let setup = ClusterSetupState::load(request).await?;
+    let mut page = build_page(request, setup).await?;
     page.user = echo_input(user);
     problem.clone_into(&mut page.user_problem);
     respond_with(FORM_ERROR_STATUS, &page)
 }
 
-async fn build_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    known: Arc<ClusterProfile>,
-    way: ClusterSetupState,
-) -> Result<ClusterPage, AppError> {
-    let next_uses = match &way.next_key {
+async fn build_page(request: &ClusterRequest, setup: ClusterSetupState) -> Result<ClusterPage, AppError> {
+    let ClusterRequest { context, me, cluster } = request;
+    let next_uses = match &setup.next_key {
         Some(next) => {
             let mut db = context.app.store.read().await?;
             store::connections::list_key_uses(&mut db, next.id).await?
         }
         None => Vec::new(),
     };
-    let account = way.account.as_ref();
     Ok(ClusterPage {
-        page: PageFrame::for_person(context, &me.0, &known.row.title, NavSection::Clusters),
-        panel: ConnectPanel::new(&known, &way),
-        user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
+        page: PageFrame::for_person(context, &me.0, &cluster.row.title, NavSection::Clusters),
+        panel: ConnectPanel::new(cluster, &setup),
+        user: setup.account.as_ref().map(|account| account.remote_user.clone()).unwrap_or_default(),
         user_problem: String::new(),
-        discovered: account.and_then(|account| Some((account.discovered.clone(), account.discovered_at?))),
-        was_connected: way.was_connected(),
-        key: way.key,
-        next_key: way.next_key,
+        setup,
         next_uses,
         is_tested: false,
         is_admin: me.may(Permission::ManageClusters).is_ok(),
-        profile: known,
+        profile: cluster.clone(),
     })
 }
 
@@ -135,9 +115,7 @@ fn format_time_limit(minutes: Option<u32>) -> String {
     match minutes {
         None => "no limit known".into(),
         Some(1440) => "1 day".into(),
-        Some(minutes) if minutes > 1440 && minutes % 1440 == 0 => {
-            format!("{} days", minutes / 1440)
-        }
+        Some(minutes) if minutes > 1440 && minutes % 1440 == 0 => format!("{} days", minutes / 1440),
         Some(60) => "1 hour".into(),
         Some(minutes) if minutes > 60 && minutes % 60 == 0 => format!("{} hours", minutes / 60),
         Some(minutes) if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),

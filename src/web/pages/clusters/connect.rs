@@ -1,22 +1,18 @@
 //! Connecting: the user name, the attempt, its login prompts and answers, and disconnecting.
 
-use std::sync::Arc;
-
-use axum::response::Response;
 use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
-use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectStartError};
-use crate::domain::{ConnectionRole, RemoteUser};
-use crate::error::AppError;
+use crate::cluster::{ConnectAttemptKind, ConnectStartError};
+use crate::domain::RemoteUser;
 use crate::ssh::login::LoginAttendance;
 use crate::store;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::pages::clusters::{cluster_page, cluster_path, connection_key, find_cluster};
+use crate::web::pages::clusters::{ClusterPath, ClusterRequest, cluster_page};
 
 #[derive(Deserialize)]
 pub struct ClusterUserForm {
@@ -33,136 +29,84 @@ pub struct PromptAnswerForm {
     seen: Option<String>,
 }
 
-/// Which attempt the request is about.
+/// Which attempt the request is about, and what the open page already shows.
 #[derive(Deserialize)]
-pub struct ConnectAttemptForm {
+pub struct ConnectPanelForm {
     #[serde(default)]
     purpose: String,
     seen: Option<String>,
 }
 
-/// What the open page already shows.
-#[derive(Deserialize)]
-pub struct ConnectPanelQuery {
-    seen: Option<String>,
-}
-
 /// The panel alone, for an open page.
-pub async fn show_panel(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    QueryParams(seen): QueryParams<ConnectPanelQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    cluster_page::render_changes(&context, &me, &known, seen.seen.as_deref()).await
+pub async fn show_panel(path: ClusterPath, QueryParams(query): QueryParams<ConnectPanelForm>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    cluster_page::render_changes(&request, query.seen.as_deref()).await
 }
 
 /// Saves the user name. A different name needs a new connection, so the old one is closed.
-pub async fn save_user(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(form): FormBody<ClusterUserForm>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
+pub async fn save_user(path: ClusterPath, FormBody(form): FormBody<ClusterUserForm>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
     let user: RemoteUser = match form.user.parse() {
         Ok(user) => user,
-        Err(problem) => {
-            return cluster_page::show_with_problem(&context, &me, &known, &form.user, problem.0).await;
-        }
+        Err(problem) => return cluster_page::show_with_problem(&request, &form.user, problem.0).await,
     };
-    let app = &context.app;
+    let app = &request.context.app;
     let mut tx = app.store.write().await?;
     let mut renamed = Vec::new();
-    for role in [ConnectionRole::Login, ConnectionRole::Automation] {
-        let key = connection_key(me.0.person.id, &known, role);
+    for key in [request.login_key(), request.automation_key()] {
         let before = store::connections::get(&mut tx, key).await?;
         store::connections::save_user(&mut tx, key, &user, app.clock.now()).await?;
         if before.is_some_and(|before| before.remote_user != user.as_str()) {
             renamed.push(key);
         }
     }
-    let about = ActivityDetails { subject: &known.row.slug, detail: user.as_str(), ..ActivityDetails::default() };
-    record(&mut tx, &me.actor(&context), ActivityEvent::UserNamed, about, app.clock.now()).await?;
+    let subject = &request.cluster.row.slug;
+    let about = ActivityDetails { subject, detail: user.as_str(), ..ActivityDetails::default() };
+    record(&mut tx, &request.actor(), ActivityEvent::UserNamed, about, app.clock.now()).await?;
     store::commit(tx).await?;
     // After the commit: an attempt that starts now reads the new name.
     for key in renamed {
         app.connections.close_connection(key).await;
     }
-    Ok(flash::see_other(&cluster_path(&slug)))
+    Ok(flash::see_other(&request.path("")))
 }
 
-pub async fn connect(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(seen): FormBody<ConnectPanelQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
-    let begun = context.app.connections.connect(key, me.actor(&context), LoginAttendance::Attended).await;
-    respond_after_start(context, &me, &known, begun, seen.seen).await
+pub async fn connect(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let connections = &request.context.app.connections;
+    let started = connections.connect(request.login_key(), request.actor(), LoginAttendance::Attended).await;
+    respond_after_start(request, started, form.seen).await
 }
 
 /// Starts a test of the new key.
-pub async fn test_key(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(seen): FormBody<ConnectPanelQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
-    let begun = context.app.connections.test_new_key(key, me.actor(&context)).await;
-    respond_after_start(context, &me, &known, begun, seen.seen).await
+pub async fn test_key(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let started = request.context.app.connections.test_new_key(request.login_key(), request.actor()).await;
+    respond_after_start(request, started, form.seen).await
 }
 
 /// Passes an answer on to the server.
-pub async fn answer_prompt(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(form): FormBody<PromptAnswerForm>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+pub async fn answer_prompt(path: ClusterPath, FormBody(form): FormBody<PromptAnswerForm>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
-    context.app.connections.answer_prompt(key, purpose, form.number, form.answer);
-    panel_or_page(&context, &me, &known, form.seen).await
+    request.context.app.connections.answer_prompt(request.login_key(), purpose, form.number, form.answer);
+    panel_or_page(&request, form.seen).await
 }
 
-pub async fn cancel_attempt(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-    FormBody(form): FormBody<ConnectAttemptForm>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
+pub async fn cancel_attempt(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
-    context.app.connections.cancel_attempt(key, purpose).await;
+    request.context.app.connections.cancel_attempt(request.login_key(), purpose).await;
     // A cancelled test says nothing about the key.
     let seen = form.seen.filter(|_| purpose == ConnectAttemptKind::Connect);
-    panel_or_page(&context, &me, &known, seen).await
+    panel_or_page(&request, seen).await
 }
 
-pub async fn disconnect(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    let key = connection_key(me.0.person.id, &known, ConnectionRole::Login);
-    context.app.connections.disconnect(key, &me.actor(&context), &slug).await?;
-    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::Disconnected))
+pub async fn disconnect(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::UseClusters).await?;
+    let connections = &request.context.app.connections;
+    connections.disconnect(request.login_key(), &request.actor(), &request.cluster.row.slug).await?;
+    Ok(request.redirect("", FlashMessage::Disconnected))
 }
 
 fn parse_purpose(word: &str) -> ConnectAttemptKind {
@@ -171,25 +115,19 @@ fn parse_purpose(word: &str) -> ConnectAttemptKind {
 
 /// The panel or page if the attempt has started, otherwise why it has not.
 async fn respond_after_start(
-    context: RequestContext,
-    me: &CurrentPerson,
-    known: &Arc<ClusterProfile>,
-    begun: Result<(), ConnectStartError>,
+    request: ClusterRequest,
+    started: Result<(), ConnectStartError>,
     seen: Option<String>,
 ) -> HandlerResult {
-    match begun {
-        Ok(()) => panel_or_page(&context, me, known, seen).await,
-        Err(error) => redirect_with_refusal(context, &cluster_path(&known.row.slug), error),
+    match started {
+        Ok(()) => panel_or_page(&request, seen).await,
+        Err(error) => redirect_with_refusal(request, "", error),
     }
 }
 
-/// Redirects to the page with the reason why no attempt was started.
-pub(super) fn redirect_with_refusal(
-    context: RequestContext,
-    page: &str,
-    error: ConnectStartError,
-) -> Result<Response, AppError> {
-    let flash = match error {
+/// Redirects to a page of the cluster with the reason why no attempt was started.
+pub(super) fn redirect_with_refusal(request: ClusterRequest, below: &str, error: ConnectStartError) -> HandlerResult {
+    let message = match error {
         ConnectStartError::NoRemoteUser => FlashMessage::NoUserName,
         ConnectStartError::NoKey => FlashMessage::NoKey,
         ConnectStartError::ClusterClosed => FlashMessage::ClusterClosed,
@@ -197,17 +135,12 @@ pub(super) fn redirect_with_refusal(
         ConnectStartError::Auth(error) => return Err(error.into()),
         ConnectStartError::Store(error) => return Err(error.into()),
     };
-    Ok(flash::redirect(context, page, flash))
+    Ok(request.redirect(below, message))
 }
 
-async fn panel_or_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    known: &Arc<ClusterProfile>,
-    seen: Option<String>,
-) -> HandlerResult {
-    if context.is_fragment {
-        return cluster_page::render_changes(context, me, known, seen.as_deref()).await;
+async fn panel_or_page(request: &ClusterRequest, seen: Option<String>) -> HandlerResult {
+    if request.context.is_fragment {
+        return cluster_page::render_changes(request, seen.as_deref()).await;
     }
-    Ok(flash::see_other(&cluster_path(&known.row.slug)))
+    Ok(flash::see_other(&request.path("")))
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{ClusterAccount, ClusterAccountId, ClusterProfile, ConnectAttempt, ConnectionStatus};
+use crate::cluster::{ClusterAccount, ClusterProfile, ConnectAttempt, ConnectionStatus};
 use crate::domain::ConnectionRole;
 use crate::error::AppError;
 use crate::ssh::SshLoginError;
 use crate::store;
 use crate::store::keys::SshKey;
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::pages::clusters::ClusterRequest;
 
 /// A person's setup on a cluster.
 pub struct ClusterSetupState {
@@ -66,11 +66,11 @@ impl NextConnectStep {
 
 impl ClusterSetupState {
     /// Loads it from the database and memory; sends nothing to the cluster.
-    pub async fn load(context: &RequestContext, me: &CurrentPerson, known: &ClusterProfile) -> Result<Self, AppError> {
-        let id = ClusterAccountId { person: me.0.person.id, cluster: known.row.id };
-        let (account, key) = (context.app.cluster_accounts.get(id).await?, id.connection_key());
-        let mut db = context.app.store.read().await?;
-        let mut keys = store::keys::list_for_person(&mut db, key.person).await?;
+    pub async fn load(request: &ClusterRequest) -> Result<Self, AppError> {
+        let (app, connection) = (&request.context.app, request.login_key());
+        let account = app.cluster_accounts.get(request.account_id()).await?;
+        let mut db = app.store.read().await?;
+        let mut keys = store::keys::list_for_person(&mut db, connection.person).await?;
         drop(db);
         keys.retain(|key| key.role() == ConnectionRole::Login);
         let (next, current): (Vec<_>, Vec<_>) = keys.into_iter().partition(SshKey::is_next);
@@ -78,14 +78,14 @@ impl ClusterSetupState {
             account,
             key: current.into_iter().next(),
             next_key: next.into_iter().next(),
-            status: context.app.connections.status(key),
-            test: context.app.connections.running_key_test(key),
+            status: app.connections.status(connection),
+            test: app.connections.running_key_test(connection),
         })
     }
 
     /// Whether the person has a key, if this cluster requires one.
-    pub fn has_needed_key(&self, known: &ClusterProfile) -> bool {
-        self.key.is_some() || self.next_key.is_some() || !known.site.keys.opens
+    pub fn has_needed_key(&self, cluster: &ClusterProfile) -> bool {
+        self.key.is_some() || self.next_key.is_some() || !cluster.site.keys.opens
     }
 
     /// Whether this user name was connected before.
@@ -93,8 +93,8 @@ impl ClusterSetupState {
         self.account.as_ref().is_some_and(|account| account.connected_at.is_some())
     }
 
-    pub fn next_step(&self, known: &ClusterProfile) -> NextConnectStep {
-        if known.row.alarm_at().is_some() || known.row.retired_at().is_some() {
+    pub fn next_step(&self, cluster: &ClusterProfile) -> NextConnectStep {
+        if cluster.row.alarm_at().is_some() || cluster.row.retired_at().is_some() {
             return NextConnectStep::Closed;
         }
         let Some(account) = &self.account else { return NextConnectStep::UserName };
@@ -103,12 +103,16 @@ impl ClusterSetupState {
             ConnectionStatus::Connecting(_) => return NextConnectStep::Connect,
             ConnectionStatus::Down => {}
         }
-        if !self.has_needed_key(known) {
+        if !self.has_needed_key(cluster) {
             return NextConnectStep::Key;
         }
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem_code == SshLoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_empty();
-        if known.site.keys.opens && (is_refused || !is_tried) { NextConnectStep::Key } else { NextConnectStep::Connect }
+        if cluster.site.keys.opens && (is_refused || !is_tried) {
+            NextConnectStep::Key
+        } else {
+            NextConnectStep::Connect
+        }
     }
 }

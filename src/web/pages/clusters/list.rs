@@ -75,19 +75,19 @@ async fn load_rows(
     let person = me.0.person.id;
     let accounts = context.app.cluster_accounts.list(person).await?;
     let mut db = context.app.store.read().await?;
-    let (retired, used): (Vec<_>, Vec<_>) =
+    let (retired, active): (Vec<_>, Vec<_>) =
         store::clusters::list(&mut db).await?.into_iter().partition(|cluster| cluster.retired_at().is_some());
-    let rows = used
+    let rows = active
         .into_iter()
         .map(|cluster| {
             let key = |role| ConnectionKey { person, cluster: cluster.id, role };
             let account = accounts.iter().find(|account| account.id.cluster == cluster.id);
-            let robot = match context.app.connections.status(key(ConnectionRole::Automation)) {
+            let automation = match context.app.connections.status(key(ConnectionRole::Automation)) {
                 ConnectionStatus::Up(_) => Some("Automation host connected"),
                 _ => None,
             };
             let status = context.app.connections.status(key(ConnectionRole::Login));
-            ClusterListRow { automation: robot, ..build_row(status, account, cluster) }
+            ClusterListRow { automation, ..build_row(status, account, cluster) }
         })
         .collect();
     Ok((rows, retired))
@@ -110,16 +110,16 @@ fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cl
     };
     if empty.cluster.alarm_at().is_some() {
         let problem = "Its identity has changed. Nothing is sent there until an administrator has looked at it.".into();
-        let offer = ClusterListAction::Go("Read more", false);
-        return ClusterListRow { kind: "failed", label: "Stopped", problem, action: offer, ..empty };
+        let action = ClusterListAction::Go("Read more", false);
+        return ClusterListRow { kind: "failed", label: "Stopped", problem, action, ..empty };
     }
     match (status, account) {
-        (ConnectionStatus::Up(up), _) => {
-            let figures = up.stats();
+        (ConnectionStatus::Up(connection), _) => {
+            let figures = connection.stats();
             ClusterListRow {
                 kind: "ok",
                 label: "Connected",
-                since: Some(up.since),
+                since: Some(connection.since),
                 idle: format_idle(figures.idle.as_secs()),
                 problem: figures.problem.clone().unwrap_or_default(),
                 figures: Some(figures),

@@ -1,6 +1,10 @@
 //! The part of a cluster's page that updates itself: not connected, connecting, connected.
 
+use std::sync::Arc;
+
 use askama::Template;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
 
 use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection};
 use crate::sites::AuthFactor;
@@ -17,11 +21,7 @@ struct ConnectPanelFragment<'a> {
 }
 
 pub struct ConnectPanel {
-    /// The cluster's short name.
-    pub slug: String,
-    pub title: String,
-    /// The cluster's ID, for event names.
-    pub cluster: i64,
+    pub cluster: Arc<ClusterProfile>,
     /// The page layout that this panel belongs to.
     pub next: NextConnectStep,
     /// Changes whenever the content changes; figures do not count.
@@ -29,7 +29,6 @@ pub struct ConnectPanel {
     /// Whether the connection is open, whatever the panel shows.
     pub is_connected: bool,
     pub content: ConnectPanelContent,
-    jump_host: Option<String>,
 }
 
 /// The figures of a connection, for a page that already shows the panel.
@@ -46,9 +45,9 @@ pub enum ConnectPanelContent {
         /// The last problem, in a sentence; empty if there was none.
         problem: String,
         /// The server's own message.
-        said: String,
+        server_message: String,
         /// Whether it was connected before.
-        again: bool,
+        was_connected: bool,
         /// What the person needs at hand; empty if nothing.
         needs: &'static str,
     },
@@ -63,21 +62,18 @@ pub enum ConnectPanelContent {
 }
 
 impl ConnectPanel {
-    pub fn new(known: &ClusterProfile, way: &ClusterSetupState) -> Self {
-        let next = way.next_step(known);
-        let content = match &way.test {
+    pub fn new(cluster: &Arc<ClusterProfile>, setup: &ClusterSetupState) -> Self {
+        let next = setup.next_step(cluster);
+        let content = match &setup.test {
             Some(test) => ConnectPanelContent::Attempt(test.purpose, test.state()),
-            None => connection_content(known, way),
+            None => connection_content(cluster, setup),
         };
         Self {
-            slug: known.row.slug.clone(),
-            title: known.row.title.clone(),
-            cluster: known.row.id.0,
+            cluster: cluster.clone(),
             mark: format!("{}.{}", next.as_str(), content_mark(&content)),
             next,
-            is_connected: matches!(way.status, ConnectionStatus::Up(_)),
+            is_connected: matches!(setup.status, ConnectionStatus::Up(_)),
             content,
-            jump_host: known.site.login.jump.as_ref().map(|jump| jump.host.as_str().to_owned()),
         }
     }
 
@@ -88,11 +84,11 @@ impl ConnectPanel {
 
     /// With a jump host, two hosts may prompt; say which one wants the code or password.
     pub fn asker(&self, prompt: &LoginPrompt) -> String {
-        match (&self.jump_host, &prompt.hop) {
-            (Some(jump), Some(hop)) if hop.contains(jump) => {
-                format!("{jump}, the host on the way to {},", self.title)
-            }
-            _ => self.title.clone(),
+        let title = &self.cluster.row.title;
+        let jump_host = self.cluster.site.login.jump.as_ref().map(|jump| jump.host.as_str());
+        match (jump_host, &prompt.hop) {
+            (Some(jump), Some(hop)) if hop.contains(jump) => format!("{jump}, the host on the way to {title},"),
+            _ => title.clone(),
         }
     }
 
@@ -104,50 +100,49 @@ impl ConnectPanel {
     /// The response to a page that already shows the panel: nothing, or only new figures, if nothing else changed.
     /// That way it never overwrites what someone is typing, has opened or is reading.
     pub fn respond(&self, seen: Option<&str>) -> HandlerResult {
-        use axum::response::IntoResponse as _;
         if seen != Some(self.mark.as_str()) {
             return respond(&ConnectPanelFragment { panel: self });
         }
         let ConnectPanelContent::Up { connection, .. } = &self.content else {
-            return Ok(axum::http::StatusCode::NO_CONTENT.into_response());
+            return Ok(StatusCode::NO_CONTENT.into_response());
         };
-        let place = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
-        Ok((place, respond(&ConnectPanelFigures { connection })?).into_response())
+        let headers = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
+        Ok((headers, respond(&ConnectPanelFigures { connection })?).into_response())
     }
 }
 
-fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> ConnectPanelContent {
-    if known.row.alarm_at().is_some() {
+fn connection_content(cluster: &ClusterProfile, setup: &ClusterSetupState) -> ConnectPanelContent {
+    if cluster.row.alarm_at().is_some() {
         return ConnectPanelContent::Alarm;
     }
-    let account = way.account.as_deref();
-    match (&way.status, account) {
+    let account = setup.account.as_deref();
+    match (&setup.status, account) {
         (ConnectionStatus::Connecting(attempt), _) => ConnectPanelContent::Attempt(attempt.purpose, attempt.state()),
         (ConnectionStatus::Up(connection), _) => ConnectPanelContent::Up {
             user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
             connection: connection.clone(),
         },
-        (ConnectionStatus::Down, _) if known.row.retired_at().is_some() => {
+        (ConnectionStatus::Down, _) if cluster.row.retired_at().is_some() => {
             ConnectPanelContent::NotReady("Nobody can connect to it.")
         }
         (ConnectionStatus::Down, None) => ConnectPanelContent::NotReady("First enter your user name above."),
-        (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
+        (ConnectionStatus::Down, Some(_)) if !setup.has_needed_key(cluster) => {
             ConnectPanelContent::NotReady("First create or import your key above.")
         }
         (ConnectionStatus::Down, Some(account)) => {
-            let (problem, said) = account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
+            let (problem, server_message) = account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
             ConnectPanelContent::Down {
                 problem: problem.to_owned(),
-                said: said.to_owned(),
-                again: account.connected_at.is_some(),
-                needs: what_to_have_ready(known.site.login.preferred_factors()),
+                server_message: server_message.to_owned(),
+                was_connected: account.connected_at.is_some(),
+                needs: what_to_have_ready(cluster.site.login.preferred_factors()),
             }
         }
     }
 }
 
-fn what_to_have_ready(way: &[AuthFactor]) -> &'static str {
-    let has = |proof| way.contains(&proof);
+fn what_to_have_ready(factors: &[AuthFactor]) -> &'static str {
+    let has = |factor| factors.contains(&factor);
     match (has(AuthFactor::Duo), has(AuthFactor::Code), has(AuthFactor::Password)) {
         (true, ..) => "Have your phone at hand: the cluster asks you to confirm with Duo.",
         (_, true, true) => {

@@ -3,36 +3,27 @@
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::pages::clusters::admin::to_app_error;
-use crate::web::pages::clusters::{cluster_path, find_cluster};
+use crate::web::pages::clusters::ClusterPath;
 
-pub async fn retire(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    context.app.connections.set_retired(&me.actor(&context), &known, true).await.map_err(to_app_error)?;
-    Ok(flash::redirect(context, &format!("{}/settings", cluster_path(&slug)), FlashMessage::ClusterRetired))
+pub async fn retire(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::ManageClusters).await?;
+    request.context.app.connections.set_retired(&request.actor(), &request.cluster, true).await?;
+    Ok(request.redirect("/settings", FlashMessage::ClusterRetired))
 }
 
-pub async fn restore(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(slug): PathParams<String>,
-) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    context.app.connections.set_retired(&me.actor(&context), &known, false).await.map_err(to_app_error)?;
-    Ok(flash::redirect(context, &cluster_path(&slug), FlashMessage::ClusterRestored))
+pub async fn restore(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::ManageClusters).await?;
+    request.context.app.connections.set_retired(&request.actor(), &request.cluster, false).await?;
+    Ok(request.redirect("", FlashMessage::ClusterRestored))
 }
 
 /// Removes a retired cluster.
-pub async fn remove(context: RequestContext, me: CurrentPerson, PathParams(slug): PathParams<String>) -> HandlerResult {
-    me.may(Permission::ManageClusters)?;
-    let known = find_cluster(&context.app, &slug).await?;
-    if known.row.retired_at().is_none() {
+pub async fn remove(path: ClusterPath) -> HandlerResult {
+    let request = path.authorize(Permission::ManageClusters).await?;
+    if request.cluster.row.retired_at().is_none() {
         return Err(AppError::NotFound);
     }
-    context.app.connections.remove_cluster(&me.actor(&context), &known).await.map_err(to_app_error)?;
-    Ok(flash::redirect(context, "/clusters", FlashMessage::ClusterRemoved))
+    request.context.app.connections.remove_cluster(&request.actor(), &request.cluster).await?;
+    Ok(flash::redirect(request.context, "/clusters", FlashMessage::ClusterRemoved))
 }

@@ -33,20 +33,18 @@ impl ClusterSettingsForm {
     /// Fills the fields from a site description.
     pub fn from_site(site: &Site) -> Self {
         let jump = site.login.jump.as_ref();
-        let robot = site.automation.as_ref();
+        let automation = site.automation.as_ref();
         let area = |area: &StorageArea| format!("{}: {}", area.label, area.path);
+        let host_text = |host: Option<&SiteHost>| host.map(|host| host.as_str().to_owned()).unwrap_or_default();
         Self {
             name: site.name.as_str().to_owned(),
             title: site.title.clone(),
-            host: site.login.host.as_ref().map(|host| host.as_str().to_owned()).unwrap_or_default(),
+            host: host_text(site.login.host.as_ref()),
             port: site.login.port.to_string(),
-            jump_host: jump.map(|jump| jump.host.as_str().to_owned()).unwrap_or_default(),
+            jump_host: host_text(jump.map(|jump| &jump.host)),
             jump_port: jump.map_or(22, |jump| jump.port).to_string(),
-            robot_host: robot
-                .and_then(|robot| robot.hosts.first())
-                .map(|host| host.as_str().to_owned())
-                .unwrap_or_default(),
-            robot_port: robot.map_or(22, |robot| robot.port).to_string(),
+            robot_host: host_text(automation.and_then(|automation| automation.hosts.first())),
+            robot_port: automation.map_or(22, |automation| automation.port).to_string(),
             calls_per_minute: site.limits.calls_per_minute.to_string(),
             idle_minutes: site.limits.idle_minutes.to_string(),
             connects_per_hour: site.limits.connects_per_hour.to_string(),
@@ -99,11 +97,11 @@ impl ClusterSettingsForm {
         if host.is_empty() {
             site.automation = None;
         } else if let Some(host) = problems.parse::<HostName>("robot_host", host) {
-            let robot = site.automation.get_or_insert_with(SiteAutomationHosts::default);
-            robot.port = parse_port(problems, "robot_port", &self.robot_port);
-            match robot.hosts.first_mut() {
+            let automation = site.automation.get_or_insert_with(SiteAutomationHosts::default);
+            automation.port = parse_port(problems, "robot_port", &self.robot_port);
+            match automation.hosts.first_mut() {
                 Some(first) => *first = SiteHost(host),
-                None => robot.hosts.push(SiteHost(host)),
+                None => automation.hosts.push(SiteHost(host)),
             }
         }
     }
@@ -113,15 +111,14 @@ impl ClusterSettingsForm {
         let mut areas = Vec::new();
         for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((label, path)) = line.split_once(':') else {
-                problems.add(
-                    "storage",
-                    format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}"),
-                );
+                let problem =
+                    format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}");
+                problems.add("storage", problem);
                 continue;
             };
             let (label, path) = (label.trim().to_owned(), path.trim().to_owned());
-            let known = site.storage.areas.iter().find(|area| area.label == label).cloned();
-            areas.push(match known {
+            let existing = site.storage.areas.iter().find(|area| area.label == label).cloned();
+            areas.push(match existing {
                 Some(area) => StorageArea { path, ..area },
                 None => StorageArea {
                     kind: guess_area_kind(&label),
@@ -138,16 +135,14 @@ impl ClusterSettingsForm {
     }
 
     fn parse_account_prefixes(&self, site: &Site) -> Vec<AccountPrefix> {
-        let words = self.accounts.split(',').map(str::trim).filter(|word| !word.is_empty());
-        words
-            .map(|prefix| {
-                let known = site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
-                known.unwrap_or_else(|| AccountPrefix {
-                    prefix: prefix.to_owned(),
-                    meaning: "An account of your group.".to_owned(),
-                })
+        let account = |prefix: &str| {
+            let existing = site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
+            existing.unwrap_or_else(|| AccountPrefix {
+                prefix: prefix.to_owned(),
+                meaning: "An account of your group.".to_owned(),
             })
-            .collect()
+        };
+        self.accounts.split(',').map(str::trim).filter(|prefix| !prefix.is_empty()).map(account).collect()
     }
 }
 

@@ -34,10 +34,9 @@ pub async fn start(
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
     find_managed(&context, &me, id).await?;
-    let done = context.app.dashboards.start(&me.actor(&context), id).await;
-    redirect_after(context, id, done, None)
+    let result = context.app.dashboards.start(&me.actor(&context), id).await;
+    redirect_after(context, id, result, None)
 }
 
 /// Starts a colleague's dashboard, if its settings allow it.
@@ -46,11 +45,10 @@ pub async fn wake(
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let standing = find_dashboard(&context, &me, id).await?;
-    me.may(Permission::StartSharedDashboard(owner_of(&standing.dashboard)))?;
-    let done = context.app.dashboards.wake(&me.actor(&context), id).await;
-    redirect_after(context, id, done, None)
+    let status = find_dashboard(&context, &me, id).await?;
+    me.may(Permission::StartSharedDashboard(owner_of(&status.dashboard)))?;
+    let result = context.app.dashboards.wake(&me.actor(&context), id).await;
+    redirect_after(context, id, result, None)
 }
 
 /// Lets a follow-up run take over before the time is up.
@@ -59,10 +57,9 @@ pub async fn extend(
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
     find_managed(&context, &me, id).await?;
-    let done = context.app.dashboards.extend(&me.actor(&context), id).await;
-    redirect_after(context, id, done, Some(FlashMessage::DashboardExtended))
+    let result = context.app.dashboards.extend(&me.actor(&context), id).await;
+    redirect_after(context, id, result, Some(FlashMessage::DashboardExtended))
 }
 
 pub async fn stop(
@@ -70,10 +67,9 @@ pub async fn stop(
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
     find_managed(&context, &me, id).await?;
-    let done = context.app.dashboards.stop(&me.actor(&context), id).await;
-    redirect_after(context, id, done, None)
+    let result = context.app.dashboards.stop(&me.actor(&context), id).await;
+    redirect_after(context, id, result, None)
 }
 
 pub async fn delete(
@@ -81,7 +77,6 @@ pub async fn delete(
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
     find_managed(&context, &me, id).await?;
     context.app.dashboards.remove(&me.actor(&context), id).await.map_err(to_app_error)?;
     Ok(flash::redirect(context, "/dashboards", FlashMessage::DashboardDeleted))
@@ -94,8 +89,7 @@ pub async fn update_settings(
     PathParams(id): PathParams<DashboardId>,
     FormBody(form): FormBody<DashboardSettingsForm>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let standing = find_managed(&context, &me, id).await?;
+    let status = find_managed(&context, &me, id).await?;
     let mut problems = FormErrors::default();
     problems.parse::<DisplayName>("title", &form.title);
     let wakes = parse_in_range(&form.wakes, 0, MAX_WAKES_PER_DAY);
@@ -110,7 +104,7 @@ pub async fn update_settings(
         let typed = Some((echo_input(&form.title), echo_input(&form.wakes)));
         let forms =
             DashboardForms { settings: DashboardSettingsState { problems, typed }, ..DashboardForms::default() };
-        return show_with_problems(&context, &me, standing, forms).await;
+        return show_with_problems(&context, &me, status, forms).await;
     };
     let settings = DashboardOwnerSettings {
         title: &form.title,
@@ -140,11 +134,11 @@ fn parse_group(text: &str) -> Result<Option<GroupId>, AppError> {
 fn redirect_after(
     context: RequestContext,
     id: DashboardId,
-    done: Result<(), DashboardError>,
+    result: Result<(), DashboardError>,
     message: Option<FlashMessage>,
 ) -> HandlerResult {
     let to = dashboard_path(id);
-    match (done, message) {
+    match (result, message) {
         (Ok(()), Some(message)) => Ok(flash::redirect(context, &to, message)),
         (Ok(()), None) => Ok(see_other(&to)),
         (Err(error), _) => redirect_with_error(context, &to, error),

@@ -23,59 +23,59 @@ pub async fn list_clusters(
     context: &RequestContext,
     me: &CurrentPerson,
 ) -> Result<(Vec<ComposeTarget>, Vec<UnavailableCluster>), AppError> {
-    let spots = compose_target::list_targets(context, me).await?;
+    let targets = compose_target::list_targets(context, me).await?;
     let mut db = context.app.store.read().await?;
-    let lines = store::connections::list_for_person(&mut db, me.0.person.id).await?;
+    let connections = store::connections::list_for_person(&mut db, me.0.person.id).await?;
     let mut others = Vec::new();
     for cluster in store::clusters::list(&mut db).await? {
-        let is_known = spots.iter().any(|spot| spot.account.id.cluster == cluster.id);
-        if is_known || cluster.retired_at().is_some() {
+        let is_target = targets.iter().any(|target| target.account.id.cluster == cluster.id);
+        if is_target || cluster.retired_at().is_some() {
             continue;
         }
-        let is_robot = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;
-        let why = if lines.iter().any(|line| is_robot(line.key())) {
+        let is_automation = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;
+        let why = if connections.iter().any(|connection| is_automation(connection.key())) {
             "You use only its automation host. That one lets no dashboard through (it allows no port forwarding); set up the ordinary connection first."
         } else {
             "You have no way in there yet."
         };
         others.push(UnavailableCluster { slug: cluster.slug, title: cluster.title, why });
     }
-    Ok((spots, others))
+    Ok((targets, others))
 }
 
 /// Folders that earlier dashboards there showed, latest first.
 pub async fn recent_folders(
     context: &RequestContext,
-    spot: &ComposeTarget,
+    target: &ComposeTarget,
     kind: DashboardKind,
 ) -> Result<Vec<String>, AppError> {
     let mut db = context.app.store.read().await?;
-    let ClusterAccountId { person, cluster } = spot.account.id;
+    let ClusterAccountId { person, cluster } = target.account.id;
     let all = store::dashboards::list_recent_places(&mut db, person, cluster, kind.as_str()).await?;
-    let mut found: Vec<String> = Vec::new();
+    let mut folders: Vec<String> = Vec::new();
     for path in all.into_iter().flatten() {
-        if found.len() < MAX_RECENT_FOLDERS && !found.contains(&path) {
-            found.push(path);
+        if folders.len() < MAX_RECENT_FOLDERS && !folders.contains(&path) {
+            folders.push(path);
         }
     }
-    Ok(found)
+    Ok(folders)
 }
 
 /// The account that the person's last job was charged to, if they have several.
-pub async fn last_used_account(context: &RequestContext, spot: &ComposeTarget) -> Result<String, AppError> {
-    let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
-    let last = picture.records.values().max_by_key(|record| record.job.submitted);
-    let accounts = &spot.compose_context.accounts;
+pub async fn last_used_account(context: &RequestContext, target: &ComposeTarget) -> Result<String, AppError> {
+    let snapshot = context.app.queue_monitor.snapshot(target.account.id).await?;
+    let last = snapshot.records.values().max_by_key(|record| record.job.submitted);
+    let accounts = &target.compose_context.accounts;
     let used = last.and_then(|record| {
-        let behind = &record.job.account;
-        accounts.iter().find(|one| one.name == *behind || one.slurm_names.contains(behind))
+        let charged = &record.job.account;
+        accounts.iter().find(|account| account.name == *charged || account.slurm_names.contains(charged))
     });
     Ok(used.map(|account| account.name.clone()).unwrap_or_default())
 }
 
 /// The shortest, longest and default run time there, in minutes.
-pub fn time_limits(spot: &ComposeTarget) -> (u32, u32, u32) {
-    let jobs = &spot.compose_context.site.jobs;
+pub fn time_limits(target: &ComposeTarget) -> (u32, u32, u32) {
+    let jobs = &target.compose_context.site.jobs;
     let most = jobs.max_hours.map_or(MAX_RUN_MINUTES, |hours| hours.saturating_mul(60)).min(MAX_RUN_MINUTES);
     let least = jobs.min_minutes.unwrap_or(MIN_RUN_MINUTES).max(MIN_RUN_MINUTES).min(most);
     (least, most, DEFAULT_RUN_MINUTES.clamp(least, most.max(least)))

@@ -10,7 +10,6 @@ use crate::dashboards::{DashboardStatus, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner
 use crate::domain::DashboardId;
 use crate::error::AppError;
 use crate::web::HandlerResult;
-use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::FormErrors;
@@ -23,7 +22,6 @@ use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choic
 #[template(path = "dashboards/dashboard.html")]
 struct DashboardPage {
     page: PageFrame,
-    dashboards_js: &'static str,
     live: DashboardLiveView,
     /// What only its owner sees.
     owner_panel: Option<DashboardOwnerPanel>,
@@ -39,13 +37,10 @@ struct DashboardFragment {
 
 /// The settings and guest links of its owner.
 struct DashboardOwnerPanel {
-    /// A guest link that was just created.
-    shown: SecretShownOnce,
-    link_form: GuestLinkFormState,
+    forms: DashboardForms,
     /// Guest links that work, and those that no longer do.
     open: Vec<DashboardGuestLink>,
     ended: Vec<DashboardGuestLink>,
-    settings: DashboardSettingsState,
     /// The owner's groups: id, name, whether they see it.
     groups: Vec<(String, String, bool)>,
     wake_minutes: Vec<(String, String, bool)>,
@@ -79,7 +74,7 @@ pub struct DashboardPageQuery {
 
 impl DashboardPageQuery {
     fn wanted_section(&self) -> &'static str {
-        ["extend", "stop", "share"].into_iter().find(|known| *known == self.action).unwrap_or("")
+        ["extend", "stop", "share"].into_iter().find(|section| *section == self.action).unwrap_or("")
     }
 }
 
@@ -87,15 +82,14 @@ pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
-    QueryParams(ask): QueryParams<DashboardPageQuery>,
+    QueryParams(query): QueryParams<DashboardPageQuery>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let standing = find_dashboard(&context, &me, id).await?;
-    let shown = reveal_once::take_pending(&context, &me, &dashboard_path(id));
-    let has_shown = shown.is_some();
-    let forms = DashboardForms { shown: shown.unwrap_or_default(), ..DashboardForms::default() };
-    let page = respond(&build_page(&context, &me, standing, forms, ask.wanted_section()).await?)?;
-    Ok(if has_shown { reveal_once::clear_cookie(&context, page) } else { page })
+    let status = find_dashboard(&context, &me, id).await?;
+    let new_link = reveal_once::take_pending(&context, &me, &dashboard_path(id));
+    let has_new_link = new_link.is_some();
+    let forms = DashboardForms { new_link: new_link.unwrap_or_default(), ..DashboardForms::default() };
+    let page = respond(&build_page(&context, &me, status, forms, query.wanted_section()).await?)?;
+    Ok(if has_new_link { reveal_once::clear_cookie(&context, page) } else { page })
 }
 
 /// The fragment that refreshes itself.
@@ -103,12 +97,11 @@ pub async fn get_fragment(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
-    QueryParams(ask): QueryParams<DashboardPageQuery>,
+    QueryParams(query): QueryParams<DashboardPageQuery>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let standing = find_dashboard(&context, &me, id).await?;
-    let mut live = build_live_view(&context, &me, &standing).await?;
-    live.wanted = ask.wanted_section();
+    let status = find_dashboard(&context, &me, id).await?;
+    let mut live = build_live_view(&context, &me, &status).await?;
+    live.wanted = query.wanted_section();
     respond(&DashboardFragment { live })
 }
 
@@ -118,9 +111,8 @@ pub async fn open(
     me: CurrentPerson,
     PathParams(id): PathParams<DashboardId>,
 ) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let standing = find_dashboard(&context, &me, id).await?;
-    if !standing.is_live {
+    let status = find_dashboard(&context, &me, id).await?;
+    if !status.is_live {
         return Ok(flash::redirect(context, &dashboard_path(id), FlashMessage::DashboardNotReady));
     }
     let ticket = context.app.dashboards.issue_ticket(id, me.0.session)?;
@@ -132,7 +124,7 @@ pub async fn open(
 #[derive(Default)]
 pub struct DashboardForms {
     /// A guest link that was just created.
-    pub shown: SecretShownOnce,
+    pub new_link: SecretShownOnce,
     pub link_form: GuestLinkFormState,
     pub settings: DashboardSettingsState,
 }
@@ -141,29 +133,28 @@ pub struct DashboardForms {
 pub async fn show_with_problems(
     context: &RequestContext,
     me: &CurrentPerson,
-    standing: DashboardStatus,
+    status: DashboardStatus,
     forms: DashboardForms,
 ) -> HandlerResult {
     let wanted = if forms.link_form.problems.is_empty() { "" } else { "share" };
-    respond_with(FORM_ERROR_STATUS, &build_page(context, me, standing, forms, wanted).await?)
+    respond_with(FORM_ERROR_STATUS, &build_page(context, me, status, forms, wanted).await?)
 }
 
 async fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    standing: DashboardStatus,
+    status: DashboardStatus,
     forms: DashboardForms,
     wanted: &'static str,
 ) -> Result<DashboardPage, AppError> {
-    let mut live = build_live_view(context, me, &standing).await?;
+    let mut live = build_live_view(context, me, &status).await?;
     live.wanted = wanted;
-    let is_mine = me.may(Permission::ManageDashboard(owner_of(&standing.dashboard))).is_ok();
-    let desk = if is_mine { Some(build_owner_panel(context, me, &standing, forms).await?) } else { None };
+    let is_mine = me.may(Permission::ManageDashboard(owner_of(&status.dashboard))).is_ok();
+    let owner_panel = if is_mine { Some(build_owner_panel(context, me, &status, forms).await?) } else { None };
     Ok(DashboardPage {
-        page: PageFrame::for_person(context, &me.0, &standing.dashboard.title, NavSection::Dashboards),
-        dashboards_js: assets::asset_url("dashboards.js"),
+        page: PageFrame::for_person(context, &me.0, &status.dashboard.title, NavSection::Dashboards),
         live,
-        owner_panel: desk,
+        owner_panel,
         wanted,
     })
 }
@@ -171,43 +162,41 @@ async fn build_page(
 async fn build_owner_panel(
     context: &RequestContext,
     me: &CurrentPerson,
-    standing: &DashboardStatus,
+    status: &DashboardStatus,
     mut forms: DashboardForms,
 ) -> Result<DashboardOwnerPanel, AppError> {
-    let board = &standing.dashboard;
+    let dashboard = &status.dashboard;
     let now = context.app.clock.now();
-    let shares = context.app.dashboards.list_guest_links(&me.0.viewer, board.id).await.map_err(to_app_error)?;
-    let (open, ended) = shares.into_iter().partition(|share| share.terms.is_open(now));
+    let links = context.app.dashboards.list_guest_links(&me.0.viewer, dashboard.id).await.map_err(to_app_error)?;
+    let (open, ended) = links.into_iter().partition(|link| link.terms.is_open(now));
     if forms.link_form.days.is_empty() {
         forms.link_form.days = DEFAULT_LINK_DAYS.to_string();
     }
-    let groups = me.0.memberships.iter().map(|one| {
-        let is_chosen = board.group() == Some(one.group_id);
-        (one.group_id.to_string(), one.group_name.clone(), is_chosen)
+    let groups = me.0.memberships.iter().map(|membership| {
+        let is_chosen = dashboard.group() == Some(membership.group_id);
+        (membership.group_id.to_string(), membership.group_name.clone(), is_chosen)
     });
-    let wake = u32::try_from(board.wake_minutes).unwrap_or(MIN_RUN_MINUTES);
+    let wake_minutes = u32::try_from(dashboard.wake_minutes).unwrap_or(MIN_RUN_MINUTES);
     Ok(DashboardOwnerPanel {
-        shown: forms.shown,
-        link_form: forms.link_form,
+        forms,
         open,
         ended,
-        settings: forms.settings,
         groups: groups.collect(),
-        wake_minutes: minute_choices(MAX_RUN_MINUTES, MIN_RUN_MINUTES, wake),
+        wake_minutes: minute_choices(MAX_RUN_MINUTES, MIN_RUN_MINUTES, wake_minutes),
     })
 }
 
 impl DashboardPage {
     /// The value of the name field.
-    fn title<'a>(&'a self, desk: &'a DashboardOwnerPanel) -> &'a str {
-        desk.settings.typed.as_ref().map_or(&self.live.title, |(title, _)| title)
+    fn title<'a>(&'a self, owner_panel: &'a DashboardOwnerPanel) -> &'a str {
+        owner_panel.forms.settings.typed.as_ref().map_or(&self.live.dashboard.title, |(title, _)| title)
     }
 
     /// How many times a day others may start it.
-    fn wakes(&self, desk: &DashboardOwnerPanel) -> String {
-        match &desk.settings.typed {
+    fn wakes(&self, owner_panel: &DashboardOwnerPanel) -> String {
+        match &owner_panel.forms.settings.typed {
             Some((_, wakes)) => wakes.clone(),
-            None => self.live.wakes_per_day.to_string(),
+            None => self.live.dashboard.wakes_per_day.to_string(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Folders that a new dashboard could show. The cluster is asked once the form is open.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
@@ -25,7 +24,7 @@ const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
 #[template(path = "dashboards/folder_suggestions.html")]
 struct FolderSuggestionsFragment {
     kind: DashboardKind,
-    found: Arc<FoundDashboardFolders>,
+    found: FoundDashboardFolders,
     /// Why there are no suggestions.
     trouble: String,
 }
@@ -36,31 +35,30 @@ pub async fn get(
     QueryParams(fields): QueryParams<FormFields>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let all = |name: &str| fields.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect();
+    let all = |name: &str| fields.iter().filter(|(field, _)| field == name).map(|(_, value)| value.clone()).collect();
     let first = |name: &str| Vec::into_iter(all(name)).next().unwrap_or_default();
     let kind: DashboardKind = first("kind").parse().map_err(|_| AppError::NotFound)?;
-    let spot = compose_target::find_target(&context, &me, &first("cluster")).await?;
-    let (account, names) = (&spot.account, FolderVariables::from_facts(&spot.account.discovered));
-    let sort = match kind {
+    let target = compose_target::find_target(&context, &me, &first("cluster")).await?;
+    let (account, names) = (&target.account, FolderVariables::from_facts(&target.account.discovered));
+    let folder_kind = match kind {
         DashboardKind::TensorBoard => DashboardFolderKind::EventFiles,
         DashboardKind::Mlflow => DashboardFolderKind::MlflowRuns,
     };
     let app = &context.app;
-    let looking = async {
-        let line = account.connection(&app.connections)?;
+    let search = async {
+        let connection = account.connection(&app.connections)?;
         let key = account.id.connection_key();
-        app.dashboard_folders.find(&line, key, &account.discovered, sort).await
+        app.dashboard_folders.find(&connection, key, &account.discovered, folder_kind).await
     };
-    let looked = tokio::time::timeout(SUGGESTIONS_TIMEOUT, looking).await.unwrap_or(Err(RunCommandError::TimedOut));
-    let (found, trouble) = match looked {
-        Ok(found) => (found, String::new()),
-        Err(error) => (Arc::default(), error.to_string()),
+    let result = tokio::time::timeout(SUGGESTIONS_TIMEOUT, search).await.unwrap_or(Err(RunCommandError::TimedOut));
+    let (mut found, trouble) = match result {
+        Ok(found) => (FoundDashboardFolders::clone(&found), String::new()),
+        Err(error) => (FoundDashboardFolders::default(), error.to_string()),
     };
     // Folders that are already on the form aren't offered again.
-    let mut known: Vec<String> = all("place");
-    known = known.iter().filter_map(|place| names.expand(place)).collect();
-    known.extend(choose_cluster::recent_folders(&context, &spot, kind).await?);
-    let mut found = FoundDashboardFolders::clone(&found);
-    found.folders.retain(|place| !known.contains(&place.path));
-    respond(&FolderSuggestionsFragment { kind, found: Arc::new(found), trouble })
+    let typed: Vec<String> = all("place");
+    let mut on_form: Vec<String> = typed.iter().filter_map(|place| names.expand(place)).collect();
+    on_form.extend(choose_cluster::recent_folders(&context, &target, kind).await?);
+    found.folders.retain(|folder| !on_form.contains(&folder.path));
+    respond(&FolderSuggestionsFragment { kind, found, trouble })
 }

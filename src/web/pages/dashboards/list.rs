@@ -5,7 +5,7 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::dashboards::DashboardStatus;
-use crate::domain::DashboardId;
+use crate::store::dashboards::Dashboard;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
@@ -36,18 +36,11 @@ struct DashboardLists {
 }
 
 struct DashboardListRow {
-    id: DashboardId,
+    dashboard: Dashboard,
     href: String,
-    title: String,
     kind: &'static str,
-    cluster: String,
-    /// Empty for the viewer's own.
-    owner: String,
-    /// The group that can see it.
-    group: String,
-    /// Its first folder, and how many more there are.
-    shows: String,
-    more: usize,
+    is_mine: bool,
+    places: Vec<String>,
     badge: DashboardBadge,
     ends_at: Option<UnixTime>,
     cost: String,
@@ -57,41 +50,37 @@ struct DashboardListRow {
 
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let spots = compose_target::list_targets(&context, &me).await?;
+    let targets = compose_target::list_targets(&context, &me).await?;
     let all = context.app.dashboards.list(&me.0.viewer).await?;
     let (mine, groups): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|standing| standing.dashboard.person_id == me.0.person.id);
-    let rows =
-        |all: Vec<DashboardStatus>, is_mine| all.into_iter().map(|one| build_row(one, is_mine, &spots)).collect();
-    let shelves = DashboardLists { mine: rows(mine, true), groups: rows(groups, false) };
+        all.into_iter().partition(|status| status.dashboard.person_id == me.0.person.id);
+    let rows = |all: Vec<DashboardStatus>, is_mine| {
+        all.into_iter().map(|status| build_row(status, is_mine, &targets)).collect()
+    };
+    let lists = DashboardLists { mine: rows(mine, true), groups: rows(groups, false) };
     if context.is_fragment {
-        return respond(&DashboardListFragment { lists: shelves });
+        return respond(&DashboardListFragment { lists });
     }
     let page = PageFrame::for_person(&context, &me.0, "Dashboards", NavSection::Dashboards);
-    respond(&DashboardListPage { page, lists: shelves, oversees: me.may(oversight_action(&me)).is_ok() })
+    respond(&DashboardListPage { page, lists, oversees: me.may(oversight_action(&me)).is_ok() })
 }
 
-fn build_row(standing: DashboardStatus, is_mine: bool, spots: &[ComposeTarget]) -> DashboardListRow {
-    let is_open = standing.is_open();
-    let glance = badge(&standing);
-    let DashboardStatus { dashboard: board, run, is_live, .. } = standing;
+fn build_row(status: DashboardStatus, is_mine: bool, targets: &[ComposeTarget]) -> DashboardListRow {
+    let (is_open, badge) = (status.is_open(), badge(&status));
+    let DashboardStatus { dashboard, run, is_live, .. } = status;
     // The cost comes from the viewer's own cluster account; the owner may pay other prices.
-    let spot = spots.iter().find(|spot| is_mine && spot.cluster().id == board.cluster_id);
-    let places = board.places();
+    let target = targets.iter().find(|target| is_mine && target.cluster().id == dashboard.cluster_id);
+    let cost = target.and_then(|target| cost::dashboard_cost_text(&dashboard, &target.compose_context));
     DashboardListRow {
-        id: board.id,
-        href: dashboard_path(board.id),
-        kind: kind_title(&board),
-        cost: spot.and_then(|spot| cost::dashboard_cost_text(&board, &spot.compose_context)).unwrap_or_default(),
-        more: places.len().saturating_sub(1),
-        shows: places.into_iter().next().unwrap_or_default(),
+        href: dashboard_path(dashboard.id),
+        kind: kind_title(&dashboard),
+        is_mine,
+        places: dashboard.places(),
+        badge,
         ends_at: run.filter(|_| is_open).and_then(|run| run.ends_at()),
+        cost: cost.unwrap_or_default(),
         can_open: is_live,
         can_start: is_mine && !is_open,
-        owner: if is_mine { String::new() } else { board.owner_name },
-        group: board.group_name.unwrap_or_default(),
-        title: board.title,
-        cluster: board.cluster,
-        badge: glance,
+        dashboard,
     }
 }

@@ -8,11 +8,10 @@ use crate::dashboards::new_dashboard::MAX_FOLDERS;
 use crate::dashboards::{DashboardError, DashboardKind, NewDashboard};
 use crate::error::AppError;
 use crate::web::HandlerResult;
-use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::see_other;
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond_with};
 use crate::web::pages::compose::compose_target::ComposeTarget;
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
@@ -26,22 +25,25 @@ const MAX_SHOWN_LEN: usize = 1000;
 #[template(path = "dashboards/new.html")]
 struct NewDashboardPage {
     page: PageFrame,
-    picker_js: &'static str,
     problems: FormErrors,
     form: NewDashboardForm,
     targets: Vec<ComposeTarget>,
     /// Clusters that aren't available.
     others: Vec<UnavailableCluster>,
-    target: Option<ComposeTarget>,
+    /// `None` if there is no cluster to choose.
+    fields: Option<NewDashboardFields>,
+}
+
+/// The fields that depend on the chosen cluster.
+struct NewDashboardFields {
+    target: ComposeTarget,
     /// Folders of earlier dashboards, and whether they are selected.
     recent: Vec<(String, bool)>,
     /// The URL of the folder suggestions.
-    found: String,
+    suggestions_url: String,
     /// The values of the folder fields.
     inputs: Vec<String>,
     can_add: bool,
-    /// Whether the last field was just added.
-    is_added: bool,
     minutes: Vec<(String, String, bool)>,
     /// Accounts to choose from: value, label, whether it is selected.
     accounts: Vec<(String, String, bool)>,
@@ -66,7 +68,7 @@ struct NewDashboardForm {
 
 impl NewDashboardForm {
     fn parse(fields: FormFields) -> Self {
-        let mut asked = Self {
+        let mut form = Self {
             kind: DashboardKind::TensorBoard,
             cluster: String::new(),
             places: Vec::new(),
@@ -79,25 +81,25 @@ impl NewDashboardForm {
         };
         for (name, value) in fields {
             match name.as_str() {
-                "kind" => asked.kind = value.parse().unwrap_or(DashboardKind::TensorBoard),
-                "cluster" => asked.cluster = value,
+                "kind" => form.kind = value.parse().unwrap_or(DashboardKind::TensorBoard),
+                "cluster" => form.cluster = value,
                 "place" => {
                     let value = value.trim();
-                    let is_new = !asked.places.iter().any(|known| known == value);
-                    if !value.is_empty() && is_new && asked.places.len() <= MAX_FOLDERS {
-                        asked.places.push(value.to_owned());
+                    let is_new = !form.places.iter().any(|place| place == value);
+                    if !value.is_empty() && is_new && form.places.len() <= MAX_FOLDERS {
+                        form.places.push(value.to_owned());
                     }
                 }
-                "minutes" => asked.minutes = value,
-                "account" => asked.account = Some(value),
-                "title" => asked.title = value,
-                "form" => asked.nonce = value,
-                "look" => asked.is_preview = true,
-                "add" => (asked.is_preview, asked.is_add) = (true, true),
+                "minutes" => form.minutes = value,
+                "account" => form.account = Some(value),
+                "title" => form.title = value,
+                "form" => form.nonce = value,
+                "look" => form.is_preview = true,
+                "add" => (form.is_preview, form.is_add) = (true, true),
                 _ => {}
             }
         }
-        asked
+        form
     }
 }
 
@@ -108,43 +110,43 @@ pub async fn get(
     QueryParams(fields): QueryParams<FormFields>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let asked = NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
-    respond(&build_page(&context, &me, asked, FormErrors::default()).await?)
+    let form = NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
+    render_form(&context, &me, form, FormErrors::default()).await
 }
 
 /// Creates the dashboard and redirects to its page, or shows the form again.
 pub async fn post(context: RequestContext, me: CurrentPerson, FormBody(fields): FormBody<FormFields>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let asked = NewDashboardForm::parse(fields);
-    if asked.is_preview {
-        return respond(&build_page(&context, &me, asked, FormErrors::default()).await?);
+    let form = NewDashboardForm::parse(fields);
+    if form.is_preview {
+        return render_form(&context, &me, form, FormErrors::default()).await;
     }
-    let (spots, _) = choose_cluster::list_clusters(&context, &me).await?;
-    let Some(spot) = spots.iter().find(|spot| spot.cluster().slug == asked.cluster) else {
+    let (targets, _) = choose_cluster::list_clusters(&context, &me).await?;
+    let Some(target) = targets.iter().find(|target| target.cluster().slug == form.cluster) else {
         let problems = FormErrors::single("cluster", "Choose one of your clusters.");
-        return respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?);
+        return render_form(&context, &me, form, problems).await;
     };
-    let names = FolderVariables::from_facts(&spot.account.discovered);
+    let names = FolderVariables::from_facts(&target.account.discovered);
     let mut problems = FormErrors::default();
-    let minutes = parse_minutes(&asked, spot, &mut problems);
-    let account = parse_account(&asked, spot, &mut problems);
-    let wish = NewDashboard {
+    let minutes = parse_minutes(&form, target, &mut problems);
+    let account = parse_account(&form, target, &mut problems);
+    let new_dashboard = NewDashboard {
         person: me.0.person.id,
-        cluster: spot.cluster().id,
-        kind: asked.kind,
-        title: asked.title.clone(),
-        places: resolve_paths(&asked.places, &names),
+        cluster: target.cluster().id,
+        kind: form.kind,
+        title: form.title.clone(),
+        places: resolve_paths(&form.places, &names),
         minutes,
         account,
-        form: asked.nonce.clone(),
+        form: form.nonce.clone(),
     };
     if problems.is_empty() {
-        match context.app.dashboards.create(&me.actor(&context), &wish).await {
+        match context.app.dashboards.create(&me.actor(&context), &new_dashboard).await {
             Ok(id) => return Ok(see_other(&dashboard_path(id))),
             Err(error) => add_problem(error, &mut problems)?,
         }
     }
-    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, asked, problems).await?)
+    render_form(&context, &me, form, problems).await
 }
 
 /// Adds the error to the field that it is about.
@@ -162,113 +164,103 @@ fn add_problem(error: DashboardError, problems: &mut FormErrors) -> Result<(), A
 
 /// The full paths, each once. A path that begins with an unknown variable stays as it is, and is refused later.
 fn resolve_paths(places: &[String], names: &FolderVariables) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+    let mut paths: Vec<String> = Vec::new();
     for place in places {
         let path = names.expand(place).unwrap_or_else(|| place.clone());
         let path = match path.trim_end_matches('/') {
             "" => path,
-            bare => bare.to_owned(),
+            trimmed => trimmed.to_owned(),
         };
-        if !found.contains(&path) {
-            found.push(path);
+        if !paths.contains(&path) {
+            paths.push(path);
         }
     }
-    found
+    paths
 }
 
-fn parse_minutes(asked: &NewDashboardForm, spot: &ComposeTarget, problems: &mut FormErrors) -> u32 {
-    let (least, most, _) = choose_cluster::time_limits(spot);
-    let minutes = asked.minutes.trim().parse().ok();
-    let fit = minutes.filter(|minutes| (least..=most).contains(minutes));
-    if fit.is_none() {
+fn parse_minutes(form: &NewDashboardForm, target: &ComposeTarget, problems: &mut FormErrors) -> u32 {
+    let (least, most, _) = choose_cluster::time_limits(target);
+    let minutes = form.minutes.trim().parse().ok().filter(|minutes| (least..=most).contains(minutes));
+    if minutes.is_none() {
         problems.add("minutes", "Choose one of the times offered.");
     }
-    fit.unwrap_or(least)
+    minutes.unwrap_or(least)
 }
 
-fn parse_account(asked: &NewDashboardForm, spot: &ComposeTarget, problems: &mut FormErrors) -> String {
-    let account = asked.account.clone().unwrap_or_default();
-    if !account.is_empty() && !spot.compose_context.accounts.iter().any(|one| one.name == account) {
+fn parse_account(form: &NewDashboardForm, target: &ComposeTarget, problems: &mut FormErrors) -> String {
+    let account = form.account.clone().unwrap_or_default();
+    if !account.is_empty() && !target.compose_context.accounts.iter().any(|known| known.name == account) {
         problems.add("account", "Choose one of your projects.");
         return String::new();
     }
     account
 }
 
-async fn build_page(
+async fn render_form(
     context: &RequestContext,
     me: &CurrentPerson,
-    asked: NewDashboardForm,
+    form: NewDashboardForm,
     problems: FormErrors,
-) -> Result<NewDashboardPage, AppError> {
-    let (spots, others) = choose_cluster::list_clusters(context, me).await?;
-    let wanted = spots.iter().find(|spot| spot.cluster().slug == asked.cluster);
-    let spot = wanted.or(spots.first()).cloned();
-    let mut page = NewDashboardPage {
-        page: PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards),
-        picker_js: assets::asset_url("picker.js"),
-        problems,
-        targets: spots,
-        others,
-        recent: Vec::new(),
-        found: String::new(),
-        inputs: asked.places.clone(),
-        can_add: false,
-        is_added: asked.is_add,
-        minutes: Vec::new(),
-        accounts: Vec::new(),
-        cost: String::new(),
-        target: None,
-        form: asked,
+) -> HandlerResult {
+    let (targets, others) = choose_cluster::list_clusters(context, me).await?;
+    let wanted = targets.iter().find(|target| target.cluster().slug == form.cluster);
+    let fields = match wanted.or(targets.first()) {
+        Some(target) => Some(NewDashboardFields::load(context, &form, target.clone()).await?),
+        None => None,
     };
-    let Some(spot) = spot else { return Ok(page) };
-    let (least, most, usual) = choose_cluster::time_limits(&spot);
-    let minutes = page.form.minutes.trim().parse().unwrap_or(usual);
-    page.minutes = minute_choices(most, least, minutes);
-    let account = match page.form.account.clone() {
-        Some(account) => account,
-        None => choose_cluster::last_used_account(context, &spot).await?,
-    };
-    page.accounts = account_choices(&spot, &account);
-    page.cost = cost::cost_text(page.form.kind, minutes.clamp(least, most), &account, &spot.compose_context);
-    let recent = choose_cluster::recent_folders(context, &spot, page.form.kind).await?;
-    let names = FolderVariables::from_facts(&spot.account.discovered);
-    let is_chosen = |path: &String| page.form.places.contains(path);
-    page.recent = recent.into_iter().map(|path| (path.clone(), is_chosen(&path))).collect();
-    // Selected recent folders need no field of their own; folders from a link are written the way forms write them.
-    let recent = &page.recent;
-    page.inputs.retain(|input| !recent.iter().any(|(path, _)| path == input));
-    page.inputs.iter_mut().for_each(|input| {
-        *input = names.abbreviate(&input.chars().take(MAX_SHOWN_LEN).collect::<String>());
-    });
-    if page.inputs.is_empty() || page.form.is_add {
-        page.inputs.push(String::new());
+    let page = PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards);
+    respond_with(problems.status(), &NewDashboardPage { page, problems, form, targets, others, fields })
+}
+
+impl NewDashboardFields {
+    async fn load(context: &RequestContext, form: &NewDashboardForm, target: ComposeTarget) -> Result<Self, AppError> {
+        let (least, most, default) = choose_cluster::time_limits(&target);
+        let minutes = form.minutes.trim().parse().unwrap_or(default);
+        let account = match &form.account {
+            Some(account) => account.clone(),
+            None => choose_cluster::last_used_account(context, &target).await?,
+        };
+        let recent = choose_cluster::recent_folders(context, &target, form.kind).await?;
+        let names = FolderVariables::from_facts(&target.account.discovered);
+        // Selected recent folders need no field of their own; folders from a link are written the way forms write them.
+        let typed = form.places.iter().filter(|place| !recent.contains(place));
+        let mut inputs: Vec<String> =
+            typed.map(|place| names.abbreviate(&place.chars().take(MAX_SHOWN_LEN).collect::<String>())).collect();
+        if inputs.is_empty() || form.is_add {
+            inputs.push(String::new());
+        }
+        Ok(Self {
+            recent: recent.into_iter().map(|path| (path.clone(), form.places.contains(&path))).collect(),
+            suggestions_url: suggestions_path(&target, form),
+            can_add: form.kind == DashboardKind::TensorBoard && inputs.len() < MAX_FOLDERS,
+            inputs,
+            minutes: minute_choices(most, least, minutes),
+            accounts: account_choices(&target, &account),
+            cost: cost::cost_text(form.kind, minutes.clamp(least, most), &account, &target.compose_context),
+            target,
+        })
     }
-    page.can_add = page.form.kind == DashboardKind::TensorBoard && page.inputs.len() < MAX_FOLDERS;
-    page.found = suggestions_path(&spot, &page.form);
-    page.target = Some(spot);
-    Ok(page)
 }
 
 /// The URL of the folder suggestions. Folders that are already selected aren't offered again.
-fn suggestions_path(spot: &ComposeTarget, asked: &NewDashboardForm) -> String {
+fn suggestions_path(target: &ComposeTarget, form: &NewDashboardForm) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("cluster", &spot.cluster().slug).append_pair("kind", asked.kind.as_str());
-    for place in &asked.places {
+    query.append_pair("cluster", &target.cluster().slug).append_pair("kind", form.kind.as_str());
+    for place in &form.places {
         query.append_pair("place", place);
     }
     format!("/dashboards/found?{}", query.finish())
 }
 
 /// The accounts to choose from, if there is a choice.
-fn account_choices(spot: &ComposeTarget, chosen: &str) -> Vec<(String, String, bool)> {
-    let all = &spot.compose_context.accounts;
-    let is_required = spot.compose_context.site.jobs.account_required;
+fn account_choices(target: &ComposeTarget, chosen: &str) -> Vec<(String, String, bool)> {
+    let all = &target.compose_context.accounts;
+    let is_required = target.compose_context.site.jobs.account_required;
     if all.is_empty() || (all.len() == 1 && !is_required) {
         return Vec::new();
     }
     let mut options: Vec<(String, String, bool)> =
-        all.iter().map(|one| (one.name.clone(), one.name.clone(), one.name == chosen)).collect();
+        all.iter().map(|account| (account.name.clone(), account.name.clone(), account.name == chosen)).collect();
     if !is_required {
         let label = "The cluster's own choice".to_owned();
         options.insert(0, (String::new(), label, chosen.is_empty()));

@@ -41,9 +41,13 @@ pub struct DashboardStatusText {
     /// What it means, and what to do.
     pub text: String,
     /// What a program printed, verbatim.
-    pub said: String,
+    pub printed: String,
     /// Whether that program was Slurm.
     pub is_slurm: bool,
+}
+
+fn notice(tone: &'static str, title: &str, text: impl Into<String>) -> DashboardStatusText {
+    DashboardStatusText { tone, title: title.to_owned(), text: text.into(), ..DashboardStatusText::default() }
 }
 
 /// A step until a dashboard is ready.
@@ -68,12 +72,12 @@ pub struct DashboardStatusContext<'a> {
     pub waiting_reason: &'a str,
 }
 
-pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
-    let Some(run) = &standing.run else { return DashboardPhase::NotStarted };
+pub fn phase(status: &DashboardStatus) -> DashboardPhase {
+    let Some(run) = &status.run else { return DashboardPhase::NotStarted };
     match run.state {
         DashboardRunState::Over => DashboardPhase::Ended,
         _ if !run.stop.is_empty() => DashboardPhase::Stopping,
-        _ if standing.is_live => DashboardPhase::Ready,
+        _ if status.is_live => DashboardPhase::Ready,
         DashboardRunState::Asked => DashboardPhase::Requested,
         DashboardRunState::Waiting => DashboardPhase::Waiting,
         // The job reports this last before it is ready.
@@ -83,8 +87,8 @@ pub fn phase(standing: &DashboardStatus) -> DashboardPhase {
     }
 }
 
-pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
-    let (kind, label) = match phase(standing) {
+pub fn badge(status: &DashboardStatus) -> DashboardBadge {
+    let (kind, label) = match phase(status) {
         DashboardPhase::NotStarted => ("neutral", "Not started"),
         DashboardPhase::Requested => ("waiting", "Asked for"),
         DashboardPhase::Waiting => ("waiting", "Waiting"),
@@ -93,7 +97,7 @@ pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
         DashboardPhase::Connecting => ("warning", "Not reached"),
         DashboardPhase::Ready => ("ok", "Ready"),
         DashboardPhase::Stopping => ("neutral", "Stopping"),
-        DashboardPhase::Ended => match standing.run.as_ref().map_or("", |run| run.end.as_str()) {
+        DashboardPhase::Ended => match status.run.as_ref().map_or("", |run| run.end.as_str()) {
             "failed" | "refused" | "not-sent" | "memory" | "node" => ("failed", "Failed"),
             _ => ("neutral", "Not running"),
         },
@@ -102,89 +106,78 @@ pub fn badge(standing: &DashboardStatus) -> DashboardBadge {
 }
 
 /// The message at the top of its page. Only its owner sees what programs printed.
-pub fn status_text(standing: &DashboardStatus, look: DashboardStatusContext<'_>) -> DashboardStatusText {
-    let words = full_status_text(standing, look);
-    if look.is_owner { words } else { DashboardStatusText { said: String::new(), ..words } }
+pub fn status_text(status: &DashboardStatus, context: DashboardStatusContext<'_>) -> DashboardStatusText {
+    let text = full_status_text(status, context);
+    if context.is_owner { text } else { DashboardStatusText { printed: String::new(), ..text } }
 }
 
-fn full_status_text(standing: &DashboardStatus, look: DashboardStatusContext<'_>) -> DashboardStatusText {
-    let cluster = &standing.dashboard.cluster;
-    let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
-    let say = |tone, title: &str, text: String| DashboardStatusText {
-        tone,
-        title: title.to_owned(),
-        text,
-        ..DashboardStatusText::default()
-    };
-    let phase = phase(standing);
-    if look.is_disconnected && !matches!(phase, DashboardPhase::NotStarted | DashboardPhase::Ended) {
+fn full_status_text(status: &DashboardStatus, context: DashboardStatusContext<'_>) -> DashboardStatusText {
+    let cluster = &status.dashboard.cluster;
+    let message = status.run.as_ref().map_or("", |run| run.message.as_str());
+    let phase = phase(status);
+    if context.is_disconnected && !matches!(phase, DashboardPhase::NotStarted | DashboardPhase::Ended) {
         let title = if phase == DashboardPhase::Requested {
             "Waiting for the connection"
         } else {
             "The connection to the cluster is closed"
         };
-        return say("warning", title, disconnected_text(standing, phase, look.is_owner));
+        return notice("warning", title, disconnected_text(status, phase, context.is_owner));
     }
     match phase {
-        DashboardPhase::NotStarted => say("info", "It was never started", "Start it to see it.".to_owned()),
+        DashboardPhase::NotStarted => notice("info", "It was never started", "Start it to see it."),
         DashboardPhase::Requested if message.is_empty() => {
-            say("info", "Asked for", format!("The job is being handed over to {cluster}."))
+            notice("info", "Asked for", format!("The job is being handed over to {cluster}."))
         }
         DashboardPhase::Requested => DashboardStatusText {
-            said: message.to_owned(),
-            ..say(
+            printed: message.to_owned(),
+            ..notice(
                 "warning",
                 "The job could not be handed over yet",
-                "The portal tries again by itself for ten minutes.".to_owned(),
+                "The portal tries again by itself for ten minutes.",
             )
         },
-        DashboardPhase::Waiting if !look.waiting_reason.is_empty() => {
-            say("info", "Waiting in the queue", look.waiting_reason.to_owned())
+        DashboardPhase::Waiting if !context.waiting_reason.is_empty() => {
+            notice("info", "Waiting in the queue", context.waiting_reason)
         }
-        DashboardPhase::Waiting => say(
+        DashboardPhase::Waiting => notice(
             "info",
             "Waiting in the queue",
             format!("{cluster} starts it as soon as there is room. It is a small job, so this rarely takes long."),
         ),
-        DashboardPhase::Preparing => say(
+        DashboardPhase::Preparing => notice(
             "info",
             "Preparing the environment",
-            "Its job runs and makes what it needs. The first time on a cluster takes a minute or two; later it is a matter of seconds.".to_owned(),
+            "Its job runs and makes what it needs. The first time on a cluster takes a minute or two; later it is a matter of seconds.",
         ),
-        DashboardPhase::Starting => say("info", "Starting", "It is ready in a moment.".to_owned()),
+        DashboardPhase::Starting => notice("info", "Starting", "It is ready in a moment."),
         DashboardPhase::Connecting => DashboardStatusText {
-            said: message.to_owned(),
-            ..say(
+            printed: message.to_owned(),
+            ..notice(
                 "warning",
                 "It runs, and the portal is connecting to it",
-                "This takes a few seconds as a rule. If it stays like this, stop it and start it again.".to_owned(),
+                "This takes a few seconds as a rule. If it stays like this, stop it and start it again.",
             )
         },
-        DashboardPhase::Ready => say("ok", "It is ready", ready_text(standing)),
-        DashboardPhase::Stopping => say(
-            "info",
-            "Stopping",
-            "Its job is being ended. This takes a few seconds.".to_owned(),
-        ),
-        DashboardPhase::Ended => match &standing.run {
-            Some(run) => ended_text(standing, run, look),
+        DashboardPhase::Ready => notice("ok", "It is ready", ready_text(status)),
+        DashboardPhase::Stopping => notice("info", "Stopping", "Its job is being ended. This takes a few seconds."),
+        DashboardPhase::Ended => match &status.run {
+            Some(run) => ended_text(status, run, context),
             None => DashboardStatusText::default(),
         },
     }
 }
 
-fn ready_text(standing: &DashboardStatus) -> String {
-    if standing.next.is_some() {
+fn ready_text(status: &DashboardStatus) -> &'static str {
+    if status.next.is_some() {
         "Open it in a new tab. A follow-up is on its way and takes over before the time is up."
     } else {
         "Open it in a new tab. You can close that tab and this page at any time; nothing is lost."
     }
-    .to_owned()
 }
 
 /// The message while the cluster can't be reached.
-fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner: bool) -> String {
-    let cluster = &standing.dashboard.cluster;
+fn disconnected_text(status: &DashboardStatus, phase: DashboardPhase, is_owner: bool) -> String {
+    let cluster = &status.dashboard.cluster;
     match (phase, is_owner) {
         (DashboardPhase::Requested, true) => format!(
             "You are not connected to {cluster}. Connect, and the dashboard is asked for by itself. If that takes longer than ten minutes, you start it again."
@@ -192,89 +185,97 @@ fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner
         (_, true) => format!("The dashboard goes on at {cluster}. It comes back here by itself when you connect."),
         (_, false) => format!(
             "It runs as {}, whose connection to {cluster} is closed. It comes back by itself when they connect.",
-            standing.dashboard.owner_name
+            status.dashboard.owner_name
         ),
     }
 }
 
 /// How it ended, and what to do.
-fn ended_text(standing: &DashboardStatus, run: &DashboardRun, look: DashboardStatusContext<'_>) -> DashboardStatusText {
-    let board = &standing.dashboard;
+fn ended_text(
+    status: &DashboardStatus,
+    run: &DashboardRun,
+    context: DashboardStatusContext<'_>,
+) -> DashboardStatusText {
+    let dashboard = &status.dashboard;
     let was_ready = run.ready_at().is_some();
     let minutes = format::minutes(u32::try_from(run.minutes).unwrap_or(0));
-    let idle = format::minutes(look.idle_minutes);
-    let (tone, title, text) = match run.end.as_str() {
-        "time" => (
+    let idle = format::minutes(context.idle_minutes);
+    let text = match run.end.as_str() {
+        "time" => notice(
             "info",
             "Its time was up",
-            format!("It ran for the {minutes} that were asked for. What it shows is still there: start it again to see it."),
+            format!(
+                "It ran for the {minutes} that were asked for. What it shows is still there: start it again to see it."
+            ),
         ),
-        "stopped" if look.is_owner => {
-            ("info", "You stopped it", "What it shows is still there: start it again to see it.".to_owned())
+        "stopped" if context.is_owner => {
+            notice("info", "You stopped it", "What it shows is still there: start it again to see it.")
         }
-        "stopped" => ("info", "It was stopped", format!("{} stopped it.", board.owner_name)),
-        "idle" => (
+        "stopped" => notice("info", "It was stopped", format!("{} stopped it.", dashboard.owner_name)),
+        "idle" => notice(
             "info",
             "It was stopped because nobody looked at it",
-            format!("A dashboard that nobody has open for {idle} is ended by itself, so that it does not cost anything for nothing. Start it again whenever you want to look."),
+            format!(
+                "A dashboard that nobody has open for {idle} is ended by itself, so that it does not cost anything for nothing. Start it again whenever you want to look."
+            ),
         ),
-        "replaced" => (
-            "info",
-            "A follow-up took its place",
-            "That one has ended too. Start it again to see it.".to_owned(),
-        ),
-        "cancelled" => (
+        "replaced" => notice("info", "A follow-up took its place", "That one has ended too. Start it again to see it."),
+        "cancelled" => notice(
             "warning",
             "Its job was cancelled on the cluster",
-            "Someone ended the job elsewhere: among the jobs, in a terminal, or the people who run the cluster did. Start it again to see it.".to_owned(),
+            "Someone ended the job elsewhere: among the jobs, in a terminal, or the people who run the cluster did. Start it again to see it.",
         ),
-        "node" => (
+        "node" => notice(
             "warning",
             "The machine that it ran on failed",
-            "This has nothing to do with what it shows. Start it again; it gets another machine.".to_owned(),
+            "This has nothing to do with what it shows. Start it again; it gets another machine.",
         ),
-        "memory" => (
+        "memory" => notice(
             "danger",
             "It ran out of memory",
-            "What it shows is too large for the memory that a dashboard gets. Make a new one that shows fewer folders, or the folder of one run.".to_owned(),
+            "What it shows is too large for the memory that a dashboard gets. Make a new one that shows fewer folders, or the folder of one run.",
         ),
-        "refused" => {
-            ("danger", "Slurm did not take its job", sbatch::explain_sbatch(&run.message).sentence)
-        }
-        "not-sent" => (
+        "refused" => notice("danger", "Slurm did not take its job", sbatch::explain_sbatch(&run.message).sentence),
+        "not-sent" => notice(
             "danger",
             "Its job was not handed over",
-            format!("There is no such job on {}. See that the connection stands, then start it again.", board.cluster),
+            format!(
+                "There is no such job on {}. See that the connection stands, then start it again.",
+                dashboard.cluster
+            ),
         ),
-        "gone" => (
+        "gone" => notice(
             "warning",
             "Its job is not known any more",
-            format!("{} has forgotten it, so nobody can tell how it ended. Start it again to see it.", board.cluster),
+            format!(
+                "{} has forgotten it, so nobody can tell how it ended. Start it again to see it.",
+                dashboard.cluster
+            ),
         ),
-        "failed" if was_ready => (
+        "failed" if was_ready => notice(
             "danger",
             "It broke off",
-            "It ran and then ended with an error. The end of its output mostly says why. Start it again; if it ends like this once more, show the output to someone who knows the cluster.".to_owned(),
+            "It ran and then ended with an error. The end of its output mostly says why. Start it again; if it ends like this once more, show the output to someone who knows the cluster.",
         ),
-        "failed" => (
+        "failed" => notice(
             "danger",
             "It could not be started",
             match run.message.trim() {
-                "" => "Its job ended before there was anything to see. Its output mostly tells why.".to_owned(),
-                said => said.to_owned(),
+                "" => "Its job ended before there was anything to see. Its output mostly tells why.",
+                message => message,
             },
         ),
-        _ => ("info", "It has ended", "Start it again to see it.".to_owned()),
+        _ => notice("info", "It has ended", "Start it again to see it."),
     };
-    let is_told = matches!(run.end.as_str(), "refused" | "not-sent" | "failed");
-    let said = if is_told { run.message.clone() } else { String::new() };
-    DashboardStatusText { tone, title: title.to_owned(), text, said, is_slurm: run.end == "refused" }
+    let is_message_shown = matches!(run.end.as_str(), "refused" | "not-sent" | "failed");
+    let printed = if is_message_shown { run.message.clone() } else { String::new() };
+    DashboardStatusText { printed, is_slurm: run.end == "refused", ..text }
 }
 
 /// The steps until it is ready, while it starts.
-pub fn steps(standing: &DashboardStatus) -> Vec<DashboardStep> {
-    let phase = phase(standing);
-    let at = match phase {
+pub fn steps(status: &DashboardStatus) -> Vec<DashboardStep> {
+    let phase = phase(status);
+    let current = match phase {
         DashboardPhase::Requested => 0,
         DashboardPhase::Waiting => 1,
         DashboardPhase::Preparing => 2,
@@ -284,16 +285,16 @@ pub fn steps(standing: &DashboardStatus) -> Vec<DashboardStep> {
             return Vec::new();
         }
     };
-    let message = standing.run.as_ref().map_or("", |run| run.message.as_str());
+    let message = status.run.as_ref().map_or("", |run| run.message.as_str());
     let titles = ["Asked for", "Waiting in the queue", "Preparing the environment", "Starting", "Ready to open"];
     let step = |(number, title): (usize, &'static str)| DashboardStep {
-        state: match number.cmp(&at) {
+        state: match number.cmp(&current) {
             std::cmp::Ordering::Less => "done",
             std::cmp::Ordering::Equal => "next",
             std::cmp::Ordering::Greater => "later",
         },
         title,
-        text: if number == at && matches!(phase, DashboardPhase::Preparing | DashboardPhase::Starting) {
+        text: if number == current && matches!(phase, DashboardPhase::Preparing | DashboardPhase::Starting) {
             message.to_owned()
         } else {
             String::new()

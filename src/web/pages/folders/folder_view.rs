@@ -1,11 +1,10 @@
 //! A folder, as the dialog and the page show it.
 
-use crate::cluster::DiscoveredFacts;
 use crate::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind};
 use crate::cluster::folders::{
-    FolderEntry, FolderEntryKind, FolderError, FolderListing, FolderVariables, MAX_ENTRIES, join_path, parent_path,
+    FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES, join_path, parent_path,
 };
-use crate::store::clusters::Cluster;
+use crate::web::pages::folders::FolderBrowser;
 
 /// A field's name is one word; anything longer isn't ours.
 const MAX_FIELD_LEN: usize = 100;
@@ -42,13 +41,13 @@ pub struct OpenedFolder {
 }
 
 impl OpenedFolder {
-    pub fn from_listing(listing: FolderListing) -> Self {
-        Self { path: listing.path.clone(), listing: Ok(listing) }
-    }
-
-    pub fn from_problem(path: &str, problem: FolderError) -> Self {
-        let path = crate::text::strip_hidden(path, usize::MAX);
-        Self { path, listing: Err(problem) }
+    /// A listing says itself which folder it is of.
+    pub fn new(wanted: &str, listing: Result<FolderListing, FolderError>) -> Self {
+        let path = match &listing {
+            Ok(listing) => listing.path.clone(),
+            Err(_) => crate::text::strip_hidden(wanted, usize::MAX),
+        };
+        Self { path, listing }
     }
 }
 
@@ -128,52 +127,41 @@ impl FolderViewRow {
 }
 
 impl FolderView {
-    pub fn new(
-        cluster: &Cluster,
-        pick: PickMode,
-        field: &str,
-        in_dialog: bool,
-        learnt: &DiscoveredFacts,
-        names: &FolderVariables,
-        shown: OpenedFolder,
-    ) -> Self {
+    pub fn new(browser: &FolderBrowser, pick: PickMode, field: &str, folder: OpenedFolder) -> Self {
+        let (cluster, names) = (&browser.request.cluster.row, &browser.folder_names);
         let field: String = field.chars().take(MAX_FIELD_LEN).collect();
-        let address = |path: &str| folder_url(&cluster.slug, path, pick, &field);
-        let OpenedFolder { path, listing } = shown;
-        let starts: Vec<FolderCrumb> = learnt
-            .folders
-            .iter()
-            .map(|folder| FolderCrumb {
-                label: folder_label(folder),
-                href: address(&folder.path),
-                path: folder.path.clone(),
-            })
-            .collect();
+        let url = |path: &str| folder_url(&cluster.slug, path, pick, &field);
+        let OpenedFolder { path, listing } = folder;
+        let start = |folder: &DiscoveredUserFolder| FolderCrumb {
+            label: folder_label(folder),
+            href: url(&folder.path),
+            path: folder.path.clone(),
+        };
+        let starts: Vec<FolderCrumb> = browser.discovered.folders.iter().map(start).collect();
         let (entries, is_cut, trouble) = match listing {
             Ok(listing) => (listing.entries, listing.is_cut, None),
             Err(problem) => (Vec::new(), false, Some(problem)),
         };
         let row = |entry: FolderEntry| {
-            let whole = join_path(&path, &entry.name);
-            let opens = entry.is_choosable && entry.kind == FolderEntryKind::Folder;
-            let is_wanted = pick != PickMode::Folder && entry.kind == FolderEntryKind::File;
-            let is_picked = entry.is_choosable && is_wanted;
+            let entry_path = join_path(&path, &entry.name);
+            let can_open = entry.is_choosable && entry.kind == FolderEntryKind::Folder;
+            let can_pick = entry.is_choosable && entry.kind == FolderEntryKind::File && pick != PickMode::Folder;
             FolderViewRow {
-                href: if opens { address(&whole) } else { String::new() },
-                value: if is_picked { names.abbreviate(&whole) } else { String::new() },
+                href: if can_open { url(&entry_path) } else { String::new() },
+                value: if can_pick { names.abbreviate(&entry_path) } else { String::new() },
                 entry,
             }
         };
         Self {
             slug: cluster.slug.clone(),
             title: cluster.title.clone(),
-            crumbs: build_crumbs(&path, &starts, &address),
-            up: parent_path(&path).map(|around| address(&around)).unwrap_or_default(),
+            crumbs: build_crumbs(&path, &starts, &url),
+            up: parent_path(&path).map(|parent| url(&parent)).unwrap_or_default(),
             short: names.abbreviate(&path),
             rows: entries.into_iter().map(row).collect(),
             starts,
             pick,
-            in_dialog,
+            in_dialog: browser.request.context.is_fragment,
             path,
             is_cut,
             trouble,
@@ -239,25 +227,25 @@ fn folder_label(folder: &DiscoveredUserFolder) -> String {
 
 /// The innermost of the person's own folders that contains a path.
 fn innermost_start<'a>(path: &str, starts: &'a [FolderCrumb]) -> Option<&'a FolderCrumb> {
-    let is_around = |start: &&FolderCrumb| {
+    let contains_path = |start: &&FolderCrumb| {
         path.strip_prefix(start.path.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    starts.iter().filter(is_around).max_by_key(|start| start.path.len())
+    starts.iter().filter(contains_path).max_by_key(|start| start.path.len())
 }
 
 /// The path down, starting at the person's own folder if it begins there. The last entry is the folder itself.
-fn build_crumbs(path: &str, starts: &[FolderCrumb], address: &dyn Fn(&str) -> String) -> Vec<FolderCrumb> {
+fn build_crumbs(path: &str, starts: &[FolderCrumb], url: &dyn Fn(&str) -> String) -> Vec<FolderCrumb> {
     let (mut so_far, label) = match innermost_start(path, starts) {
         Some(start) => (start.path.trim_end_matches('/').to_owned(), start.label.clone()),
         None if path.starts_with('/') => (String::new(), "/".to_owned()),
         None => return Vec::new(),
     };
     let first = if so_far.is_empty() { "/" } else { &so_far };
-    let mut steps = vec![FolderCrumb { label, href: address(first), path: first.to_owned() }];
+    let mut steps = vec![FolderCrumb { label, href: url(first), path: first.to_owned() }];
     let rest = path.get(so_far.len()..).unwrap_or_default().to_owned();
     for part in rest.split('/').filter(|part| !part.is_empty()) {
         so_far = join_path(&so_far, part);
-        steps.push(FolderCrumb { label: part.to_owned(), href: address(&so_far), path: so_far.clone() });
+        steps.push(FolderCrumb { label: part.to_owned(), href: url(&so_far), path: so_far.clone() });
     }
     if let Some(last) = steps.last_mut() {
         last.href.clear();

@@ -37,33 +37,27 @@ pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedS
 }
 
 /// The first steps of whoever runs the portal.
-pub fn admin_steps(facts: &HomeSharedData, has_totp: bool) -> Vec<GettingStartedStep> {
+pub fn admin_steps(overview: &HomeSharedData, has_totp: bool) -> Vec<GettingStartedStep> {
     vec![
         completed_step("Set up the portal"),
-        GettingStartedStep {
-            title: "Create your group",
-            text: "Give your lab a name. People, and later jobs and figures, belong to it.",
-            href: "/groups".into(),
-            action: "Create a group",
-            is_done: facts.has_group,
-            state: "",
-        },
-        GettingStartedStep {
-            title: "Add a cluster",
-            text: "Choose it from a list of known centres, or give its host name.",
-            href: "/clusters/new".into(),
-            action: "Add a cluster",
-            is_done: !facts.clusters.is_empty(),
-            state: "",
-        },
-        GettingStartedStep {
-            title: "Invite your people",
-            text: "You get a link for each of them. With it they make their own account.",
-            href: "/groups".into(),
-            action: "Invite someone",
-            is_done: facts.has_people,
-            state: "",
-        },
+        step(
+            "Create your group",
+            "Give your lab a name. People, and later jobs and figures, belong to it.",
+            ("/groups", "Create a group"),
+            overview.has_group,
+        ),
+        step(
+            "Add a cluster",
+            "Choose it from a list of known centres, or give its host name.",
+            ("/clusters/new", "Add a cluster"),
+            !overview.clusters.is_empty(),
+        ),
+        step(
+            "Invite your people",
+            "You get a link for each of them. With it they make their own account.",
+            ("/groups", "Invite someone"),
+            overview.has_people,
+        ),
         second_factor_step(has_totp),
     ]
 }
@@ -72,58 +66,47 @@ pub fn admin_steps(facts: &HomeSharedData, has_totp: bool) -> Vec<GettingStarted
 #[expect(clippy::fn_params_excessive_bools, reason = "each is one step that is done or not")]
 pub fn member_steps(
     has_group: bool,
-    facts: &HomeSharedData,
+    overview: &HomeSharedData,
     was_connected: bool,
     has_run: bool,
     has_totp: bool,
 ) -> Vec<GettingStartedStep> {
     let mut steps = vec![completed_step("Make your account")];
     if !has_group {
-        steps.push(GettingStartedStep {
-            title: "Join your group",
-            text: "Ask the leader of your group for an invitation link and open it in this browser.",
-            href: String::new(),
-            action: "",
-            is_done: false,
-            state: "",
-        });
+        let text = "Ask the leader of your group for an invitation link and open it in this browser.";
+        steps.push(step("Join your group", text, ("", ""), false));
     }
-    if let Some(first) = facts.clusters.first() {
-        steps.push(GettingStartedStep {
-            title: "Connect to a cluster",
-            text: "Tell the portal your user name there, create a key with one click, and sign in once. The page leads you through it.",
-            href: match facts.clusters.len() {
-                1 => format!("/clusters/{}", first.slug),
-                _ => "/clusters".into(),
-            },
-            action: "Connect",
-            is_done: was_connected,
-            state: "",
-        });
-        steps.push(GettingStartedStep {
-            title: "Run your first job",
-            text: "Choose a recipe, answer a few questions, and watch what becomes of it.",
-            href: "/compose".into(),
-            action: "New job",
-            is_done: has_run,
-            state: "",
-        });
+    if let Some(first) = overview.clusters.first() {
+        let cluster_page = format!("/clusters/{}", first.slug);
+        let href = if overview.clusters.len() == 1 { &cluster_page } else { "/clusters" };
+        steps.push(step(
+            "Connect to a cluster",
+            "Tell the portal your user name there, create a key with one click, and sign in once. The page leads you through it.",
+            (href, "Connect"),
+            was_connected,
+        ));
+        let text = "Choose a recipe, answer a few questions, and watch what becomes of it.";
+        steps.push(step("Run your first job", text, ("/compose", "New job"), has_run));
     }
     steps.push(second_factor_step(has_totp));
     steps
 }
 
-const fn completed_step(title: &'static str) -> GettingStartedStep {
-    GettingStartedStep { title, text: "", href: String::new(), action: "", is_done: true, state: "" }
+/// A step with its button: where it leads, and its label.
+fn step(
+    title: &'static str,
+    text: &'static str,
+    (href, action): (&str, &'static str),
+    is_done: bool,
+) -> GettingStartedStep {
+    GettingStartedStep { title, text, href: href.to_owned(), action, is_done, state: "" }
+}
+
+fn completed_step(title: &'static str) -> GettingStartedStep {
+    step(title, "", ("", ""), true)
 }
 
 fn second_factor_step(is_done: bool) -> GettingStartedStep {
-    GettingStartedStep {
-        title: "Protect your account",
-        text: "Add a second factor: a code from your phone. Then your password alone opens nothing.",
-        href: "/account/second-factor".into(),
-        action: "Set it up",
-        is_done,
-        state: "",
-    }
+    let text = "Add a second factor: a code from your phone. Then your password alone opens nothing.";
+    step("Protect your account", text, ("/account/second-factor", "Set it up"), is_done)
 }

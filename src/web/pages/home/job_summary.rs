@@ -49,7 +49,7 @@ pub struct HomeJobSummary {
 }
 
 struct EndedJobsSummary<'a> {
-    place: &'a ClusterQueue,
+    queue: &'a ClusterQueue,
     first: &'a JobRecord,
     at: UnixTime,
     sums: JobEndCounts,
@@ -57,32 +57,32 @@ struct EndedJobsSummary<'a> {
 
 impl HomeJobSummary {
     /// Builds the summary from the snapshots of someone's queues.
-    pub fn new(places: &[ClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
+    pub fn new(queues: &[ClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
         let from = since.unwrap_or(UnixTime(0)).max(now.plus(-SECONDS_PER_DAY));
         let mut counts = JobCounts::default();
         let mut stuck = 0;
         let mut open: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
         let mut ends: Vec<EndedJobsSummary<'_>> = Vec::new();
-        for place in places {
-            for entry in place.snapshot.items() {
-                counts.add_all(entry.counts);
-                if entry.stage() != JobStage::Ended {
-                    stuck += u64::from(entry.is_stuck);
+        for queue in queues {
+            for item in queue.snapshot.items() {
+                counts.add_all(item.counts);
+                if item.stage() != JobStage::Ended {
+                    stuck += u64::from(item.is_stuck);
                     // The list is sorted: no more than these can be shown.
-                    if open.iter().filter(|(of, _)| std::ptr::eq(*of, place)).count() < MAX_ROWS {
-                        open.push((place, entry));
+                    if open.iter().filter(|(other, _)| std::ptr::eq(*other, queue)).count() < MAX_ROWS {
+                        open.push((queue, item));
                     }
                 }
-                ends.extend(find_ended(place, entry, from));
+                ends.extend(find_ended(queue, item, from));
             }
         }
-        if places.len() > 1 {
-            open.sort_by_cached_key(|(_, entry)| entry.sort_key());
+        if queues.len() > 1 {
+            open.sort_by_cached_key(|(_, item)| item.sort_key());
         }
         let rows: Vec<JobListRow> =
-            open.iter().take(MAX_ROWS).map(|(place, entry)| row_builder(place, now, "").item_row(entry)).collect();
-        let entries = places.iter().flat_map(|place| place.snapshot.items());
-        let all = entries.filter(|entry| entry.stage() != JobStage::Ended).count();
+            open.iter().take(MAX_ROWS).map(|(queue, item)| row_builder(queue, now, "").item_row(item)).collect();
+        let items = queues.iter().flat_map(|queue| queue.snapshot.items());
+        let all = items.filter(|item| item.stage() != JobStage::Ended).count();
         let more = u64::try_from(all.saturating_sub(rows.len())).unwrap_or(0);
         let mut sums = JobEndCounts::default();
         for end in &ends {
@@ -90,16 +90,16 @@ impl HomeJobSummary {
         }
         ends.sort_by_key(|end| (end.sums.failed == 0, Reverse(end.at)));
         Self {
-            is_worth_showing: places.iter().any(|place| place.is_connected || place.seen().is_some()),
-            is_known: places.iter().any(|place| place.seen().is_some()),
+            is_worth_showing: queues.iter().any(|queue| queue.is_connected || queue.seen().is_some()),
+            is_known: queues.iter().any(|queue| queue.seen().is_some()),
             running: format::number(counts.running),
             waiting: format::number(counts.waiting),
             stuck: if stuck > 0 { format::number(stuck) } else { String::new() },
             more: if more > 0 { format::number(more) } else { String::new() },
             rows,
-            many: places.len() > 1,
-            seen: places.iter().filter_map(|place| Some((place.cluster().title.clone(), place.seen()?))).collect(),
-            stale: places.iter().filter_map(staleness).collect(),
+            many: queues.len() > 1,
+            seen: queues.iter().filter_map(|queue| Some((queue.cluster().title.clone(), queue.seen()?))).collect(),
+            stale: queues.iter().filter_map(staleness).collect(),
             since,
             ended: ends.iter().take(MAX_ENDED).map(EndedJobsSummary::to_digest).collect(),
             more_ended: ends.len().saturating_sub(MAX_ENDED),
@@ -111,23 +111,23 @@ impl HomeJobSummary {
     }
 }
 
-fn staleness(place: &ClusterQueue) -> Option<(String, String)> {
-    let stale = place.stale()?;
-    let slug = if stale.can_reconnect { place.cluster().slug.clone() } else { String::new() };
+fn staleness(queue: &ClusterQueue) -> Option<(String, String)> {
+    let stale = queue.stale()?;
+    let slug = if stale.can_reconnect { queue.cluster().slug.clone() } else { String::new() };
     Some((stale.sentence, slug))
 }
 
 /// What ended since then, of one item of the list.
-fn find_ended<'a>(place: &'a ClusterQueue, entry: &'a JobListItem, from: UnixTime) -> Option<EndedJobsSummary<'a>> {
-    let mut found: Option<EndedJobsSummary<'a>> = None;
-    let records = if entry.is_array() { entry.tasks.as_slice() } else { std::slice::from_ref(&entry.head) };
+fn find_ended<'a>(queue: &'a ClusterQueue, item: &'a JobListItem, from: UnixTime) -> Option<EndedJobsSummary<'a>> {
+    let mut ended: Option<EndedJobsSummary<'a>> = None;
+    let records = if item.is_array() { item.tasks.as_slice() } else { std::slice::from_ref(&item.head) };
     for record in records {
         let Some(at) = record.ended_at().filter(|at| *at > from) else { continue };
-        let end = found.get_or_insert(EndedJobsSummary { place, first: record, at, sums: JobEndCounts::default() });
-        end.sums.add(record.job.state);
-        end.at = end.at.max(at);
+        let summary = ended.get_or_insert(EndedJobsSummary { queue, first: record, at, sums: JobEndCounts::default() });
+        summary.sums.add(record.job.state);
+        summary.at = summary.at.max(at);
     }
-    found
+    ended
 }
 
 impl EndedJobsSummary<'_> {
@@ -142,8 +142,8 @@ impl EndedJobsSummary<'_> {
             task: job.id.task.map_or(-1, i64::from),
             name: job.name.clone(),
             state: job.state.slurm_name().to_owned(),
-            slug: self.place.cluster().slug.clone(),
-            cluster: self.place.cluster().title.clone(),
+            slug: self.queue.cluster().slug.clone(),
+            cluster: self.queue.cluster().title.clone(),
             dashboard_id: None,
             group_id: None,
             text: String::new(),

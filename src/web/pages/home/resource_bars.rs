@@ -1,10 +1,10 @@
 //! A person's resources on a cluster, as bars with text: fair share or granted hours, and how full their folders are.
 
 use crate::clock::UnixTime;
-use crate::explain::fair_share::{self, FairShareFigures};
+use crate::explain::fair_share::{self, FairShareExplanation, FairShareFigures};
 use crate::format;
 use crate::sites::cost::AccountCost;
-use crate::sites::quota;
+use crate::sites::quota::StorageQuota;
 use crate::slurm::fair_share::SshareRow;
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 
@@ -40,10 +40,7 @@ pub struct HomeClusterResources {
 /// The fair share of an account.
 pub struct FairShareGauge {
     pub account: String,
-    pub headline: &'static str,
-    pub sentence: String,
-    /// The position on the scale, from 0 (waits longer) to 100 (starts sooner).
-    pub position: Option<u8>,
+    pub explanation: FairShareExplanation,
     /// Slurm's own number, as text; empty if there is none.
     pub level: String,
 }
@@ -51,7 +48,7 @@ pub struct FairShareGauge {
 impl FairShareGauge {
     /// Where its mark is drawn, in percent, so that it stays wholly inside the scale.
     pub fn place(&self) -> u8 {
-        2 + (u16::from(self.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
+        2 + (u16::from(self.explanation.position.unwrap_or(50)) * 96 / 100).to_le_bytes()[0]
     }
 }
 
@@ -87,43 +84,42 @@ pub struct QuotaBar {
 
 impl HomeClusterResources {
     /// The resources of a cluster account; `None` if there is nothing to show.
-    pub fn from_place(place: &ClusterQueue) -> Option<Self> {
-        let standing = &place.snapshot.resources;
-        let accounts = standing.shares.iter().filter(|share| share.user.is_none() && place.account.uses_fair_share());
+    pub fn from_queue(queue: &ClusterQueue) -> Option<Self> {
+        let resources = &queue.snapshot.resources;
+        let accounts = resources.shares.iter().filter(|share| share.user.is_none() && queue.account.uses_fair_share());
         let shares: Vec<FairShareGauge> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
-        let cost = standing.cost.as_ref();
+        let cost = resources.cost.as_ref();
         let unit = cost.map_or("hours", |cost| cost.unit.as_str());
         let costs = cost.iter().flat_map(|cost| &cost.accounts).take(MAX_ACCOUNTS);
         let costs: Vec<GrantedHoursBar> = costs.filter_map(|account| granted_hours_bar(account, unit)).collect();
-        let folders: Vec<FolderQuota> = standing.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
+        let folders: Vec<FolderQuota> = resources.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
         let is_empty = shares.is_empty() && costs.is_empty() && folders.is_empty();
-        let nothing = match (is_empty, place.is_connected) {
+        let nothing = match (is_empty, queue.is_connected) {
             (false, _) => "",
-            (true, true) if place.account.uses_fair_share() && standing.shares_at.is_none() => {
+            (true, true) if queue.account.uses_fair_share() && resources.shares_at.is_none() => {
                 "The cluster is being asked. This takes a moment."
             }
             (true, true) => return None,
             (true, false) => "Not known yet. It is read once you are connected.",
         };
-        let at = |at: Option<i64>| at.map(UnixTime);
         Some(Self {
-            cluster: place.cluster().title.clone(),
-            slug: place.cluster().slug.clone(),
+            cluster: queue.cluster().title.clone(),
+            slug: queue.cluster().slug.clone(),
             shares,
-            shares_at: at(standing.shares_at),
+            shares_at: resources.shares_at.map(UnixTime),
             costs,
             period: cost.map(|cost| cost.period.clone()).unwrap_or_default(),
-            costs_at: at(standing.cost_at),
-            more_folders: standing.places.len().saturating_sub(folders.len()),
+            costs_at: resources.cost_at.map(UnixTime),
+            more_folders: resources.places.len().saturating_sub(folders.len()),
             folders,
-            folders_at: at(standing.places_at),
+            folders_at: resources.places_at.map(UnixTime),
             nothing,
         })
     }
 }
 
 fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
-    let words = fair_share::explain_fair_share(&FairShareFigures {
+    let explanation = fair_share::explain_fair_share(&FairShareFigures {
         level_fs: share.level_fs,
         norm_shares: share.norm_shares,
         effective_usage: share.effective_usage,
@@ -134,13 +130,7 @@ fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
         Some(level) => format!("{level:.2}"),
         None => String::new(),
     };
-    FairShareGauge {
-        account: share.account.clone(),
-        headline: words.headline,
-        sentence: words.sentence,
-        position: words.position,
-        level,
-    }
+    FairShareGauge { account: share.account.clone(), explanation, level }
 }
 
 /// Granted hours of an account as a bar; `None` if nothing was granted.
@@ -176,34 +166,34 @@ fn round_to_whole(number: f64) -> Option<u64> {
 }
 
 /// How full a folder is.
-pub fn folder_quota(place: &quota::StorageQuota) -> FolderQuota {
-    let is_decimal = place.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
+pub fn folder_quota(quota: &StorageQuota) -> FolderQuota {
+    let is_decimal = quota.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
     // Count as the cluster does: in units of 1000 if that makes its limit a round number.
-    let words = if is_decimal { format::decimal_bytes } else { format::bytes };
-    let space = quota_bar(place.used_bytes, place.limit_bytes, words, "");
-    let files = place.files.map(|files| quota_bar(files, place.files_limit, format::number, " files"));
+    let format_size = if is_decimal { format::decimal_bytes } else { format::bytes };
+    let space = quota_bar(quota.used_bytes, quota.limit_bytes, format_size, "");
+    let files = quota.files.map(|files| quota_bar(files, quota.files_limit, format::number, " files"));
     let worst = [Some(&space), files.as_ref()].into_iter().flatten().map(|bar| bar.level);
-    let worst = worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|one| one == level));
+    let worst = worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|known| known == level));
     let advice = match worst.unwrap_or_default() {
         "danger" => "As good as full: jobs that write here may fail. Delete or move what you no longer need.",
         "warning" => "Nearly full. Delete or move what you no longer need before jobs fail.",
         _ => "",
     };
-    FolderQuota { label: place.label.clone(), space, files, advice }
+    FolderQuota { label: quota.label.clone(), space, files, advice }
 }
 
-fn quota_bar(used: u64, limit: Option<u64>, words: impl Fn(u64) -> String, noun: &str) -> QuotaBar {
+fn quota_bar(used: u64, limit: Option<u64>, format_value: impl Fn(u64) -> String, noun: &str) -> QuotaBar {
     let Some(limit) = limit.filter(|limit| *limit > 0) else {
-        return QuotaBar { value: 0, has_limit: false, text: format!("{}{noun}", words(used)), level: "" };
+        return QuotaBar { value: 0, has_limit: false, text: format!("{}{noun}", format_value(used)), level: "" };
     };
     let percent = percent(used, limit);
     let thousandths = u64::try_from(u128::from(used) * 1000 / u128::from(limit)).unwrap_or(u64::MAX);
     #[expect(clippy::cast_precision_loss, reason = "a part for people")]
-    let part = format::percent(used as f64 / limit as f64);
+    let share = format::percent(used as f64 / limit as f64);
     QuotaBar {
         value: thousandths.min(1000),
         has_limit: true,
-        text: format!("{} of {}{noun} ({part})", words(used), words(limit)),
+        text: format!("{} of {}{noun} ({share})", format_value(used), format_value(limit)),
         level: warning_level(percent),
     }
 }
@@ -224,35 +214,29 @@ const fn warning_level(percent: u64) -> &'static str {
 mod tests {
     use super::*;
 
-    fn place(used: u64, limit: Option<u64>, files: Option<u64>) -> quota::StorageQuota {
-        quota::StorageQuota {
-            label: "/home".into(),
-            used_bytes: used,
-            limit_bytes: limit,
-            files,
-            files_limit: Some(1000),
-        }
+    fn quota(used: u64, limit: Option<u64>, files: Option<u64>) -> StorageQuota {
+        StorageQuota { label: "/home".into(), used_bytes: used, limit_bytes: limit, files, files_limit: Some(1000) }
     }
 
     #[test]
     fn folders_warn_from_85_percent() {
         for (used, level) in [(84, ""), (85, "warning"), (94, "warning"), (95, "danger"), (120, "danger")] {
-            let folder = folder_quota(&place(used << 30, Some(100 << 30), Some(1)));
+            let folder = folder_quota(&quota(used << 30, Some(100 << 30), Some(1)));
             assert_eq!(folder.space.level, level, "{used}");
             assert_eq!(folder.advice.is_empty(), level.is_empty());
         }
-        let files = folder_quota(&place(1 << 30, Some(100 << 30), Some(960)));
+        let files = folder_quota(&quota(1 << 30, Some(100 << 30), Some(960)));
         assert_eq!((files.space.level, files.files.unwrap().level), ("", "danger"));
         assert!(files.advice.contains("may fail"));
-        assert!(!folder_quota(&place(5, None, None)).space.has_limit);
+        assert!(!folder_quota(&quota(5, None, None)).space.has_limit);
     }
 
     #[test]
     fn space_is_written_as_the_cluster_counts_it() {
-        assert_eq!(folder_quota(&place(88 << 30, Some(100 << 30), None)).space.text, "88 GB of 100 GB (88 %)");
-        let decimal = folder_quota(&place(4_942_000_000, Some(50_000_000_000), None));
+        assert_eq!(folder_quota(&quota(88 << 30, Some(100 << 30), None)).space.text, "88 GB of 100 GB (88 %)");
+        let decimal = folder_quota(&quota(4_942_000_000, Some(50_000_000_000), None));
         assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9.9 %)");
-        let large = folder_quota(&place(4096, Some(20_000_000_000_000), None));
+        let large = folder_quota(&quota(4096, Some(20_000_000_000_000), None));
         assert_eq!(large.space.text, "4.1 kB of 20 TB (<0.1 %)");
     }
 

@@ -63,15 +63,13 @@ impl HomeVisits {
         is_visit: bool,
     ) -> Result<Option<UnixTime>, StoreError> {
         let now = app.clock.now();
-        let known = self.lock().get(&person).copied();
-        let known = if known.is_some() {
-            known
-        } else {
+        let mut last = self.lock().get(&person).copied();
+        if last.is_none() {
             let mut db = app.store.read().await?;
-            let kept = store::queues::load_preference(&mut db, person, VISIT_PREFERENCE).await?;
-            kept.as_deref().and_then(HomeVisit::parse)
-        };
-        let mut visit = known.unwrap_or_else(|| HomeVisit::first(now));
+            let saved = store::queues::load_preference(&mut db, person, VISIT_PREFERENCE).await?;
+            last = saved.as_deref().and_then(HomeVisit::parse);
+        }
+        let mut visit = last.unwrap_or_else(|| HomeVisit::first(now));
         if is_visit {
             visit = visit.record_view(now);
             if now.since(visit.written) >= WRITE_INTERVAL_SECS {
@@ -107,8 +105,8 @@ mod tests {
         let back = visit.record_view(UnixTime(50_000));
         assert_eq!(back.since, Some(UnixTime(10_000 + VISIT_GAP_SECS)));
         assert_eq!(back.record_view(UnixTime(50_100)).since, back.since, "reloading the page changes nothing");
-        let kept = HomeVisit::parse(&back.to_text()).unwrap();
-        assert_eq!((kept.since, kept.seen), (back.since, back.seen));
+        let saved = HomeVisit::parse(&back.to_text()).unwrap();
+        assert_eq!((saved.since, saved.seen), (back.since, back.seen));
         assert_eq!(HomeVisit::parse("nonsense"), None);
     }
 }

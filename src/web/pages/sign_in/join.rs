@@ -1,5 +1,7 @@
 //! Invitations: a new person creates an account, or someone who has one joins another group.
 
+use std::sync::Arc;
+
 use askama::Template;
 
 use crate::auth::Permission;
@@ -11,7 +13,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, MaybeCurrentPerson, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::http::page_frame::{NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::sign_in;
 use crate::web::pages::sign_in::setup::{NewAccountForm, form_errors_from};
 
@@ -19,7 +21,8 @@ use crate::web::pages::sign_in::setup::{NewAccountForm, form_errors_from};
 #[template(path = "sign_in/join.html")]
 struct JoinPage {
     page: PageFrame,
-    invitation: JoinInvitation,
+    invitation: OneTimeLink,
+    role: GroupRole,
     token: String,
     new: NewAccountForm,
     problems: FormErrors,
@@ -29,27 +32,11 @@ struct JoinPage {
 #[template(path = "sign_in/join_with_own_account.html")]
 struct JoinSignedInPage {
     page: PageFrame,
-    invitation: JoinInvitation,
+    invitation: OneTimeLink,
+    role: GroupRole,
     token: String,
     me: String,
     is_member: bool,
-}
-
-struct JoinInvitation {
-    group: String,
-    role: GroupRole,
-    from: String,
-}
-
-impl JoinInvitation {
-    fn new(link: &OneTimeLink) -> Result<Self, AppError> {
-        let (_, role) = link.group_role().ok_or(AppError::NotFound)?;
-        Ok(Self {
-            group: link.group_name.clone().unwrap_or_default(),
-            role,
-            from: link.created_by_name.clone().unwrap_or_default(),
-        })
-    }
 }
 
 /// The invitation, if it is still valid.
@@ -60,32 +47,35 @@ pub async fn get(
 ) -> HandlerResult {
     let link = context.app.auth.find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor).await?;
     match me {
-        Some(me) => render_own_account_page(&context, &me, &link, token),
-        None => respond(&new_person_page(&context, &link, token, &NewAccountForm::default(), FormErrors::default())?),
+        Some(me) => render_own_account_page(&context, &me, link, token),
+        None => render_new_person_page(&context, link, token, &NewAccountForm::default(), FormErrors::default()),
     }
 }
 
-fn new_person_page(
+fn render_new_person_page(
     context: &RequestContext,
-    link: &OneTimeLink,
+    invitation: OneTimeLink,
     token: String,
     form: &NewAccountForm,
     problems: FormErrors,
-) -> Result<JoinPage, AppError> {
+) -> HandlerResult {
     let page = PageFrame::for_visitor(context, "Join");
-    Ok(JoinPage { page, invitation: JoinInvitation::new(link)?, token, new: form.without_secrets(), problems })
+    let (_, role) = invitation.group_role().ok_or(AppError::NotFound)?;
+    let status = problems.status();
+    respond_with(status, &JoinPage { page, invitation, role, token, new: form.without_secrets(), problems })
 }
 
 fn render_own_account_page(
     context: &RequestContext,
-    me: &SignedInPerson,
-    link: &OneTimeLink,
+    me: &Arc<SignedInPerson>,
+    invitation: OneTimeLink,
     token: String,
 ) -> HandlerResult {
-    let (group, _) = link.group_role().ok_or(AppError::NotFound)?;
+    let (group, role) = invitation.group_role().ok_or(AppError::NotFound)?;
     respond(&JoinSignedInPage {
         page: PageFrame::for_person(context, me, "Join a group", NavSection::Groups),
-        invitation: JoinInvitation::new(link)?,
+        invitation,
+        role,
         token,
         me: me.person.display_name.clone(),
         is_member: me.viewer.role_in(group).is_some(),
@@ -102,14 +92,12 @@ pub async fn post(
     let problems = match form.parse() {
         Err(problems) => problems,
         Ok(new) => match context.app.auth.join_with_new_account(&token, &new, &context.visitor).await {
-            Ok(browser) => {
-                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
-            }
+            Ok(cookies) => return sign_in::redirect_home_welcome(context, me.as_deref(), &cookies).await,
             Err(error) => form_errors_from(error)?,
         },
     };
     let link = context.app.auth.find_valid_link(OneTimeLinkPurpose::Join, &token, &context.visitor).await?;
-    respond_with(FORM_ERROR_STATUS, &new_person_page(&context, &link, token, &form, problems)?)
+    render_new_person_page(&context, link, token, &form, problems)
 }
 
 /// Joins with the account that is signed in.
@@ -120,6 +108,6 @@ pub async fn join_with_own_account(
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let is_new = context.app.auth.join_with_own_account(&token, &me.0, &context.visitor).await?;
-    let flash = if is_new { FlashMessage::Joined } else { FlashMessage::JoinedBefore };
-    Ok(flash::redirect(context, "/", flash))
+    let message = if is_new { FlashMessage::Joined } else { FlashMessage::JoinedBefore };
+    Ok(flash::redirect(context, "/", message))
 }

@@ -44,10 +44,11 @@ pub async fn post(
 ) -> HandlerResult {
     let problems = if form.password.expose_secret() == form.again.expose_secret() {
         match context.app.auth.reset_password(&token, &form.password, &context.visitor).await {
-            Ok(lost) => {
+            Ok(lost_keys) => {
                 sign_in::end_previous_session(&context, me.as_deref()).await?;
-                let flash = if lost > 0 { FlashMessage::PasswordResetKeysLost } else { FlashMessage::PasswordReset };
-                return Ok(sign_in::redirect_signed_out(context, flash));
+                let message =
+                    if lost_keys > 0 { FlashMessage::PasswordResetKeysLost } else { FlashMessage::PasswordReset };
+                return Ok(sign_in::redirect_signed_out(context, message));
             }
             Err(error) => form_errors_from(error)?,
         }

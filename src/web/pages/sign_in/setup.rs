@@ -13,7 +13,7 @@ use crate::store::one_time_links::OneTimeLinkPurpose;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, MaybeCurrentPerson, PathParams, RequestContext};
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, PageFrame, respond, respond_with};
+use crate::web::http::page_frame::{PageFrame, respond_with};
 use crate::web::pages::sign_in;
 
 #[derive(Default, Deserialize)]
@@ -66,17 +66,15 @@ struct SetupPage {
     problems: FormErrors,
 }
 
-impl SetupPage {
-    fn new(context: &RequestContext, form: &NewAccountForm, problems: FormErrors) -> Self {
-        let page = PageFrame::for_visitor(context, "Set up this portal");
-        Self { page, new: form.without_secrets(), problems }
-    }
+fn render_page(context: &RequestContext, form: &NewAccountForm, problems: FormErrors) -> HandlerResult {
+    let page = PageFrame::for_visitor(context, "Set up this portal");
+    respond_with(problems.status(), &SetupPage { page, new: form.without_secrets(), problems })
 }
 
 /// The form, if the link is valid.
 pub async fn get(context: RequestContext, PathParams(token): PathParams<String>) -> HandlerResult {
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
-    respond(&SetupPage::new(&context, &NewAccountForm::default(), FormErrors::default()))
+    render_page(&context, &NewAccountForm::default(), FormErrors::default())
 }
 
 /// Creates the first administrator and signs them in.
@@ -89,12 +87,10 @@ pub async fn post(
     let problems = match form.parse() {
         Err(problems) => problems,
         Ok(new) => match context.app.auth.set_up_portal(&token, &new, &context.visitor).await {
-            Ok(browser) => {
-                return sign_in::redirect_home_welcome(context, me.as_deref(), &browser).await;
-            }
+            Ok(cookies) => return sign_in::redirect_home_welcome(context, me.as_deref(), &cookies).await,
             Err(error) => form_errors_from(error)?,
         },
     };
     context.app.auth.find_valid_link(OneTimeLinkPurpose::Setup, &token, &context.visitor).await?;
-    respond_with(FORM_ERROR_STATUS, &SetupPage::new(&context, &form, problems))
+    render_page(&context, &form, problems)
 }
