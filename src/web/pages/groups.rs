@@ -8,6 +8,7 @@ pub(in crate::web) mod usage;
 pub(in crate::web) mod usage_alerts;
 
 use askama::Template;
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
@@ -18,12 +19,36 @@ use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId};
 use crate::error::AppError;
 use crate::store::groups::{Group, GroupMember};
 use crate::store::{self, one_time_links};
+use crate::usage::GroupUsage;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::portal_state::PortalState;
+
+/// A request about a group.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
+pub struct GroupRequest {
+    context: RequestContext,
+    me: CurrentPerson,
+    #[from_request(via(PathParams))]
+    group: GroupId,
+}
+
+impl GroupRequest {
+    /// The group's usage, if the viewer may see it.
+    async fn load_usage(&self) -> Result<GroupUsage, AppError> {
+        self.me.may(Permission::SeeUsage(self.group))?;
+        Ok(self.context.app.usage.load_group_usage(&self.me.0.viewer, self.group).await?)
+    }
+
+    async fn load_group(&self) -> Result<Group, AppError> {
+        store::groups::get(&mut *self.context.app.store.read().await?, self.group).await?.ok_or(AppError::NotFound)
+    }
+}
 
 #[derive(Deserialize)]
 pub struct RenameGroupForm {
@@ -238,12 +263,8 @@ pub async fn render_group(
     respond_with(status, &page)
 }
 
-pub async fn rename(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<RenameGroupForm>,
-) -> HandlerResult {
+pub async fn rename(request: GroupRequest, FormBody(form): FormBody<RenameGroupForm>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageGroup(group))?;
     let mut problems = FormErrors::default();
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {

@@ -12,7 +12,7 @@ use askama::Template;
 
 use self::cards::{GroupDemandCard, GroupFairShareCard};
 pub use self::priority::{find_priority_path, get as priority};
-use self::storage::{ProjectFolderQuota, ProjectStorageByPerson};
+use self::storage::ProjectStorageByPerson;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
@@ -22,9 +22,11 @@ use crate::sites::cost::AccountCost;
 use crate::store;
 use crate::usage::{GroupAccountDetails, GroupAccountUsage, GroupUsage};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::home::resource_bars::{GrantedHoursBar, granted_hours_bar};
+use crate::web::pages::groups::GroupRequest;
+use crate::web::pages::groups::usage::record_names_seen;
+use crate::web::pages::home::resource_bars::{FolderQuota, GrantedHoursBar, granted_hours_bar};
 use crate::web::pages::jobs::cluster_queues::{self, ClusterQueue};
 
 #[derive(Template)]
@@ -49,6 +51,7 @@ pub struct GroupFairShareFragment {
 impl askama::filters::HtmlSafe for GroupFairShareFragment {}
 
 /// A group's fair share, demand and storage on one cluster.
+#[derive(Default)]
 pub struct ClusterFairShareCards {
     title: String,
     slug: String,
@@ -69,25 +72,26 @@ pub struct ClusterFairShareCards {
     queue_at: Option<UnixTime>,
     /// Why the queue may be incomplete; empty if it is not.
     partial: &'static str,
-    folders: Vec<ProjectFolderQuota>,
+    folders: Vec<FolderQuota>,
     folders_at: Option<UnixTime>,
     people: Vec<ProjectStorageByPerson>,
     people_at: Option<UnixTime>,
 }
 
 /// The page or its fragment.
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
-    crate::web::pages::groups::usage::record_names_seen(&context, &me, &view).await?;
-    let part = build_fragment(&context, &me, &view).await?;
-    if context.is_fragment {
+pub async fn get(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    record_names_seen(&request.context, &request.me, &view).await?;
+    let part = build_fragment(&request.context, &request.me, &view).await?;
+    if request.context.is_fragment {
         return respond(&part);
     }
+    let group_name = request.load_group().await?.name;
+    let GroupRequest { context, me, group } = request;
     respond(&GroupFairSharePage {
         page: PageFrame::for_person(&context, &me.0, "Fair share and storage", NavSection::Groups),
         group,
-        group_name: load_group_name(&context, group).await?,
+        group_name,
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         fragment: part,
     })
@@ -104,11 +108,6 @@ pub async fn build_fragment(
         clusters.push(build_cluster_summary(context, me, view, place.as_ref(), &accounts).await?);
     }
     Ok(GroupFairShareFragment { group: view.group, clusters })
-}
-
-async fn load_group_name(context: &RequestContext, group: GroupId) -> Result<String, AppError> {
-    let mut db = context.app.store.read().await?;
-    Ok(store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?.name)
 }
 
 /// The group's accounts by cluster, with the viewer's queue snapshot there. Starts keeping that snapshot fresh.
@@ -142,37 +141,14 @@ async fn build_cluster_summary(
     place: Option<&ClusterQueue>,
     accounts: &[&GroupAccountUsage],
 ) -> Result<ClusterFairShareCards, AppError> {
-    let first = accounts.first().map(|one| one.details.clone());
-    let mut cards = ClusterFairShareCards {
-        title: first.as_ref().map(|facts| facts.title.clone()).unwrap_or_default(),
-        slug: first.as_ref().map(|facts| facts.slug.clone()).unwrap_or_default(),
-        empty_reason: "",
-        stale: String::new(),
-        fair_shares: Vec::new(),
-        uses_fair_share: false,
-        fair_shares_at: None,
-        costs: Vec::new(),
-        period: String::new(),
-        costs_at: None,
-        demand: Vec::new(),
-        queue_at: None,
-        partial: "",
-        folders: Vec::new(),
-        folders_at: None,
-        people: Vec::new(),
-        people_at: None,
-    };
-    let Some(place) = place.filter(|place| place.snapshot.seen.is_some()) else {
-        let is_up = place.is_some_and(|place| place.is_connected);
-        cards.empty_reason = if is_up {
-            "The cluster is being asked. This takes a moment."
-        } else {
-            "Nothing is known yet. It is read over your own connection once you are connected."
-        };
-        return Ok(cards);
+    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+    let (title, slug) = cluster_names(&facts);
+    let mut cards = ClusterFairShareCards { title, slug, ..ClusterFairShareCards::default() };
+    let place = match require_snapshot(place) {
+        Ok(place) => place,
+        Err(empty_reason) => return Ok(ClusterFairShareCards { empty_reason, ..cards }),
     };
     let standing = &place.snapshot.resources;
-    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
     let now = context.app.clock.now();
     cards.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
     cards.uses_fair_share = place.account.uses_fair_share();
@@ -205,6 +181,20 @@ async fn build_cluster_summary(
         cards.people_at = standing.per_user_at.map(UnixTime);
     }
     Ok(cards)
+}
+
+/// The title and the short name of the accounts' cluster.
+fn cluster_names(accounts: &[&GroupAccountDetails]) -> (String, String) {
+    accounts.first().map(|facts| (facts.title.clone(), facts.slug.clone())).unwrap_or_default()
+}
+
+/// The queue, if a snapshot of it was taken; otherwise why there is none.
+fn require_snapshot(queue: Option<&ClusterQueue>) -> Result<&ClusterQueue, &'static str> {
+    match queue {
+        Some(queue) if queue.snapshot.seen.is_some() => Ok(queue),
+        Some(queue) if queue.is_connected => Err("The cluster is being asked. This takes a moment."),
+        _ => Err("Nothing is known yet. It is read over your own connection once you are connected."),
+    }
 }
 
 /// Each account's fair share with its history.

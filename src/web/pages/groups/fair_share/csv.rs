@@ -1,25 +1,19 @@
 //! CSV files of a group's fair share over time, queued demand and storage.
 
-use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::domain::GroupId;
 use crate::store;
 use crate::usage::demand::compute_demand;
 use crate::usage::{GroupAccountDetails, fair_share, hours};
 use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::fair_share::{cards, load_accounts_by_cluster, storage};
 use crate::web::pages::groups::usage::{format_exact, record_names_seen};
 
 /// Each account's fair share over time, as far back as it was read.
-pub async fn fair_share_csv(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+pub async fn fair_share_csv(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, group } = request;
     let from = context.app.clock.now().plus(-cards::HISTORY_SECONDS);
     let mut text = format_row(&["cluster", "account", "at", "share", "used", "used / share"]);
     let mut db = context.app.store.read().await?;
@@ -43,13 +37,9 @@ pub async fn fair_share_csv(
 }
 
 /// What pending jobs ask for and running jobs hold.
-pub async fn queue_csv(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+pub async fn queue_csv(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, group } = request;
     let now = context.app.clock.now();
     let mut text = format_row(&[
         "cluster",
@@ -87,13 +77,9 @@ pub async fn queue_csv(
 }
 
 /// The group's folders; for PIs, also each person's usage in them.
-pub async fn storage_csv(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+pub async fn storage_csv(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, group } = request;
     record_names_seen(&context, &me, &view).await?;
     let mut text =
         format_row(&["cluster", "place", "member", "user", "bytes", "bytes allowed", "files", "files allowed"]);

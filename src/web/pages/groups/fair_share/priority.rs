@@ -15,9 +15,10 @@ use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
 use crate::usage::{GroupAccountDetails, fair_share};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::groups::fair_share::{load_accounts_by_cluster, load_group_name};
+use crate::web::pages::groups::GroupRequest;
+use crate::web::pages::groups::fair_share::{cluster_names, load_accounts_by_cluster, require_snapshot};
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 
 /// Pending jobs drawn.
@@ -40,6 +41,7 @@ struct GroupPriorityFragment {
     clusters: Vec<ClusterPriorityCards>,
 }
 
+#[derive(Default)]
 struct ClusterPriorityCards {
     title: String,
     slug: String,
@@ -94,22 +96,23 @@ struct PriorityFactorBar {
 }
 
 /// The page or its fragment.
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
-    let now = context.app.clock.now();
+pub async fn get(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let now = request.context.app.clock.now();
     let mut clusters = Vec::new();
-    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
+    for (place, accounts) in load_accounts_by_cluster(&request.context, &request.me, &view).await? {
         let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
         clusters.push(build_cluster_priority(place.as_ref(), &facts, now));
     }
-    if context.is_fragment {
-        return respond(&GroupPriorityFragment { group, clusters });
+    if request.context.is_fragment {
+        return respond(&GroupPriorityFragment { group: request.group, clusters });
     }
+    let group_name = request.load_group().await?.name;
+    let GroupRequest { context, me, group } = request;
     respond(&GroupPriorityPage {
         page: PageFrame::for_person(&context, &me.0, "Why is my priority low?", NavSection::Groups),
         group,
-        group_name: load_group_name(&context, group).await?,
+        group_name,
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         clusters,
     })
@@ -139,28 +142,11 @@ fn build_cluster_priority(
     facts: &[&GroupAccountDetails],
     now: UnixTime,
 ) -> ClusterPriorityCards {
-    let first = facts.first();
-    let mut ranks = ClusterPriorityCards {
-        title: first.map(|facts| facts.title.clone()).unwrap_or_default(),
-        slug: first.map(|facts| facts.slug.clone()).unwrap_or_default(),
-        empty_reason: "",
-        stale: String::new(),
-        uses_fair_share: false,
-        accounts: Vec::new(),
-        fair_shares_at: None,
-        jobs: Vec::new(),
-        waiting: 0,
-        more: 0,
-        seen: None,
-    };
-    let Some(place) = place.filter(|place| place.snapshot.seen.is_some()) else {
-        let is_up = place.is_some_and(|place| place.is_connected);
-        ranks.empty_reason = if is_up {
-            "The cluster is being asked. This takes a moment."
-        } else {
-            "Nothing is known yet. It is read over your own connection once you are connected."
-        };
-        return ranks;
+    let (title, slug) = cluster_names(facts);
+    let mut ranks = ClusterPriorityCards { title, slug, ..ClusterPriorityCards::default() };
+    let place = match require_snapshot(place) {
+        Ok(place) => place,
+        Err(empty_reason) => return ClusterPriorityCards { empty_reason, ..ranks },
     };
     ranks.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
     ranks.uses_fair_share = place.account.uses_fair_share();

@@ -10,10 +10,6 @@ const MAX_FOLDERS: usize = 20;
 /// People listed per project.
 const MAX_PEOPLE: usize = 100;
 
-pub struct ProjectFolderQuota {
-    pub folder: FolderQuota,
-}
-
 pub struct ProjectStorageByPerson {
     pub project: String,
     /// Largest first.
@@ -31,9 +27,8 @@ pub struct PersonStorageUsage {
     pub files: String,
 }
 
-pub fn project_folders(places: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<ProjectFolderQuota> {
-    let of_group = group_quotas(places, accounts).take(MAX_FOLDERS);
-    of_group.map(|place| ProjectFolderQuota { folder: folder_quota(place) }).collect()
+pub fn project_folders(places: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<FolderQuota> {
+    group_quotas(places, accounts).take(MAX_FOLDERS).map(folder_quota).collect()
 }
 
 /// The quotas that belong to the group's accounts.

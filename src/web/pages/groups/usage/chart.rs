@@ -145,7 +145,7 @@ mod tests {
             accounts: Vec::new(),
             people: Arc::default(),
         };
-        let ask = UsageQuery::from_pairs(vec![("by".to_owned(), "day".to_owned())]);
+        let ask = UsageQuery::from_pairs(&[("by".to_owned(), "day".to_owned())]);
         let looked = UsageFilter::resolve(&ask, &view, &[], Day(20_040).start());
         UsageChart::draw(&figures, GroupId(1), &looked)
     }

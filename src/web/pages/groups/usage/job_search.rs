@@ -1,19 +1,14 @@
 //! Finds the jobs behind a figure. Anyone who is not a PI finds only their own jobs, whatever they ask for.
 
-use std::collections::HashMap;
-
 use crate::clock::Day;
-use crate::domain::{PersonId, UsageSourceId};
 use crate::error::AppError;
 use crate::store;
 use crate::store::usage::jobs::{UsageGpuTotal, UsageJobFilter};
 use crate::usage::figures::{UsageOwner, is_selected};
 use crate::usage::{GroupAccountUsage, UsageJobOutcome};
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
-use crate::web::pages::groups::usage::UsagePageData;
-use crate::web::pages::groups::usage::query::UsageQuery;
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
 use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus};
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, record_names_seen};
 
 /// Jobs in a file, or checked for one page.
 pub const MAX_JOBS: usize = 50_000;
@@ -89,13 +84,12 @@ pub struct UsageJobPaging {
 /// Finds the matching jobs among those that the viewer may see. Records it in the activity log when the viewer
 /// sees someone else's jobs.
 pub async fn find_jobs(
-    context: &RequestContext,
-    me: &CurrentPerson,
+    request: &UsageRequest,
     sight: &UsagePageData,
-    ask: &UsageQuery,
     stretch: UsageJobPaging,
 ) -> Result<UsageJobResults, AppError> {
-    let choice = &sight.filter.choice;
+    let app = &request.context.app;
+    let (ask, choice) = (&sight.query, &sight.filter.choice);
     let day = |text: &str, otherwise: Day| Day::parse(text).unwrap_or(otherwise);
     let (mut from, mut until) = (day(&ask.from, choice.from), day(&ask.until, choice.until));
     if from > until {
@@ -104,7 +98,7 @@ pub async fn find_jobs(
     let whose = if sight.view.is_leader {
         resolve_member(sight, &ask.member)
     } else {
-        Some(UsageOwner::Person(me.0.person.id))
+        Some(UsageOwner::Person(request.me.0.person.id))
     };
     let is_spare = ask.outcome == OUTCOME_OVERSIZED;
     let filter = UsageJobFilter {
@@ -119,8 +113,8 @@ pub async fn find_jobs(
     };
     let mut jobs = Vec::new();
     let mut all = UsageJobTotals::default();
-    let _turn = context.app.usage.acquire_search_permit().await;
-    let mut db = context.app.store.read().await?;
+    let _turn = app.usage.acquire_search_permit().await;
+    let mut db = app.store.read().await?;
     for account in sight.view.accounts.iter().filter(|one| is_selected(one, choice)) {
         for user in cluster_users(sight, account, whose.as_ref()) {
             for book in &account.details.sources {
@@ -134,14 +128,14 @@ pub async fn find_jobs(
                         all.add(&total);
                     }
                 }
-                let names = load_names(&mut db, book.id).await?;
+                let names = store::usage::list_names(&mut db, book.id).await?;
                 jobs.extend(rows.into_iter().map(|row| UsageJob::from_row(sight, account, row, &names)));
             }
         }
     }
     drop(db);
     if !jobs.is_empty() {
-        record_jobs_seen(context, me, sight, whose.as_ref()).await?;
+        record_jobs_seen(request, sight, whose.as_ref()).await?;
     }
     if is_spare {
         all = keep_oversized(&mut jobs);
@@ -176,14 +170,11 @@ fn resolve_member(sight: &UsagePageData, word: &str) -> Option<UsageOwner> {
 
 /// Records whose jobs were viewed. A name without any jobs belongs to nobody and is not recorded.
 async fn record_jobs_seen(
-    context: &RequestContext,
-    me: &CurrentPerson,
+    UsageRequest { context, me, .. }: &UsageRequest,
     sight: &UsagePageData,
     whose: Option<&UsageOwner>,
 ) -> Result<(), AppError> {
-    let Some(who) = whose else {
-        return crate::web::pages::groups::usage::record_names_seen(context, me, &sight.view).await;
-    };
+    let Some(who) = whose else { return record_names_seen(context, me, &sight.view).await };
     let person = match who {
         UsageOwner::Person(id) if *id == me.0.person.id => return Ok(()),
         UsageOwner::Person(id) => Some(*id),
@@ -192,10 +183,6 @@ async fn record_jobs_seen(
     let name = member_name(sight, who);
     let usage = &context.app.usage;
     Ok(usage.record_named_view(&me.actor(context), sight.group.id, Some((person, &name))).await?)
-}
-
-async fn load_names(db: &mut store::DbConnection, book: UsageSourceId) -> Result<HashMap<i64, String>, AppError> {
-    Ok(store::usage::list_names(db, book).await?)
 }
 
 /// The remote users on an account's cluster to search for; a single `None` means everyone.
@@ -231,14 +218,13 @@ fn cluster_users(
 pub fn member_name(sight: &UsagePageData, who: &UsageOwner) -> String {
     match who {
         UsageOwner::Person(id) if *id == sight.view.viewer => "you".to_owned(),
-        UsageOwner::Person(id) => person_name(sight, *id).unwrap_or_default(),
+        UsageOwner::Person(id) => {
+            let person = sight.view.people.values().find(|person| person.id == *id);
+            person.map(|person| person.name.clone()).unwrap_or_default()
+        }
         UsageOwner::User(_, user) => user.clone(),
         UsageOwner::Others => String::new(),
     }
-}
-
-fn person_name(sight: &UsagePageData, id: PersonId) -> Option<String> {
-    sight.view.people.values().find(|person| person.id == id).map(|person| person.name.clone())
 }
 
 /// The outcome filter's canonical value; empty if it is not a known one.

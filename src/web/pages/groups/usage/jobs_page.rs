@@ -8,7 +8,6 @@ use crate::domain::GroupId;
 use crate::format;
 use crate::usage::hours;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
@@ -16,7 +15,7 @@ use crate::web::pages::groups::usage::job_search::{
     find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
-use crate::web::pages::groups::usage::{UsageQueryPairs, load_page_data};
+use crate::web::pages::groups::usage::{UsageRequest, usage_path};
 
 const JOBS_PER_PAGE: usize = 50;
 /// Pages on offer; the CSV file has the rest.
@@ -53,17 +52,12 @@ struct UsageJobsPage {
     leads: bool,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, ask) = load_page_data(&context, &me, group, pairs).await?;
-    let here = ask.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
+pub async fn get(request: UsageRequest) -> HandlerResult {
+    let sight = request.load().await?;
+    let here = sight.query.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
     let stretch = UsageJobPaging { skip: (here - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
-    let found = find_jobs(&context, &me, &sight, &ask, stretch).await?;
+    let found = find_jobs(&request, &sight, stretch).await?;
+    let UsageRequest { context, me, group, .. } = request;
     let looked = &sight.filter;
     let (from, until) = (found.from.to_string(), found.until.to_string());
     let member = found.member.as_ref().and_then(member_query_value).unwrap_or_default();
@@ -79,7 +73,7 @@ pub async fn get(
         ];
         jobs_href(group, looked, &changes)
     };
-    let known = canonical_outcome(&ask.outcome);
+    let known = canonical_outcome(&sight.query.outcome);
     if found.jobs.is_empty() && found.totals.count > 0 {
         // The list has become shorter since the link was made.
         return Ok(Redirect::to(&same(known, "")).into_response());
@@ -128,7 +122,7 @@ pub async fn get(
         spare_exact: format_exact(hours(found.totals.spare_s)),
         chips: chips.map(chip).into(),
         pages,
-        back: format!("{}?{}", crate::web::pages::groups::usage::usage_path(group), looked.to_query_string(&[])),
+        back: format!("{}?{}", usage_path(group), looked.to_query_string(&[])),
         csv,
         leads: sight.view.is_leader,
         found,

@@ -6,13 +6,13 @@ use crate::auth::Permission;
 use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::RequestContext;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share::{self, GroupFairShareFragment};
 use crate::web::pages::groups::usage::notes::{UsageNote, collect_notes};
 use crate::web::pages::groups::usage::query::UsageSelectOption;
 use crate::web::pages::groups::usage::summary::RenderedUsageHtml;
-use crate::web::pages::groups::usage::{UsagePageData, UsageQueryPairs, load_page_data, record_names_seen};
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
 
 #[derive(Template)]
 #[template(path = "groups/usage/page.html")]
@@ -59,15 +59,9 @@ struct UsageFragment {
 /// The template escapes its own output.
 impl askama::filters::HtmlSafe for UsageFragment {}
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
-    record_names_seen(&context, &me, &sight.view).await?;
+pub async fn get(request: UsageRequest) -> HandlerResult {
+    let sight = request.load_with_names().await?;
+    let UsageRequest { context, me, group, .. } = request;
     let looked = &sight.filter;
     let title = format!("{}: use", sight.group.name);
     respond(&GroupUsagePage {
@@ -89,21 +83,14 @@ pub async fn get(
 }
 
 /// The fragment that refreshes itself.
-pub async fn show_fragment(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
-    record_names_seen(&context, &me, &sight.view).await?;
-    respond(&build_fragment(&context, &sight)?)
+pub async fn show_fragment(request: UsageRequest) -> HandlerResult {
+    let sight = request.load_with_names().await?;
+    respond(&build_fragment(&request.context, &sight)?)
 }
 
 fn build_fragment(context: &RequestContext, sight: &UsagePageData) -> Result<UsageFragment, AppError> {
     Ok(UsageFragment {
-        base: crate::web::pages::groups::usage::usage_path(sight.group.id),
+        base: usage_path(sight.group.id),
         query: sight.filter.to_query_string(&[]),
         notes: collect_notes(&sight.view, &sight.figures, &sight.filter),
         summary: context.pages.usage_summaries.get_or_render(sight)?,

@@ -39,7 +39,7 @@ pub struct UsageQuery {
 
 impl UsageQuery {
     /// Ignores unknown keys; if a key is repeated, the last value counts.
-    pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
+    pub fn from_pairs(pairs: &[(String, String)]) -> Self {
         let mut ask = Self::default();
         for (key, value) in pairs {
             let place = match key.as_str() {
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn the_last_of_two_counts_and_strangers_are_passed_over() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        let ask = UsageQuery::from_pairs(vec![pair("by", "day"), pair("by", "week"), pair("x", "y")]);
+        let ask = UsageQuery::from_pairs(&[pair("by", "day"), pair("by", "week"), pair("x", "y")]);
         assert_eq!(ask.by, "week");
         assert!(
             is_step_allowed(ChartStep::Week, 400)

@@ -19,6 +19,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryPar
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::usage::UsageQueryPairs;
 use crate::web::pages::groups::usage::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation, parse_form,
@@ -76,24 +77,14 @@ struct UsageSettingsState {
     problems: FormErrors,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(asked): QueryParams<UsageSettingsQuery>,
-) -> HandlerResult {
-    me.may(Permission::ManageUsage(group))?;
-    render_page(&context, &me, group, UsageSettingsState { changed: asked.change, ..UsageSettingsState::default() })
-        .await
+pub async fn get(request: GroupRequest, QueryParams(query): QueryParams<UsageSettingsQuery>) -> HandlerResult {
+    request.me.may(Permission::ManageUsage(request.group))?;
+    render_page(request, UsageSettingsState { changed: query.change, ..UsageSettingsState::default() }).await
 }
 
 /// Sets which accounts belong to the group.
-pub async fn set_accounts(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(pairs): FormBody<UsageQueryPairs>,
-) -> HandlerResult {
+pub async fn set_accounts(request: GroupRequest, FormBody(pairs): FormBody<UsageQueryPairs>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let values = |wanted: &str| -> BTreeSet<&str> {
@@ -114,19 +105,14 @@ pub async fn set_accounts(
         Err(UsageSettingsError::Auth(error)) => Err(error.into()),
         Err(error) => {
             let account_problems = FormErrors::single("accounts", error);
-            render_page(&context, &me, group, UsageSettingsState { account_problems, ..UsageSettingsState::default() })
-                .await
+            let state = UsageSettingsState { account_problems, ..UsageSettingsState::default() };
+            render_page(GroupRequest { context, me, group }, state).await
         }
     }
 }
 
-pub async fn add_allocation(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<AllocationForm>,
-) -> HandlerResult {
-    save_allocation(context, me, group, None, form).await
+pub async fn add_allocation(request: GroupRequest, FormBody(form): FormBody<AllocationForm>) -> HandlerResult {
+    save_allocation(request, None, form).await
 }
 
 pub async fn update_allocation(
@@ -135,13 +121,11 @@ pub async fn update_allocation(
     PathParams((group, allocation)): PathParams<(GroupId, AllocationId)>,
     FormBody(form): FormBody<AllocationForm>,
 ) -> HandlerResult {
-    save_allocation(context, me, group, Some(allocation), form).await
+    save_allocation(GroupRequest { context, me, group }, Some(allocation), form).await
 }
 
 async fn save_allocation(
-    context: RequestContext,
-    me: CurrentPerson,
-    group: GroupId,
+    GroupRequest { context, me, group }: GroupRequest,
     changed: Option<AllocationId>,
     form: AllocationForm,
 ) -> HandlerResult {
@@ -158,7 +142,7 @@ async fn save_allocation(
     }
     let form = form.truncate_for_redisplay();
     let state = UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
-    render_page(&context, &me, group, state).await
+    render_page(GroupRequest { context, me, group }, state).await
 }
 
 pub async fn remove_allocation(
@@ -175,15 +159,11 @@ fn settings_path(group: GroupId) -> String {
     format!("/groups/{group}/accounts")
 }
 
-async fn render_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    group: GroupId,
-    state: UsageSettingsState,
-) -> HandlerResult {
+async fn render_page(request: GroupRequest, state: UsageSettingsState) -> HandlerResult {
+    let found = request.load_group().await?;
+    let GroupRequest { context, me, group } = request;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut db = context.app.store.read().await?;
-    let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
     let allocations = store::allocations::list_for_group(&mut db, group).await?;
     let clusters = store::clusters::list(&mut db).await?;
     drop(db);
@@ -231,7 +211,7 @@ async fn render_page(
     respond_with(
         status,
         &UsageSettingsPage {
-            page: PageFrame::for_person(context, &me.0, &title, NavSection::Groups),
+            page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
             group,
             name: found.name,
             has_accounts: offers.iter().any(chosen),

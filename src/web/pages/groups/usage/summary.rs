@@ -18,7 +18,7 @@ use crate::web::pages::groups::usage::allocation_card::{AllocationCard, build_al
 use crate::web::pages::groups::usage::chart::UsageChart;
 use crate::web::pages::groups::usage::job_search::WITH_GPUS;
 use crate::web::pages::groups::usage::tables::{self, UsageTable, UsageTableCells};
-use crate::web::pages::groups::usage::{UsagePageData, formatting};
+use crate::web::pages::groups::usage::{UsagePageData, formatting, usage_path};
 
 const MAX_CACHED: usize = 64;
 
@@ -126,7 +126,7 @@ impl<'a> UsageSummaryFragment<'a> {
         let totals = UsageTableCells::from_sums(&figures.totals);
         let site_unit = looked.unit.map(|_| formatting::measure_label(UsageMeasure::Site, looked.unit));
         Self {
-            base: crate::web::pages::groups::usage::usage_path(group),
+            base: usage_path(group),
             query,
             leads: sight.view.is_leader,
             when: looked.period.label(),
