@@ -136,7 +136,7 @@ pub fn submission_path(id: SubmissionId) -> String {
 }
 
 /// The person's own submission. Other people's are treated as missing.
-async fn load_own(
+pub async fn load_own(
     context: &RequestContext,
     me: &CurrentPerson,
     id: SubmissionId,

@@ -9,11 +9,11 @@ use crate::jobs::saved_recipes::RecipeVersionDraft;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::overrides::{RecipeOverrides, build_recipe};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use crate::web::pages::compose::compose_target;
-use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
+use crate::web::pages::compose::form_values::FormFields;
+use crate::web::pages::compose::job_draft::ComposeRequest;
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 use crate::web::pages::recipes::editor::{RecipeEditor, field_value, overrides_from_form, parse_fields};
 use crate::web::pages::recipes::{recipe_path, save_error_text};
@@ -34,18 +34,10 @@ struct SaveRecipePage {
 }
 
 /// Asks how to save the current form. Nothing is saved yet.
-pub async fn show_form(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, name)): PathParams<(String, String)>,
-    FormBody(fields): FormBody<FormFields>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let spot = compose_target::find_target(&context, &me, &slug).await?;
-    let chosen = recipe_lookup::find_recipe(&context, &me, &name).await?;
-    let filled = JobFormValues::parse(fields);
-    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
-    let wish = overrides_from_form(&chosen.recipe, &chosen.form, Some(&filled.answers));
+pub async fn show_form(request: ComposeRequest) -> HandlerResult {
+    let (context, me, draft) = request.into_draft().await?;
+    let (job, chosen) = (draft.compose(), draft.chosen);
+    let wish = overrides_from_form(&chosen.recipe, &chosen.form, Some(&draft.values.answers));
     let mut page = build_page(&context, &me, &chosen, (&wish, None), &[]);
     page.is_by_hand = job.edited.is_some_and(|edited| !edited.changes.is_empty());
     page.is_swept = job.sweep.is_some();
