@@ -193,22 +193,16 @@ impl JobList {
             _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.sort_key()),
             _ => {}
         }
-        let total = found.len();
-        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
-        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
-        let rows = rows.map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry)).collect();
-        let chip = |state: &str, label, count: u64| {
-            (self.view.with_state(state), label, format::number(count), self.view.state == state)
-        };
-        let chips = vec![
-            chip("", "All", counts.total()),
-            chip("running", "Running", counts.running),
-            chip("waiting", "Waiting", counts.waiting),
-            chip("ended", "Ended", counts.ended()),
-            chip("problem", "Problems", counts.bad + never),
+        self.set_total(found.len());
+        let rows = found.iter().skip(self.skip()).take(JOBS_PER_PAGE);
+        self.rows = rows.map(|(queue, item)| row_builder(queue, now, &self.view.open).item_row(item)).collect();
+        self.chips = vec![
+            self.chip("", "All", counts.total()),
+            self.chip("running", "Running", counts.running),
+            self.chip("waiting", "Waiting", counts.waiting),
+            self.chip("ended", "Ended", counts.ended()),
+            self.chip("problem", "Problems", counts.bad + never),
         ];
-        (self.rows, self.chips) = (rows, chips);
-        self.set_total(total);
     }
 
     fn matches_state(&self, entry: &JobListItem) -> bool {
@@ -246,20 +240,14 @@ impl JobList {
             }
         }
         found.sort_by_key(|(_, job)| (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id));
-        let total = found.len();
-        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
-        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
-        let rows = rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
-        let chip = |state: &str, label, count: u64| {
-            (self.view.with_state(state), label, format::number(count), self.view.state == state)
-        };
-        let chips = vec![
-            chip("", "All", counts.total()),
-            chip("running", "Running", counts.running),
-            chip("waiting", "Waiting", counts.waiting),
+        self.set_total(found.len());
+        let rows = found.iter().skip(self.skip()).take(JOBS_PER_PAGE);
+        self.rows = rows.map(|(queue, job)| row_builder(queue, now, "").job_row(job, false)).collect();
+        self.chips = vec![
+            self.chip("", "All", counts.total()),
+            self.chip("running", "Running", counts.running),
+            self.chip("waiting", "Waiting", counts.waiting),
         ];
-        (self.rows, self.chips) = (rows, chips);
-        self.set_total(total);
     }
 
     async fn fill_with_history(&mut self, context: &RequestContext, me: &CurrentPerson) -> Result<(), AppError> {
@@ -271,8 +259,7 @@ impl JobList {
             account: self.view.account.clone(),
             text: self.view.search_text(),
         };
-        let (offset, most) = ((self.view.page_number() - 1) * JOBS_PER_PAGE, JOBS_PER_PAGE);
-        let (offset, most) = (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
+        let (offset, most) = (i64::try_from(self.skip()).unwrap_or(0), i64::try_from(JOBS_PER_PAGE).unwrap_or(50));
         let mut db = context.app.store.read().await?;
         let (rows, total) = store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
         drop(db);
@@ -290,16 +277,24 @@ impl JobList {
             (JobState::OutOfMemory.slurm_name(), "Out of memory"),
             (JobState::Cancelled.slurm_name(), "Cancelled"),
         ];
-        let chip = |(state, label): (&str, &'static str)| {
-            (self.view.with_state(state), label, String::new(), self.view.state == state)
-        };
-        self.chips = states.into_iter().map(chip).collect();
+        let chip = |(state, label)| (self.view.with_state(state), label, String::new(), self.view.state == state);
+        self.chips = states.map(chip).into();
         let known = |place: &ClusterQueue| {
             Some((place.cluster().slug.clone(), place.cluster().title.clone(), place.snapshot.history_from?))
         };
         self.more_history = self.queues.iter().filter_map(known).collect();
         self.set_total(usize::try_from(total).unwrap_or(0));
         Ok(())
+    }
+
+    /// A state to choose, and how many jobs are in it.
+    fn chip(&self, state: &str, label: &'static str, count: u64) -> (String, &'static str, String, bool) {
+        (self.view.with_state(state), label, format::number(count), self.view.state == state)
+    }
+
+    /// How many jobs are on the pages before.
+    fn skip(&self) -> usize {
+        (self.view.page_number() - 1) * JOBS_PER_PAGE
     }
 
     fn set_total(&mut self, total: usize) {
