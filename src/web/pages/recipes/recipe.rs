@@ -4,17 +4,17 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::domain::{GroupId, RecipeId};
+use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::jobs::saved_recipes::{RecipeVersion, SaveRecipeError, SavedRecipeRow, recipe_ownership};
 use crate::recipes::form;
 use crate::recipes::recipe::Recipe;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::FormBody;
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::compose::compose_target;
-use crate::web::pages::recipes::{describe_error, find_saved, recipe_path};
+use crate::web::pages::recipes::{RecipeRequest, describe_error, recipe_path};
 
 #[derive(Template)]
 #[template(path = "recipes/recipe.html")]
@@ -42,9 +42,9 @@ pub struct PublishRecipeForm {
     group: String,
 }
 
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let (kept, version) = find_saved(&context, &me, id).await?;
+pub async fn get(request: RecipeRequest) -> HandlerResult {
+    let (kept, version) = request.find(None).await?;
+    let RecipeRequest { context, me, id } = request;
     let book = context.app.recipe_files.catalog();
     let (summary, problem, fixed) = match Recipe::parse(&version.text, &book.blocks) {
         Ok(recipe) => {
@@ -78,12 +78,8 @@ pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): Pat
 }
 
 /// Publishes it to a group, or unpublishes it.
-pub async fn publish(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<RecipeId>,
-    FormBody(form): FormBody<PublishRecipeForm>,
-) -> HandlerResult {
+pub async fn publish(request: RecipeRequest, FormBody(form): FormBody<PublishRecipeForm>) -> HandlerResult {
+    let RecipeRequest { context, me, id } = request;
     me.may(Permission::UseClusters)?;
     let actor = me.actor(&context);
     if form.group.is_empty() {
@@ -98,7 +94,7 @@ pub async fn publish(
     Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipePublished))
 }
 
-pub async fn delete(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
+pub async fn delete(RecipeRequest { context, me, id }: RecipeRequest) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     context.app.saved_recipes.delete(&me.actor(&context), id).await.map_err(to_app_error)?;
     Ok(flash::redirect(context, "/recipes", FlashMessage::RecipeDeleted))
