@@ -74,6 +74,12 @@ struct AccountPriorityCard {
     own_sentence: &'static str,
 }
 
+impl AccountPriorityCard {
+    const fn used_class(&self) -> &'static str {
+        if self.is_over { "rank-over" } else { "rank-used" }
+    }
+}
+
 /// The factors behind a pending job's priority.
 struct JobPriorityCard {
     href: String,
