@@ -74,7 +74,7 @@ pub async fn show_job(request: JobRequest, QueryParams(query): QueryParams<Resub
     } else {
         let record = match &found.job_or_array {
             JobOrArray::Job(record) => record,
-            JobOrArray::Array(entry) => &entry.head,
+            JobOrArray::Array(array) => &array.head,
         };
         let script = load_script(&context, key, record).await?;
         if script.trim().is_empty() {

@@ -140,10 +140,10 @@ fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&CostReport
 
 /// Problems, each with the label of its question.
 pub fn build_todos(chosen: &ChosenRecipe, problems: &[ComposeProblem]) -> Vec<ComposeTodo> {
-    let one = |problem: &ComposeProblem| ComposeTodo {
+    let todo = |problem: &ComposeProblem| ComposeTodo {
         label: chosen.form.question(&problem.key).map_or_else(String::new, |question| question.label.clone()),
         key: problem.key.clone(),
         sentence: problem.sentence.clone(),
     };
-    problems.iter().map(one).collect()
+    problems.iter().map(todo).collect()
 }

@@ -93,10 +93,10 @@ async fn estimate_here(
         }
     };
     let now = answer.asked;
-    let Some(asked) = answers.next() else { return };
-    match &asked {
+    let Some(as_is) = answers.next() else { return };
+    match &as_is {
         test_only::TestOnlyAnswer::Starts(start) => {
-            answer.start = start_words(now, &asked).map(|words| (words, start.at));
+            answer.start = start_words(now, &as_is).map(|words| (words, start.at));
         }
         test_only::TestOnlyAnswer::Refused(said) => {
             answer.refused = Some(sbatch::explain_sbatch(said));
@@ -106,7 +106,7 @@ async fn estimate_here(
         }
     }
     let tried: Vec<_> = tried.into_iter().zip(answers).collect();
-    for row in compare_starts(now, &asked, &tried) {
+    for row in compare_starts(now, &as_is, &tried) {
         let take = encode_changes(&draft.chosen, &row.changes);
         answer.sooner.push(SoonerStartRow { sentence: row.sentence, at: row.at, take });
     }

@@ -104,15 +104,15 @@ impl ClusterQueue {
 /// Lists a person's queues, without contacting the clusters.
 pub async fn list_cluster_queues(context: &RequestContext, me: &CurrentPerson) -> Result<Vec<ClusterQueue>, AppError> {
     let app = &context.app;
-    let mut places = Vec::new();
+    let mut queues = Vec::new();
     for account in app.cluster_accounts.list(me.0.person.id).await?.iter() {
         let status = account.status(&app.connections);
-        places.push(ClusterQueue {
+        queues.push(ClusterQueue {
             is_connected: matches!(status, ConnectionStatus::Up(_)),
             is_connecting: matches!(status, ConnectionStatus::Connecting(_)),
             snapshot: app.queue_monitor.snapshot(account.id).await?,
             account: account.clone(),
         });
     }
-    Ok(places)
+    Ok(queues)
 }

@@ -55,14 +55,14 @@ pub async fn save(request: RecipeRequest, FormBody(fields): FormBody<FormFields>
     let note = field_value(&rest, "note").to_owned();
     let (_, base) = request.find(Some(was)).await?;
     let RecipeRequest { context, me, id } = request;
-    let book = context.app.recipe_files.catalog();
-    let recipe = Recipe::parse(&base.text, &book.blocks).map_err(|error| AppError::BrokenRecipe(error.problem))?;
-    let problems = match build_recipe(&recipe, &book.blocks, &overrides) {
+    let catalog = context.app.recipe_files.catalog();
+    let recipe = Recipe::parse(&base.text, &catalog.blocks).map_err(|error| AppError::BrokenRecipe(error.problem))?;
+    let problems = match build_recipe(&recipe, &catalog.blocks, &overrides) {
         Ok(recipe) => {
             let text = recipe.to_toml();
             let draft = RecipeVersionDraft { text: &text, note: &note };
             let actor = me.actor(&context);
-            match context.app.saved_recipes.update(&actor, (id, was), draft, &book.blocks).await {
+            match context.app.saved_recipes.update(&actor, (id, was), draft, &catalog.blocks).await {
                 Ok(_) => {
                     return Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeChanged));
                 }
@@ -71,7 +71,7 @@ pub async fn save(request: RecipeRequest, FormBody(fields): FormBody<FormFields>
         }
         Err(problems) => problems,
     };
-    let form = form::RecipeForm::new(&recipe, &book.blocks);
+    let form = form::RecipeForm::new(&recipe, &catalog.blocks);
     let mut page = build_page(&context, &me, saved, base.text);
     page.editor = Some(RecipeEditor::new(&form, &overrides, &problems));
     (page.note, page.was) = (note, was);
@@ -83,10 +83,10 @@ pub async fn save_file(request: RecipeRequest, FormBody(form): FormBody<RecipeTe
     let (recipe, version) = request.find_to_change().await?;
     let RecipeRequest { context, me, id } = request;
     let text = form.file.replace("\r\n", "\n");
-    let book = context.app.recipe_files.catalog();
+    let catalog = context.app.recipe_files.catalog();
     let draft = RecipeVersionDraft { text: &text, note: &form.note };
     let actor = me.actor(&context);
-    match context.app.saved_recipes.update(&actor, (id, form.was), draft, &book.blocks).await {
+    match context.app.saved_recipes.update(&actor, (id, form.was), draft, &catalog.blocks).await {
         Ok(_) => Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeChanged)),
         Err(error) => {
             let mut page = build_page(&context, &me, recipe, version.text);
@@ -98,11 +98,11 @@ pub async fn save_file(request: RecipeRequest, FormBody(form): FormBody<RecipeTe
 }
 
 fn build_page(context: &RequestContext, me: &CurrentPerson, saved: SavedRecipeRow, text: String) -> EditRecipePage {
-    let book = context.app.recipe_files.catalog();
+    let catalog = context.app.recipe_files.catalog();
     let title = format!("Change {}", saved.title);
-    let (editor, file_error) = match Recipe::parse(&text, &book.blocks) {
+    let (editor, file_error) = match Recipe::parse(&text, &catalog.blocks) {
         Ok(recipe) => {
-            let form = form::RecipeForm::new(&recipe, &book.blocks);
+            let form = form::RecipeForm::new(&recipe, &catalog.blocks);
             (Some(RecipeEditor::new(&form, &overrides_from_form(&recipe, &form, None), &[])), String::new())
         }
         Err(error) => (None, describe_error(&error)),

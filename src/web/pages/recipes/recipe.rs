@@ -43,37 +43,37 @@ pub struct PublishRecipeForm {
 }
 
 pub async fn get(request: RecipeRequest) -> HandlerResult {
-    let (kept, version) = request.find(None).await?;
+    let (saved, version) = request.find(None).await?;
     let RecipeRequest { context, me, id } = request;
-    let book = context.app.recipe_files.catalog();
-    let (summary, problem, fixed) = match Recipe::parse(&version.text, &book.blocks) {
+    let catalog = context.app.recipe_files.catalog();
+    let (summary, problem, fixed) = match Recipe::parse(&version.text, &catalog.blocks) {
         Ok(recipe) => {
-            let form = form::RecipeForm::new(&recipe, &book.blocks);
+            let form = form::RecipeForm::new(&recipe, &catalog.blocks);
             let fixed = form.questions().filter(|one| form.locked.contains(&one.key));
             let fixed = fixed.map(|one| (one.label.clone(), one.default.0.clone())).collect();
             (recipe.summary, String::new(), fixed)
         }
         Err(error) => (String::new(), describe_error(&error), Vec::new()),
     };
-    let places = compose_target::list_targets(&context, &me)
+    let targets = compose_target::list_targets(&context, &me)
         .await?
         .into_iter()
-        .map(|spot| (format!("/compose/{}/r{id}", spot.cluster().slug), spot.cluster().title.clone()));
-    let may_publish = |group| me.may(Permission::PublishRecipe(recipe_ownership(&kept), group)).is_ok();
+        .map(|target| (format!("/compose/{}/r{id}", target.cluster().slug), target.cluster().title.clone()));
+    let may_publish = |group| me.may(Permission::PublishRecipe(recipe_ownership(&saved), group)).is_ok();
     let groups = me.0.memberships.iter();
-    let groups = groups.filter(|one| kept.group() != Some(one.group_id) && may_publish(one.group_id));
+    let groups = groups.filter(|one| saved.group() != Some(one.group_id) && may_publish(one.group_id));
     respond(&RecipePage {
-        page: PageFrame::for_person(&context, &me.0, &kept.title, NavSection::Jobs),
+        page: PageFrame::for_person(&context, &me.0, &saved.title, NavSection::Jobs),
         summary,
         problem,
         fixed,
         versions: context.app.saved_recipes.versions(id).await?,
         file: version.text,
-        targets: places.collect(),
-        is_mine: kept.owner() == Some(me.0.person.id),
-        may_change: me.may(Permission::ChangeRecipe(recipe_ownership(&kept))).is_ok(),
+        targets: targets.collect(),
+        is_mine: saved.owner() == Some(me.0.person.id),
+        may_change: me.may(Permission::ChangeRecipe(recipe_ownership(&saved))).is_ok(),
         groups: groups.map(|one| (one.group_id, one.group_name.clone())).collect(),
-        recipe: kept,
+        recipe: saved,
     })
 }
 

@@ -37,8 +37,8 @@ struct SaveRecipePage {
 pub async fn show_form(request: ComposeRequest) -> HandlerResult {
     let (context, me, draft) = request.into_draft().await?;
     let (job, chosen) = (draft.compose(), draft.chosen);
-    let wish = overrides_from_form(&chosen.recipe, &chosen.form, Some(&draft.values.answers));
-    let mut page = build_page(&context, &me, &chosen, (&wish, None), &[]);
+    let overrides = overrides_from_form(&chosen.recipe, &chosen.form, Some(&draft.values.answers));
+    let mut page = build_page(&context, &me, &chosen, (&overrides, None), &[]);
     page.is_by_hand = job.edited.is_some_and(|edited| !edited.changes.is_empty());
     page.is_swept = job.sweep.is_some();
     respond(&page)
@@ -46,7 +46,7 @@ pub async fn show_form(request: ComposeRequest) -> HandlerResult {
 
 pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): FormBody<FormFields>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (wish, rest) = parse_fields(fields);
+    let (overrides, rest) = parse_fields(fields);
     if !rest.iter().any(|(name, _)| name == "base") {
         return Err(AppError::BadRequest("a field is missing: base".to_owned()));
     }
@@ -58,13 +58,13 @@ pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): 
             Some(GroupId(id?))
         }
     };
-    let book = context.app.recipe_files.catalog();
-    let problems = match build_recipe(&chosen.recipe, &book.blocks, &wish) {
+    let catalog = context.app.recipe_files.catalog();
+    let problems = match build_recipe(&chosen.recipe, &catalog.blocks, &overrides) {
         Ok(recipe) => {
             let text = recipe.to_toml();
             let draft = RecipeVersionDraft { text: &text, note: "" };
             let actor = me.actor(&context);
-            match context.app.saved_recipes.save(&actor, draft, group, &book.blocks).await {
+            match context.app.saved_recipes.save(&actor, draft, group, &catalog.blocks).await {
                 Ok(id) => {
                     return Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeSaved));
                 }
@@ -73,14 +73,14 @@ pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): 
         }
         Err(problems) => problems,
     };
-    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, &chosen, (&wish, group), &problems))
+    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, &chosen, (&overrides, group), &problems))
 }
 
 fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
     chosen: &ChosenRecipe,
-    (wish, group): (&RecipeOverrides, Option<GroupId>),
+    (overrides, group): (&RecipeOverrides, Option<GroupId>),
     problems: &[ComposeProblem],
 ) -> SaveRecipePage {
     let groups =
@@ -89,7 +89,7 @@ fn build_page(
             .map(|one| (one.group_id.to_string(), one.group_name.clone(), group == Some(one.group_id)));
     SaveRecipePage {
         page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
-        editor: RecipeEditor::new(&chosen.form, wish, problems),
+        editor: RecipeEditor::new(&chosen.form, overrides, problems),
         // Keep the version that is shown here, even if another one is saved meanwhile.
         base: match (chosen.id, chosen.version) {
             (Some(id), Some(version)) => format!("r{id}v{version}"),

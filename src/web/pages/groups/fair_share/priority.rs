@@ -106,9 +106,9 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
     let view = request.load_usage().await?;
     let now = request.context.app.clock.now();
     let mut clusters = Vec::new();
-    for (place, accounts) in load_accounts_by_cluster(&request.context, &request.me, &view).await? {
+    for (queue, accounts) in load_accounts_by_cluster(&request.context, &request.me, &view).await? {
         let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
-        clusters.push(build_cluster_priority(place.as_ref(), &facts, now));
+        clusters.push(build_cluster_priority(queue.as_ref(), &facts, now));
     }
     if request.context.is_fragment {
         return respond(&GroupPriorityFragment { group: request.group, clusters });
@@ -132,64 +132,64 @@ pub async fn find_priority_path(
     account: &str,
 ) -> Result<String, AppError> {
     let mut db = context.app.store.read().await?;
-    let known = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
+    let accounts = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
     // Sites append `_cpu` and `_gpu` to the account names that people submit with.
-    let is_same = |known: &str| {
-        let rest = account.strip_prefix(known);
+    let is_same = |name: &str| {
+        let rest = account.strip_prefix(name);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     };
-    let mut known = known.into_iter().map(|(one, _)| one);
-    let group = known.find(|one| one.cluster_id == cluster && is_same(&one.account));
-    Ok(group.map(|one| format!("/groups/{}/priority", one.group_id)).unwrap_or_default())
+    let mut accounts = accounts.into_iter().map(|(account, _)| account);
+    let found = accounts.find(|account| account.cluster_id == cluster && is_same(&account.account));
+    Ok(found.map(|account| format!("/groups/{}/priority", account.group_id)).unwrap_or_default())
 }
 
 fn build_cluster_priority(
-    place: Option<&ClusterQueue>,
+    queue: Option<&ClusterQueue>,
     facts: &[&GroupAccountDetails],
     now: UnixTime,
 ) -> ClusterPriorityCards {
     let (title, slug) = cluster_names(facts);
-    let mut ranks = ClusterPriorityCards { title, slug, ..ClusterPriorityCards::default() };
-    let place = match require_snapshot(place) {
-        Ok(place) => place,
-        Err(empty_reason) => return ClusterPriorityCards { empty_reason, ..ranks },
+    let mut cards = ClusterPriorityCards { title, slug, ..ClusterPriorityCards::default() };
+    let queue = match require_snapshot(queue) {
+        Ok(queue) => queue,
+        Err(empty_reason) => return ClusterPriorityCards { empty_reason, ..cards },
     };
-    ranks.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
-    ranks.uses_fair_share = place.account.uses_fair_share();
-    ranks.seen = place.snapshot.seen;
-    if place.account.uses_fair_share() {
-        let standing = &place.snapshot.resources;
-        ranks.fair_shares_at = standing.shares_at.map(UnixTime);
-        for one in facts {
-            for name in &one.slurm_names {
-                let rows: Vec<&SshareRow> = standing.shares.iter().filter(|share| share.account == *name).collect();
-                ranks.accounts.extend(build_account_priority(&rows, one, now));
+    cards.stale = queue.stale().map(|stale| stale.sentence).unwrap_or_default();
+    cards.uses_fair_share = queue.account.uses_fair_share();
+    cards.seen = queue.snapshot.seen;
+    if queue.account.uses_fair_share() {
+        let resources = &queue.snapshot.resources;
+        cards.fair_shares_at = resources.shares_at.map(UnixTime);
+        for account in facts {
+            for name in &account.slurm_names {
+                let rows: Vec<&SshareRow> = resources.shares.iter().filter(|share| share.account == *name).collect();
+                cards.accounts.extend(build_account_priority(&rows, account, now));
             }
         }
     }
     let is_ours = |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
-    let entries = place.snapshot.items().iter();
+    let items = queue.snapshot.items().iter();
     // In a job array, tasks may run while others are pending; the pending ones have a priority.
-    let records = entries.filter_map(|entry| {
-        let all = std::iter::once(&entry.head).chain(&entry.tasks);
+    let records = items.filter_map(|item| {
+        let all = std::iter::once(&item.head).chain(&item.tasks);
         all.into_iter().find(|record| record_stage(record) == JobStage::Pending)
     });
     let records: Vec<_> = records.filter(|record| is_ours(&record.job.account)).collect();
-    ranks.waiting = records.len();
+    cards.waiting = records.len();
     let waiting: Vec<_> = records
         .into_iter()
-        .filter_map(|record| Some((record, place.snapshot.factors.get(&record.job.raw_id)?)))
+        .filter_map(|record| Some((record, queue.snapshot.factors.get(&record.job.raw_id)?)))
         .collect();
     let most = waiting.iter().map(|(_, factors)| total_points(factors)).max().unwrap_or(0);
-    ranks.more = waiting.len().saturating_sub(MAX_JOBS);
-    let slug = &place.cluster().slug;
+    cards.more = waiting.len().saturating_sub(MAX_JOBS);
+    let slug = &queue.cluster().slug;
     let drawn = waiting.iter().take(MAX_JOBS).map(|(record, factors)| {
         let job = &record.job;
         let label = format!("{} {}", job.id, job.name).trim_end().to_owned();
         build_job_priority(format!("/jobs/{slug}/{}", job.id), label, factors, most)
     });
-    ranks.jobs = drawn.collect();
-    ranks
+    cards.jobs = drawn.collect();
+    cards
 }
 
 fn build_account_priority(
@@ -200,14 +200,14 @@ fn build_account_priority(
     let group = rows.iter().find(|share| share.user.is_none())?;
     let ratio = fair_share::usage_ratio(group);
     let words = fair_share::describe_fair_share(ratio, facts.discovered.half_life_hours, now);
-    let (meant, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
-    let scale = bar_scale(meant.max(used));
-    let mine = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
-    let own = mine.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
+    let (entitled, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
+    let scale = bar_scale(entitled.max(used));
+    let own_row = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
+    let own = own_row.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
     Some(AccountPriorityCard {
         account: group.account.clone(),
         sentence: words.sentence,
-        share: (thousandths(meant, scale), format::percent(meant)),
+        share: (thousandths(entitled, scale), format::percent(entitled)),
         used: (thousandths(used, scale), format::percent(used)),
         scale: if scale < 1.0 { format::percent(scale) } else { String::new() },
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),

@@ -27,16 +27,16 @@ pub struct PersonStorageUsage {
     pub files: String,
 }
 
-pub fn project_folders(places: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<FolderQuota> {
-    group_quotas(places, accounts).take(MAX_FOLDERS).map(folder_quota).collect()
+pub fn project_folders(quotas: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<FolderQuota> {
+    group_quotas(quotas, accounts).take(MAX_FOLDERS).map(folder_quota).collect()
 }
 
 /// The quotas that belong to the group's accounts.
 pub fn group_quotas<'a>(
-    places: &'a [quota::StorageQuota],
+    quotas: &'a [quota::StorageQuota],
     accounts: &[&GroupAccountDetails],
 ) -> impl Iterator<Item = &'a quota::StorageQuota> {
-    places.iter().filter(|place| label_names_account(&place.label, accounts))
+    quotas.iter().filter(|quota| label_names_account(&quota.label, accounts))
 }
 
 /// Whether a label contains an account's name as a whole word: `/project (project def-x)`, `/cluster/projects/nn1k`.
@@ -70,10 +70,10 @@ pub fn storage_by_person(
         rows.sort_by(|a, b| (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user)));
         let more = rows.len().saturating_sub(MAX_PEOPLE);
         let person = |row: &&UserProjectStorage| {
-            let known = view.people.get(&(cluster, row.user.clone()));
+            let member = view.people.get(&(cluster, row.user.clone()));
             PersonStorageUsage {
-                name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
-                user: known.map(|_| row.user.clone()).unwrap_or_default(),
+                name: member.map_or_else(|| row.user.clone(), |person| person.name.clone()),
+                user: member.map(|_| row.user.clone()).unwrap_or_default(),
                 space: format_space(row.used_bytes),
                 files: format::number(row.files),
             }

@@ -89,49 +89,49 @@ fn render_totals<'a>(first: &str, rows: impl Iterator<Item = (impl Into<String>,
 }
 
 /// A file for the selected period.
-fn file_response(sight: &UsagePageData, what: &str, text: String) -> Response {
-    let choice = &sight.filter.choice;
-    let name = format!("group-{}-{what}-{}-{}.csv", sight.group.id, choice.from, choice.until);
+fn file_response(data: &UsagePageData, what: &str, text: String) -> Response {
+    let choice = &data.filter.choice;
+    let name = format!("group-{}-{what}-{}-{}.csv", data.group.id, choice.from, choice.until);
     download_response(&name, text)
 }
 
 pub async fn members(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
-    let rows = sight.figures.members.iter().map(|one| (one.name.as_str(), &one.totals));
-    Ok(file_response(&sight, "members", render_totals("member", rows)))
+    let data = request.load_with_names().await?;
+    let rows = data.figures.members.iter().map(|one| (one.name.as_str(), &one.totals));
+    Ok(file_response(&data, "members", render_totals("member", rows)))
 }
 
 pub async fn accounts(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
-    let rows = sight.figures.accounts.iter().map(|one| (format!("{}/{}", one.slug, one.account), &one.totals));
-    Ok(file_response(&sight, "accounts", render_totals("account", rows)))
+    let data = request.load_with_names().await?;
+    let rows = data.figures.accounts.iter().map(|one| (format!("{}/{}", one.slug, one.account), &one.totals));
+    Ok(file_response(&data, "accounts", render_totals("account", rows)))
 }
 
 /// Usage by job type.
 pub async fn kinds(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
-    let rows = sight.figures.kinds.iter().map(|one| (kind_label(&one.name), &one.totals));
-    Ok(file_response(&sight, "kinds", render_totals("sort of job", rows)))
+    let data = request.load_with_names().await?;
+    let rows = data.figures.kinds.iter().map(|one| (kind_label(&one.name), &one.totals));
+    Ok(file_response(&data, "kinds", render_totals("sort of job", rows)))
 }
 
 /// Each allocation and its usage.
 pub async fn allocations(request: UsageRequest) -> HandlerResult {
-    let sight = request.load().await?;
+    let data = request.load().await?;
     let mut text =
         format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not read yet"]);
-    for one in &sight.allocations {
-        let Some(account) = sight.view.account_of(one) else { continue };
-        let Some(unit) = AllocationUnit::parse(&one.unit) else { continue };
-        let found = account.forecast(one, unit, account.today);
+    for allocation in &data.allocations {
+        let Some(account) = data.view.account_of(allocation) else { continue };
+        let Some(unit) = AllocationUnit::parse(&allocation.unit) else { continue };
+        let forecast = account.forecast(allocation, unit, account.today);
         text.push_str(&format_row(&[
             account.details.slug.clone(),
-            one.account.clone(),
-            one.unit.clone(),
-            format_exact(one.amount),
-            format_exact(unit.from_hours(found.used)),
-            one.begins().to_string(),
-            one.ends().to_string(),
-            account.unread_days(one.begins(), one.ends()).to_string(),
+            allocation.account.clone(),
+            allocation.unit.clone(),
+            format_exact(allocation.amount),
+            format_exact(unit.from_hours(forecast.used)),
+            allocation.begins().to_string(),
+            allocation.ends().to_string(),
+            account.unread_days(allocation.begins(), allocation.ends()).to_string(),
         ]));
     }
     Ok(download_response(&format!("group-{}-allocations.csv", request.group), text))
@@ -139,27 +139,27 @@ pub async fn allocations(request: UsageRequest) -> HandlerResult {
 
 /// The charted measure by day, week or month, with a column per person.
 pub async fn days(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
-    let unit = measure_label(sight.filter.choice.measure, sight.filter.unit);
+    let data = request.load_with_names().await?;
+    let unit = measure_label(data.filter.choice.measure, data.filter.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
-    head.extend(sight.figures.members.iter().map(|one| one.name.clone()));
+    head.extend(data.figures.members.iter().map(|one| one.name.clone()));
     head.push("days not read yet".to_owned());
     let mut text = format_row(&head);
-    for bar in &sight.figures.bars {
+    for bar in &data.figures.bars {
         let mut row = vec![bar.from.to_string(), bar.until.to_string(), format_exact(bar.total)];
         row.extend(bar.parts.iter().map(|part| format_exact(*part)));
         row.push(bar.missing.to_string());
         text.push_str(&format_row(&row));
     }
-    Ok(file_response(&sight, "days", text))
+    Ok(file_response(&data, "days", text))
 }
 
 pub async fn jobs(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
-    let found = find_jobs(&request, &sight, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
+    let data = request.load_with_names().await?;
+    let found = find_jobs(&request, &data, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
     let mut text = format_row(&JOB_COLUMNS.map(|(heading, _)| heading));
     text.extend(found.jobs.iter().map(|job| format_row(&JOB_COLUMNS.map(|(_, cell)| cell(job)))));
-    Ok(file_response(&sight, "jobs", text))
+    Ok(file_response(&data, "jobs", text))
 }
 
 #[cfg(test)]

@@ -60,39 +60,39 @@ struct UsageFragment {
 impl askama::filters::HtmlSafe for UsageFragment {}
 
 pub async fn get(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
+    let data = request.load_with_names().await?;
     let UsageRequest { context, me, group, .. } = request;
-    let looked = &sight.filter;
-    let title = format!("{}: use", sight.group.name);
+    let filter = &data.filter;
+    let title = format!("{}: use", data.group.name);
     respond(&GroupUsagePage {
         page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
         group,
-        name: sight.group.name.clone(),
+        name: data.group.name.clone(),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
-        has_accounts: !sight.view.accounts.is_empty(),
+        has_accounts: !data.view.accounts.is_empty(),
         filters: UsageFilterForm {
-            periods: looked.period_options(),
-            days: looked.custom_day_values(),
-            steps: looked.step_options(),
-            measures: looked.measure_options(),
-            accounts: looked.account_options(&sight.view),
+            periods: filter.period_options(),
+            days: filter.custom_day_values(),
+            steps: filter.step_options(),
+            measures: filter.measure_options(),
+            accounts: filter.account_options(&data.view),
         },
-        fragment: build_fragment(&context, &sight)?,
-        fair_share: fair_share::build_fragment(&context, &me, &sight.view).await?,
+        fragment: build_fragment(&context, &data)?,
+        fair_share: fair_share::build_fragment(&context, &me, &data.view).await?,
     })
 }
 
 /// The fragment that refreshes itself.
 pub async fn show_fragment(request: UsageRequest) -> HandlerResult {
-    let sight = request.load_with_names().await?;
-    respond(&build_fragment(&request.context, &sight)?)
+    let data = request.load_with_names().await?;
+    respond(&build_fragment(&request.context, &data)?)
 }
 
-fn build_fragment(context: &RequestContext, sight: &UsagePageData) -> Result<UsageFragment, AppError> {
+fn build_fragment(context: &RequestContext, data: &UsagePageData) -> Result<UsageFragment, AppError> {
     Ok(UsageFragment {
-        base: usage_path(sight.group.id),
-        query: sight.filter.to_query_string(&[]),
-        notes: collect_notes(&sight.view, &sight.figures, &sight.filter),
-        summary: context.pages.usage_summaries.get_or_render(sight)?,
+        base: usage_path(data.group.id),
+        query: data.filter.to_query_string(&[]),
+        notes: collect_notes(&data.view, &data.figures, &data.filter),
+        summary: context.pages.usage_summaries.get_or_render(data)?,
     })
 }

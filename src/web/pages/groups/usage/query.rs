@@ -3,7 +3,7 @@
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 use crate::usage::figures::{ChartStep, FiguresQuery, MAX_BARS};
-use crate::usage::{GroupUsage, SiteUnit, UsageMeasure};
+use crate::usage::{GroupAccountUsage, GroupUsage, SiteUnit, UsageMeasure};
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 
 /// Longer values are cut.
@@ -40,30 +40,30 @@ pub struct UsageQuery {
 impl UsageQuery {
     /// Ignores unknown keys; if a key is repeated, the last value counts.
     pub fn from_pairs(pairs: &[(String, String)]) -> Self {
-        let mut ask = Self::default();
+        let mut query = Self::default();
         for (key, value) in pairs {
-            let place = match key.as_str() {
-                "period" => &mut ask.period,
-                "first" => &mut ask.first,
-                "last" => &mut ask.last,
-                "by" => &mut ask.by,
-                "show" => &mut ask.show,
-                "account" => &mut ask.account,
-                "member" => &mut ask.member,
-                "kind" => &mut ask.kind,
-                "outcome" => &mut ask.outcome,
-                "with" => &mut ask.with,
-                "from" => &mut ask.from,
-                "until" => &mut ask.until,
-                "page" => &mut ask.page,
+            let slot = match key.as_str() {
+                "period" => &mut query.period,
+                "first" => &mut query.first,
+                "last" => &mut query.last,
+                "by" => &mut query.by,
+                "show" => &mut query.show,
+                "account" => &mut query.account,
+                "member" => &mut query.member,
+                "kind" => &mut query.kind,
+                "outcome" => &mut query.outcome,
+                "with" => &mut query.with,
+                "from" => &mut query.from,
+                "until" => &mut query.until,
+                "page" => &mut query.page,
                 _ => continue,
             };
-            *place = value.chars().take(MAX_VALUE_LEN).collect();
+            *slot = value.chars().take(MAX_VALUE_LEN).collect();
         }
-        if ask.period == CUSTOM_PERIOD {
-            ask.period = format!("{}{DAY_RANGE_SEPARATOR}{}", ask.first, ask.last);
+        if query.period == CUSTOM_PERIOD {
+            query.period = format!("{}{DAY_RANGE_SEPARATOR}{}", query.first, query.last);
         }
-        ask
+        query
     }
 }
 
@@ -125,10 +125,10 @@ pub type UsageSelectOption = (String, String, bool);
 
 impl UsageFilter {
     /// Turns a query into a valid filter.
-    pub fn resolve(ask: &UsageQuery, view: &GroupUsage, allocations: &[Allocation], now: UnixTime) -> Self {
-        let here = view.accounts.iter().map(|account| account.today).max();
-        let today = here.unwrap_or_else(|| Day::from_time(now));
-        let account = ask.account.split_once('/').filter(|(slug, name)| {
+    pub fn resolve(query: &UsageQuery, view: &GroupUsage, allocations: &[Allocation], now: UnixTime) -> Self {
+        let latest = view.accounts.iter().map(|account| account.today).max();
+        let today = latest.unwrap_or_else(|| Day::from_time(now));
+        let account = query.account.split_once('/').filter(|(slug, name)| {
             view.accounts.iter().any(|one| one.details.slug == *slug && one.details.account == *name)
         });
         let account = account.map(|(slug, name)| (slug.to_owned(), name.to_owned()));
@@ -143,18 +143,19 @@ impl UsageFilter {
         units.dedup();
         // Units of different sites don't add up.
         let unit = if let [one] = units.as_slice() { *one } else { None };
-        let slug_of = |one: &Allocation| view.accounts.iter().find(|known| known.details.cluster == one.cluster_id);
-        let mine: Vec<&Allocation> = allocations
+        let account_of =
+            |one: &Allocation| view.accounts.iter().find(|account| account.details.cluster == one.cluster_id);
+        let selected: Vec<&Allocation> = allocations
             .iter()
-            .filter(|one| slug_of(one).is_some_and(|known| is_chosen(&known.details.slug, &one.account)))
+            .filter(|one| account_of(one).is_some_and(|account| is_chosen(&account.details.slug, &one.account)))
             .filter(|one| one.begins() <= today)
             .collect();
-        let granted = mine.iter().find(|one| one.ends() >= today).or(mine.first()).copied();
-        let (period, from, until) = resolve_period(&ask.period, today, granted);
+        let granted = selected.iter().find(|one| one.ends() >= today).or(selected.first()).copied();
+        let (period, from, until) = resolve_period(&query.period, today, granted);
         let days = until.0 - from.0 + 1;
-        let chosen_step = ChartStep::parse(&ask.by).filter(|step| is_step_allowed(*step, days));
+        let chosen_step = ChartStep::parse(&query.by).filter(|step| is_step_allowed(*step, days));
         let usual = if days <= 45 { ChartStep::Day } else { ChartStep::Week };
-        let measure = UsageMeasure::parse(&ask.show).unwrap_or(UsageMeasure::Cores);
+        let measure = UsageMeasure::parse(&query.show).unwrap_or(UsageMeasure::Cores);
         let measure = if measure == UsageMeasure::Site && unit.is_none() { UsageMeasure::Cores } else { measure };
         let step = chosen_step.unwrap_or(usual);
         let choice = FiguresQuery { from, until, step, measure, account };
@@ -172,8 +173,8 @@ impl UsageFilter {
             ("account", account.unwrap_or_default()),
         ];
         for (key, value) in changes {
-            match pairs.iter_mut().find(|(known, _)| known == key) {
-                Some(place) => (*value).clone_into(&mut place.1),
+            match pairs.iter_mut().find(|(present, _)| present == key) {
+                Some(slot) => (*value).clone_into(&mut slot.1),
                 None => pairs.push((key, (*value).to_owned())),
             }
         }
@@ -196,12 +197,12 @@ impl UsageFilter {
             (UsagePeriod::Year, "Last 365 days".to_owned()),
         ];
         if let Some((begins, ends)) = self.allocation_days {
-            let words = format!("Allocation: {} to {}", begins.words(), ends.words());
-            all.push((UsagePeriod::Allocation, words));
+            let label = format!("Allocation: {} to {}", begins.words(), ends.words());
+            all.push((UsagePeriod::Allocation, label));
         }
         let months = std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
         all.extend(months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())));
-        let named = |(one, words): (UsagePeriod, String)| (one.query_value(), words, one == self.period);
+        let named = |(one, label): (UsagePeriod, String)| (one.query_value(), label, one == self.period);
         let is_chosen = matches!(self.period, UsagePeriod::Custom(..));
         let other = (CUSTOM_PERIOD.to_owned(), "Other days…".to_owned(), is_chosen);
         all.into_iter().map(named).chain([other]).collect()
@@ -229,14 +230,14 @@ impl UsageFilter {
     pub fn measure_options(&self) -> Vec<UsageSelectOption> {
         let all = UsageMeasure::ALL.into_iter();
         let fitting = all.filter(|one| *one != UsageMeasure::Site || self.unit.is_some());
-        let words = |one: UsageMeasure| capitalize(&measure_label(one, self.unit));
-        fitting.map(|one| (one.as_str().to_owned(), words(one), one == self.choice.measure)).collect()
+        let label = |one: UsageMeasure| capitalize(&measure_label(one, self.unit));
+        fitting.map(|one| (one.as_str().to_owned(), label(one), one == self.choice.measure)).collect()
     }
 
     /// The selected account's name; empty for all.
     pub fn account_label(&self, view: &GroupUsage) -> String {
         let chosen = self.account_options(view).into_iter().find(|(value, _, is_on)| *is_on && !value.is_empty());
-        chosen.map(|(_, words, _)| words).unwrap_or_default()
+        chosen.map(|(_, label, _)| label).unwrap_or_default()
     }
 
     /// Empty if there is only one account.
@@ -246,12 +247,12 @@ impl UsageFilter {
         }
         let chosen = self.choice.account.as_ref();
         let all = (String::new(), "All accounts".to_owned(), chosen.is_none());
-        let one = |account: &crate::usage::GroupAccountUsage| {
+        let option = |account: &GroupAccountUsage| {
             let (slug, name) = (&account.details.slug, &account.details.account);
             let is_chosen = chosen.is_some_and(|(a, b)| a == slug && b == name);
             (format!("{slug}/{name}"), format!("{name} on {}", account.details.title), is_chosen)
         };
-        std::iter::once(all).chain(view.accounts.iter().map(one)).collect()
+        std::iter::once(all).chain(view.accounts.iter().map(option)).collect()
     }
 }
 
@@ -341,8 +342,8 @@ mod tests {
     #[test]
     fn the_last_of_two_counts_and_strangers_are_passed_over() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        let ask = UsageQuery::from_pairs(&[pair("by", "day"), pair("by", "week"), pair("x", "y")]);
-        assert_eq!(ask.by, "week");
+        let query = UsageQuery::from_pairs(&[pair("by", "day"), pair("by", "week"), pair("x", "y")]);
+        assert_eq!(query.by, "week");
         assert!(
             is_step_allowed(ChartStep::Week, 400)
                 && !is_step_allowed(ChartStep::Day, 93)

@@ -132,9 +132,9 @@ async fn save_allocation(
     me.may(Permission::ManageUsage(group))?;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut problems = FormErrors::default();
-    if let Some(grant) = parse_form(&form, &offers, &mut problems) {
+    if let Some(input) = parse_form(&form, &offers, &mut problems) {
         let done = if changed.is_some() { FlashMessage::AllocationChanged } else { FlashMessage::AllocationAdded };
-        match context.app.usage.set_allocation(&me.actor(&context), group, changed, &grant).await {
+        match context.app.usage.set_allocation(&me.actor(&context), group, changed, &input).await {
             Ok(()) => return Ok(flash::redirect(context, &settings_path(group), done)),
             Err(UsageSettingsError::Auth(error)) => return Err(error.into()),
             Err(error) => problems.add(field_of_error(&error), error),
@@ -160,7 +160,7 @@ fn settings_path(group: GroupId) -> String {
 }
 
 async fn render_page(request: GroupRequest, state: UsageSettingsState) -> HandlerResult {
-    let found = request.load_group().await?;
+    let group_row = request.load_group().await?;
     let GroupRequest { context, me, group } = request;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut db = context.app.store.read().await?;
@@ -174,24 +174,28 @@ async fn render_page(request: GroupRequest, state: UsageSettingsState) -> Handle
             .find(|offer| offer.profile.row.id == id)
             .and_then(|offer| SiteUnit::from_site(&offer.profile.site))
     };
-    let granted = allocations.iter().map(|one| {
-        let counted = AllocationUnit::parse(&one.unit).unwrap_or(AllocationUnit::ALL[0]);
-        let title = clusters.iter().find(|known| known.id == one.cluster_id);
+    let granted = allocations.iter().map(|allocation| {
+        let counted = AllocationUnit::parse(&allocation.unit).unwrap_or(AllocationUnit::ALL[0]);
+        let cluster = clusters.iter().find(|cluster| cluster.id == allocation.cluster_id);
         AllocationListItem {
-            id: one.id,
-            account: one.account.clone(),
-            cluster: title.map(|known| known.title.clone()).unwrap_or_default(),
-            amount: format!("{} {}", format::amount(one.amount), counted.words(site_unit(one.cluster_id))),
-            period: format!("{} to {}", one.begins().words(), one.ends().words()),
-            is_over: one.ends() < today,
+            id: allocation.id,
+            account: allocation.account.clone(),
+            cluster: cluster.map(|cluster| cluster.title.clone()).unwrap_or_default(),
+            amount: format!(
+                "{} {}",
+                format::amount(allocation.amount),
+                counted.words(site_unit(allocation.cluster_id))
+            ),
+            period: format!("{} to {}", allocation.begins().words(), allocation.ends().words()),
+            is_over: allocation.ends() < today,
         }
     });
     let chosen = |offer: &GroupAccountChoices| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
     let changed = match state.changed {
-        Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
+        Some(id) => Some(allocations.iter().find(|allocation| allocation.id == id).ok_or(AppError::NotFound)?),
         None => None,
     };
-    let form = state.form.or_else(|| changed.map(|one| form_from_allocation(one, &clusters)));
+    let form = state.form.or_else(|| changed.map(|allocation| form_from_allocation(allocation, &clusters)));
     let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
         let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.profile.site.units.period);
@@ -207,16 +211,16 @@ async fn render_page(request: GroupRequest, state: UsageSettingsState) -> Handle
     });
     let status =
         if state.problems.is_empty() && state.account_problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    let title = format!("{}: accounts", found.name);
+    let title = format!("{}: accounts", group_row.name);
     respond_with(
         status,
         &UsageSettingsPage {
             page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
             group,
-            name: found.name,
+            name: group_row.name,
             has_accounts: offers.iter().any(chosen),
             granted: granted.collect(),
-            changed: changed.map(|one| one.id),
+            changed: changed.map(|allocation| allocation.id),
             accounts: account_options(&offers, &form),
             units: unit_options(&offers, &form),
             clusters: offers.iter().map(account_choices).collect(),

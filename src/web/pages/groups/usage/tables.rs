@@ -143,23 +143,23 @@ impl UsageTableRow {
 }
 
 /// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
-pub fn account_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter, leads: bool) -> UsageTable {
+pub fn account_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter, leads: bool) -> UsageTable {
     let several = if figures.accounts.len() > 1 { figures.accounts.as_slice() } else { &[] };
     UsageTable::new(several, |one| {
         let account = format!("{}/{}", one.slug, one.account);
         let row = UsageTableRow::new(&one.account, &one.totals, |outcome| {
             let changes = [("account", account.as_str()), ("outcome", outcome)];
-            if leads { jobs_href(group, looked, &changes) } else { String::new() }
+            if leads { jobs_href(group, filter, &changes) } else { String::new() }
         });
         UsageTableRow { note: one.cluster.clone(), ..row }
     })
 }
 
-pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
+pub fn member_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) -> UsageTable {
     UsageTable::new(&figures.members, |member| {
         let word = member_query_value(&member.owner);
         let row = UsageTableRow::new(&member.name, &member.totals, |outcome| match &word {
-            Some(word) => jobs_href(group, looked, &[("member", word), ("outcome", outcome)]),
+            Some(word) => jobs_href(group, filter, &[("member", word), ("outcome", outcome)]),
             None => String::new(),
         });
         UsageTableRow {
@@ -170,11 +170,11 @@ pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter
     })
 }
 
-pub fn kind_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
+pub fn kind_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) -> UsageTable {
     UsageTable::new(&figures.kinds, |kind| {
         UsageTableRow::new(kind_label(&kind.name), &kind.totals, |outcome| match kind.name.as_str() {
             "" => String::new(),
-            name => jobs_href(group, looked, &[("kind", name), ("outcome", outcome)]),
+            name => jobs_href(group, filter, &[("kind", name), ("outcome", outcome)]),
         })
     })
 }
@@ -184,11 +184,11 @@ pub fn kind_label(name: &str) -> &str {
 }
 
 /// The path of the jobs behind a figure.
-pub fn jobs_href(group: GroupId, looked: &UsageFilter, changes: &[(&str, &str)]) -> String {
-    let (from, until) = (looked.choice.from.to_string(), looked.choice.until.to_string());
+pub fn jobs_href(group: GroupId, filter: &UsageFilter, changes: &[(&str, &str)]) -> String {
+    let (from, until) = (filter.choice.from.to_string(), filter.choice.until.to_string());
     let mut all = vec![("from", from.as_str()), ("until", until.as_str())];
     all.extend(changes);
-    format!("{}/jobs?{}", usage_path(group), looked.to_query_string(&all))
+    format!("{}/jobs?{}", usage_path(group), filter.to_query_string(&all))
 }
 
 /// A person's query value; `None` for those without a name.

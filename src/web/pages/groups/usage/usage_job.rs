@@ -40,7 +40,7 @@ pub struct UsageJob {
 impl UsageJob {
     /// Builds it from a stored row, with people's names as the viewer may see them.
     pub fn from_row(
-        sight: &UsagePageData,
+        data: &UsagePageData,
         account: &GroupAccountUsage,
         row: UsageJobRow,
         names: &HashMap<i64, String>,
@@ -50,7 +50,7 @@ impl UsageJob {
         let user = name(row.user_id);
         let is_own = facts.own_user.as_deref() == Some(user.as_str());
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);
-        let person = sight.view.people.get(&(facts.cluster, user.clone()));
+        let person = data.view.people.get(&(facts.cluster, user.clone()));
         let outcome = UsageJobOutcome::from_number(row.state);
         let is_judged = outcome == UsageJobOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
         let busy = u64::try_from(row.cpu_s).ok().filter(|_| is_judged);
