@@ -15,10 +15,11 @@ use serde::Deserialize;
 use crate::auth::one_time_links::DEFAULT_INVITATION_DAYS;
 use crate::auth::{AuthError, Permission};
 use crate::clock::UnixTime;
-use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId};
+use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 use crate::error::AppError;
+use crate::store;
 use crate::store::groups::{Group, GroupMember};
-use crate::store::{self, one_time_links};
+use crate::store::one_time_links::{self, OneTimeLink};
 use crate::usage::GroupUsage;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
@@ -140,17 +141,14 @@ impl GroupFormState {
 }
 
 struct InvitationRow {
-    id: OneTimeLinkId,
-    label: String,
+    link: OneTimeLink,
     role: &'static str,
-    by: String,
-    until: UnixTime,
     badge: (&'static str, String),
     is_open: bool,
 }
 
 impl InvitationRow {
-    fn new(link: one_time_links::OneTimeLink, now: UnixTime) -> Self {
+    fn new(link: OneTimeLink, now: UnixTime) -> Self {
         let is_open = link.is_open(now);
         let badge = if let Some(by) = &link.used_by_name {
             ("ok", format!("Used by {by}"))
@@ -161,15 +159,7 @@ impl InvitationRow {
         } else {
             ("neutral", "Too old".into())
         };
-        Self {
-            id: link.id,
-            role: link.group_role().map_or("", |(_, role)| role.title()),
-            by: link.created_by_name.clone().unwrap_or_else(|| "the command line".into()),
-            until: link.expires_at,
-            label: link.label,
-            badge,
-            is_open,
-        }
+        Self { role: link.group_role().map_or("", |(_, role)| role.title()), link, badge, is_open }
     }
 }
 

@@ -27,17 +27,13 @@ const MAX_RECENT_JOBS: usize = 20;
 
 #[derive(Template)]
 #[template(path = "compose/compose.html")]
-struct ComposePage {
+struct ComposePage<'a> {
     page: PageFrame,
     compose_js: &'static str,
     picker_js: &'static str,
-    title: String,
-    summary: String,
-    target: ComposeTarget,
+    draft: &'a JobDraft,
     /// Other clusters to compose for: short name, title.
     others: Vec<(String, String)>,
-    recipe: String,
-    nonce: String,
     parts: Vec<ComposeSection>,
     panel: ScriptPanel,
     own: Option<HandEditedScript>,
@@ -45,8 +41,6 @@ struct ComposePage {
     at_once: String,
     at_once_error: String,
     can_sweep: bool,
-    /// Whether the script's options can be read into the fields.
-    can_read: bool,
     notice: Option<ComposeNotice>,
     /// What must be fixed, if the form was submitted.
     wrong: Vec<ComposeTodo>,
@@ -138,12 +132,12 @@ pub struct ComposePageExtras {
     pub repeats: Option<String>,
 }
 
-pub async fn build_page(
+pub async fn build_page<'a>(
     context: &RequestContext,
     me: &CurrentPerson,
-    draft: &JobDraft,
+    draft: &'a JobDraft,
     extras: ComposePageExtras,
-) -> Result<impl Template + use<>, AppError> {
+) -> Result<impl Template + use<'a>, AppError> {
     let JobDraft { target, chosen, values } = draft;
     let job = draft.compose();
     let own = job.edited.as_ref().map(|edited| HandEditedScript { base: job.build_script(), text: edited.script() });
@@ -167,12 +161,8 @@ pub async fn build_page(
         page,
         compose_js: assets::asset_url("compose.js"),
         picker_js: assets::asset_url("picker.js"),
-        title: chosen.recipe.title.clone(),
-        summary: chosen.recipe.summary.clone(),
-        target: target.clone(),
+        draft,
         others,
-        recipe: chosen.address.clone(),
-        nonce: values.nonce.clone(),
         parts: build_sections(&chosen.form, &values.answers, &target.compose_context, &problems),
         own,
         sweep_zip: answer(SWEEP_HOW) == "zip",
@@ -183,7 +173,6 @@ pub async fn build_page(
             .map(|problem| problem.sentence.clone())
             .unwrap_or_default(),
         can_sweep: questions().any(|one| one.key == PARAMETERS_KEY || chosen.form.can_sweep(one)),
-        can_read: chosen.form.bare,
         notice: extras.notice,
         wrong,
         recent: list_open_jobs(context, target).await?,

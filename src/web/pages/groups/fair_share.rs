@@ -20,6 +20,7 @@ use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
 use crate::sites::cost::AccountCost;
 use crate::store;
+use crate::store::groups::Group;
 use crate::usage::{GroupAccountDetails, GroupAccountUsage, GroupUsage};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -33,8 +34,7 @@ use crate::web::pages::jobs::cluster_queues::{self, ClusterQueue};
 #[template(path = "groups/fair_share/page.html")]
 struct GroupFairSharePage {
     page: PageFrame,
-    group: GroupId,
-    group_name: String,
+    group: Group,
     may_manage: bool,
     fragment: GroupFairShareFragment,
 }
@@ -86,13 +86,12 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
     if request.context.is_fragment {
         return respond(&fragment);
     }
-    let group_name = request.load_group().await?.name;
-    let GroupRequest { context, me, group } = request;
+    let group = request.load_group().await?;
+    let GroupRequest { context, me, .. } = request;
     respond(&GroupFairSharePage {
         page: PageFrame::for_person(&context, &me.0, "Fair share and storage", NavSection::Groups),
+        may_manage: me.may(Permission::ManageUsage(group.id)).is_ok(),
         group,
-        group_name,
-        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         fragment,
     })
 }

@@ -13,6 +13,7 @@ use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::JobStage;
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
+use crate::store::groups::Group;
 use crate::usage::{GroupAccountDetails, fair_share};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -28,8 +29,7 @@ const MAX_JOBS: usize = 5;
 #[template(path = "groups/fair_share/priority.html")]
 struct GroupPriorityPage {
     page: PageFrame,
-    group: GroupId,
-    group_name: String,
+    group: Group,
     may_manage: bool,
     clusters: Vec<ClusterPriorityCards>,
 }
@@ -113,13 +113,12 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
     if request.context.is_fragment {
         return respond(&GroupPriorityFragment { group: request.group, clusters });
     }
-    let group_name = request.load_group().await?.name;
-    let GroupRequest { context, me, group } = request;
+    let group = request.load_group().await?;
+    let GroupRequest { context, me, .. } = request;
     respond(&GroupPriorityPage {
         page: PageFrame::for_person(&context, &me.0, "Why is my priority low?", NavSection::Groups),
+        may_manage: me.may(Permission::ManageUsage(group.id)).is_ok(),
         group,
-        group_name,
-        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         clusters,
     })
 }

@@ -7,7 +7,7 @@ use crate::store::usage::jobs::{UsageGpuTotal, UsageJobFilter};
 use crate::usage::figures::{UsageOwner, is_selected};
 use crate::usage::{GroupAccountUsage, UsageJobOutcome};
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
-use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus};
+use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus, whole};
 use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, record_names_seen};
 
 /// Jobs in a file, or checked for one page.
@@ -53,7 +53,6 @@ pub struct UsageJobTotals {
 
 impl UsageJobTotals {
     fn add(&mut self, total: &UsageGpuTotal) {
-        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         self.count += whole(total.jobs);
         self.core_s += whole(total.core_s);
         self.run_core_s += whole(total.run_core_s);

@@ -4,7 +4,6 @@ use askama::Template;
 use axum::response::{IntoResponse as _, Redirect};
 
 use crate::auth::Permission;
-use crate::domain::GroupId;
 use crate::format;
 use crate::usage::hours;
 use crate::web::HandlerResult;
@@ -15,7 +14,7 @@ use crate::web::pages::groups::usage::job_search::{
     find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
-use crate::web::pages::groups::usage::{UsageRequest, usage_path};
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
 
 const JOBS_PER_PAGE: usize = 50;
 /// Pages on offer; the CSV file has the rest.
@@ -25,20 +24,16 @@ const MAX_PAGES: usize = 200;
 #[template(path = "groups/usage/jobs.html")]
 struct UsageJobsPage {
     page: PageFrame,
-    group: GroupId,
-    name: String,
+    data: UsagePageData,
     may_manage: bool,
     found: UsageJobResults,
     member_name: String,
-    days: String,
     /// How many jobs match, as text.
     counted: String,
     core_hours: String,
     core_exact: String,
     /// Core hours since each job began; empty if they all ran within the period.
     run_hours: String,
-    /// The selected account; empty for all.
-    account: String,
     /// Empty if no job had a GPU.
     gpu_hours: String,
     /// Over-requested core hours; empty unless the filter asks for them.
@@ -49,7 +44,6 @@ struct UsageJobsPage {
     pages: (String, String, String),
     back: String,
     csv: String,
-    leads: bool,
 }
 
 pub async fn get(request: UsageRequest) -> HandlerResult {
@@ -103,16 +97,12 @@ pub async fn get(request: UsageRequest) -> HandlerResult {
     let csv = same(outcome, "").replacen("/jobs?", "/jobs.csv?", 1);
     respond(&UsageJobsPage {
         page: PageFrame::for_person(&context, &me.0, "Jobs behind a figure", NavSection::Groups),
-        group,
-        name: data.group.name.clone(),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         member_name: found.member.as_ref().map(|who| member_name(&data, who)).unwrap_or_default(),
-        days: format!("{} to {}", found.from.words(), found.until.words()),
         counted: format::count(found.totals.count, "job"),
         core_hours: format::amount(hours(found.totals.core_s)),
         core_exact: format_exact(hours(found.totals.core_s)),
         run_hours: total_run_hours(&found.totals),
-        account: filter.account_label(&data.view),
         gpu_hours: if found.totals.gpu_s == 0 { String::new() } else { format::amount(hours(found.totals.gpu_s)) },
         spare_hours: if outcome == OUTCOME_OVERSIZED {
             format::amount(hours(found.totals.spare_s))
@@ -124,7 +114,7 @@ pub async fn get(request: UsageRequest) -> HandlerResult {
         pages,
         back: format!("{}?{}", usage_path(group), filter.to_query_string(&[])),
         csv,
-        leads: data.view.is_leader,
+        data,
         found,
     })
 }

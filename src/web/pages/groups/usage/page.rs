@@ -3,14 +3,12 @@
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::RequestContext;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share::{self, GroupFairShareFragment};
 use crate::web::pages::groups::usage::notes::{UsageNote, collect_notes};
-use crate::web::pages::groups::usage::query::UsageSelectOption;
 use crate::web::pages::groups::usage::summary::RenderedUsageHtml;
 use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
 
@@ -18,30 +16,10 @@ use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
 #[template(path = "groups/usage/page.html")]
 struct GroupUsagePage {
     page: PageFrame,
-    group: GroupId,
-    name: String,
+    data: UsagePageData,
     may_manage: bool,
-    has_accounts: bool,
-    filters: UsageFilterForm,
     fragment: UsageFragment,
     fair_share: GroupFairShareFragment,
-}
-
-impl GroupUsagePage {
-    /// The path of the page where accounts are chosen.
-    fn settings(&self) -> String {
-        format!("/groups/{}/accounts", self.group)
-    }
-}
-
-/// The filter form above the figures.
-struct UsageFilterForm {
-    periods: Vec<UsageSelectOption>,
-    /// For a custom period: the first and last selectable day, and the selected ones.
-    days: [String; 4],
-    steps: Vec<UsageSelectOption>,
-    measures: Vec<UsageSelectOption>,
-    accounts: Vec<UsageSelectOption>,
 }
 
 /// Everything that changes when new usage has been read.
@@ -62,23 +40,13 @@ impl askama::filters::HtmlSafe for UsageFragment {}
 pub async fn get(request: UsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let UsageRequest { context, me, group, .. } = request;
-    let filter = &data.filter;
     let title = format!("{}: use", data.group.name);
     respond(&GroupUsagePage {
         page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
-        group,
-        name: data.group.name.clone(),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
-        has_accounts: !data.view.accounts.is_empty(),
-        filters: UsageFilterForm {
-            periods: filter.period_options(),
-            days: filter.custom_day_values(),
-            steps: filter.step_options(),
-            measures: filter.measure_options(),
-            accounts: filter.account_options(&data.view),
-        },
         fragment: build_fragment(&context, &data)?,
         fair_share: fair_share::build_fragment(&context, &me, &data.view).await?,
+        data,
     })
 }
 

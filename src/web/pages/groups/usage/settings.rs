@@ -33,7 +33,7 @@ struct UsageSettingsPage {
     page: PageFrame,
     group: GroupId,
     name: String,
-    clusters: Vec<SlurmAccountChoices>,
+    offers: Vec<GroupAccountChoices>,
     has_accounts: bool,
     granted: Vec<AllocationListItem>,
     /// The allocation being edited; `None` when adding one.
@@ -43,13 +43,6 @@ struct UsageSettingsPage {
     units: Vec<UsageSelectOption>,
     account_problems: FormErrors,
     problems: FormErrors,
-}
-
-/// A cluster's accounts to choose from.
-struct SlurmAccountChoices {
-    title: String,
-    /// Value, name, and whether it belongs to the group.
-    accounts: Vec<UsageSelectOption>,
 }
 
 struct AllocationListItem {
@@ -223,17 +216,10 @@ async fn render_page(request: GroupRequest, state: UsageSettingsState) -> Handle
             changed: changed.map(|allocation| allocation.id),
             accounts: account_options(&offers, &form),
             units: unit_options(&offers, &form),
-            clusters: offers.iter().map(account_choices).collect(),
+            offers,
             form,
             account_problems: state.account_problems,
             problems: state.problems,
         },
     )
-}
-
-fn account_choices(offer: &GroupAccountChoices) -> SlurmAccountChoices {
-    let accounts = offer.accounts.iter();
-    let accounts =
-        accounts.map(|(name, is_chosen)| (format!("{}/{name}", offer.profile.row.slug), name.clone(), *is_chosen));
-    SlurmAccountChoices { title: offer.profile.row.title.clone(), accounts: accounts.collect() }
 }

@@ -84,15 +84,12 @@ impl UsageSummaryCache {
 
 #[derive(Template)]
 #[template(path = "groups/usage/summary.html")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, for the template")]
 struct UsageSummaryFragment<'a> {
+    data: &'a UsagePageData,
     /// The page's path.
     base: String,
     /// The filter as a query string.
     query: &'a str,
-    leads: bool,
-    when: String,
-    days: String,
     facts: Vec<UsageKeyFigure>,
     chart: UsageChart,
     allocation_cards: Vec<AllocationCard>,
@@ -102,10 +99,6 @@ struct UsageSummaryFragment<'a> {
     kinds: UsageTable,
     totals: UsageTableCells,
     site_unit: Option<String>,
-    has_gpus: bool,
-    is_empty: bool,
-    /// Whether some days of the period have not been read yet.
-    is_partly_read: bool,
 }
 
 struct UsageKeyFigure {
@@ -121,25 +114,20 @@ struct UsageKeyFigure {
 }
 
 impl<'a> UsageSummaryFragment<'a> {
-    fn new(data: &UsagePageData, query: &'a str) -> Self {
+    fn new(data: &'a UsagePageData, query: &'a str) -> Self {
         let (filter, figures, group) = (&data.filter, &*data.figures, data.group.id);
         let totals = UsageTableCells::from_sums(&figures.totals);
         let site_unit = filter.unit.map(|_| formatting::measure_label(UsageMeasure::Site, filter.unit));
         Self {
+            data,
             base: usage_path(group),
             query,
-            leads: data.view.is_leader,
-            when: filter.period.label(),
-            days: filter.days_label(),
             facts: key_figures(data, &totals, site_unit.as_deref(), &figures.totals),
             chart: UsageChart::draw(figures, group, filter),
             allocation_cards: build_allocation_cards(&data.view, &data.allocations, filter.today),
             accounts: tables::account_table(figures, group, filter, data.view.is_leader),
             members: tables::member_table(figures, group, filter),
             kinds: tables::kind_table(figures, group, filter),
-            is_empty: figures.totals.is_empty(),
-            is_partly_read: figures.missing > 0,
-            has_gpus: figures.totals.gpu_s > 0,
             totals,
             site_unit,
         }
