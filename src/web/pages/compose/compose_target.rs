@@ -7,7 +7,7 @@ use crate::cluster::discovered_facts::FolderKind;
 use crate::cluster::{ClusterAccount, ConnectionStatus, DiscoveredFacts};
 use crate::error::AppError;
 use crate::recipes::context::{AvailableGpu, ComposeCluster};
-use crate::sites::Site;
+use crate::sites::{Site, SiteGpu, SiteGpuSlice};
 use crate::store::clusters::Cluster;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
@@ -79,7 +79,7 @@ fn path_variables(facts: &DiscoveredFacts) -> BTreeMap<String, String> {
     for (name, kind) in
         [("SCRATCH", FolderKind::Scratch), ("PROJECT", FolderKind::Project), ("USERWORK", FolderKind::Work)]
     {
-        let path = facts.folders_of_kind(kind).find(|folder| folder.writable).map(|one| one.path.clone());
+        let path = facts.folders_of_kind(kind).find(|folder| folder.writable).map(|folder| folder.path.clone());
         folders.extend(path.map(|path| (name.to_owned(), path)));
     }
     folders
@@ -87,7 +87,7 @@ fn path_variables(facts: &DiscoveredFacts) -> BTreeMap<String, String> {
 
 /// The GPUs that this cluster really has, by their common names, then the GPU slices that the site names.
 fn list_gpus(site: &Site, facts: &DiscoveredFacts) -> Vec<AvailableGpu> {
-    let of_site = |gpu: &crate::sites::SiteGpu| AvailableGpu {
+    let of_site = |gpu: &SiteGpu| AvailableGpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),
         per_node: gpu.per_node.unwrap_or(0).into(),
@@ -96,27 +96,23 @@ fn list_gpus(site: &Site, facts: &DiscoveredFacts) -> Vec<AvailableGpu> {
         memory_gb: gpu.node_memory_gb.map(Into::into),
         partition: gpu.partition.clone(),
     };
-    let slices: Vec<AvailableGpu> = site
-        .jobs
-        .slices
-        .iter()
-        .map(|slice| AvailableGpu {
-            model: Some(slice.name.clone()),
-            label: slice.label.clone(),
-            per_node: 1,
-            is_slice: true,
-            cores: slice.cores.map(Into::into),
-            memory_gb: slice.node_memory_gb.map(Into::into),
-            partition: None,
-        })
-        .collect();
+    let slice = |slice: &SiteGpuSlice| AvailableGpu {
+        model: Some(slice.name.clone()),
+        label: slice.label.clone(),
+        per_node: 1,
+        is_slice: true,
+        cores: slice.cores.map(Into::into),
+        memory_gb: slice.node_memory_gb.map(Into::into),
+        partition: None,
+    };
+    let slices: Vec<AvailableGpu> = site.jobs.slices.iter().map(slice).collect();
     let mut found: Vec<AvailableGpu> = Vec::new();
     for gpu in &facts.gpus {
         let Some(model) = &gpu.model else { continue };
         if slices.iter().any(|slice| slice.model.as_ref() == Some(model)) {
             continue;
         }
-        let described = site.jobs.gpus.iter().find(|one| one.name == *model).map(of_site);
+        let described = site.jobs.gpus.iter().find(|gpu| gpu.name == *model).map(of_site);
         found.push(AvailableGpu {
             per_node: gpu.per_node_most,
             ..described.unwrap_or_else(|| AvailableGpu {

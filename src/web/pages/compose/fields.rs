@@ -96,11 +96,11 @@ pub fn build_sections(
     }
     let mut parts = Vec::new();
     for section in &form.sections {
-        let shown = section.questions.iter().filter(|one| !form.hidden.contains(&one.key));
+        let shown = section.questions.iter().filter(|question| !form.hidden.contains(&question.key));
         let (advanced, fields): (Vec<&RecipeQuestion>, Vec<&RecipeQuestion>) =
             shown.partition(|question| question.advanced);
         let show = |list: Vec<&RecipeQuestion>| -> Vec<ComposeField> {
-            list.into_iter().map(|one| build_field(one, form, answers, cluster, &errors)).collect()
+            list.into_iter().map(|question| build_field(question, form, answers, cluster, &errors)).collect()
         };
         let part = ComposeSection {
             title: section.title.clone(),
@@ -119,7 +119,7 @@ pub fn build_sections(
 
 /// Whether any answer differs from its default.
 fn has_answers(questions: &[RecipeQuestion], answers: &FormAnswers) -> bool {
-    questions.iter().any(|one| answers.get(&one.key).is_some_and(|text| *text != one.default.0))
+    questions.iter().any(|question| answers.get(&question.key).is_some_and(|text| *text != question.default.0))
 }
 
 fn build_field(
@@ -190,7 +190,7 @@ const fn control_for(kind: QuestionKind) -> FieldControl {
 fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster) -> Vec<FieldOption> {
     let mut all: Vec<(String, String)> = match question.kind {
         QuestionKind::Choice => {
-            available_choices(question, cluster).map(|one| (one.value.clone(), one.label.clone())).collect()
+            available_choices(question, cluster).map(|choice| (choice.value.clone(), choice.label.clone())).collect()
         }
         QuestionKind::Account => {
             cluster.accounts.iter().map(|account| (account.name.clone(), account_label(account, cluster))).collect()
@@ -227,7 +227,7 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
 
 /// An account with its description.
 fn account_label(account: &crate::recipes::context::SubmitAccount, cluster: &ComposeCluster) -> String {
-    let prefix = cluster.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
+    let prefix = cluster.site.jobs.accounts.iter().find(|rule| account.name.starts_with(&rule.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
         (true, false) => " For jobs without GPUs only.",
         (false, true) => " For jobs with GPUs only.",

@@ -172,7 +172,7 @@ pub async fn build_page<'a>(
             .find(|problem| problem.key == SWEEP_AT_ONCE)
             .map(|problem| problem.sentence.clone())
             .unwrap_or_default(),
-        can_sweep: questions().any(|one| one.key == PARAMETERS_KEY || chosen.form.can_sweep(one)),
+        can_sweep: questions().any(|question| question.key == PARAMETERS_KEY || chosen.form.can_sweep(question)),
         notice: extras.notice,
         wrong,
         recent: list_open_jobs(context, target).await?,

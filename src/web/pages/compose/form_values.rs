@@ -85,7 +85,9 @@ pub fn required_folders(script: &str) -> Vec<String> {
             "--output" | "--error" => {
                 let folder = value.rsplit_once('/').map(|(folder, _)| folder.replace("%%", "\u{0}"));
                 // What Slurm fills in isn't known yet.
-                folder.filter(|folder| !folder.is_empty() && !folder.contains('%')).map(|one| one.replace('\u{0}', "%"))
+                folder
+                    .filter(|folder| !folder.is_empty() && !folder.contains('%'))
+                    .map(|folder| folder.replace('\u{0}', "%"))
             }
             _ => None,
         };

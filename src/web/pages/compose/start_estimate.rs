@@ -84,7 +84,7 @@ async fn estimate_here(
 ) {
     let tried = alternatives(&job.final_request(), &draft.target.compose_context);
     let mut variants = vec![Vec::new()];
-    variants.extend(tried.iter().map(|one| one.args.clone()));
+    variants.extend(tried.iter().map(|alternative| alternative.args.clone()));
     let mut answers = match ask_cluster(context, &draft.target, &job.final_script(), &variants).await {
         Ok(answers) => answers.into_iter(),
         Err(problem) => {

@@ -140,7 +140,7 @@ async fn build_cluster_summary(
     queue: Option<&ClusterQueue>,
     accounts: &[&GroupAccountUsage],
 ) -> Result<ClusterFairShareCards, AppError> {
-    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
     let (title, slug) = cluster_names(&facts);
     let mut cards = ClusterFairShareCards { title, slug, ..ClusterFairShareCards::default() };
     let queue = match require_snapshot(queue) {
@@ -157,7 +157,9 @@ async fn build_cluster_summary(
     }
     if let Some(cost) = &resources.cost {
         let is_theirs = |account: &&AccountCost| {
-            facts.iter().any(|one| one.account == account.account || one.slurm_names.contains(&account.account))
+            facts.iter().any(|group_account| {
+                group_account.account == account.account || group_account.slurm_names.contains(&account.account)
+            })
         };
         let theirs = cost.accounts.iter().filter(is_theirs);
         cards.costs = theirs.filter_map(|account| granted_hours_bar(account, &cost.unit)).collect();

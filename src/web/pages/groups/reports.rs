@@ -56,7 +56,7 @@ pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportM
     let frozen = context.app.usage.list_reports(group).await?;
     let months = std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS_OFFERED + 1);
     let mut months: Vec<(String, String, bool)> =
-        months.map(|one| (one.to_string(), one.words(), one == month)).collect();
+        months.map(|offered| (offered.to_string(), offered.words(), offered == month)).collect();
     if !months.iter().any(|(_, _, is_chosen)| *is_chosen) {
         months.push((month.to_string(), month.words(), true));
     }

@@ -140,7 +140,7 @@ fn axis_scale(most: f64) -> (f64, f64) {
     }
     let size = 10_f64.powf((most / 4.0).log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let step = steps.iter().map(|one| one * size).find(|one| *one * 4.0 >= most);
+    let step = steps.iter().map(|step| step * size).find(|step| *step * 4.0 >= most);
     let step = step.unwrap_or(size * 10.0);
     ((most / step).ceil() * step, step)
 }

@@ -35,7 +35,7 @@ impl ClusterQueue {
     /// The time limit of a partition in minutes, if it has one.
     pub fn partition_limit(&self, partition: &str) -> Option<u32> {
         let mut partitions = self.account.discovered.partitions.iter();
-        partitions.find_map(|one| one.time_limit.minutes().filter(|_| one.name == partition))
+        partitions.find_map(|candidate| candidate.time_limit.minutes().filter(|_| candidate.name == partition))
     }
 
     /// Whether the cluster hides other people's jobs.

@@ -88,7 +88,7 @@ impl RecipeEditor {
 
 /// The overrides that a form with these answers amounts to.
 pub fn overrides_from_form(recipe: &Recipe, form: &RecipeForm, answers: Option<&FormAnswers>) -> RecipeOverrides {
-    let questions = form.questions().filter(|one| !form.hidden.contains(&one.key)).map(|question| {
+    let questions = form.questions().filter(|question| !form.hidden.contains(&question.key)).map(|question| {
         let given = |answers: &FormAnswers| answers.get(&question.key).cloned();
         // Without a submitted form, the answers are the defaults.
         let answer = answers.map_or_else(|| Some(question.default.0.clone()), given);
@@ -131,7 +131,7 @@ fn list_choices(question: &RecipeQuestion) -> Vec<(String, String)> {
     let pair = |value: &str, label: &str| (value.to_owned(), label.to_owned());
     match question.kind {
         QuestionKind::Switch => vec![pair("true", "Yes"), pair("false", "No")],
-        QuestionKind::Choice => question.choices.iter().map(|one| pair(&one.value, &one.label)).collect(),
+        QuestionKind::Choice => question.choices.iter().map(|choice| pair(&choice.value, &choice.label)).collect(),
         _ => Vec::new(),
     }
 }

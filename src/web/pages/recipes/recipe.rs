@@ -49,8 +49,8 @@ pub async fn get(request: RecipeRequest) -> HandlerResult {
     let (summary, problem, fixed) = match Recipe::parse(&version.text, &catalog.blocks) {
         Ok(recipe) => {
             let form = form::RecipeForm::new(&recipe, &catalog.blocks);
-            let fixed = form.questions().filter(|one| form.locked.contains(&one.key));
-            let fixed = fixed.map(|one| (one.label.clone(), one.default.0.clone())).collect();
+            let fixed = form.questions().filter(|question| form.locked.contains(&question.key));
+            let fixed = fixed.map(|question| (question.label.clone(), question.default.0.clone())).collect();
             (recipe.summary, String::new(), fixed)
         }
         Err(error) => (String::new(), describe_error(&error), Vec::new()),
@@ -61,7 +61,8 @@ pub async fn get(request: RecipeRequest) -> HandlerResult {
         .map(|target| (format!("/compose/{}/r{id}", target.cluster().slug), target.cluster().title.clone()));
     let may_publish = |group| me.may(Permission::PublishRecipe(recipe_ownership(&saved), group)).is_ok();
     let groups = me.0.memberships.iter();
-    let groups = groups.filter(|one| saved.group() != Some(one.group_id) && may_publish(one.group_id));
+    let groups =
+        groups.filter(|membership| saved.group() != Some(membership.group_id) && may_publish(membership.group_id));
     respond(&RecipePage {
         page: PageFrame::for_person(&context, &me.0, &saved.title, NavSection::Jobs),
         summary,
@@ -72,7 +73,7 @@ pub async fn get(request: RecipeRequest) -> HandlerResult {
         targets: targets.collect(),
         is_mine: saved.owner() == Some(me.0.person.id),
         may_change: me.may(Permission::ChangeRecipe(recipe_ownership(&saved))).is_ok(),
-        groups: groups.map(|one| (one.group_id, one.group_name.clone())).collect(),
+        groups: groups.map(|membership| (membership.group_id, membership.group_name.clone())).collect(),
         recipe: saved,
     })
 }

@@ -83,10 +83,9 @@ fn build_page(
     (overrides, group): (&RecipeOverrides, Option<GroupId>),
     problems: &[ComposeProblem],
 ) -> SaveRecipePage {
-    let groups =
-        me.0.memberships
-            .iter()
-            .map(|one| (one.group_id.to_string(), one.group_name.clone(), group == Some(one.group_id)));
+    let groups = me.0.memberships.iter().map(|membership| {
+        (membership.group_id.to_string(), membership.group_name.clone(), group == Some(membership.group_id))
+    });
     SaveRecipePage {
         page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
         editor: RecipeEditor::new(&chosen.form, overrides, problems),

@@ -17,7 +17,7 @@ pub async fn fair_share_csv(request: GroupRequest) -> HandlerResult {
     let from = context.app.clock.now().plus(-cards::HISTORY_SECONDS);
     let mut text = format_row(&["cluster", "account", "at", "share", "used", "used / share"]);
     let mut db = context.app.store.read().await?;
-    for facts in view.accounts.iter().map(|one| &one.details) {
+    for facts in view.accounts.iter().map(|account| &account.details) {
         for name in &facts.slurm_names {
             let (person, cluster) = (me.0.person.id, facts.cluster);
             for point in store::fair_share_history::list_since(&mut db, person, cluster, name, from).await? {
@@ -57,7 +57,7 @@ pub async fn queue_csv(request: GroupRequest) -> HandlerResult {
         let Some(group_queue) = queue.as_ref().and_then(|queue| queue.snapshot.group.as_ref()) else {
             continue;
         };
-        for facts in accounts.iter().map(|one| &one.details) {
+        for facts in accounts.iter().map(|account| &account.details) {
             let found = compute_demand(&group_queue.jobs, &facts.slurm_names, now);
             text.push_str(&format_row(&[
                 facts.slug.clone(),
@@ -83,11 +83,11 @@ pub async fn storage_csv(request: GroupRequest) -> HandlerResult {
     record_names_seen(&context, &me, &view).await?;
     let mut text =
         format_row(&["cluster", "place", "member", "user", "bytes", "bytes allowed", "files", "files allowed"]);
-    let or_empty = |number: Option<u64>| number.map(|one| one.to_string()).unwrap_or_default();
+    let or_empty = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     for (queue, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
         let Some(queue) = queue else { continue };
         let (resources, slug) = (&queue.snapshot.resources, &queue.cluster().slug);
-        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
         for quota in storage::group_quotas(&resources.places, &facts) {
             text.push_str(&format_row(&[
                 slug.clone(),

@@ -107,7 +107,7 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
     let now = request.context.app.clock.now();
     let mut clusters = Vec::new();
     for (queue, accounts) in load_accounts_by_cluster(&request.context, &request.me, &view).await? {
-        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
         clusters.push(build_cluster_priority(queue.as_ref(), &facts, now));
     }
     if request.context.is_fragment {
@@ -166,7 +166,7 @@ fn build_cluster_priority(
             }
         }
     }
-    let is_ours = |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
+    let is_ours = |account: &str| facts.iter().any(|facts| facts.slurm_names.iter().any(|n| n == account));
     let items = queue.snapshot.items().iter();
     // In a job array, tasks may run while others are pending; the pending ones have a priority.
     let records = items.filter_map(|item| {

@@ -44,7 +44,10 @@ fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
     // A user can have the same name as an account: `/home (user def-x)`.
     let is_own = label.contains("(user ");
-    !is_own && label.split(|letter| !is_part(letter)).any(|word| accounts.iter().any(|one| is_account_name(word, one)))
+    !is_own
+        && label
+            .split(|letter| !is_part(letter))
+            .any(|word| accounts.iter().any(|account| is_account_name(word, account)))
 }
 
 pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
@@ -149,7 +152,8 @@ mod tests {
         };
         let found = storage_by_person(&rows, &[&smith], &view);
         assert_eq!(found.len(), 1, "nothing of other projects");
-        let shown: Vec<_> = found[0].people.iter().map(|one| (&*one.name, &*one.user, &*one.space)).collect();
+        let shown: Vec<_> =
+            found[0].people.iter().map(|person| (&*person.name, &*person.user, &*person.space)).collect();
         assert_eq!(shown, [("Alice Martin", "alice", "5 GB"), ("bob", "", "less than 10 MB")]);
     }
 }

@@ -82,7 +82,8 @@ pub fn unit_options(offers: &[GroupAccountChoices], form: &AllocationForm) -> Ve
         .collect();
     titles.sort_unstable();
     titles.dedup();
-    let fitting = AllocationUnit::ALL.into_iter().filter(|one| one.measure != UsageMeasure::Site || !titles.is_empty());
+    let fitting =
+        AllocationUnit::ALL.into_iter().filter(|unit| unit.measure != UsageMeasure::Site || !titles.is_empty());
     let label = |unit: AllocationUnit| match unit.measure {
         UsageMeasure::Site => {
             format!("{} {}", titles.join(" or "), if unit.in_years { "years" } else { "hours" })

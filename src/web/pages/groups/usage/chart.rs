@@ -37,7 +37,7 @@ impl UsageChart {
         let series = build_series(&figures.members);
         let stacked = |bar: &UsageBar| {
             let used =
-                |one: &MemberColourGroup| one.member_indexes.iter().filter_map(|index| bar.parts.get(*index)).sum();
+                |group: &MemberColourGroup| group.member_indexes.iter().filter_map(|index| bar.parts.get(*index)).sum();
             let (from, until) = (bar.from.to_string(), bar.until.to_string());
             StackedBar {
                 label: bar_label(bar, step),
@@ -64,7 +64,7 @@ impl UsageChart {
         );
         let marks = axis_labels(&bars);
         let frame = ChartFrame { left: 0.0, right: WIDTH, top: 0.0, bottom: HEIGHT };
-        let series = series.into_iter().map(|one| (one.colour, one.name)).collect();
+        let series = series.into_iter().map(|group| (group.colour, group.name)).collect();
         Self { label, marks, drawing: StackedBarChart::draw(&frame, &unit, series, bars), unit }
     }
 }
@@ -85,7 +85,7 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
     }
     let name = match others.as_slice() {
         [] => return series,
-        [one] => members.get(*one).map(|one| one.name.clone()).unwrap_or_default(),
+        [only] => members.get(*only).map(|member| member.name.clone()).unwrap_or_default(),
         many => {
             let nobody = |index: &usize| members.get(*index).is_some_and(|m| m.owner == UsageOwner::Others);
             if many.iter().all(nobody) { "Everybody else".to_owned() } else { format!("{} others", many.len()) }
@@ -110,7 +110,7 @@ fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
 fn axis_labels(bars: &[StackedBar]) -> Vec<String> {
     let count = bars.len().min(MAX_AXIS_LABELS);
     (0..count)
-        .filter_map(|one| bars.get(if count < 2 { 0 } else { one * (bars.len() - 1) / (count - 1) }))
+        .filter_map(|tick| bars.get(if count < 2 { 0 } else { tick * (bars.len() - 1) / (count - 1) }))
         .map(|bar| bar.mark.clone())
         .collect()
 }
@@ -154,7 +154,7 @@ mod tests {
     fn pieces_stand_on_each_other() {
         let members = vec![member(1, Some(0)), member(2, Some(1)), member(3, None), member(0, None)];
         let chart = chart(&[&[1.0, 2.0, 0.5, 0.5], &[0.0, 0.0, 0.0, 0.0]], members);
-        let classes: Vec<_> = chart.drawing.series.iter().map(|one| one.class.as_str()).collect();
+        let classes: Vec<_> = chart.drawing.series.iter().map(|series| series.class.as_str()).collect();
         assert_eq!(classes, ["c0", "c1", "cx"]);
         assert_eq!(chart.drawing.series[2].name, "2 others");
         assert_eq!(chart.drawing.series[0].path, "M30.0 300.0v-75.0h440.0v75.0z", "nothing for nothing");

@@ -97,20 +97,21 @@ fn file_response(data: &UsagePageData, what: &str, text: String) -> Response {
 
 pub async fn members(request: UsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.members.iter().map(|one| (one.name.as_str(), &one.totals));
+    let rows = data.figures.members.iter().map(|member| (member.name.as_str(), &member.totals));
     Ok(file_response(&data, "members", render_totals("member", rows)))
 }
 
 pub async fn accounts(request: UsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.accounts.iter().map(|one| (format!("{}/{}", one.slug, one.account), &one.totals));
+    let rows =
+        data.figures.accounts.iter().map(|account| (format!("{}/{}", account.slug, account.account), &account.totals));
     Ok(file_response(&data, "accounts", render_totals("account", rows)))
 }
 
 /// Usage by job type.
 pub async fn kinds(request: UsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.kinds.iter().map(|one| (kind_label(&one.name), &one.totals));
+    let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), &kind.totals));
     Ok(file_response(&data, "kinds", render_totals("sort of job", rows)))
 }
 
@@ -142,7 +143,7 @@ pub async fn days(request: UsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let unit = measure_label(data.filter.choice.measure, data.filter.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
-    head.extend(data.figures.members.iter().map(|one| one.name.clone()));
+    head.extend(data.figures.members.iter().map(|member| member.name.clone()));
     head.push("days not read yet".to_owned());
     let mut text = format_row(&head);
     for bar in &data.figures.bars {

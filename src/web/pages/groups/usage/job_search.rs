@@ -114,7 +114,7 @@ pub async fn find_jobs(
     let mut all = UsageJobTotals::default();
     let _turn = app.usage.acquire_search_permit().await;
     let mut db = app.store.read().await?;
-    for account in data.view.accounts.iter().filter(|one| is_selected(one, choice)) {
+    for account in data.view.accounts.iter().filter(|account| is_selected(account, choice)) {
         for user in cluster_users(data, account, owner.as_ref()) {
             for source in &account.details.sources {
                 let filter = UsageJobFilter { user: user.clone(), ..filter.clone() };
@@ -160,7 +160,7 @@ fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageOwner> {
     let who = parse_member(word)?;
     let UsageOwner::User(cluster, user) = &who else { return Some(who) };
     let mut accounts = data.view.accounts.iter();
-    if accounts.any(|one| one.details.cluster == *cluster && one.details.own_user.as_ref() == Some(user)) {
+    if accounts.any(|account| account.details.cluster == *cluster && account.details.own_user.as_ref() == Some(user)) {
         return Some(UsageOwner::Person(data.view.viewer));
     }
     let person = data.view.people.get(&(*cluster, user.clone()));
@@ -236,8 +236,8 @@ pub fn canonical_outcome(word: &str) -> &'static str {
 fn outcome_states(word: &str) -> Vec<i64> {
     let all = UsageJobOutcome::ALL.into_iter();
     let wanted: Vec<UsageJobOutcome> = match word {
-        OUTCOME_ENDED => all.filter(|one| *one != UsageJobOutcome::Running).collect(),
-        OUTCOME_LOST => all.filter(|one| one.is_lost()).collect(),
+        OUTCOME_ENDED => all.filter(|outcome| *outcome != UsageJobOutcome::Running).collect(),
+        OUTCOME_LOST => all.filter(|outcome| outcome.is_lost()).collect(),
         OUTCOME_OVERSIZED => vec![UsageJobOutcome::Done],
         // Same grouping as in the figures.
         "failed" => vec![UsageJobOutcome::Failed, UsageJobOutcome::Interrupted],

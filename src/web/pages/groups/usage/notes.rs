@@ -37,7 +37,7 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
     let mut away = Vec::new();
     let mut hidden = Vec::new();
     let mut reading: BTreeMap<&str, (Vec<&str>, i64, i64)> = BTreeMap::new();
-    for account in view.accounts.iter().filter(|one| is_selected(one, &filter.choice)) {
+    for account in view.accounts.iter().filter(|account| is_selected(account, &filter.choice)) {
         let facts = &account.details;
         if !account.is_connected && !away.contains(&facts.cluster) {
             away.push(facts.cluster);

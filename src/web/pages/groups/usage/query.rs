@@ -1,5 +1,10 @@
 //! The filter of the usage pages. Any query string, however wrong, leads to a sensible page.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::value::MapDeserializer;
+
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 use crate::usage::figures::{ChartStep, FiguresQuery, MAX_BARS};
@@ -17,7 +22,8 @@ const DAY_RANGE_SEPARATOR: &str = "..";
 const MONTHS_OFFERED: usize = 13;
 
 /// The query string's values, as received.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
 pub struct UsageQuery {
     period: String,
     /// The first and last day of a custom period.
@@ -40,26 +46,11 @@ pub struct UsageQuery {
 impl UsageQuery {
     /// Ignores unknown keys; if a key is repeated, the last value counts.
     pub fn from_pairs(pairs: &[(String, String)]) -> Self {
-        let mut query = Self::default();
-        for (key, value) in pairs {
-            let slot = match key.as_str() {
-                "period" => &mut query.period,
-                "first" => &mut query.first,
-                "last" => &mut query.last,
-                "by" => &mut query.by,
-                "show" => &mut query.show,
-                "account" => &mut query.account,
-                "member" => &mut query.member,
-                "kind" => &mut query.kind,
-                "outcome" => &mut query.outcome,
-                "with" => &mut query.with,
-                "from" => &mut query.from,
-                "until" => &mut query.until,
-                "page" => &mut query.page,
-                _ => continue,
-            };
-            *slot = value.chars().take(MAX_VALUE_LEN).collect();
-        }
+        let cut = |value: &str| value.chars().take(MAX_VALUE_LEN).collect();
+        let values: BTreeMap<&str, String> = pairs.iter().map(|(key, value)| (key.as_str(), cut(value))).collect();
+        let values = MapDeserializer::<_, serde::de::value::Error>::new(values.into_iter());
+        // Texts under known names: nothing can go wrong.
+        let mut query = Self::deserialize(values).unwrap_or_default();
         if query.period == CUSTOM_PERIOD {
             query.period = format!("{}{DAY_RANGE_SEPARATOR}{}", query.first, query.last);
         }
@@ -129,7 +120,7 @@ impl UsageFilter {
         let latest = view.accounts.iter().map(|account| account.today).max();
         let today = latest.unwrap_or_else(|| Day::from_time(now));
         let account = query.account.split_once('/').filter(|(slug, name)| {
-            view.accounts.iter().any(|one| one.details.slug == *slug && one.details.account == *name)
+            view.accounts.iter().any(|candidate| candidate.details.slug == *slug && candidate.details.account == *name)
         });
         let account = account.map(|(slug, name)| (slug.to_owned(), name.to_owned()));
         let is_chosen =
@@ -137,20 +128,23 @@ impl UsageFilter {
         let mut units: Vec<Option<SiteUnit>> = view
             .accounts
             .iter()
-            .filter(|one| is_chosen(&one.details.slug, &one.details.account))
-            .map(|one| one.details.site_unit())
+            .filter(|candidate| is_chosen(&candidate.details.slug, &candidate.details.account))
+            .map(|candidate| candidate.details.site_unit())
             .collect();
         units.dedup();
         // Units of different sites don't add up.
-        let unit = if let [one] = units.as_slice() { *one } else { None };
-        let account_of =
-            |one: &Allocation| view.accounts.iter().find(|account| account.details.cluster == one.cluster_id);
+        let unit = if let [unit] = units.as_slice() { *unit } else { None };
+        let account_of = |allocation: &Allocation| {
+            view.accounts.iter().find(|account| account.details.cluster == allocation.cluster_id)
+        };
         let selected: Vec<&Allocation> = allocations
             .iter()
-            .filter(|one| account_of(one).is_some_and(|account| is_chosen(&account.details.slug, &one.account)))
-            .filter(|one| one.begins() <= today)
+            .filter(|allocation| {
+                account_of(allocation).is_some_and(|account| is_chosen(&account.details.slug, &allocation.account))
+            })
+            .filter(|allocation| allocation.begins() <= today)
             .collect();
-        let granted = selected.iter().find(|one| one.ends() >= today).or(selected.first()).copied();
+        let granted = selected.iter().find(|allocation| allocation.ends() >= today).or(selected.first()).copied();
         let (period, from, until) = resolve_period(&query.period, today, granted);
         let days = until.0 - from.0 + 1;
         let chosen_step = ChartStep::parse(&query.by).filter(|step| is_step_allowed(*step, days));
@@ -159,7 +153,7 @@ impl UsageFilter {
         let measure = if measure == UsageMeasure::Site && unit.is_none() { UsageMeasure::Cores } else { measure };
         let step = chosen_step.unwrap_or(usual);
         let choice = FiguresQuery { from, until, step, measure, account };
-        let granted = granted.map(|one| (one.begins(), one.ends()));
+        let granted = granted.map(|allocation| (allocation.begins(), allocation.ends()));
         Self { choice, period, unit, today, chosen_step, allocation_days: granted }
     }
 
@@ -202,7 +196,7 @@ impl UsageFilter {
         }
         let months = std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
         all.extend(months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())));
-        let named = |(one, label): (UsagePeriod, String)| (one.query_value(), label, one == self.period);
+        let named = |(period, label): (UsagePeriod, String)| (period.query_value(), label, period == self.period);
         let is_chosen = matches!(self.period, UsagePeriod::Custom(..));
         let other = (CUSTOM_PERIOD.to_owned(), "Other days…".to_owned(), is_chosen);
         all.into_iter().map(named).chain([other]).collect()
@@ -229,9 +223,9 @@ impl UsageFilter {
     /// The options for what is charted.
     pub fn measure_options(&self) -> Vec<UsageSelectOption> {
         let all = UsageMeasure::ALL.into_iter();
-        let fitting = all.filter(|one| *one != UsageMeasure::Site || self.unit.is_some());
-        let label = |one: UsageMeasure| capitalize(&measure_label(one, self.unit));
-        fitting.map(|one| (one.as_str().to_owned(), label(one), one == self.choice.measure)).collect()
+        let fitting = all.filter(|measure| *measure != UsageMeasure::Site || self.unit.is_some());
+        let label = |measure: UsageMeasure| capitalize(&measure_label(measure, self.unit));
+        fitting.map(|measure| (measure.as_str().to_owned(), label(measure), measure == self.choice.measure)).collect()
     }
 
     /// The selected account's name; empty for all.

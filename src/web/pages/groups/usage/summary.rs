@@ -53,7 +53,7 @@ impl askama::filters::HtmlSafe for RenderedUsageHtml {}
 impl UsageSummaryCache {
     pub fn get_or_render(&self, data: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
         let key = (data.view.viewer, data.group.id, data.filter.to_query_string(&[]));
-        let units: Vec<_> = data.view.accounts.iter().map(|one| one.details.site_unit()).collect();
+        let units: Vec<_> = data.view.accounts.iter().map(|account| account.details.site_unit()).collect();
         let is_same = |cached: &&CachedSummaryHtml| {
             cached.figures.as_ptr() == Arc::as_ptr(&data.figures)
                 && cached.units == units

@@ -145,13 +145,13 @@ impl UsageTableRow {
 /// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
 pub fn account_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter, leads: bool) -> UsageTable {
     let several = if figures.accounts.len() > 1 { figures.accounts.as_slice() } else { &[] };
-    UsageTable::new(several, |one| {
-        let account = format!("{}/{}", one.slug, one.account);
-        let row = UsageTableRow::new(&one.account, &one.totals, |outcome| {
-            let changes = [("account", account.as_str()), ("outcome", outcome)];
+    UsageTable::new(several, |account| {
+        let value = format!("{}/{}", account.slug, account.account);
+        let row = UsageTableRow::new(&account.account, &account.totals, |outcome| {
+            let changes = [("account", value.as_str()), ("outcome", outcome)];
             if leads { jobs_href(group, filter, &changes) } else { String::new() }
         });
-        UsageTableRow { note: one.cluster.clone(), ..row }
+        UsageTableRow { note: account.cluster.clone(), ..row }
     })
 }
 

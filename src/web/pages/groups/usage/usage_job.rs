@@ -134,15 +134,15 @@ impl UsageJob {
             parts.push(format::memory(whole(self.row.memory_mb)));
         }
         if !self.row.gpus.is_empty() {
-            let gpus = self.row.gpus.split(',').map(|one| match one.rsplit_once(':') {
+            let gpus = self.row.gpus.split(',').map(|item| match item.rsplit_once(':') {
                 Some(("", count)) => format!("{count} GPU"),
                 Some((model, count)) => format!("{count} {model}"),
-                None => one.to_owned(),
+                None => item.to_owned(),
             });
             parts.extend(gpus);
         }
         // Keep each number on the same line as its unit.
-        parts.iter().map(|one| one.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" · ")
+        parts.iter().map(|part| part.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" · ")
     }
 
     /// CPU efficiency.
@@ -163,7 +163,7 @@ pub fn whole(number: i64) -> u64 {
 
 /// The number of GPUs in a list such as `v100:2,t4:1`.
 pub fn count_gpus(list: &str) -> u64 {
-    list.split(',').filter_map(|one| one.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
+    list.split(',').filter_map(|part| part.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
