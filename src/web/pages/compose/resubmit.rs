@@ -24,7 +24,7 @@ use crate::web::pages::compose::form::{ComposeNotice, ComposePageExtras, build_p
 use crate::web::pages::compose::form_values::JobFormValues;
 use crate::web::pages::compose::job_draft::JobDraft;
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
-use crate::web::pages::jobs::job_lookup::{JobOrArray, JobRequest};
+use crate::web::pages::jobs::job_lookup::{JobOrArray, JobPageRequest};
 use crate::web::pages::jobs::submissions::load_own;
 
 /// The recipe that takes any script.
@@ -60,9 +60,9 @@ pub struct ResubmitQuery {
 }
 
 /// The form of an earlier job, submitted from the portal or from anywhere else.
-pub async fn show_job(request: JobRequest, QueryParams(query): QueryParams<ResubmitQuery>) -> HandlerResult {
+pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<ResubmitQuery>) -> HandlerResult {
     let found = request.find_job().await?;
-    let JobRequest { context, me, path: (slug, _) } = request;
+    let JobPageRequest { context, me, path: (slug, _) } = request;
     let key = found.queue.account.id;
     let target = compose_target::find_target(&context, &me, &slug).await?;
     let number = i64::try_from(found.id.number).map_err(|_| AppError::NotFound)?;

@@ -65,7 +65,7 @@ pub async fn show_page(
     query: &JobPageQuery,
 ) -> HandlerResult {
     let array = load_array_view(context, found, item, query).await?;
-    let title = format!("{} ({})", array.name(), array.row.id);
+    let title = format!("{} ({})", array.row.title(), array.row.id);
     respond(&JobArrayPage { page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs), array })
 }
 
@@ -173,10 +173,6 @@ fn matches_state(task: &JobRecord, state: &str) -> bool {
 }
 
 impl JobArrayView {
-    fn name(&self) -> &str {
-        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
-    }
-
     /// Tasks that are pending together have no page of their own.
     fn has_page(&self, row: &JobListRow) -> bool {
         row.href != self.href

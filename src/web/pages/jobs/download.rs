@@ -11,7 +11,7 @@ use crate::jobs::output::OutputKey;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::QueryParams;
 use crate::web::http::flash::see_other;
-use crate::web::pages::jobs::job_lookup::JobRequest;
+use crate::web::pages::jobs::job_lookup::JobPageRequest;
 use crate::web::pages::jobs::output::{OutputQuery, find_output_file};
 
 /// How much is read at a time.
@@ -20,7 +20,7 @@ const CHUNK_BYTES: u32 = 8 * 1024 * 1024;
 pub const MAX_DOWNLOAD_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Streams the whole file, chunk by chunk.
-pub async fn get(request: JobRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
     let found = request.find_job().await?;
     let context = request.context;
     let (file, _) = find_output_file(&context, &found, &query.stream).await?;

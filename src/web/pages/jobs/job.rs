@@ -30,7 +30,7 @@ use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions
 use crate::web::pages::jobs::array;
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 use crate::web::pages::jobs::facts::build_job_facts;
-use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, JobRequest, life_stage};
+use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 use crate::web::pages::jobs::submissions;
@@ -96,13 +96,13 @@ pub struct JobLiveView {
     mark: u64,
 }
 
-pub async fn get(request: JobRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
+pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
     let found = match request.find_job().await {
         // Slurm has the job, the list doesn't yet.
         Err(AppError::NotFound) => return submissions::redirect_from_job(&request).await,
         found => found?,
     };
-    let JobRequest { context, me, .. } = request;
+    let JobPageRequest { context, me, .. } = request;
     if let JobOrArray::Array(array) = &found.job_or_array {
         return array::show_page(&context, &me, &found, array, &query).await;
     }
@@ -119,7 +119,7 @@ pub async fn get(request: JobRequest, QueryParams(query): QueryParams<JobPageQue
 }
 
 /// The fragment that refreshes itself; asks the cluster if that is due.
-pub async fn get_fragment(request: JobRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
+pub async fn get_fragment(request: JobPageRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
     let found = request.find_job().await?;
     if let JobOrArray::Array(array) = &found.job_or_array {
         return array::show_fragment(&request.context, &found, array, &query).await;
@@ -132,14 +132,14 @@ pub async fn get_fragment(request: JobRequest, QueryParams(query): QueryParams<J
 }
 
 /// The script and the options, once they are known.
-pub async fn get_script(request: JobRequest) -> HandlerResult {
+pub async fn get_script(request: JobPageRequest) -> HandlerResult {
     let found = request.find_job().await?;
     respond(&JobScriptFragment { live: load_fresh_view(&request, found).await? })
 }
 
 /// Asks the cluster for what is due: the job details and, once the job has ended, the end of its output.
 async fn load_fresh_view(
-    JobRequest { context, me, .. }: &JobRequest,
+    JobPageRequest { context, me, .. }: &JobPageRequest,
     found: FoundJob,
 ) -> Result<JobLiveView, AppError> {
     let key = found.queue.account.id;
@@ -305,10 +305,6 @@ impl JobLiveView {
     fn is_in_line(&self) -> bool {
         let kind = self.row.why.as_ref().map(|why| why.kind);
         matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Limit | WaitKind::Site))
-    }
-
-    fn name(&self) -> &str {
-        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
     }
 
     /// The style of a figure.

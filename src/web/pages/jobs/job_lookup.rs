@@ -22,7 +22,7 @@ const OUTPUT_GRACE_SECONDS: i64 = 120;
 /// A request about one job.
 #[derive(FromRequestParts)]
 #[from_request(state(PortalState), rejection(AppError))]
-pub struct JobRequest {
+pub struct JobPageRequest {
     pub context: RequestContext,
     pub me: CurrentPerson,
     /// The cluster's short name, and the job's id.
@@ -30,7 +30,7 @@ pub struct JobRequest {
     pub path: (String, String),
 }
 
-impl JobRequest {
+impl JobPageRequest {
     /// Checks that the person may use clusters, and finds the job.
     pub async fn find_job(&self) -> Result<FoundJob, AppError> {
         self.me.may(Permission::UseClusters)?;

@@ -55,6 +55,10 @@ pub struct JobListRow {
 }
 
 impl JobListRow {
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { "(no name)" } else { &self.name }
+    }
+
     /// Whether any action is still possible.
     pub fn can_act(&self) -> bool {
         !matches!(self.time, JobTimeCell::Ended { .. })

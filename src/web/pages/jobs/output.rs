@@ -17,7 +17,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::download::MAX_DOWNLOAD_BYTES;
-use crate::web::pages::jobs::job_lookup::{FoundJob, JobRequest, life_stage};
+use crate::web::pages::jobs::job_lookup::{FoundJob, JobPageRequest, life_stage};
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
@@ -87,9 +87,9 @@ struct OutputViewer {
 }
 
 /// The viewer: its own page without JavaScript, a fragment of the job's page with it.
-pub async fn get(request: JobRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
     let found = request.find_job().await?;
-    let JobRequest { context, me, .. } = request;
+    let JobPageRequest { context, me, .. } = request;
     let name = found.require_job()?.job.name.clone();
     let log = load_viewer(&context, &found, &query).await?;
     if context.is_fragment {
@@ -104,7 +104,7 @@ pub async fn get(request: JobRequest, QueryParams(query): QueryParams<OutputQuer
 }
 
 /// What is new since the page last asked; empty if nothing is.
-pub async fn get_new_lines(request: JobRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+pub async fn get_new_lines(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
     let found = request.find_job().await?;
     let mut log = load_viewer(&request.context, &found, &query).await?;
     let shown = &log.shown;
@@ -122,7 +122,7 @@ pub async fn get_new_lines(request: JobRequest, QueryParams(query): QueryParams<
 }
 
 /// The lines before those shown.
-pub async fn get_earlier_lines(request: JobRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+pub async fn get_earlier_lines(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
     let found = request.find_job().await?;
     let (file, _) = find_output_file(&request.context, &found, &query.stream).await?;
     // No file is longer, and the cluster's shell can't count further.

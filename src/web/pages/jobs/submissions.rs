@@ -16,7 +16,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::job_lookup::{self, JobRequest};
+use crate::web::pages::jobs::job_lookup::{self, JobPageRequest};
 use crate::web::portal_state::PortalState;
 
 /// A job that the list doesn't know after this many seconds won't appear soon.
@@ -111,7 +111,7 @@ pub async fn give_up(request: SubmissionRequest) -> HandlerResult {
 }
 
 /// Redirects from the URL of a job that isn't known yet to the submission that has just become it.
-pub async fn redirect_from_job(JobRequest { context, me, path: (slug, id) }: &JobRequest) -> HandlerResult {
+pub async fn redirect_from_job(JobPageRequest { context, me, path: (slug, id) }: &JobPageRequest) -> HandlerResult {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let number = i64::try_from(id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
