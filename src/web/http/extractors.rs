@@ -1,6 +1,5 @@
 //! What handlers extract from a request: the signed-in person, the form, the path, and the page's context.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
@@ -103,9 +102,9 @@ impl FromRequestParts<PortalState> for CurrentPerson {
 }
 
 impl FromRequestParts<PortalState> for RequestContext {
-    type Rejection = Infallible;
+    type Rejection = AppError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let PortalState { app, pages } = state;
         let cookies = RequestCookies::from_headers(&parts.headers);
         Ok(Self {

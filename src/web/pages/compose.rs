@@ -7,6 +7,7 @@ pub mod edit_form;
 pub mod fields;
 pub mod form;
 pub mod form_values;
+pub mod job_draft;
 pub mod recipe_lookup;
 pub mod resubmit;
 pub mod right_size;

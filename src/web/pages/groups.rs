@@ -8,22 +8,48 @@ pub(in crate::web) mod usage;
 pub(in crate::web) mod usage_alerts;
 
 use askama::Template;
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
 use crate::auth::one_time_links::DEFAULT_INVITATION_DAYS;
 use crate::auth::{AuthError, Permission};
 use crate::clock::UnixTime;
-use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId};
+use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 use crate::error::AppError;
+use crate::store;
 use crate::store::groups::{Group, GroupMember};
-use crate::store::{self, one_time_links};
+use crate::store::one_time_links::{self, OneTimeLink};
+use crate::usage::GroupUsage;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::portal_state::PortalState;
+
+/// A request about a group.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
+pub struct GroupRequest {
+    context: RequestContext,
+    me: CurrentPerson,
+    #[from_request(via(PathParams))]
+    group: GroupId,
+}
+
+impl GroupRequest {
+    /// The group's usage, if the viewer may see it.
+    async fn load_usage(&self) -> Result<GroupUsage, AppError> {
+        self.me.may(Permission::SeeUsage(self.group))?;
+        Ok(self.context.app.usage.load_group_usage(&self.me.0.viewer, self.group).await?)
+    }
+
+    async fn load_group(&self) -> Result<Group, AppError> {
+        store::groups::get(&mut *self.context.app.store.read().await?, self.group).await?.ok_or(AppError::NotFound)
+    }
+}
 
 #[derive(Deserialize)]
 pub struct RenameGroupForm {
@@ -115,17 +141,14 @@ impl GroupFormState {
 }
 
 struct InvitationRow {
-    id: OneTimeLinkId,
-    label: String,
+    link: OneTimeLink,
     role: &'static str,
-    by: String,
-    until: UnixTime,
     badge: (&'static str, String),
     is_open: bool,
 }
 
 impl InvitationRow {
-    fn new(link: one_time_links::OneTimeLink, now: UnixTime) -> Self {
+    fn new(link: OneTimeLink, now: UnixTime) -> Self {
         let is_open = link.is_open(now);
         let badge = if let Some(by) = &link.used_by_name {
             ("ok", format!("Used by {by}"))
@@ -136,15 +159,7 @@ impl InvitationRow {
         } else {
             ("neutral", "Too old".into())
         };
-        Self {
-            id: link.id,
-            role: link.group_role().map_or("", |(_, role)| role.title()),
-            by: link.created_by_name.clone().unwrap_or_else(|| "the command line".into()),
-            until: link.expires_at,
-            label: link.label,
-            badge,
-            is_open,
-        }
+        Self { role: link.group_role().map_or("", |(_, role)| role.title()), link, badge, is_open }
     }
 }
 
@@ -238,12 +253,8 @@ pub async fn render_group(
     respond_with(status, &page)
 }
 
-pub async fn rename(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<RenameGroupForm>,
-) -> HandlerResult {
+pub async fn rename(request: GroupRequest, FormBody(form): FormBody<RenameGroupForm>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageGroup(group))?;
     let mut problems = FormErrors::default();
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {

@@ -8,24 +8,44 @@ pub mod list;
 pub mod recipe;
 pub mod save;
 
+use axum::extract::FromRequestParts;
+
+use crate::auth::Permission;
 use crate::domain::RecipeId;
 use crate::error::AppError;
-use crate::jobs::saved_recipes::{RecipeVersion, SaveRecipeError, SavedRecipeRow};
+use crate::jobs::saved_recipes::{RecipeVersion, SaveRecipeError, SavedRecipeRow, recipe_ownership};
 use crate::recipes::recipe::RecipeError;
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::portal_state::PortalState;
 
 pub fn recipe_path(id: RecipeId) -> String {
     format!("/recipes/{id}")
 }
 
-/// A recipe that someone can see, in its newest version.
-async fn find_saved(
-    context: &RequestContext,
-    me: &CurrentPerson,
+/// A request about a saved recipe.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
+pub struct RecipeRequest {
+    context: RequestContext,
+    me: CurrentPerson,
+    #[from_request(via(PathParams))]
     id: RecipeId,
-) -> Result<(SavedRecipeRow, RecipeVersion), AppError> {
-    let found = context.app.saved_recipes.get(&me.0.viewer, id, None).await?;
-    found.ok_or(AppError::NotFound)
+}
+
+impl RecipeRequest {
+    /// The recipe, if the person can see it; its newest version unless one is given.
+    async fn find(&self, version: Option<i64>) -> Result<(SavedRecipeRow, RecipeVersion), AppError> {
+        self.me.may(Permission::UseClusters)?;
+        let found = self.context.app.saved_recipes.get(&self.me.0.viewer, self.id, version).await?;
+        found.ok_or(AppError::NotFound)
+    }
+
+    /// The recipe in its newest version, if the person may change it.
+    async fn find_to_change(&self) -> Result<(SavedRecipeRow, RecipeVersion), AppError> {
+        let (recipe, version) = self.find(None).await?;
+        self.me.may(Permission::ChangeRecipe(recipe_ownership(&recipe)))?;
+        Ok((recipe, version))
+    }
 }
 
 /// What is wrong with a file, and on which line.

@@ -48,19 +48,19 @@ pub struct ChooseRecipeQuery {
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(ask): QueryParams<ChooseRecipeQuery>,
+    QueryParams(query): QueryParams<ChooseRecipeQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let spots = compose_target::list_targets(&context, &me).await?;
-    let wanted = spots.iter().find(|spot| spot.cluster().slug == ask.cluster);
-    let spot = wanted.or(spots.first()).cloned();
+    let targets = compose_target::list_targets(&context, &me).await?;
+    let wanted = targets.iter().find(|target| target.cluster().slug == query.cluster);
+    let target = wanted.or(targets.first()).cloned();
     let (mut run, mut prepare, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
     let (mut groups, mut own) = (Vec::new(), Vec::new());
-    if let Some(spot) = &spot {
-        (groups, own) = load_saved_cards(&context, &me, spot).await?;
-        let book = context.app.recipe_files.catalog();
-        for recipe in &book.recipes {
-            let card = build_card(recipe, &recipe.name, spot);
+    if let Some(target) = &target {
+        (groups, own) = load_saved_cards(&context, &me, target).await?;
+        let catalog = context.app.recipe_files.catalog();
+        for recipe in &catalog.recipes {
+            let card = build_card(recipe, &recipe.name, target);
             match (card.why_not.is_empty(), recipe.shelf) {
                 (false, _) => elsewhere.push(card),
                 (true, RecipeCategory::Run) => run.push(card),
@@ -69,38 +69,38 @@ pub async fn get(
         }
     }
     let page = PageFrame::for_person(&context, &me.0, "New job", NavSection::Jobs);
-    respond(&ChooseRecipePage { page, targets: spots, target: spot, groups, own, run, prepare, elsewhere })
+    respond(&ChooseRecipePage { page, targets, target, groups, own, run, prepare, elsewhere })
 }
 
 /// Saved recipes: the person's own, and those of their groups.
 async fn load_saved_cards(
     context: &RequestContext,
     me: &CurrentPerson,
-    spot: &ComposeTarget,
+    target: &ComposeTarget,
 ) -> Result<(Vec<RecipeCard>, Vec<RecipeCard>), AppError> {
     let (mut groups, mut own) = (Vec::new(), Vec::new());
-    let book = context.app.recipe_files.catalog();
-    for one in context.app.saved_recipes.list(&me.0.viewer).await? {
-        let is_mine = one.owner() == Some(me.0.person.id);
-        let belongs = one.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
+    let catalog = context.app.recipe_files.catalog();
+    for saved in context.app.saved_recipes.list(&me.0.viewer).await? {
+        let is_mine = saved.owner() == Some(me.0.person.id);
+        let belongs = saved.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
         if !is_mine && !belongs {
             continue;
         }
-        let found = context.app.saved_recipes.get(&me.0.viewer, one.id, None).await?;
+        let found = context.app.saved_recipes.get(&me.0.viewer, saved.id, None).await?;
         let Some((_, version)) = found else { continue };
-        let mut card = match Recipe::parse(&version.text, &book.blocks) {
-            Ok(recipe) => build_card(&recipe, &format!("r{}", one.id), spot),
+        let mut card = match Recipe::parse(&version.text, &catalog.blocks) {
+            Ok(recipe) => build_card(&recipe, &format!("r{}", saved.id), target),
             Err(error) => RecipeCard {
-                href: format!("/recipes/{}", one.id),
-                title: one.title.clone(),
+                href: format!("/recipes/{}", saved.id),
+                title: saved.title.clone(),
                 summary: String::new(),
                 icon: "warning".to_owned(),
                 by: String::new(),
                 why_not: format!("It can no longer be used. {}", error.problem),
             },
         };
-        let owner = one.owner_name.as_deref().filter(|_| !is_mine);
-        card.by = match (one.group_name.as_deref(), owner) {
+        let owner = saved.owner_name.as_deref().filter(|_| !is_mine);
+        card.by = match (saved.group_name.as_deref(), owner) {
             (Some(group), Some(owner)) => format!("{group}, published by {owner}"),
             (Some(group), None) if is_mine => format!("{group}, published by you"),
             (Some(group), None) => group.to_owned(),
@@ -111,14 +111,14 @@ async fn load_saved_cards(
     Ok((groups, own))
 }
 
-fn build_card(recipe: &Recipe, address: &str, spot: &ComposeTarget) -> RecipeCard {
+fn build_card(recipe: &Recipe, address: &str, target: &ComposeTarget) -> RecipeCard {
     let icon = if recipe.icon.is_empty() { "jobs" } else { recipe.icon.as_str() };
     RecipeCard {
-        href: format!("/compose/{}/{address}", spot.cluster().slug),
+        href: format!("/compose/{}/{address}", target.cluster().slug),
         title: recipe.title.clone(),
         summary: recipe.summary.clone(),
         icon: icon.to_owned(),
         by: String::new(),
-        why_not: unmet_requirement(recipe, &spot.compose_context).unwrap_or_default(),
+        why_not: unmet_requirement(recipe, &target.compose_context).unwrap_or_default(),
     }
 }

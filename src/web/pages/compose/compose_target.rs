@@ -7,7 +7,7 @@ use crate::cluster::discovered_facts::FolderKind;
 use crate::cluster::{ClusterAccount, ConnectionStatus, DiscoveredFacts};
 use crate::error::AppError;
 use crate::recipes::context::{AvailableGpu, ComposeCluster};
-use crate::sites::Site;
+use crate::sites::{Site, SiteGpu, SiteGpuSlice};
 use crate::store::clusters::Cluster;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
@@ -49,15 +49,15 @@ pub async fn list_targets(context: &RequestContext, me: &CurrentPerson) -> Resul
 
 pub async fn find_target(context: &RequestContext, me: &CurrentPerson, slug: &str) -> Result<ComposeTarget, AppError> {
     let found = list_targets(context, me).await?;
-    found.into_iter().find(|spot| spot.cluster().slug == slug).ok_or(AppError::NotFound)
+    found.into_iter().find(|target| target.cluster().slug == slug).ok_or(AppError::NotFound)
 }
 
 fn build_compose_context(account: &ClusterAccount) -> ComposeCluster {
     let (site, facts) = (account.site(), &account.discovered);
     // Slurm's limit is one more than the highest task number; our numbers start at 0.
     let max_array = match (site.jobs.max_array, facts.max_array_size) {
-        (Some(said), Some(told)) => Some(said.min(told)),
-        (said, told) => said.or(told),
+        (Some(documented), Some(reported)) => Some(documented.min(reported)),
+        (documented, reported) => documented.or(reported),
     };
     ComposeCluster {
         user: facts.user.clone().unwrap_or_default(),
@@ -72,22 +72,22 @@ fn build_compose_context(account: &ClusterAccount) -> ComposeCluster {
 }
 
 /// The values of path variables such as `$SCRATCH`.
-fn path_variables(learnt: &DiscoveredFacts) -> BTreeMap<String, String> {
+fn path_variables(facts: &DiscoveredFacts) -> BTreeMap<String, String> {
     let mut folders = BTreeMap::new();
-    folders.extend(learnt.home.clone().map(|home| ("HOME".to_owned(), home)));
-    folders.extend(learnt.user.clone().map(|user| ("USER".to_owned(), user)));
+    folders.extend(facts.home.clone().map(|home| ("HOME".to_owned(), home)));
+    folders.extend(facts.user.clone().map(|user| ("USER".to_owned(), user)));
     for (name, kind) in
         [("SCRATCH", FolderKind::Scratch), ("PROJECT", FolderKind::Project), ("USERWORK", FolderKind::Work)]
     {
-        let path = learnt.folders_of_kind(kind).find(|folder| folder.writable).map(|one| one.path.clone());
+        let path = facts.folders_of_kind(kind).find(|folder| folder.writable).map(|folder| folder.path.clone());
         folders.extend(path.map(|path| (name.to_owned(), path)));
     }
     folders
 }
 
 /// The GPUs that this cluster really has, by their common names, then the GPU slices that the site names.
-fn list_gpus(site: &Site, learnt: &DiscoveredFacts) -> Vec<AvailableGpu> {
-    let of_site = |gpu: &crate::sites::SiteGpu| AvailableGpu {
+fn list_gpus(site: &Site, facts: &DiscoveredFacts) -> Vec<AvailableGpu> {
+    let of_site = |gpu: &SiteGpu| AvailableGpu {
         model: Some(gpu.name.clone()),
         label: gpu.label.clone(),
         per_node: gpu.per_node.unwrap_or(0).into(),
@@ -96,27 +96,23 @@ fn list_gpus(site: &Site, learnt: &DiscoveredFacts) -> Vec<AvailableGpu> {
         memory_gb: gpu.node_memory_gb.map(Into::into),
         partition: gpu.partition.clone(),
     };
-    let slices: Vec<AvailableGpu> = site
-        .jobs
-        .slices
-        .iter()
-        .map(|slice| AvailableGpu {
-            model: Some(slice.name.clone()),
-            label: slice.label.clone(),
-            per_node: 1,
-            is_slice: true,
-            cores: slice.cores.map(Into::into),
-            memory_gb: slice.node_memory_gb.map(Into::into),
-            partition: None,
-        })
-        .collect();
+    let slice = |slice: &SiteGpuSlice| AvailableGpu {
+        model: Some(slice.name.clone()),
+        label: slice.label.clone(),
+        per_node: 1,
+        is_slice: true,
+        cores: slice.cores.map(Into::into),
+        memory_gb: slice.node_memory_gb.map(Into::into),
+        partition: None,
+    };
+    let slices: Vec<AvailableGpu> = site.jobs.slices.iter().map(slice).collect();
     let mut found: Vec<AvailableGpu> = Vec::new();
-    for gpu in &learnt.gpus {
+    for gpu in &facts.gpus {
         let Some(model) = &gpu.model else { continue };
         if slices.iter().any(|slice| slice.model.as_ref() == Some(model)) {
             continue;
         }
-        let described = site.jobs.gpus.iter().find(|one| one.name == *model).map(of_site);
+        let described = site.jobs.gpus.iter().find(|gpu| gpu.name == *model).map(of_site);
         found.push(AvailableGpu {
             per_node: gpu.per_node_most,
             ..described.unwrap_or_else(|| AvailableGpu {

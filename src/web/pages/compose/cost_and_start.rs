@@ -3,8 +3,8 @@
 use crate::explain::can_start::{ProblemSeverity, find_problems};
 use crate::explain::cost::{JobCostEstimate, estimate_cost, remaining_quota};
 use crate::recipes::request::{JobRequest, RequestField};
-use crate::sites;
-use crate::web::pages::compose::compose_target::ComposeTarget;
+use crate::sites::cost::CostReport;
+use crate::web::pages::compose::job_draft::JobDraft;
 use crate::web::pages::compose::recipe_lookup::ChosenRecipe;
 
 pub struct CostAndBlockers {
@@ -17,27 +17,21 @@ pub struct CostAndBlockers {
     pub warnings: Vec<(String, String)>,
 }
 
-/// Assesses a request on a cluster. `told` is what the site reported about the hours that accounts have left.
-pub fn assess_cost_and_start(
-    chosen: &ChosenRecipe,
-    request: &JobRequest,
-    spot: &ComposeTarget,
-    told: Option<&sites::cost::CostReport>,
-) -> CostAndBlockers {
-    let left = told.zip(request.account.as_deref()).and_then(|(told, one)| remaining_quota(told, one));
-    let cost = estimate_cost(request, &spot.compose_context, left);
-    let cheaper = cost
-        .cheaper
-        .iter()
-        .filter_map(|one| Some((one.sentence.clone(), encode_changes(chosen, &one.changes)?)))
-        .collect();
-    let (mut never, mut perhaps) = (Vec::new(), Vec::new());
-    for problem in find_problems(request, &spot.compose_context) {
+/// Assesses a request on a cluster. `reported` is what the site said about the hours that accounts have left.
+pub fn assess_cost_and_start(draft: &JobDraft, request: &JobRequest, reported: Option<&CostReport>) -> CostAndBlockers {
+    let (chosen, cluster) = (&draft.chosen, &draft.target.compose_context);
+    let left = reported.zip(request.account.as_deref()).and_then(|(cost, account)| remaining_quota(cost, account));
+    let cost = estimate_cost(request, cluster, left);
+    let cheaper = cost.cheaper.iter();
+    let cheaper =
+        cheaper.filter_map(|way| Some((way.sentence.clone(), encode_changes(chosen, &way.changes)?))).collect();
+    let (mut blockers, mut warnings) = (Vec::new(), Vec::new());
+    for problem in find_problems(request, cluster) {
         let key = question_key(chosen, problem.sets);
-        let list = if problem.severity == ProblemSeverity::Refused { &mut never } else { &mut perhaps };
+        let list = if problem.severity == ProblemSeverity::Refused { &mut blockers } else { &mut warnings };
         list.push((problem.sentence, key));
     }
-    CostAndBlockers { cost, cheaper, blockers: never, warnings: perhaps }
+    CostAndBlockers { cost, cheaper, blockers, warnings }
 }
 
 /// The key of the question that sets this part of the request; empty if there is none.

@@ -87,7 +87,7 @@ pub struct FieldOption {
 pub fn build_sections(
     form: &RecipeForm,
     answers: &FormAnswers,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
     problems: &[ComposeProblem],
 ) -> Vec<ComposeSection> {
     let mut errors: BTreeMap<&str, &str> = BTreeMap::new();
@@ -96,11 +96,11 @@ pub fn build_sections(
     }
     let mut parts = Vec::new();
     for section in &form.sections {
-        let shown = section.questions.iter().filter(|one| !form.hidden.contains(&one.key));
+        let shown = section.questions.iter().filter(|question| !form.hidden.contains(&question.key));
         let (advanced, fields): (Vec<&RecipeQuestion>, Vec<&RecipeQuestion>) =
             shown.partition(|question| question.advanced);
         let show = |list: Vec<&RecipeQuestion>| -> Vec<ComposeField> {
-            list.into_iter().map(|one| build_field(one, form, answers, place, &errors)).collect()
+            list.into_iter().map(|question| build_field(question, form, answers, cluster, &errors)).collect()
         };
         let part = ComposeSection {
             title: section.title.clone(),
@@ -119,14 +119,14 @@ pub fn build_sections(
 
 /// Whether any answer differs from its default.
 fn has_answers(questions: &[RecipeQuestion], answers: &FormAnswers) -> bool {
-    questions.iter().any(|one| answers.get(&one.key).is_some_and(|text| *text != one.default.0))
+    questions.iter().any(|question| answers.get(&question.key).is_some_and(|text| *text != question.default.0))
 }
 
 fn build_field(
     question: &RecipeQuestion,
     form: &RecipeForm,
     answers: &FormAnswers,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
     errors: &BTreeMap<&str, &str>,
 ) -> ComposeField {
     let value = answers.get(&question.key).cloned().unwrap_or_default();
@@ -137,9 +137,9 @@ fn build_field(
         help: help_text(question),
         error: errors.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default(),
         required: question.required,
-        is_asked: form.is_asked(question, answers, place),
+        is_asked: form.is_asked(question, answers, cluster),
         is_locked: form.locked.contains(&question.key),
-        options: list_options(question, &value, place),
+        options: list_options(question, &value, cluster),
         example: question.example.clone(),
         pick: question.pick.as_str(),
         can_sweep: form.can_sweep(question),
@@ -156,16 +156,16 @@ fn build_field(
 
 /// The help text, with the limits of times and amounts.
 fn help_text(question: &RecipeQuestion) -> String {
-    let mut words = vec![question.help.clone()];
+    let mut sentences = vec![question.help.clone()];
     if matches!(question.kind, QuestionKind::Duration | QuestionKind::Memory) {
         for (what, limit) in [("At least", &question.min.0), ("At most", &question.max.0)] {
             if !limit.is_empty() {
-                words.push(format!("{what} {limit}."));
+                sentences.push(format!("{what} {limit}."));
             }
         }
     }
-    words.retain(|part| !part.is_empty());
-    words.join(" ")
+    sentences.retain(|part| !part.is_empty());
+    sentences.join(" ")
 }
 
 const fn control_for(kind: QuestionKind) -> FieldControl {
@@ -187,25 +187,30 @@ const fn control_for(kind: QuestionKind) -> FieldControl {
     }
 }
 
-fn list_options(question: &RecipeQuestion, value: &str, place: &ComposeCluster) -> Vec<FieldOption> {
+fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster) -> Vec<FieldOption> {
     let mut all: Vec<(String, String)> = match question.kind {
         QuestionKind::Choice => {
-            available_choices(question, place).map(|one| (one.value.clone(), one.label.clone())).collect()
+            available_choices(question, cluster).map(|choice| (choice.value.clone(), choice.label.clone())).collect()
         }
         QuestionKind::Account => {
-            place.accounts.iter().map(|account| (account.name.clone(), account_label(account, place))).collect()
+            cluster.accounts.iter().map(|account| (account.name.clone(), account_label(account, cluster))).collect()
         }
         QuestionKind::Gpu => {
             let mut all: Vec<(String, String)> =
-                place.gpus.iter().filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu)))).collect();
-            if place.site.jobs.gpu_model == JobOptionRule::Optional {
+                cluster.gpus.iter().filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu)))).collect();
+            if cluster.site.jobs.gpu_model == JobOptionRule::Optional {
                 all.push((String::new(), "Any, whichever is free first".to_owned()));
             }
             all
         }
         QuestionKind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
             .chain(
-                place.site.jobs.types.iter().map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, kind.label))),
+                cluster
+                    .site
+                    .jobs
+                    .types
+                    .iter()
+                    .map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, kind.label))),
             )
             .collect(),
         _ => return Vec::new(),
@@ -214,15 +219,15 @@ fn list_options(question: &RecipeQuestion, value: &str, place: &ComposeCluster) 
         all.push((String::new(), "The cluster's own choice".to_owned()));
     }
     // Keep the value of an imported script, even if the cluster doesn't offer it.
-    if !all.iter().any(|(known, _)| known == value) {
+    if !all.iter().any(|(offered, _)| offered == value) {
         all.push((value.to_owned(), value.to_owned()));
     }
-    all.into_iter().map(|(known, label)| FieldOption { is_chosen: known == value, value: known, label }).collect()
+    all.into_iter().map(|(offered, label)| FieldOption { is_chosen: offered == value, value: offered, label }).collect()
 }
 
 /// An account with its description.
-fn account_label(account: &crate::recipes::context::SubmitAccount, place: &ComposeCluster) -> String {
-    let prefix = place.site.jobs.accounts.iter().find(|one| account.name.starts_with(&one.prefix));
+fn account_label(account: &crate::recipes::context::SubmitAccount, cluster: &ComposeCluster) -> String {
+    let prefix = cluster.site.jobs.accounts.iter().find(|rule| account.name.starts_with(&rule.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
         (true, false) => " For jobs without GPUs only.",
         (false, true) => " For jobs with GPUs only.",

@@ -18,27 +18,22 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond, respond_with}
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::fields::{ComposeSection, FieldControl, build_sections};
 use crate::web::pages::compose::form_values::{HandEditedScript, JobFormValues};
-use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
-use crate::web::pages::compose::script_panel::{
-    ComposeTodo, ScriptPanel, build_panel, build_todos, load_reported_cost,
-};
+use crate::web::pages::compose::job_draft::JobDraft;
+use crate::web::pages::compose::recipe_lookup;
+use crate::web::pages::compose::script_panel::{ComposeTodo, ScriptPanel, build_todos, load_panel};
 
 /// How many jobs are offered as dependencies.
 const MAX_RECENT_JOBS: usize = 20;
 
 #[derive(Template)]
 #[template(path = "compose/compose.html")]
-struct ComposePage {
+struct ComposePage<'a> {
     page: PageFrame,
     compose_js: &'static str,
     picker_js: &'static str,
-    title: String,
-    summary: String,
-    target: ComposeTarget,
+    draft: &'a JobDraft,
     /// Other clusters to compose for: short name, title.
     others: Vec<(String, String)>,
-    recipe: String,
-    nonce: String,
     parts: Vec<ComposeSection>,
     panel: ScriptPanel,
     own: Option<HandEditedScript>,
@@ -46,8 +41,6 @@ struct ComposePage {
     at_once: String,
     at_once_error: String,
     can_sweep: bool,
-    /// Whether the script's options can be read into the fields.
-    can_read: bool,
     notice: Option<ComposeNotice>,
     /// What must be fixed, if the form was submitted.
     wrong: Vec<ComposeTodo>,
@@ -59,6 +52,7 @@ struct ComposePage {
     older: Option<(i64, String)>,
 }
 
+#[derive(Default)]
 pub struct ComposeNotice {
     /// ok, info, warning or danger.
     pub kind: &'static str,
@@ -67,6 +61,12 @@ pub struct ComposeNotice {
     pub said: String,
     /// Accounts to choose from.
     pub accounts: Vec<String>,
+}
+
+impl ComposeNotice {
+    pub fn new(kind: &'static str, title: &str, text: impl Into<String>) -> Self {
+        Self { kind, title: title.to_owned(), text: text.into(), ..Self::default() }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -82,49 +82,34 @@ pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
     PathParams((slug, address)): PathParams<(String, String)>,
-    QueryParams(ask): QueryParams<PrefilledAnswersQuery>,
+    QueryParams(prefilled): QueryParams<PrefilledAnswersQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let target = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
-    let mut filled = initial_values(&chosen, &spot)?;
-    fill_last_account(&context, &spot, &chosen, &mut filled).await?;
+    let mut draft = JobDraft::new(target, chosen)?;
+    fill_last_account(&context, &mut draft).await?;
     // Links may bring answers along. They are shown as if typed; nothing is submitted.
-    let given = JobFormValues::parse(ask.rest.into_iter().collect());
-    filled.answers.extend(given.answers);
-    respond(&build_page(&context, &me, &spot, &chosen, &filled, ComposePageExtras::default()).await?)
-}
-
-/// A form with its initial answers.
-pub fn initial_values(chosen: &ChosenRecipe, spot: &ComposeTarget) -> Result<JobFormValues, AppError> {
-    Ok(JobFormValues {
-        answers: chosen.form.defaults(&spot.compose_context),
-        nonce: new_nonce()?,
-        ..JobFormValues::default()
-    })
+    let given = JobFormValues::parse(prefilled.rest.into_iter().collect());
+    draft.values.answers.extend(given.answers);
+    respond(&build_page(&context, &me, &draft, ComposePageExtras::default()).await?)
 }
 
 /// People with several accounts usually continue with the one they used last.
-async fn fill_last_account(
-    context: &RequestContext,
-    spot: &ComposeTarget,
-    chosen: &ChosenRecipe,
-    filled: &mut JobFormValues,
-) -> Result<(), AppError> {
+async fn fill_last_account(context: &RequestContext, draft: &mut JobDraft) -> Result<(), AppError> {
+    let form = &draft.chosen.form;
     let question =
-        chosen.form.find_setting(RequestField::Account).filter(|one| one.default.is_empty() && !chosen.form.bare);
-    let Some(question) = question.filter(|one| !chosen.form.locked.contains(&one.key)) else {
-        return Ok(());
-    };
-    let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
-    let last = picture.records.values().max_by_key(|record| record.job.submitted);
-    let accounts = &spot.compose_context.accounts;
+        form.find_setting(RequestField::Account).filter(|question| question.default.is_empty() && !form.bare);
+    let Some(question) = question.filter(|question| !form.locked.contains(&question.key)) else { return Ok(()) };
+    let snapshot = context.app.queue_monitor.snapshot(draft.target.account.id).await?;
+    let last = snapshot.records.values().max_by_key(|record| record.job.submitted);
     let used = last.and_then(|record| {
-        let behind = &record.job.account;
-        accounts.iter().find(|one| one.name == *behind || one.slurm_names.contains(behind))
+        let name = &record.job.account;
+        let mut accounts = draft.target.compose_context.accounts.iter();
+        accounts.find(|account| account.name == *name || account.slurm_names.contains(name))
     });
     if let Some(account) = used {
-        filled.answers.insert(question.key.clone(), account.name.clone());
+        draft.values.answers.insert(question.key.clone(), account.name.clone());
     }
     Ok(())
 }
@@ -143,35 +128,31 @@ pub struct ComposePageExtras {
     pub problems: Vec<ComposeProblem>,
     /// Whether the form was submitted, so that problems are shown at their fields.
     pub was_sent: bool,
-    /// Hand-made changes to revert.
-    pub reverted_changes: Vec<usize>,
     /// The earlier job that this one repeats.
     pub repeats: Option<String>,
 }
 
-pub async fn build_page(
+pub async fn build_page<'a>(
     context: &RequestContext,
     me: &CurrentPerson,
-    spot: &ComposeTarget,
-    chosen: &ChosenRecipe,
-    filled: &JobFormValues,
-    shown: ComposePageExtras,
-) -> Result<impl Template + use<>, AppError> {
-    let job = filled.compose(&chosen.form, &spot.compose_context, &shown.reverted_changes);
+    draft: &'a JobDraft,
+    extras: ComposePageExtras,
+) -> Result<impl Template + use<'a>, AppError> {
+    let JobDraft { target, chosen, values } = draft;
+    let job = draft.compose();
     let own = job.edited.as_ref().map(|edited| HandEditedScript { base: job.build_script(), text: edited.script() });
-    let told = load_reported_cost(context, spot).await?;
-    let panel = build_panel(chosen, filled, spot, &job, told.as_ref());
-    let mut problems = if shown.was_sent { job.problems.clone() } else { Vec::new() };
-    problems.extend(shown.problems);
+    let panel = load_panel(context, draft, &job).await?;
+    let mut problems = if extras.was_sent { job.problems.clone() } else { Vec::new() };
+    problems.extend(extras.problems);
     let wrong = build_todos(chosen, &problems);
     let others = compose_target::list_targets(context, me).await?.into_iter();
     let others = others
-        .filter(|other| other.cluster().id != spot.cluster().id)
+        .filter(|other| other.cluster().id != target.cluster().id)
         .map(|other| (other.cluster().slug.clone(), other.cluster().title.clone()))
         .collect();
-    let answer = |key: &str| filled.answers.get(key).cloned().unwrap_or_default();
+    let answer = |key: &str| values.answers.get(key).cloned().unwrap_or_default();
     let questions = || chosen.form.questions();
-    let sizes = match shown.repeats {
+    let sizes = match extras.repeats {
         Some(job) => format!("{}/right-size?job={job}", panel.base),
         None => format!("{}/right-size", panel.base),
     };
@@ -180,13 +161,9 @@ pub async fn build_page(
         page,
         compose_js: assets::asset_url("compose.js"),
         picker_js: assets::asset_url("picker.js"),
-        title: chosen.recipe.title.clone(),
-        summary: chosen.recipe.summary.clone(),
-        target: spot.clone(),
+        draft,
         others,
-        recipe: chosen.address.clone(),
-        nonce: filled.nonce.clone(),
-        parts: build_sections(&chosen.form, &filled.answers, &spot.compose_context, &problems),
+        parts: build_sections(&chosen.form, &values.answers, &target.compose_context, &problems),
         own,
         sweep_zip: answer(SWEEP_HOW) == "zip",
         at_once: answer(SWEEP_AT_ONCE),
@@ -195,11 +172,10 @@ pub async fn build_page(
             .find(|problem| problem.key == SWEEP_AT_ONCE)
             .map(|problem| problem.sentence.clone())
             .unwrap_or_default(),
-        can_sweep: questions().any(|one| one.key == PARAMETERS_KEY || chosen.form.can_sweep(one)),
-        can_read: chosen.form.bare,
-        notice: shown.notice,
+        can_sweep: questions().any(|question| question.key == PARAMETERS_KEY || chosen.form.can_sweep(question)),
+        notice: extras.notice,
         wrong,
-        recent: list_open_jobs(context, spot).await?,
+        recent: list_open_jobs(context, target).await?,
         sizes,
         older: chosen.version.zip(chosen.newest.clone()),
         panel,
@@ -207,9 +183,9 @@ pub async fn build_page(
 }
 
 /// Running and pending jobs, newest first.
-async fn list_open_jobs(context: &RequestContext, spot: &ComposeTarget) -> Result<Vec<(u64, String)>, AppError> {
-    let picture = context.app.queue_monitor.snapshot(spot.account.id).await?;
-    let open = picture.records.values().filter(|record| !record.is_over);
+async fn list_open_jobs(context: &RequestContext, target: &ComposeTarget) -> Result<Vec<(u64, String)>, AppError> {
+    let snapshot = context.app.queue_monitor.snapshot(target.account.id).await?;
+    let open = snapshot.records.values().filter(|record| !record.is_over);
     let mut jobs: Vec<(u64, String)> = open.map(|record| (record.job.id.number, record.job.name.clone())).collect();
     jobs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
     jobs.dedup_by_key(|(number, _)| *number);
@@ -221,12 +197,9 @@ async fn list_open_jobs(context: &RequestContext, spot: &ComposeTarget) -> Resul
 pub async fn show_with_problems(
     context: &RequestContext,
     me: &CurrentPerson,
-    spot: &ComposeTarget,
-    chosen: &ChosenRecipe,
-    filled: &JobFormValues,
-    shown: ComposePageExtras,
+    draft: &JobDraft,
+    extras: ComposePageExtras,
 ) -> HandlerResult {
-    let shown = ComposePageExtras { was_sent: true, ..shown };
-    let page = build_page(context, me, spot, chosen, filled, shown).await?;
+    let page = build_page(context, me, draft, ComposePageExtras { was_sent: true, ..extras }).await?;
     respond_with(StatusCode::UNPROCESSABLE_ENTITY, &page)
 }

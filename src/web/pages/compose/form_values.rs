@@ -40,37 +40,37 @@ pub const SWEEP_PREFIX: &str = "s.";
 
 impl JobFormValues {
     pub fn parse(fields: FormFields) -> Self {
-        let mut filled = Self::default();
+        let mut values = Self::default();
         let (mut base, mut text) = (None, None);
         for (name, value) in fields {
             if let Some(key) = name.strip_prefix(ANSWER_PREFIX) {
-                filled.answers.insert(key.to_owned(), value.replace("\r\n", "\n"));
+                values.answers.insert(key.to_owned(), value.replace("\r\n", "\n"));
             } else if let Some(key) = name.strip_prefix(SWEEP_PREFIX) {
-                filled.answers.insert(format!("sweep.{key}"), value.replace("\r\n", "\n"));
+                values.answers.insert(format!("sweep.{key}"), value.replace("\r\n", "\n"));
             } else {
                 match name.as_str() {
-                    "form" => filled.nonce = value,
+                    "form" => values.nonce = value,
                     "base" => base = Some(value.replace("\r\n", "\n")),
                     "own" => text = Some(value.replace("\r\n", "\n")),
-                    _ => filled.pressed.push((name, value)),
+                    _ => values.pressed.push((name, value)),
                 }
             }
         }
         if let (Some(base), Some(text)) = (base, text) {
-            filled.own = Some(HandEditedScript { base, text });
+            values.own = Some(HandEditedScript { base, text });
         }
-        filled
+        values
     }
 
     /// The value of a button that was pressed.
     pub fn pressed_value(&self, name: &str) -> Option<&str> {
-        self.pressed.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.pressed.iter().find(|(button, _)| button == name).map(|(_, value)| value.as_str())
     }
 
     /// Composes the job from the form and the person's own changes. `back` lists changes to revert.
-    pub fn compose(&self, form: &RecipeForm, place: &ComposeCluster, back: &[usize]) -> ComposedJob {
-        let mut job = compose(form, &self.answers, place);
-        job.edited = self.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &job.lines, back));
+    pub fn compose(&self, form: &RecipeForm, cluster: &ComposeCluster, reverted: &[usize]) -> ComposedJob {
+        let mut job = compose(form, &self.answers, cluster);
+        job.edited = self.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &job.lines, reverted));
         job
     }
 }
@@ -85,7 +85,9 @@ pub fn required_folders(script: &str) -> Vec<String> {
             "--output" | "--error" => {
                 let folder = value.rsplit_once('/').map(|(folder, _)| folder.replace("%%", "\u{0}"));
                 // What Slurm fills in isn't known yet.
-                folder.filter(|folder| !folder.is_empty() && !folder.contains('%')).map(|one| one.replace('\u{0}', "%"))
+                folder
+                    .filter(|folder| !folder.is_empty() && !folder.contains('%'))
+                    .map(|folder| folder.replace('\u{0}', "%"))
             }
             _ => None,
         };
@@ -108,10 +110,10 @@ mod tests {
     #[test]
     fn fields_find_their_places() {
         let pairs = [("a.time", "3h\r\nx"), ("s.lr", "1,2"), ("form", "n"), ("base", "b"), ("own", "o"), ("edit", "1")];
-        let filled = JobFormValues::parse(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec());
-        assert_eq!(filled.answers["time"], "3h\nx");
-        assert_eq!(filled.answers["sweep.lr"], "1,2");
-        assert_eq!((filled.nonce.as_str(), filled.pressed_value("edit")), ("n", Some("1")));
-        assert_eq!(filled.own, Some(HandEditedScript { base: "b".into(), text: "o".into() }));
+        let values = JobFormValues::parse(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec());
+        assert_eq!(values.answers["time"], "3h\nx");
+        assert_eq!(values.answers["sweep.lr"], "1,2");
+        assert_eq!((values.nonce.as_str(), values.pressed_value("edit")), ("n", Some("1")));
+        assert_eq!(values.own, Some(HandEditedScript { base: "b".into(), text: "o".into() }));
     }
 }

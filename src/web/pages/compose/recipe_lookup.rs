@@ -31,16 +31,16 @@ pub async fn find_recipe(
     if let Some((id, version)) = parse_saved_address(address) {
         return find_saved(context, me, id, version).await;
     }
-    let book = context.app.recipe_files.catalog();
-    let recipe = book.find(address).cloned().ok_or(AppError::NotFound)?;
-    Ok(choose_shipped(&book, recipe))
+    let catalog = context.app.recipe_files.catalog();
+    let recipe = catalog.find(address).cloned().ok_or(AppError::NotFound)?;
+    Ok(choose_shipped(&catalog, recipe))
 }
 
 /// A recipe of the catalog.
-pub fn choose_shipped(book: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe {
+pub fn choose_shipped(catalog: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe {
     ChosenRecipe {
         address: recipe.name.clone(),
-        form: book.form(&recipe),
+        form: catalog.form(&recipe),
         recipe,
         id: None,
         version: None,
@@ -52,11 +52,11 @@ pub fn choose_shipped(book: &RecipeCatalog, recipe: Arc<Recipe>) -> ChosenRecipe
 pub async fn find_for_submission(
     context: &RequestContext,
     me: &CurrentPerson,
-    one: &Submission,
+    submission: &Submission,
 ) -> Result<Option<ChosenRecipe>, AppError> {
-    let found = match (one.recipe_id, one.recipe_version) {
+    let found = match (submission.recipe_id, submission.recipe_version) {
         (Some(id), Some(version)) => find_saved(context, me, RecipeId(id), Some(version)).await,
-        _ => find_recipe(context, me, &one.recipe).await,
+        _ => find_recipe(context, me, &submission.recipe).await,
     };
     match found {
         Ok(chosen) => Ok(Some(chosen)),
@@ -73,18 +73,19 @@ async fn find_saved(
     version: Option<i64>,
 ) -> Result<ChosenRecipe, AppError> {
     let found = context.app.saved_recipes.get(&me.0.viewer, id, version).await?;
-    let (kept, version) = found.ok_or(AppError::NotFound)?;
-    let book = context.app.recipe_files.catalog();
-    let recipe = Recipe::parse(&version.text, &book.blocks).map_err(|error| AppError::BrokenRecipe(error.problem))?;
-    let is_newest = version.version == kept.version && !kept.is_archived();
+    let (saved, version) = found.ok_or(AppError::NotFound)?;
+    let catalog = context.app.recipe_files.catalog();
+    let recipe =
+        Recipe::parse(&version.text, &catalog.blocks).map_err(|error| AppError::BrokenRecipe(error.problem))?;
+    let is_newest = version.version == saved.version && !saved.is_archived();
     let newest = format!("r{id}");
     Ok(ChosenRecipe {
         address: if is_newest { newest.clone() } else { format!("r{id}v{}", version.version) },
-        form: Arc::new(RecipeForm::new(&recipe, &book.blocks)),
+        form: Arc::new(RecipeForm::new(&recipe, &catalog.blocks)),
         recipe: Arc::new(recipe),
         id: Some(id.0),
         version: Some(version.version),
-        newest: Some(newest).filter(|_| !is_newest && !kept.is_archived()),
+        newest: Some(newest).filter(|_| !is_newest && !saved.is_archived()),
     })
 }
 

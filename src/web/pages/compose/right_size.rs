@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::cluster::ClusterAccountId;
 use crate::error::AppError;
-use crate::explain::right_size::right_size;
+use crate::explain::right_size::{SizeProposal, right_size};
 use crate::recipes::compose::compose;
 use crate::recipes::form::FormAnswers;
 use crate::store;
@@ -27,16 +27,10 @@ const MAX_SUBMISSIONS: i64 = 50;
 #[template(path = "compose/right_size_fragment.html")]
 struct RightSizeFragment {
     base: String,
-    proposals: Vec<SizeProposalRow>,
+    /// What is proposed, each with the answers that a button applies.
+    proposals: Vec<(SizeProposal, Option<String>)>,
     /// Applies all suggestions at once.
     all: Option<String>,
-}
-
-struct SizeProposalRow {
-    sentence: String,
-    value: String,
-    was: String,
-    take: Option<String>,
 }
 
 /// The job that is run again, if there is one.
@@ -50,26 +44,26 @@ pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
     PathParams((slug, address)): PathParams<(String, String)>,
-    QueryParams(ask): QueryParams<RightSizeQuery>,
+    QueryParams(query): QueryParams<RightSizeQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let spot = compose_target::find_target(&context, &me, &slug).await?;
+    let target = compose_target::find_target(&context, &me, &slug).await?;
     let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
-    let key = spot.account.id;
-    let (answers, mut numbers) = find_earlier_runs(&context, key, &chosen, &spot, ask.job).await?;
+    let key = target.account.id;
+    let (answers, mut numbers) = find_earlier_runs(&context, &target, &chosen, query.job).await?;
     numbers.truncate(MAX_RUNS);
     let runs = if numbers.is_empty() { Vec::new() } else { context.app.past_runs.load_runs(key, &numbers).await? };
-    let request = compose(&chosen.form, &answers, &spot.compose_context).request;
-    let found = right_size(&runs, &request, spot.compose_context.site.jobs.whole_node);
+    let request = compose(&chosen.form, &answers, &target.compose_context).request;
+    let found = right_size(&runs, &request, target.compose_context.site.jobs.whole_node);
     let mut changes = Vec::new();
     let mut proposals = Vec::new();
-    for one in found {
-        let change = (one.sets, one.value.clone());
+    for proposal in found {
+        let change = (proposal.sets, proposal.value.clone());
         let take = encode_changes(&chosen, std::slice::from_ref(&change));
         if take.is_some() {
             changes.push(change);
         }
-        proposals.push(SizeProposalRow { sentence: one.sentence, value: one.value, was: one.was, take });
+        proposals.push((proposal, take));
     }
     let all = if changes.len() > 1 { encode_changes(&chosen, &changes) } else { None };
     respond(&RightSizeFragment { base: format!("/compose/{slug}/{address}"), proposals, all })
@@ -78,36 +72,35 @@ pub async fn get(
 /// Earlier jobs that ran the same thing, newest first, and what the newest requested.
 async fn find_earlier_runs(
     context: &RequestContext,
-    key: ClusterAccountId,
+    target: &ComposeTarget,
     chosen: &ChosenRecipe,
-    spot: &ComposeTarget,
     job: Option<u64>,
 ) -> Result<(FormAnswers, Vec<u64>), AppError> {
+    let ClusterAccountId { person, cluster } = target.account.id;
     let mut db = context.app.store.read().await?;
-    let all =
-        store::submissions::list_by_recipe(&mut db, key.person, key.cluster, &chosen.address, MAX_SUBMISSIONS).await?;
+    let all = store::submissions::list_by_recipe(&mut db, person, cluster, &chosen.address, MAX_SUBMISSIONS).await?;
     let repeated = match job.and_then(|job| i64::try_from(job).ok()) {
-        Some(number) => store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?,
+        Some(number) => store::submissions::find_by_job(&mut db, person, cluster, number).await?,
         None => None,
     };
     drop(db);
-    let mut answers = chosen.form.defaults(&spot.compose_context);
-    let filled = |text: &str| serde_json::from_str::<JobFormValues>(text).unwrap_or_default().answers;
+    let mut answers = chosen.form.defaults(&target.compose_context);
+    let parse_answers = |text: &str| serde_json::from_str::<JobFormValues>(text).unwrap_or_default().answers;
     if let Some(repeated) = &repeated {
-        answers.extend(filled(&repeated.answers));
+        answers.extend(parse_answers(&repeated.answers));
     }
     let mut numbers: Vec<u64> = job.into_iter().collect();
     // A recipe is about its first own required question: the script or the command.
-    let about = chosen.form.sections.first().and_then(|own| own.questions.iter().find(|one| one.required));
+    let about = chosen.form.sections.first().and_then(|own| own.questions.iter().find(|question| question.required));
     let wanted = about.and_then(|question| answers.get(&question.key)).filter(|text| !text.is_empty()).cloned();
-    for one in &all {
-        let theirs = filled(&one.answers);
+    for earlier in &all {
+        let theirs = parse_answers(&earlier.answers);
         let same = match (&about, &wanted) {
             (Some(question), Some(wanted)) => theirs.get(&question.key) == Some(wanted),
             // Nothing is chosen yet: the last runs of this recipe are the best guess.
             _ => true,
         };
-        let number = one.number.and_then(|number| u64::try_from(number).ok()).filter(|_| same);
+        let number = earlier.number.and_then(|number| u64::try_from(number).ok()).filter(|_| same);
         numbers.extend(number.filter(|number| !numbers.contains(number)));
     }
     Ok((answers, numbers))

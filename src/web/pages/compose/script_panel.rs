@@ -3,20 +3,19 @@
 
 use askama::Template;
 
-use crate::auth::Permission;
 use crate::error::AppError;
 use crate::recipes::compose::{ComposeProblem, ComposedJob};
 use crate::sites::cost::CostReport;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::RequestContext;
 use crate::web::http::page_frame::respond;
-use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::cost_and_start::{CostAndBlockers, assess_cost_and_start};
-use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
-use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+use crate::web::pages::compose::job_draft::{ComposeRequest, JobDraft};
+use crate::web::pages::compose::recipe_lookup::ChosenRecipe;
 
 /// How many points of a sweep are shown at once.
 const MAX_SHOWN_POINTS: usize = 12;
+
 #[derive(Template)]
 #[template(path = "compose/script_panel_fragment.html")]
 struct ScriptPanelFragment {
@@ -69,37 +68,23 @@ pub struct SweepPointsView {
 }
 
 /// Renders the panel for the current form.
-pub async fn preview(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, address)): PathParams<(String, String)>,
-    FormBody(fields): FormBody<FormFields>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let spot = compose_target::find_target(&context, &me, &slug).await?;
-    let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
-    let filled = JobFormValues::parse(fields);
-    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
-    let told = load_reported_cost(&context, &spot).await?;
-    respond(&ScriptPanelFragment { panel: build_panel(&chosen, &filled, &spot, &job, told.as_ref()) })
+pub async fn preview(request: ComposeRequest) -> HandlerResult {
+    let (context, _, draft) = request.into_draft().await?;
+    respond(&ScriptPanelFragment { panel: load_panel(&context, &draft, &draft.compose()).await? })
 }
 
-/// What the site last reported about the hours that accounts have left.
-pub async fn load_reported_cost(
+/// The panel, with what the site last reported about the hours that accounts have left.
+pub async fn load_panel(
     context: &RequestContext,
-    spot: &ComposeTarget,
-) -> Result<Option<CostReport>, AppError> {
-    Ok(context.app.queue_monitor.snapshot(spot.account.id).await?.resources.cost.clone())
+    draft: &JobDraft,
+    job: &ComposedJob,
+) -> Result<ScriptPanel, AppError> {
+    let snapshot = context.app.queue_monitor.snapshot(draft.target.account.id).await?;
+    Ok(build_panel(draft, job, snapshot.resources.cost.as_ref()))
 }
 
-pub fn build_panel(
-    chosen: &ChosenRecipe,
-    filled: &JobFormValues,
-    spot: &ComposeTarget,
-    job: &ComposedJob,
-    told: Option<&CostReport>,
-) -> ScriptPanel {
-    let form = &chosen.form;
+fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&CostReport>) -> ScriptPanel {
+    let form = &draft.chosen.form;
     let label = |key: &str| form.question(key).map(|question| question.label.clone());
     let made_by = |keys: &[String]| {
         let key = keys.first()?;
@@ -123,8 +108,8 @@ pub fn build_panel(
     });
     let hidden: Vec<&str> = form
         .questions()
-        .filter(|one| !form.is_asked(one, &filled.answers, &spot.compose_context))
-        .map(|one| one.key.as_str())
+        .filter(|question| !form.is_asked(question, &draft.values.answers, &draft.target.compose_context))
+        .map(|question| question.key.as_str())
         .collect();
     let points = job.sweep.as_ref().map(|sweep| {
         let count = sweep.len();
@@ -140,13 +125,13 @@ pub fn build_panel(
         }
     });
     ScriptPanel {
-        base: format!("/compose/{}/{}", spot.cluster().slug, chosen.address),
+        base: draft.path(),
         lines,
         changes: changes.collect(),
         is_editing: job.edited.is_some(),
-        todo: build_todos(chosen, &job.problems),
+        todo: build_todos(&draft.chosen, &job.problems),
         hidden: hidden.join(" "),
-        cost_and_start: assess_cost_and_start(chosen, &job.final_request(), spot, told),
+        cost_and_start: assess_cost_and_start(draft, &job.final_request(), reported),
         points,
         script: job.final_script(),
         generated: job.edited.as_ref().map(|_| job.build_script()).unwrap_or_default(),
@@ -155,10 +140,10 @@ pub fn build_panel(
 
 /// Problems, each with the label of its question.
 pub fn build_todos(chosen: &ChosenRecipe, problems: &[ComposeProblem]) -> Vec<ComposeTodo> {
-    let one = |problem: &ComposeProblem| ComposeTodo {
+    let todo = |problem: &ComposeProblem| ComposeTodo {
         label: chosen.form.question(&problem.key).map_or_else(String::new, |question| question.label.clone()),
         key: problem.key.clone(),
         sentence: problem.sentence.clone(),
     };
-    problems.iter().map(one).collect()
+    problems.iter().map(todo).collect()
 }

@@ -4,7 +4,6 @@
 use askama::Template;
 use futures_util::future::join_all;
 
-use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::estimate::estimate_starts;
 use crate::explain::alternatives::{alternatives, compare_starts, start_words};
@@ -14,12 +13,11 @@ use crate::recipes::request::RequestField;
 use crate::recipes::requirements::unmet_requirement;
 use crate::slurm::test_only;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::cost_and_start::encode_changes;
-use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
-use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
+use crate::web::pages::compose::job_draft::{ComposeRequest, JobDraft};
 
 /// How many other clusters are asked at most.
 const MAX_OTHER_CLUSTERS: usize = 3;
@@ -54,21 +52,13 @@ struct OtherClusterStartRow {
     sentence: String,
 }
 
-pub async fn post(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, address)): PathParams<(String, String)>,
-    FormBody(fields): FormBody<FormFields>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let spot = compose_target::find_target(&context, &me, &slug).await?;
-    let chosen = recipe_lookup::find_recipe(&context, &me, &address).await?;
-    let filled = JobFormValues::parse(fields);
-    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
+pub async fn post(request: ComposeRequest) -> HandlerResult {
+    let (context, me, draft) = request.into_draft().await?;
+    let job = draft.compose();
     let now = context.app.clock.now();
     let mut answer = StartEstimateFragment {
-        base: format!("/compose/{slug}/{address}"),
-        cluster: spot.cluster().title.clone(),
+        base: draft.path(),
+        cluster: draft.target.cluster().title.clone(),
         unfinished: !job.problems.is_empty(),
         problem: String::new(),
         start: None,
@@ -80,24 +70,22 @@ pub async fn post(
     if answer.unfinished {
         return respond(&answer);
     }
-    let others = estimate_elsewhere(&context, &me, &chosen, &filled, &spot, now);
-    let ((), others) = tokio::join!(estimate_here(&context, &chosen, &spot, &job, &mut answer), others);
+    let others = estimate_elsewhere(&context, &me, &draft, now);
+    let ((), others) = tokio::join!(estimate_here(&context, &draft, &job, &mut answer), others);
     answer.elsewhere = others;
     respond(&answer)
 }
 
 async fn estimate_here(
     context: &RequestContext,
-    chosen: &ChosenRecipe,
-    spot: &ComposeTarget,
+    draft: &JobDraft,
     job: &ComposedJob,
     answer: &mut StartEstimateFragment,
 ) {
-    let request = job.final_request();
-    let tried = alternatives(&request, &spot.compose_context);
+    let tried = alternatives(&job.final_request(), &draft.target.compose_context);
     let mut variants = vec![Vec::new()];
-    variants.extend(tried.iter().map(|one| one.args.clone()));
-    let mut answers = match ask_cluster(context, spot, &job.final_script(), &variants).await {
+    variants.extend(tried.iter().map(|alternative| alternative.args.clone()));
+    let mut answers = match ask_cluster(context, &draft.target, &job.final_script(), &variants).await {
         Ok(answers) => answers.into_iter(),
         Err(problem) => {
             answer.problem = problem;
@@ -105,10 +93,10 @@ async fn estimate_here(
         }
     };
     let now = answer.asked;
-    let Some(asked) = answers.next() else { return };
-    match &asked {
+    let Some(as_is) = answers.next() else { return };
+    match &as_is {
         test_only::TestOnlyAnswer::Starts(start) => {
-            answer.start = start_words(now, &asked).map(|words| (words, start.at));
+            answer.start = start_words(now, &as_is).map(|words| (words, start.at));
         }
         test_only::TestOnlyAnswer::Refused(said) => {
             answer.refused = Some(sbatch::explain_sbatch(said));
@@ -118,56 +106,54 @@ async fn estimate_here(
         }
     }
     let tried: Vec<_> = tried.into_iter().zip(answers).collect();
-    for row in compare_starts(now, &asked, &tried) {
-        let take = encode_changes(chosen, &row.changes);
+    for row in compare_starts(now, &as_is, &tried) {
+        let take = encode_changes(&draft.chosen, &row.changes);
         answer.sooner.push(SoonerStartRow { sentence: row.sentence, at: row.at, take });
     }
 }
 
 async fn ask_cluster(
     context: &RequestContext,
-    spot: &ComposeTarget,
+    target: &ComposeTarget,
     script: &str,
     variants: &[Vec<String>],
 ) -> Result<Vec<test_only::TestOnlyAnswer>, String> {
-    let line = spot.account.connection(&context.app.connections);
-    let line = line.map_err(|error| error.to_string())?;
-    estimate_starts(&line, script, variants).await.map_err(|error| error.to_string())
+    let connection = target.account.connection(&context.app.connections).map_err(|error| error.to_string())?;
+    estimate_starts(&connection, script, variants).await.map_err(|error| error.to_string())
 }
 
 /// The same on other clusters: whatever differs between clusters is chosen again.
 async fn estimate_elsewhere(
     context: &RequestContext,
     me: &CurrentPerson,
-    chosen: &ChosenRecipe,
-    filled: &JobFormValues,
-    here: &ComposeTarget,
+    draft: &JobDraft,
     now: UnixTime,
 ) -> Vec<OtherClusterStartRow> {
-    let Ok(spots) = compose_target::list_targets(context, me).await else { return Vec::new() };
-    let others = spots
+    let chosen = &draft.chosen;
+    let Ok(targets) = compose_target::list_targets(context, me).await else { return Vec::new() };
+    let others = targets
         .into_iter()
-        .filter(|spot| spot.is_connected && spot.cluster().id != here.cluster().id)
-        .filter(|spot| unmet_requirement(&chosen.recipe, &spot.compose_context).is_none())
+        .filter(|target| target.is_connected && target.cluster().id != draft.target.cluster().id)
+        .filter(|target| unmet_requirement(&chosen.recipe, &target.compose_context).is_none())
         .take(MAX_OTHER_CLUSTERS);
-    let asked = others.map(async |spot| {
-        let mut answers = filled.answers.clone();
-        let defaults = chosen.form.defaults(&spot.compose_context);
+    let asked = others.map(async |target| {
+        let mut answers = draft.values.answers.clone();
+        let defaults = chosen.form.defaults(&target.compose_context);
         for sets in [RequestField::Account, RequestField::GpuModel, RequestField::Partition, RequestField::Folder] {
             if let Some(question) = chosen.form.find_setting(sets) {
                 let first = defaults.get(&question.key).cloned().unwrap_or_default();
                 answers.insert(question.key.clone(), first);
             }
         }
-        let job = compose(&chosen.form, &answers, &spot.compose_context);
+        let job = compose(&chosen.form, &answers, &target.compose_context);
         if !job.problems.is_empty() {
             return None;
         }
-        let answer = ask_cluster(context, &spot, &job.build_script(), &[Vec::new()]).await.ok()?;
+        let answer = ask_cluster(context, &target, &job.build_script(), &[Vec::new()]).await.ok()?;
         let sentence = start_words(now, answer.first()?)?;
         Some(OtherClusterStartRow {
-            title: spot.cluster().title.clone(),
-            href: format!("/compose/{}/{}", spot.cluster().slug, chosen.address),
+            title: target.cluster().title.clone(),
+            href: format!("/compose/{}/{}", target.cluster().slug, chosen.address),
             sentence,
         })
     });

@@ -12,7 +12,7 @@ use askama::Template;
 
 use self::cards::{GroupDemandCard, GroupFairShareCard};
 pub use self::priority::{find_priority_path, get as priority};
-use self::storage::{ProjectFolderQuota, ProjectStorageByPerson};
+use self::storage::ProjectStorageByPerson;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
@@ -20,19 +20,21 @@ use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
 use crate::sites::cost::AccountCost;
 use crate::store;
+use crate::store::groups::Group;
 use crate::usage::{GroupAccountDetails, GroupAccountUsage, GroupUsage};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::home::resource_bars::{GrantedHoursBar, granted_hours_bar};
+use crate::web::pages::groups::GroupRequest;
+use crate::web::pages::groups::usage::record_names_seen;
+use crate::web::pages::home::resource_bars::{FolderQuota, GrantedHoursBar, granted_hours_bar};
 use crate::web::pages::jobs::cluster_queues::{self, ClusterQueue};
 
 #[derive(Template)]
 #[template(path = "groups/fair_share/page.html")]
 struct GroupFairSharePage {
     page: PageFrame,
-    group: GroupId,
-    group_name: String,
+    group: Group,
     may_manage: bool,
     fragment: GroupFairShareFragment,
 }
@@ -49,6 +51,7 @@ pub struct GroupFairShareFragment {
 impl askama::filters::HtmlSafe for GroupFairShareFragment {}
 
 /// A group's fair share, demand and storage on one cluster.
+#[derive(Default)]
 pub struct ClusterFairShareCards {
     title: String,
     slug: String,
@@ -69,27 +72,27 @@ pub struct ClusterFairShareCards {
     queue_at: Option<UnixTime>,
     /// Why the queue may be incomplete; empty if it is not.
     partial: &'static str,
-    folders: Vec<ProjectFolderQuota>,
+    folders: Vec<FolderQuota>,
     folders_at: Option<UnixTime>,
     people: Vec<ProjectStorageByPerson>,
     people_at: Option<UnixTime>,
 }
 
 /// The page or its fragment.
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
-    crate::web::pages::groups::usage::record_names_seen(&context, &me, &view).await?;
-    let part = build_fragment(&context, &me, &view).await?;
-    if context.is_fragment {
-        return respond(&part);
+pub async fn get(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    record_names_seen(&request.context, &request.me, &view).await?;
+    let fragment = build_fragment(&request.context, &request.me, &view).await?;
+    if request.context.is_fragment {
+        return respond(&fragment);
     }
+    let group = request.load_group().await?;
+    let GroupRequest { context, me, .. } = request;
     respond(&GroupFairSharePage {
         page: PageFrame::for_person(&context, &me.0, "Fair share and storage", NavSection::Groups),
+        may_manage: me.may(Permission::ManageUsage(group.id)).is_ok(),
         group,
-        group_name: load_group_name(&context, group).await?,
-        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
-        fragment: part,
+        fragment,
     })
 }
 
@@ -100,15 +103,10 @@ pub async fn build_fragment(
     view: &GroupUsage,
 ) -> Result<GroupFairShareFragment, AppError> {
     let mut clusters = Vec::new();
-    for (place, accounts) in load_accounts_by_cluster(context, me, view).await? {
-        clusters.push(build_cluster_summary(context, me, view, place.as_ref(), &accounts).await?);
+    for (queue, accounts) in load_accounts_by_cluster(context, me, view).await? {
+        clusters.push(build_cluster_summary(context, me, view, queue.as_ref(), &accounts).await?);
     }
     Ok(GroupFairShareFragment { group: view.group, clusters })
-}
-
-async fn load_group_name(context: &RequestContext, group: GroupId) -> Result<String, AppError> {
-    let mut db = context.app.store.read().await?;
-    Ok(store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?.name)
 }
 
 /// The group's accounts by cluster, with the viewer's queue snapshot there. Starts keeping that snapshot fresh.
@@ -118,19 +116,19 @@ async fn load_accounts_by_cluster<'a>(
     view: &'a GroupUsage,
 ) -> Result<Vec<(Option<ClusterQueue>, Vec<&'a GroupAccountUsage>)>, AppError> {
     let mut by_cluster: BTreeMap<(&str, ClusterId), Vec<&GroupAccountUsage>> = BTreeMap::new();
-    for one in &view.accounts {
-        by_cluster.entry((&one.details.title, one.details.cluster)).or_default().push(one);
+    for account in &view.accounts {
+        by_cluster.entry((&account.details.title, account.details.cluster)).or_default().push(account);
     }
-    let mut places = cluster_queues::list_cluster_queues(context, me).await?;
+    let mut queues = cluster_queues::list_cluster_queues(context, me).await?;
     let mut found = Vec::new();
     for ((_, cluster), accounts) in by_cluster {
-        let at = places.iter().position(|place| place.cluster().id == cluster);
-        let mut place = at.map(|at| places.swap_remove(at));
-        if let Some(place) = &mut place {
+        let at = queues.iter().position(|queue| queue.cluster().id == cluster);
+        let mut queue = at.map(|at| queues.swap_remove(at));
+        if let Some(queue) = &mut queue {
             let key = ClusterAccountId { person: me.0.person.id, cluster };
-            place.snapshot = context.app.queue_monitor.view(key, true).await?;
+            queue.snapshot = context.app.queue_monitor.view(key, true).await?;
         }
-        found.push((place, accounts));
+        found.push((queue, accounts));
     }
     Ok(found)
 }
@@ -139,94 +137,87 @@ async fn build_cluster_summary(
     context: &RequestContext,
     me: &CurrentPerson,
     view: &GroupUsage,
-    place: Option<&ClusterQueue>,
+    queue: Option<&ClusterQueue>,
     accounts: &[&GroupAccountUsage],
 ) -> Result<ClusterFairShareCards, AppError> {
-    let first = accounts.first().map(|one| one.details.clone());
-    let mut cards = ClusterFairShareCards {
-        title: first.as_ref().map(|facts| facts.title.clone()).unwrap_or_default(),
-        slug: first.as_ref().map(|facts| facts.slug.clone()).unwrap_or_default(),
-        empty_reason: "",
-        stale: String::new(),
-        fair_shares: Vec::new(),
-        uses_fair_share: false,
-        fair_shares_at: None,
-        costs: Vec::new(),
-        period: String::new(),
-        costs_at: None,
-        demand: Vec::new(),
-        queue_at: None,
-        partial: "",
-        folders: Vec::new(),
-        folders_at: None,
-        people: Vec::new(),
-        people_at: None,
+    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
+    let (title, slug) = cluster_names(&facts);
+    let mut cards = ClusterFairShareCards { title, slug, ..ClusterFairShareCards::default() };
+    let queue = match require_snapshot(queue) {
+        Ok(queue) => queue,
+        Err(empty_reason) => return Ok(ClusterFairShareCards { empty_reason, ..cards }),
     };
-    let Some(place) = place.filter(|place| place.snapshot.seen.is_some()) else {
-        let is_up = place.is_some_and(|place| place.is_connected);
-        cards.empty_reason = if is_up {
-            "The cluster is being asked. This takes a moment."
-        } else {
-            "Nothing is known yet. It is read over your own connection once you are connected."
-        };
-        return Ok(cards);
-    };
-    let standing = &place.snapshot.resources;
-    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
+    let resources = &queue.snapshot.resources;
     let now = context.app.clock.now();
-    cards.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
-    cards.uses_fair_share = place.account.uses_fair_share();
-    if place.account.uses_fair_share() {
-        cards.fair_shares = load_fair_share_cards(context, me, place, &facts, now).await?;
-        cards.fair_shares_at = standing.shares_at.map(UnixTime);
+    cards.stale = queue.stale().map(|stale| stale.sentence).unwrap_or_default();
+    cards.uses_fair_share = queue.account.uses_fair_share();
+    if queue.account.uses_fair_share() {
+        cards.fair_shares = load_fair_share_cards(context, me, queue, &facts, now).await?;
+        cards.fair_shares_at = resources.shares_at.map(UnixTime);
     }
-    if let Some(cost) = &standing.cost {
+    if let Some(cost) = &resources.cost {
         let is_theirs = |account: &&AccountCost| {
-            facts.iter().any(|one| one.account == account.account || one.slurm_names.contains(&account.account))
+            facts.iter().any(|group_account| {
+                group_account.account == account.account || group_account.slurm_names.contains(&account.account)
+            })
         };
         let theirs = cost.accounts.iter().filter(is_theirs);
         cards.costs = theirs.filter_map(|account| granted_hours_bar(account, &cost.unit)).collect();
         cards.period.clone_from(&cost.period);
-        cards.costs_at = standing.cost_at.map(UnixTime);
+        cards.costs_at = resources.cost_at.map(UnixTime);
     }
-    if let Some(queue) = &place.snapshot.group {
-        cards.demand = cards::build_demand_cards(&queue.jobs, &facts, now);
-        cards.queue_at = queue.seen;
-        cards.partial = match (place.hides_jobs(), queue.is_cut) {
+    if let Some(group) = &queue.snapshot.group {
+        cards.demand = cards::build_demand_cards(&group.jobs, &facts, now);
+        cards.queue_at = group.seen;
+        cards.partial = match (queue.hides_jobs(), group.is_cut) {
             (true, _) => "This cluster shows people only their own jobs, so those of others are missing here.",
             (false, true) => "The queue is longer than is read, so some jobs are missing here.",
             (false, false) => "",
         };
     }
-    cards.folders = storage::project_folders(&standing.places, &facts);
-    cards.folders_at = standing.places_at.map(UnixTime);
+    cards.folders = storage::project_folders(&resources.places, &facts);
+    cards.folders_at = resources.places_at.map(UnixTime);
     if view.is_leader {
-        cards.people = storage::storage_by_person(&standing.per_user, &facts, view);
-        cards.people_at = standing.per_user_at.map(UnixTime);
+        cards.people = storage::storage_by_person(&resources.per_user, &facts, view);
+        cards.people_at = resources.per_user_at.map(UnixTime);
     }
     Ok(cards)
+}
+
+/// The title and the short name of the accounts' cluster.
+fn cluster_names(accounts: &[&GroupAccountDetails]) -> (String, String) {
+    accounts.first().map(|facts| (facts.title.clone(), facts.slug.clone())).unwrap_or_default()
+}
+
+/// The queue, if a snapshot of it was taken; otherwise why there is none.
+fn require_snapshot(queue: Option<&ClusterQueue>) -> Result<&ClusterQueue, &'static str> {
+    match queue {
+        Some(queue) if queue.snapshot.seen.is_some() => Ok(queue),
+        Some(queue) if queue.is_connected => Err("The cluster is being asked. This takes a moment."),
+        _ => Err("Nothing is known yet. It is read over your own connection once you are connected."),
+    }
 }
 
 /// Each account's fair share with its history.
 async fn load_fair_share_cards(
     context: &RequestContext,
     me: &CurrentPerson,
-    place: &ClusterQueue,
-    facts: &[&GroupAccountDetails],
+    queue: &ClusterQueue,
+    accounts: &[&GroupAccountDetails],
     now: UnixTime,
 ) -> Result<Vec<GroupFairShareCard>, AppError> {
     let mut found = Vec::new();
     let mut db = context.app.store.read().await?;
-    for one in facts {
-        for name in &one.slurm_names {
-            let mut shares = place.snapshot.resources.shares.iter();
+    for account in accounts {
+        for name in &account.slurm_names {
+            let mut shares = queue.snapshot.resources.shares.iter();
             let Some(share) = shares.find(|share| share.user.is_none() && share.account == *name) else {
                 continue;
             };
             let from = now.plus(-cards::HISTORY_SECONDS);
-            let (person, cluster) = (me.0.person.id, one.cluster);
+            let (person, cluster) = (me.0.person.id, account.cluster);
             let points = store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
-            let half_life = one.discovered.half_life_hours;
+            let half_life = account.discovered.half_life_hours;
             found.push(GroupFairShareCard::new(share, &points, half_life, now));
         }
     }

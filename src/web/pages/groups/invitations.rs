@@ -11,7 +11,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestC
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
-use crate::web::pages::groups::{GroupFormState, group_path, render_group};
+use crate::web::pages::groups::{GroupFormState, GroupRequest, group_path, render_group};
 
 #[derive(Deserialize)]
 pub struct InviteForm {
@@ -22,12 +22,8 @@ pub struct InviteForm {
 }
 
 /// Creates an invitation and shows its link once.
-pub async fn create(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<InviteForm>,
-) -> HandlerResult {
+pub async fn create(request: GroupRequest, FormBody(form): FormBody<InviteForm>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::SeeInvitations(group))?;
     let role = form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     me.may(Permission::Invite(group, role))?;

@@ -16,9 +16,10 @@ use crate::usage::frozen_reports::FrozenReport;
 use crate::usage::report::UsageReport;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
 /// Months on offer: as far back as usage is read.
@@ -43,12 +44,8 @@ pub struct ReportMonthQuery {
     month: String,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(choice): QueryParams<ReportMonthQuery>,
-) -> HandlerResult {
+pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportMonthQuery>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
     // Default to the last complete month.
@@ -59,7 +56,7 @@ pub async fn get(
     let frozen = context.app.usage.list_reports(group).await?;
     let months = std::iter::successors(Some(now), |month| Some(month.previous())).take(MONTHS_OFFERED + 1);
     let mut months: Vec<(String, String, bool)> =
-        months.map(|one| (one.to_string(), one.words(), one == month)).collect();
+        months.map(|offered| (offered.to_string(), offered.words(), offered == month)).collect();
     if !months.iter().any(|(_, _, is_chosen)| *is_chosen) {
         months.push((month.to_string(), month.words(), true));
     }
@@ -75,12 +72,8 @@ pub async fn get(
 }
 
 /// Saves the month's report as it is now.
-pub async fn freeze(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(choice): FormBody<ReportMonthQuery>,
-) -> HandlerResult {
+pub async fn freeze(request: GroupRequest, FormBody(choice): FormBody<ReportMonthQuery>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
     let month = parse_month(&choice.month, now)

@@ -86,8 +86,8 @@ impl StackedBarChart {
             chart.ticks.push((y, format::amount(if tick < step / 2.0 { 0.0 } else { tick })));
             tick -= step;
         }
-        for (place, bar) in bars.into_iter().enumerate() {
-            let x = frame.left + slot * (count_to_f64(place) + 0.06);
+        for (index, bar) in bars.into_iter().enumerate() {
+            let x = frame.left + slot * (count_to_f64(index) + 0.06);
             let total = format::amount(bar.parts.iter().sum());
             let mut drawn = DrawnBar {
                 cells: Vec::new(),
@@ -99,17 +99,17 @@ impl StackedBarChart {
                 bar,
             };
             let mut floor = frame.bottom;
-            for (one, used) in chart.series.iter_mut().zip(&drawn.bar.parts) {
-                let words = format::amount(*used);
+            for (series, used) in chart.series.iter_mut().zip(&drawn.bar.parts) {
+                let amount = format::amount(*used);
                 if *used > 0.0 {
                     let (x, width) = (&drawn.x, &drawn.width);
                     let y = format::coordinate(floor);
                     let up = format::coordinate((used / highest * height).min(floor - frame.top));
-                    let _ = write!(one.path, "M{x} {y}v-{up}h{width}v{up}z");
-                    let _ = write!(drawn.title, "\n{}: {words}", one.name);
+                    let _ = write!(series.path, "M{x} {y}v-{up}h{width}v{up}z");
+                    let _ = write!(drawn.title, "\n{}: {amount}", series.name);
                     floor -= used / highest * height;
                 }
-                drawn.cells.push(words);
+                drawn.cells.push(amount);
             }
             if !drawn.bar.missing.is_empty() {
                 let _ = write!(drawn.title, "\n{}", drawn.bar.missing);
@@ -140,7 +140,7 @@ fn axis_scale(most: f64) -> (f64, f64) {
     }
     let size = 10_f64.powf((most / 4.0).log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let step = steps.iter().map(|one| one * size).find(|one| *one * 4.0 >= most);
+    let step = steps.iter().map(|step| step * size).find(|step| *step * 4.0 >= most);
     let step = step.unwrap_or(size * 10.0);
     ((most / step).ceil() * step, step)
 }

@@ -30,16 +30,31 @@ use crate::store::allocations::Allocation;
 use crate::store::groups::Group;
 use crate::usage::GroupUsage;
 use crate::usage::figures::UsageFigures;
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::portal_state::PortalState;
+use axum::extract::FromRequestParts;
 
 /// The query string's pairs, in any order and with repeats.
 pub type UsageQueryPairs = Vec<(String, String)>;
+
+/// A request for a page or a file of a group's usage.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
+pub struct UsageRequest {
+    context: RequestContext,
+    me: CurrentPerson,
+    #[from_request(via(PathParams))]
+    group: GroupId,
+    #[from_request(via(QueryParams))]
+    pairs: UsageQueryPairs,
+}
 
 /// The group's usage, and the filter to show it with.
 pub struct UsagePageData {
     group: Group,
     view: GroupUsage,
     allocations: Vec<Allocation>,
+    query: UsageQuery,
     filter: UsageFilter,
     figures: Arc<UsageFigures>,
 }
@@ -48,22 +63,28 @@ fn usage_path(group: GroupId) -> String {
     format!("/groups/{group}/usage")
 }
 
-/// Loads the group's usage and resolves the filter.
-async fn load_page_data(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    group: GroupId,
-    pairs: UsageQueryPairs,
-) -> Result<(UsagePageData, UsageQuery), AppError> {
-    let mut db = context.app.store.read().await?;
-    let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
-    let allocations = store::allocations::list_for_group(&mut db, group).await?;
-    drop(db);
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
-    let ask = UsageQuery::from_pairs(pairs);
-    let looked = UsageFilter::resolve(&ask, &view, &allocations, context.app.clock.now());
-    let figures = context.app.usage.figures(&view, &looked.choice);
-    Ok((UsagePageData { group: found, view, allocations, filter: looked, figures }, ask))
+impl UsageRequest {
+    /// Checks that the viewer may see the group's usage, loads it, and resolves the filter.
+    async fn load(&self) -> Result<UsagePageData, AppError> {
+        self.me.may(Permission::SeeUsage(self.group))?;
+        let app = &self.context.app;
+        let mut db = app.store.read().await?;
+        let group = store::groups::get(&mut db, self.group).await?.ok_or(AppError::NotFound)?;
+        let allocations = store::allocations::list_for_group(&mut db, self.group).await?;
+        drop(db);
+        let view = app.usage.load_group_usage(&self.me.0.viewer, self.group).await?;
+        let query = UsageQuery::from_pairs(&self.pairs);
+        let filter = UsageFilter::resolve(&query, &view, &allocations, app.clock.now());
+        let figures = app.usage.figures(&view, &filter.choice);
+        Ok(UsagePageData { group, view, allocations, query, filter, figures })
+    }
+
+    /// Like [`Self::load`], for what shows names: records that they were seen.
+    async fn load_with_names(&self) -> Result<UsagePageData, AppError> {
+        let data = self.load().await?;
+        record_names_seen(&self.context, &self.me, &data.view).await?;
+        Ok(data)
+    }
 }
 
 /// Records that names were seen, if there are any to see.

@@ -3,72 +3,51 @@
 use askama::Template;
 use serde::Deserialize;
 
-use crate::auth::{AuthError, Permission};
-use crate::domain::GroupId;
-use crate::store;
+use crate::auth::Permission;
+use crate::store::groups::Group;
 use crate::usage::alerts::UsageAlertKind;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::FormBody;
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::groups::GroupRequest;
 
 #[derive(Template)]
 #[template(path = "groups/usage_alerts/page.html")]
 struct UsageAlertsPage {
     page: PageFrame,
-    name: String,
+    group: Group,
     alerts: UsageAlertChoices,
 }
 
-/// The form; other pages include it through `usage_alerts/form.html`.
-pub struct UsageAlertChoices {
-    pub group: GroupId,
-    /// 80 % of an allocation is used.
-    pub quota: bool,
-    /// A storage quota is 90 % full.
-    pub storage: bool,
-    /// Many jobs fail.
-    pub failing: bool,
-}
-
-impl UsageAlertChoices {
-    pub async fn load(context: &RequestContext, me: &CurrentPerson, group: GroupId) -> store::Result<Self> {
-        let chosen = context.app.usage.alerts(me.0.person.id, group).await?;
-        Ok(Self {
-            group,
-            quota: chosen.contains(&UsageAlertKind::Quota),
-            storage: chosen.contains(&UsageAlertKind::Storage),
-            failing: chosen.contains(&UsageAlertKind::Failing),
-        })
-    }
-}
-
+/// The form: which alerts are on.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct UsageAlertChoicesForm {
+pub struct UsageAlertChoices {
+    /// 80 % of an allocation is used.
     quota: bool,
+    /// A storage quota is 90 % full.
     storage: bool,
+    /// Many jobs fail.
     failing: bool,
 }
 
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
-    me.may(Permission::ManageUsage(group))?;
-    let found = store::groups::get(&mut *context.app.store.read().await?, group).await?;
-    let name = found.ok_or(AuthError::NotFound)?.name;
-    let alerts = UsageAlertChoices::load(&context, &me, group).await?;
-    respond(&UsageAlertsPage {
-        page: PageFrame::for_person(&context, &me.0, "Alerts", NavSection::Groups),
-        name,
-        alerts,
-    })
+pub async fn get(request: GroupRequest) -> HandlerResult {
+    request.me.may(Permission::ManageUsage(request.group))?;
+    let group = request.load_group().await?;
+    let GroupRequest { context, me, .. } = request;
+    let chosen = context.app.usage.alerts(me.0.person.id, group.id).await?;
+    let alerts = UsageAlertChoices {
+        quota: chosen.contains(&UsageAlertKind::Quota),
+        storage: chosen.contains(&UsageAlertKind::Storage),
+        failing: chosen.contains(&UsageAlertKind::Failing),
+    };
+    let page = PageFrame::for_person(&context, &me.0, "Alerts", NavSection::Groups);
+    respond(&UsageAlertsPage { page, group, alerts })
 }
 
-pub async fn save(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<UsageAlertChoicesForm>,
-) -> HandlerResult {
+pub async fn save(request: GroupRequest, FormBody(form): FormBody<UsageAlertChoices>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
     let chosen = [
         (form.quota, UsageAlertKind::Quota),

@@ -13,21 +13,21 @@ pub struct JobActionButton {
 
 /// The actions that fit its state.
 pub fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionButton> {
-    let deed = |verb, label, kind| JobActionButton { verb, label, kind };
+    let button = |verb, label, kind| JobActionButton { verb, label, kind };
     match record_stage(record) {
         JobStage::Pending if can_never_start(&record.job.reason) => {
-            vec![deed("cancel", "Cancel", "secondary")]
+            vec![button("cancel", "Cancel", "secondary")]
         }
         JobStage::Pending if record.job.reason.contains("Held") => {
-            vec![deed("release", "Release", "primary"), deed("cancel", "Cancel", "secondary")]
+            vec![button("release", "Release", "primary"), button("cancel", "Cancel", "secondary")]
         }
         JobStage::Pending => {
-            let top = user_top.then(|| deed("top", "Move before my others", "secondary"));
-            let rest = [deed("hold", "Hold", "secondary"), deed("cancel", "Cancel", "secondary")];
+            let top = user_top.then(|| button("top", "Move before my others", "secondary"));
+            let rest = [button("hold", "Hold", "secondary"), button("cancel", "Cancel", "secondary")];
             top.into_iter().chain(rest).collect()
         }
         JobStage::Running => {
-            vec![deed("requeue", "Put back into the queue", "secondary"), deed("cancel", "Cancel", "secondary")]
+            vec![button("requeue", "Put back into the queue", "secondary"), button("cancel", "Cancel", "secondary")]
         }
         JobStage::Ended => Vec::new(),
     }

@@ -5,6 +5,7 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::format;
+use crate::jobs::QueueSnapshot;
 use crate::jobs::actions::{JobAction, JobActionError, JobActionTarget, MAX_TARGETS};
 use crate::jobs::job_list::record_stage;
 use crate::slurm::array_tasks::ArrayTaskSet;
@@ -23,12 +24,11 @@ struct SelectedJob {
     queue: ClusterQueue,
     target: JobActionTarget,
     name: String,
-    /// What the form sends for it.
-    pick: String,
 }
 
 struct JobActionForm {
     verb: JobAction,
+    /// The selected jobs, as `cluster/id`.
     picks: Vec<String>,
     tasks: String,
     back: String,
@@ -40,6 +40,10 @@ impl JobActionForm {
     fn has_unreadable_tasks(&self) -> bool {
         !self.tasks.is_empty() && ArrayTaskSet::parse(&self.tasks).is_none()
     }
+
+    const fn verb_name(&self) -> &'static str {
+        verb_name(self.verb)
+    }
 }
 
 #[derive(Template)]
@@ -47,12 +51,10 @@ impl JobActionForm {
 struct JobActionConfirmPage {
     page: PageFrame,
     words: JobActionPrompt,
-    named: Vec<(String, String, String)>,
+    /// Name, number and state.
+    named: Vec<(String, String, &'static str)>,
     more: usize,
-    picks: Vec<String>,
-    verb: &'static str,
-    tasks: String,
-    back: String,
+    form: JobActionForm,
     problem: &'static str,
 }
 
@@ -65,9 +67,7 @@ struct JobActionResultPage {
     outcomes: Vec<JobActionOutcomeRow>,
     /// The action that undoes it and its button; empty if nothing does.
     undo: (&'static str, &'static str),
-    picks: Vec<String>,
-    tasks: String,
-    back: String,
+    form: JobActionForm,
 }
 
 /// The outcome for one job.
@@ -95,13 +95,14 @@ pub async fn post(
     FormBody(fields): FormBody<Vec<(String, String)>>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let asked = parse_form(&fields)?;
-    let places = list_cluster_queues(&context, &me).await?;
-    let chosen = find_selected_jobs(&asked, &places)?;
-    if chosen.is_empty() || !asked.is_confirmed || asked.has_unreadable_tasks() {
-        return show_confirmation(&context, &me, asked, &chosen);
+    let form = parse_form(&fields)?;
+    let queues = list_cluster_queues(&context, &me).await?;
+    let selected = find_selected_jobs(&form, &queues)?;
+    let is_ready = form.is_confirmed && !form.has_unreadable_tasks() && (1..=MAX_TARGETS).contains(&selected.len());
+    if !is_ready {
+        return show_confirmation(&context, &me, form, &selected);
     }
-    perform_action(&context, &me, asked, chosen).await
+    perform_action(&context, &me, form, &selected).await
 }
 
 fn parse_form(fields: &[(String, String)]) -> Result<JobActionForm, AppError> {
@@ -128,32 +129,29 @@ fn safe_return_path(back: &str) -> &str {
 }
 
 /// The selected jobs. One that this person can't see is treated as missing.
-fn find_selected_jobs(asked: &JobActionForm, places: &[ClusterQueue]) -> Result<Vec<SelectedJob>, AppError> {
-    let tasks = ArrayTaskSet::parse(&asked.tasks);
+fn find_selected_jobs(form: &JobActionForm, queues: &[ClusterQueue]) -> Result<Vec<SelectedJob>, AppError> {
+    let tasks = ArrayTaskSet::parse(&form.tasks);
     let mut found = Vec::new();
-    for pick in &asked.picks {
+    for pick in &form.picks {
         let (slug, id) = pick.split_once('/').ok_or(AppError::NotFound)?;
         let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
-        let place = places.iter().find(|place| place.cluster().slug == slug);
-        let place = place.ok_or(AppError::NotFound)?;
-        let name = find_job_name(place, id).ok_or(AppError::NotFound)?;
-        let target = JobActionTarget { id, tasks: tasks.clone() };
-        found.push(SelectedJob { queue: place.clone(), target, name, pick: pick.clone() });
+        let queue = queues.iter().find(|queue| queue.cluster().slug == slug).ok_or(AppError::NotFound)?;
+        let name = find_job_name(&queue.snapshot, id).ok_or(AppError::NotFound)?;
+        found.push(SelectedJob { queue: queue.clone(), target: JobActionTarget { id, tasks: tasks.clone() }, name });
     }
     Ok(found)
 }
 
 /// The name of a job that this person can see here.
-fn find_job_name(place: &ClusterQueue, id: JobId) -> Option<String> {
-    let picture = &place.snapshot;
-    let own = picture.records.get(&id).or_else(|| {
+fn find_job_name(snapshot: &QueueSnapshot, id: JobId) -> Option<String> {
+    let own = snapshot.records.get(&id).or_else(|| {
         // The id means the whole array, or a task that hasn't started.
-        picture.records_of_number(id.number).find(|record| {
+        snapshot.records_of_number(id.number).find(|record| {
             id.task.is_none_or(|task| record.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task)))
         })
     });
     let group = || {
-        let group = picture.group.as_ref()?;
+        let group = snapshot.group.as_ref()?;
         group.jobs.iter().find(|job| job.id == id).map(|job| job.name.clone())
     };
     own.map(|record| record.job.name.clone()).or_else(group)
@@ -162,36 +160,31 @@ fn find_job_name(place: &ClusterQueue, id: JobId) -> Option<String> {
 fn show_confirmation(
     context: &RequestContext,
     me: &CurrentPerson,
-    asked: JobActionForm,
-    chosen: &[SelectedJob],
+    form: JobActionForm,
+    selected: &[SelectedJob],
 ) -> HandlerResult {
-    let problem = if asked.has_unreadable_tasks() {
+    let problem = if form.has_unreadable_tasks() {
         "These numbers of tasks cannot be read. Write them like 5-9,20 and try again. Nothing was changed."
-    } else if chosen.is_empty() {
+    } else if selected.is_empty() {
         "Choose at least one job first: go back and tick the boxes in front of the jobs."
-    } else if chosen.len() > MAX_TARGETS {
+    } else if selected.len() > MAX_TARGETS {
         "These are too many at once. Choose at most 100 jobs; an array counts as one."
     } else {
         ""
     };
-    let count = chosen.len();
-    let named = chosen.iter().take(MAX_NAMED_JOBS).map(|one| {
-        let state = one.queue.snapshot.records.get(&one.target.id).map_or("", |record| match record_stage(record) {
+    let named = selected.iter().take(MAX_NAMED_JOBS).map(|job| {
+        let state = job.queue.snapshot.records.get(&job.target.id).map_or("", |record| match record_stage(record) {
             JobStage::Pending => "waits",
             JobStage::Running => "runs",
             JobStage::Ended => "has ended",
         });
-        let id = format!("{} on {}", one.target.slurm_id(), one.queue.cluster().title);
-        (one.name.clone(), id, state.to_owned())
+        (job.name.clone(), job.label(), state)
     });
     respond(&JobActionConfirmPage {
-        words: confirmation_prompt(asked.verb, count, chosen),
+        words: confirmation_prompt(form.verb, selected),
         named: named.collect(),
-        more: count.saturating_sub(MAX_NAMED_JOBS),
-        picks: chosen.iter().map(|one| one.pick.clone()).collect(),
-        verb: verb_name(asked.verb),
-        tasks: asked.tasks,
-        back: asked.back,
+        more: selected.len().saturating_sub(MAX_NAMED_JOBS),
+        form,
         problem,
         page: PageFrame::for_person(context, &me.0, "Are you sure?", NavSection::Jobs),
     })
@@ -200,79 +193,77 @@ fn show_confirmation(
 async fn perform_action(
     context: &RequestContext,
     me: &CurrentPerson,
-    asked: JobActionForm,
-    chosen: Vec<SelectedJob>,
+    form: JobActionForm,
+    selected: &[SelectedJob],
 ) -> HandlerResult {
-    if chosen.len() > MAX_TARGETS {
-        return show_confirmation(context, me, asked, &chosen);
-    }
     let actor = me.actor(context);
-    let mut outcomes = Vec::new();
-    let mut places: Vec<ClusterQueue> = Vec::new();
-    for one in &chosen {
-        if !places.iter().any(|place| place.cluster().id == one.queue.cluster().id) {
-            places.push(one.queue.clone());
+    let mut outcomes: Vec<JobActionOutcomeRow> = Vec::new();
+    let mut queues: Vec<&ClusterQueue> = Vec::new();
+    for job in selected {
+        if !queues.iter().any(|queue| queue.cluster().id == job.queue.cluster().id) {
+            queues.push(&job.queue);
         }
     }
-    for place in places {
-        let here = |one: &&SelectedJob| one.queue.cluster().id == place.cluster().id;
-        let targets: Vec<JobActionTarget> = chosen.iter().filter(here).map(|one| one.target.clone()).collect();
-        let key = place.account.id;
-        let done = context.app.queue_monitor.act(key, &actor, asked.verb, targets, &place.cluster().title).await;
-        match done {
-            Ok(done) => {
-                for (one, (_, result)) in chosen.iter().filter(here).zip(done.results) {
-                    outcomes.push(build_outcome_row(
-                        one,
-                        result.map_err(|refusal| (refusal.sentence.to_owned(), refusal.slurm, refusal.is_unsure)),
-                    ));
-                }
+    for queue in queues {
+        let here: Vec<_> = selected.iter().filter(|job| job.queue.cluster().id == queue.cluster().id).collect();
+        let targets = here.iter().map(|job| job.target.clone()).collect();
+        let monitor = &context.app.queue_monitor;
+        match monitor.act(queue.account.id, &actor, form.verb, targets, &queue.cluster().title).await {
+            Ok(report) => {
+                let results = report.results.into_iter().map(|(_, result)| result);
+                let results = results.map(|result| {
+                    result.map_err(|refusal| (refusal.sentence.to_owned(), refusal.slurm, refusal.is_unsure))
+                });
+                outcomes.extend(here.into_iter().zip(results).map(|(job, result)| job.outcome_row(result)));
             }
-            Err(undone) => {
-                let (sentence, is_unsure) = describe_failure(undone)?;
-                for one in chosen.iter().filter(here) {
-                    outcomes.push(build_outcome_row(one, Err((sentence.clone(), String::new(), is_unsure))));
-                }
+            Err(error) => {
+                let (sentence, is_unsure) = describe_failure(error)?;
+                let failure = || Err((sentence.clone(), String::new(), is_unsure));
+                outcomes.extend(here.into_iter().map(|job| job.outcome_row(failure())));
             }
         }
     }
-    let good = outcomes.iter().filter(|one| one.kind == "ok").count();
-    let is_good = good == outcomes.len();
+    let good = outcomes.iter().filter(|outcome| outcome.kind == "ok").count();
     respond(&JobActionResultPage {
-        heading: result_heading(asked.verb, good, outcomes.len()),
-        is_good,
+        heading: result_heading(form.verb, good, outcomes.len()),
+        is_good: good == outcomes.len(),
         outcomes,
-        undo: match asked.verb {
+        undo: match form.verb {
             JobAction::Hold if good > 0 => ("release", "Undo: release"),
             JobAction::Release if good > 0 => ("hold", "Undo: hold again"),
             _ => ("", ""),
         },
-        picks: chosen.into_iter().map(|one| one.pick).collect(),
-        tasks: asked.tasks,
-        back: asked.back,
+        form,
         page: PageFrame::for_person(context, &me.0, "Jobs", NavSection::Jobs),
     })
 }
 
-fn build_outcome_row(one: &SelectedJob, result: Result<(), (String, String, bool)>) -> JobActionOutcomeRow {
-    let (sentence, said, kind) = match result {
-        Ok(()) => ("The cluster accepted this.".to_owned(), String::new(), "ok"),
-        Err((sentence, said, true)) => (sentence, said, "unknown"),
-        Err((sentence, said, false)) => (sentence, said, "failed"),
-    };
-    JobActionOutcomeRow {
-        name: one.name.clone(),
-        id: format!("{} on {}", one.target.slurm_id(), one.queue.cluster().title),
-        href: format!("/jobs/{}/{}", one.queue.cluster().slug, one.target.id),
-        sentence,
-        said,
-        kind,
+impl SelectedJob {
+    fn label(&self) -> String {
+        format!("{} on {}", self.target.slurm_id(), self.queue.cluster().title)
+    }
+
+    /// What became of it; a failure has a sentence, Slurm's own words, and whether it may have been done all the same.
+    fn outcome_row(&self, result: Result<(), (String, String, bool)>) -> JobActionOutcomeRow {
+        let (sentence, said, kind) = match result {
+            Ok(()) => ("The cluster accepted this.".to_owned(), String::new(), "ok"),
+            Err((sentence, said, true)) => (sentence, said, "unknown"),
+            Err((sentence, said, false)) => (sentence, said, "failed"),
+        };
+        JobActionOutcomeRow {
+            name: self.name.clone(),
+            id: self.label(),
+            href: format!("/jobs/{}/{}", self.queue.cluster().slug, self.target.id),
+            sentence,
+            said,
+            kind,
+        }
     }
 }
 
 /// Why the outcome is unknown, or why nothing was sent; and whether the action may have run.
-fn describe_failure(undone: JobActionError) -> Result<(String, bool), AppError> {
-    match undone {
+fn describe_failure(error: JobActionError) -> Result<(String, bool), AppError> {
+    match error {
         JobActionError::Store(error) => Err(error.into()),
         JobActionError::Run(
             error @ (RunCommandError::ConnectionLost | RunCommandError::TimedOut | RunCommandError::OutputTooLong),
@@ -305,13 +296,13 @@ const fn verb_name(verb: JobAction) -> &'static str {
     }
 }
 
-fn confirmation_prompt(verb: JobAction, count: usize, chosen: &[SelectedJob]) -> JobActionPrompt {
-    let jobs = match chosen {
+fn confirmation_prompt(verb: JobAction, selected: &[SelectedJob]) -> JobActionPrompt {
+    let jobs = match selected {
         [SelectedJob { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
             format!("{} ({tasks}) of {name}", format::count(tasks.len(), "task"))
         }
-        [one] => one.name.clone(),
-        _ => format::count(u64::try_from(count).unwrap_or(0), "job"),
+        [job] => job.name.clone(),
+        _ => format::count(u64::try_from(selected.len()).unwrap_or(0), "job"),
     };
     match verb {
         JobAction::Cancel => JobActionPrompt {

@@ -61,12 +61,11 @@ pub async fn show_page(
     context: &RequestContext,
     me: &CurrentPerson,
     found: &FoundJob,
-    entry: &JobListItem,
-    having: &JobPageQuery,
+    item: &JobListItem,
+    query: &JobPageQuery,
 ) -> HandlerResult {
-    let sweep = find_sweep(context, found).await?;
-    let array = build_array_view(context, found, entry, having, sweep.as_ref());
-    let title = format!("{} ({})", array.name(), array.row.id);
+    let array = load_array_view(context, found, item, query).await?;
+    let title = format!("{} ({})", array.row.title(), array.row.id);
     respond(&JobArrayPage { page: PageFrame::for_person(context, &me.0, &title, NavSection::Jobs), array })
 }
 
@@ -74,30 +73,29 @@ pub async fn show_page(
 pub async fn show_fragment(
     context: &RequestContext,
     found: &FoundJob,
-    entry: &JobListItem,
-    having: &JobPageQuery,
+    item: &JobListItem,
+    query: &JobPageQuery,
 ) -> HandlerResult {
-    let sweep = find_sweep(context, found).await?;
-    respond(&JobArrayFragment { array: build_array_view(context, found, entry, having, sweep.as_ref()) })
+    respond(&JobArrayFragment { array: load_array_view(context, found, item, query).await? })
 }
 
-fn build_array_view(
+async fn load_array_view(
     context: &RequestContext,
     found: &FoundJob,
-    entry: &JobListItem,
-    having: &JobPageQuery,
-    sweep: Option<&Sweep>,
-) -> JobArrayView {
-    let frame = row_builder(&found.queue, context.app.clock.now(), "");
-    let row = frame.item_row(entry);
-    let state = having.state.as_str();
-    let wanted: Vec<&Arc<JobRecord>> = entry.tasks.iter().filter(|task| matches_state(task, state)).collect();
+    item: &JobListItem,
+    query: &JobPageQuery,
+) -> Result<JobArrayView, AppError> {
+    let sweep = find_sweep(context, found).await?;
+    let rows = row_builder(&found.queue, context.app.clock.now(), "");
+    let row = rows.item_row(item);
+    let state = query.state.as_str();
+    let wanted: Vec<&Arc<JobRecord>> = item.tasks.iter().filter(|task| matches_state(task, state)).collect();
     let pages = wanted.len().div_ceil(TASKS_PER_PAGE).max(1);
-    let page = having.page.clamp(1, pages);
+    let page = query.page.clamp(1, pages);
     let shown = wanted.iter().skip((page - 1) * TASKS_PER_PAGE).take(TASKS_PER_PAGE);
     let row_of = |task: &&Arc<JobRecord>| {
-        let point = sweep.map(|sweep| sweep_point_label(task, sweep)).unwrap_or_default();
-        (frame.record_row(task, found.is_own), point)
+        let point = sweep.as_ref().map(|sweep| sweep_point_label(task, sweep)).unwrap_or_default();
+        (rows.record_row(task, found.is_own), point)
     };
     let rows = shown.map(row_of).collect();
     let href = found.href();
@@ -108,9 +106,9 @@ fn build_array_view(
         (state, 1) => format!("{href}?state={state}"),
         (state, page) => format!("{href}?state={state}&page={page}"),
     };
-    let counts = entry.counts;
+    let counts = item.counts;
     let chip = |name: &str, label, count: u64| (at(name, 1), label, format::number(count), state == name);
-    JobArrayView {
+    Ok(JobArrayView {
         chips: vec![
             chip("", "All", counts.total()),
             chip("running", "Running", counts.running),
@@ -133,7 +131,7 @@ fn build_array_view(
         rows,
         is_sweep: sweep.is_some(),
         pages,
-    }
+    })
 }
 
 /// The sweep point of a task. Tasks that are pending together have no point of their own.
@@ -160,8 +158,8 @@ pub async fn find_sweep(context: &RequestContext, found: &FoundJob) -> Result<Op
     let key = found.queue.account.id;
     let number = i64::try_from(found.id.number).unwrap_or(-1);
     let mut db = context.app.store.read().await?;
-    let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
-    Ok(one.and_then(|one| serde_json::from_str(&one.sweep).ok()))
+    let submission = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
+    Ok(submission.and_then(|submission| serde_json::from_str(&submission.sweep).ok()))
 }
 
 fn matches_state(task: &JobRecord, state: &str) -> bool {
@@ -175,10 +173,6 @@ fn matches_state(task: &JobRecord, state: &str) -> bool {
 }
 
 impl JobArrayView {
-    fn name(&self) -> &str {
-        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
-    }
-
     /// Tasks that are pending together have no page of their own.
     fn has_page(&self, row: &JobListRow) -> bool {
         row.href != self.href

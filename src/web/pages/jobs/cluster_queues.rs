@@ -35,7 +35,7 @@ impl ClusterQueue {
     /// The time limit of a partition in minutes, if it has one.
     pub fn partition_limit(&self, partition: &str) -> Option<u32> {
         let mut partitions = self.account.discovered.partitions.iter();
-        partitions.find_map(|one| one.time_limit.minutes().filter(|_| one.name == partition))
+        partitions.find_map(|candidate| candidate.time_limit.minutes().filter(|_| candidate.name == partition))
     }
 
     /// Whether the cluster hides other people's jobs.
@@ -104,15 +104,15 @@ impl ClusterQueue {
 /// Lists a person's queues, without contacting the clusters.
 pub async fn list_cluster_queues(context: &RequestContext, me: &CurrentPerson) -> Result<Vec<ClusterQueue>, AppError> {
     let app = &context.app;
-    let mut places = Vec::new();
+    let mut queues = Vec::new();
     for account in app.cluster_accounts.list(me.0.person.id).await?.iter() {
         let status = account.status(&app.connections);
-        places.push(ClusterQueue {
+        queues.push(ClusterQueue {
             is_connected: matches!(status, ConnectionStatus::Up(_)),
             is_connecting: matches!(status, ConnectionStatus::Connecting(_)),
             snapshot: app.queue_monitor.snapshot(account.id).await?,
             account: account.clone(),
         });
     }
-    Ok(places)
+    Ok(queues)
 }

@@ -5,14 +5,13 @@ use axum::http::{HeaderValue, header};
 use axum::response::IntoResponse as _;
 use futures_util::stream;
 
-use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::OutputCache;
 use crate::jobs::output::OutputKey;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::QueryParams;
 use crate::web::http::flash::see_other;
-use crate::web::pages::jobs::job_lookup::find_job;
+use crate::web::pages::jobs::job_lookup::JobPageRequest;
 use crate::web::pages::jobs::output::{OutputQuery, find_output_file};
 
 /// How much is read at a time.
@@ -21,15 +20,10 @@ const CHUNK_BYTES: u32 = 8 * 1024 * 1024;
 pub const MAX_DOWNLOAD_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Streams the whole file, chunk by chunk.
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-    QueryParams(wish): QueryParams<OutputQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = find_job(&context, &me, &slug, &id).await?;
-    let (file, _) = find_output_file(&context, &found, &wish.stream).await?;
+pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+    let found = request.find_job().await?;
+    let context = request.context;
+    let (file, _) = find_output_file(&context, &found, &query.stream).await?;
     let outputs = context.app.job_outputs.clone();
     let first = outputs.read_piece(&file, 0, 0, CHUNK_BYTES).await;
     let first = first.map_err(|error| {
@@ -39,7 +33,7 @@ pub async fn get(
     let first = first.ok_or(AppError::NotFound)?;
     if first.size > MAX_DOWNLOAD_BYTES {
         // The viewer says what to do instead.
-        return Ok(see_other(&format!("{}/output", found.href())).into_response());
+        return Ok(see_other(&format!("{}/output", found.href())));
     }
     let disposition = format!("attachment; filename=\"{}\"", safe_file_name(&file.path));
     let headers = [

@@ -10,7 +10,7 @@ use crate::web::pages::jobs::job_lookup::FoundJob;
 /// What is known, each with its label; what isn't known is left out.
 pub fn build_job_facts(
     record: &JobRecord,
-    paper: &JobDetails,
+    details: &JobDetails,
     found: &FoundJob,
     point: &str,
 ) -> Vec<(&'static str, String)> {
@@ -28,12 +28,12 @@ pub fn build_job_facts(
         ("Asked for", amounts::format_request(job)),
         ("Time limit", limit),
         ("Ran on", if record_stage(record) == JobStage::Pending { String::new() } else { job.node_list.clone() }),
-        ("Wants machines with", paper.features.clone()),
-        ("Licenses", paper.licenses.clone()),
+        ("Wants machines with", details.features.clone()),
+        ("Licenses", details.licenses.clone()),
         ("Depends on", job.dependency.clone()),
         ("Put back into the queue", restarts),
         // The portal finds its own jobs by its comment; people learn nothing from it.
-        ("Note", if paper.comment.starts_with("portolan:") { String::new() } else { paper.comment.clone() }),
+        ("Note", if details.comment.starts_with("portolan:") { String::new() } else { details.comment.clone() }),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }

@@ -2,7 +2,6 @@
 //! shows what is already known; its fragments ask the cluster.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
@@ -10,7 +9,6 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use crate::auth::Permission;
 use crate::dashboards;
 use crate::error::AppError;
 use crate::explain::efficiency::{EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency};
@@ -25,14 +23,14 @@ use crate::slurm::job::JobStage;
 use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share;
 use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
 use crate::web::pages::jobs::array;
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 use crate::web::pages::jobs::facts::build_job_facts;
-use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, find_job, life_stage};
+use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 use crate::web::pages::jobs::submissions;
@@ -98,26 +96,19 @@ pub struct JobLiveView {
     mark: u64,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-    QueryParams(having): QueryParams<JobPageQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = match find_job(&context, &me, &slug, &id).await {
+pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
+    let found = match request.find_job().await {
         // Slurm has the job, the list doesn't yet.
-        Err(AppError::NotFound) => {
-            return submissions::redirect_from_job(&context, &me, &slug, &id).await;
-        }
+        Err(AppError::NotFound) => return submissions::redirect_from_job(&request).await,
         found => found?,
     };
-    if let JobOrArray::Array(entry) = &found.job_or_array {
-        return array::show_page(&context, &me, &found, entry, &having).await;
+    let JobPageRequest { context, me, .. } = request;
+    if let JobOrArray::Array(array) = &found.job_or_array {
+        return array::show_page(&context, &me, &found, array, &query).await;
     }
     let record = found.require_job()?.clone();
-    let sheet = context.app.job_details.get_cached(found.queue.account.id, &record).await?;
-    let mut live = build_live_view(&context, &me, found, &record, sheet).await?;
+    let details = context.app.job_details.get_cached(found.queue.account.id, &record).await?;
+    let mut live = build_live_view(&context, &me, found, &record, details).await?;
     live.is_first = true;
     let title = if live.row.name.is_empty() { live.row.id.clone() } else { live.row.name.clone() };
     respond(&JobPage {
@@ -128,74 +119,61 @@ pub async fn get(
 }
 
 /// The fragment that refreshes itself; asks the cluster if that is due.
-pub async fn get_fragment(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-    QueryParams(having): QueryParams<JobPageQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = find_job(&context, &me, &slug, &id).await?;
-    if let JobOrArray::Array(entry) = &found.job_or_array {
-        return array::show_fragment(&context, &found, entry, &having).await;
+pub async fn get_fragment(request: JobPageRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
+    let found = request.find_job().await?;
+    if let JobOrArray::Array(array) = &found.job_or_array {
+        return array::show_fragment(&request.context, &found, array, &query).await;
     }
-    let live = load_fresh_view(&context, &me, found).await?;
-    if live.mark == having.mark {
+    let live = load_fresh_view(&request, found).await?;
+    if live.mark == query.mark {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     respond(&JobFragment { live })
 }
 
 /// The script and the options, once they are known.
-pub async fn get_script(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = find_job(&context, &me, &slug, &id).await?;
-    found.require_job()?;
-    respond(&JobScriptFragment { live: load_fresh_view(&context, &me, found).await? })
+pub async fn get_script(request: JobPageRequest) -> HandlerResult {
+    let found = request.find_job().await?;
+    respond(&JobScriptFragment { live: load_fresh_view(&request, found).await? })
 }
 
 /// Asks the cluster for what is due: the job details and, once the job has ended, the end of its output.
 async fn load_fresh_view(
-    context: &RequestContext,
-    me: &CurrentPerson,
+    JobPageRequest { context, me, .. }: &JobPageRequest,
     found: FoundJob,
 ) -> Result<JobLiveView, AppError> {
     let key = found.queue.account.id;
     let record = found.require_job()?.clone();
-    let papers = &context.app.job_details;
+    let cache = &context.app.job_details;
     let asking = async {
-        let sheet = papers.get_fresh(key, &record).await?;
-        let is_wanted = record.is_over && sheet.details.log_end.is_empty() && !sheet.details.stderr.is_empty();
-        if is_wanted {
-            let file = OutputKey { queue: key, path: sheet.details.stderr.clone() };
+        let fresh = cache.get_fresh(key, &record).await?;
+        let wants_log_end = record.is_over && fresh.details.log_end.is_empty() && !fresh.details.stderr.is_empty();
+        if wants_log_end {
+            let file = OutputKey { queue: key, path: fresh.details.stderr.clone() };
             let shown = context.app.job_outputs.follow(&file, life_stage(context, &record)).await;
-            papers.save_log_end(key, &record, &shown.rendered.texts()).await?;
-            return papers.get_cached(key, &record).await;
+            cache.save_log_end(key, &record, &shown.rendered.texts()).await?;
+            return cache.get_cached(key, &record).await;
         }
-        Ok(sheet)
+        Ok(fresh)
     };
-    let sheet = if let Ok(sheet) = tokio::time::timeout(CLUSTER_TIMEOUT, asking).await {
-        sheet?
+    let details = if let Ok(fresh) = tokio::time::timeout(CLUSTER_TIMEOUT, asking).await {
+        fresh?
     } else {
-        let known = papers.get_cached(key, &record).await?;
-        LoadedJobDetails { trouble: Some("The cluster takes long to answer.".to_owned()), ..known }
+        let cached = cache.get_cached(key, &record).await?;
+        LoadedJobDetails { trouble: Some("The cluster takes long to answer.".to_owned()), ..cached }
     };
-    build_live_view(context, me, found, &record, sheet).await
+    build_live_view(context, me, found, &record, details).await
 }
 
 async fn build_live_view(
     context: &RequestContext,
     me: &CurrentPerson,
     found: FoundJob,
-    record: &Arc<JobRecord>,
-    sheet: LoadedJobDetails,
+    record: &JobRecord,
+    loaded: LoadedJobDetails,
 ) -> Result<JobLiveView, AppError> {
     let now = context.app.clock.now();
-    let moments = if record.id.0 == 0 {
+    let events = if record.id.0 == 0 {
         Vec::new()
     } else {
         let mut db = context.app.store.read().await?;
@@ -214,12 +192,12 @@ async fn build_live_view(
     };
     let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
     let stage = record_stage(record);
-    let paper = &sheet.details;
-    let usage = paper.usage();
-    let findings = if record.is_over { findings::find_errors(&paper.log_end).list } else { Vec::new() };
+    let details = &loaded.details;
+    let usage = details.usage();
+    let findings = if record.is_over { findings::find_errors(&details.log_end).list } else { Vec::new() };
     let verdict = (record.is_over && !record.is_lost()).then(|| {
-        let own = !paper.own_number.is_empty() && paper.own_number == record.cancelled_by;
-        let by = if own { job.user.as_str() } else { record.cancelled_by.as_str() };
+        let is_self = !details.own_number.is_empty() && details.own_number == record.cancelled_by;
+        let by = if is_self { job.user.as_str() } else { record.cancelled_by.as_str() };
         verdict(&EndedJobFacts {
             usage: usage.as_ref(),
             cancelled_by: Some(by).filter(|by| !by.is_empty()),
@@ -234,25 +212,24 @@ async fn build_live_view(
     let is_bad =
         verdict.as_ref().is_some_and(|verdict| matches!(verdict.tone, VerdictTone::Danger | VerdictTone::Warning));
     // The verdict itself quotes a single line; a whole block says more.
-    let lifted = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
-    let end = paper.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
+    let finding = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
+    let end = details.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
     let is_quoted = verdict.as_ref().is_some_and(|verdict| verdict.text.starts_with("Its output says"));
     let mut last_lines: Vec<String> = if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
     last_lines.reverse();
     let mut live = JobLiveView {
         href: found.href(),
         pick: format!("{}/{}", found.queue.cluster().slug, job.id),
-        array: job
-            .id
-            .task
-            .map(|_| format!("/jobs/{}/{}", found.queue.cluster().slug, job.id.number))
-            .unwrap_or_default(),
+        array: match job.id.task {
+            Some(_) => format!("/jobs/{}/{}", found.queue.cluster().slug, job.id.number),
+            None => String::new(),
+        },
         actions: if found.is_own { available_actions(record, found.queue.can_reorder()) } else { Vec::new() },
-        timeline: build_timeline(record, &moments, now),
+        timeline: build_timeline(record, &events, now),
         priority_factors: priority_factors(&found.queue, record),
         priority,
-        finding: lifted,
-        facts: build_job_facts(record, paper, &found, &point),
+        finding,
+        facts: build_job_facts(record, details, &found, &point),
         is_own: found.is_own,
         queue: found.queue,
         is_first: false,
@@ -262,16 +239,16 @@ async fn build_live_view(
         verdict,
         last_lines,
         used,
-        details: sheet,
+        details: loaded,
     };
     live.mark = content_hash(&live);
     Ok(live)
 }
 
 /// The factors of a pending job's priority, largest first.
-fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
-    let Some(factors) = place.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
-    let mut ranks = vec![
+fn priority_factors(queue: &ClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
+    let Some(factors) = queue.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
+    let mut parts = vec![
         ("Time it has waited", factors.age),
         ("Fair share of the group", factors.fair_share),
         ("Its size", factors.size),
@@ -279,9 +256,9 @@ fn priority_factors(place: &ClusterQueue, record: &JobRecord) -> Vec<(&'static s
         ("Kind of service (QOS)", factors.qos),
         ("Who pays", factors.association),
     ];
-    ranks.retain(|(_, points)| *points > 0);
-    ranks.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    ranks.into_iter().map(|(what, points)| (what, points, format::count(points, "point"))).collect()
+    parts.retain(|(_, points)| *points > 0);
+    parts.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
+    parts.into_iter().map(|(what, points)| (what, points, format::count(points, "point"))).collect()
 }
 
 /// Changes with the fragment's content. The page itself shows how old it is.
@@ -310,8 +287,8 @@ impl JobLiveView {
     }
 
     /// The changed options as one line.
-    fn options(mended: &[SuggestedSbatchOption]) -> String {
-        mended.iter().map(|mended| mended.option.as_str()).collect::<Vec<_>>().join(" ")
+    fn options(suggested: &[SuggestedSbatchOption]) -> String {
+        suggested.iter().map(|suggested| suggested.option.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// Whether the job can have written anything.
@@ -330,10 +307,6 @@ impl JobLiveView {
         matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Limit | WaitKind::Site))
     }
 
-    fn name(&self) -> &str {
-        if self.row.name.is_empty() { "(no name)" } else { &self.row.name }
-    }
-
     /// The style of a figure.
     const fn level(figure: &EfficiencyFigure) -> &'static str {
         match figure.judgement {
@@ -350,8 +323,8 @@ impl JobLiveView {
 
     /// Whether its folder may hold something for a dashboard. A dashboard's own job shows other folders.
     fn can_open_dashboard(&self) -> bool {
-        let is_board = dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
-        self.is_own && self.folder().starts_with('/') && !is_board
+        let is_dashboard = dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
+        self.is_own && self.folder().starts_with('/') && !is_dashboard
     }
 
     fn folder(&self) -> &str {

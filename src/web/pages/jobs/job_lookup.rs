@@ -3,17 +3,40 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
+
+use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::{self, JobListItem, record_stage};
 use crate::jobs::output::OutputWriterPhase;
 use crate::slurm::job::{JobId, JobStage};
 use crate::store;
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
+use crate::web::portal_state::PortalState;
 
 /// A job that ended longer ago than this writes nothing more.
 const OUTPUT_GRACE_SECONDS: i64 = 120;
+
+/// A request about one job.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
+pub struct JobPageRequest {
+    pub context: RequestContext,
+    pub me: CurrentPerson,
+    /// The cluster's short name, and the job's id.
+    #[from_request(via(PathParams))]
+    pub path: (String, String),
+}
+
+impl JobPageRequest {
+    /// Checks that the person may use clusters, and finds the job.
+    pub async fn find_job(&self) -> Result<FoundJob, AppError> {
+        self.me.may(Permission::UseClusters)?;
+        find_job(&self.context, &self.me, &self.path.0, &self.path.1).await
+    }
+}
 
 pub struct FoundJob {
     pub queue: ClusterQueue,
@@ -61,19 +84,18 @@ pub async fn find_job(
     id: &str,
 ) -> Result<FoundJob, AppError> {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
-    let places = list_cluster_queues(context, me).await?;
-    let place = places.into_iter().find(|place| place.cluster().slug == slug);
-    let mut place = place.ok_or(AppError::NotFound)?;
-    place.snapshot = context.app.queue_monitor.view(place.account.id, false).await?;
-    let own = find_own(context, &place, id).await?;
+    let queues = list_cluster_queues(context, me).await?;
+    let mut queue = queues.into_iter().find(|queue| queue.cluster().slug == slug).ok_or(AppError::NotFound)?;
+    queue.snapshot = context.app.queue_monitor.view(queue.account.id, false).await?;
+    let own = find_own(context, &queue, id).await?;
     let is_own = own.is_some();
-    let what = own.or_else(|| find_in_group(&place, id)).ok_or(AppError::NotFound)?;
-    Ok(FoundJob { queue: place, id, job_or_array: what, is_own })
+    let job_or_array = own.or_else(|| find_in_group(&queue, id)).ok_or(AppError::NotFound)?;
+    Ok(FoundJob { queue, id, job_or_array, is_own })
 }
 
-async fn find_own(context: &RequestContext, place: &ClusterQueue, id: JobId) -> Result<Option<JobOrArray>, AppError> {
-    let key = place.account.id;
-    if let Some(record) = place.snapshot.records.get(&id).filter(|one| one.job.tasks.is_none()) {
+async fn find_own(context: &RequestContext, queue: &ClusterQueue, id: JobId) -> Result<Option<JobOrArray>, AppError> {
+    let key = queue.account.id;
+    if let Some(record) = queue.snapshot.records.get(&id).filter(|record| record.job.tasks.is_none()) {
         return Ok(Some(JobOrArray::Job(record.clone())));
     }
     // Jobs that ended over a day ago are only in the database; for recent changes, the snapshot is newer.
@@ -87,23 +109,22 @@ async fn find_own(context: &RequestContext, place: &ClusterQueue, id: JobId) -> 
         None => store::jobs::list_array_tasks(&mut db, key.person, key.cluster, number).await?,
     };
     drop(db);
-    let mut records: Vec<Arc<JobRecord>> = place.snapshot.records_of_number(id.number).cloned().collect();
+    let mut records: Vec<Arc<JobRecord>> = queue.snapshot.records_of_number(id.number).cloned().collect();
     for record in rows.into_iter().map(JobRecord::from_row) {
-        if !records.iter().any(|known| known.job.id == record.job.id) {
-            // Pending tasks that have since started are no longer in the database as one row; a row that the snapshot
-            // lacks is out of date.
-            let is_old_rest = record.job.tasks.is_some() && !records.is_empty();
-            if !is_old_rest {
-                records.push(Arc::new(record));
-            }
+        let is_listed = records.iter().any(|listed| listed.job.id == record.job.id);
+        // Pending tasks that have since started are no longer in the database as one row; a row that the snapshot
+        // lacks is out of date.
+        let is_old_rest = record.job.tasks.is_some() && !records.is_empty();
+        if !is_listed && !is_old_rest {
+            records.push(Arc::new(record));
         }
     }
     Ok(pick_job_or_array(records, id))
 }
 
-fn find_in_group(place: &ClusterQueue, id: JobId) -> Option<JobOrArray> {
-    let group = place.snapshot.group.as_ref()?;
-    let seen = group.seen.or(place.snapshot.seen)?;
+fn find_in_group(queue: &ClusterQueue, id: JobId) -> Option<JobOrArray> {
+    let group = queue.snapshot.group.as_ref()?;
+    let seen = group.seen.or(queue.snapshot.seen)?;
     let jobs = group.jobs.iter().filter(|job| job.id.number == id.number);
     pick_job_or_array(jobs.map(|job| Arc::new(JobRecord::new(job.clone(), seen))).collect(), id)
 }
@@ -111,18 +132,19 @@ fn find_in_group(place: &ClusterQueue, id: JobId) -> Option<JobOrArray> {
 /// Picks the requested job or array among all records of one number.
 fn pick_job_or_array(records: Vec<Arc<JobRecord>>, id: JobId) -> Option<JobOrArray> {
     let Some(task) = id.task else {
-        let is_array = |one: &Arc<JobRecord>| one.job.id.task.is_some() || one.job.tasks.is_some();
-        return match records.iter().find(|one| !is_array(one)) {
+        let is_single = |record: &&Arc<JobRecord>| record.job.id.task.is_none() && record.job.tasks.is_none();
+        return match records.iter().find(is_single) {
             Some(record) => Some(JobOrArray::Job(record.clone())),
             None if records.is_empty() => None,
             None => Some(JobOrArray::Array(Box::new(job_list::array_item(records)))),
         };
     };
-    if let Some(record) = records.iter().find(|one| one.job.id == id) {
+    if let Some(record) = records.iter().find(|record| record.job.id == id) {
         return Some(JobOrArray::Job(record.clone()));
     }
     // One of the tasks that are still pending together.
-    let rest = records.iter().find(|one| one.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task)))?;
+    let is_among = |record: &&Arc<JobRecord>| record.job.tasks.as_ref().is_some_and(|tasks| tasks.contains(task));
+    let rest = records.iter().find(is_among)?;
     let mut record = JobRecord::clone(rest);
     record.job.id = id;
     record.job.tasks = None;

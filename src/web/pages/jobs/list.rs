@@ -102,10 +102,10 @@ pub async fn get(
     me.may(Permission::UseClusters)?;
     let list = load_list(&context, &me, view).await?;
     let chosen = list.selected_columns.clone();
-    let mut accounts: Vec<String> = list.queues.iter().flat_map(|place| place.account.slurm_accounts()).collect();
+    let mut accounts: Vec<String> = list.queues.iter().flat_map(|queue| queue.account.slurm_accounts()).collect();
     accounts.sort();
     accounts.dedup();
-    let tab = |whose: JobListScope, label| (list.view.with_scope(whose), label, list.scope == whose);
+    let tab = |scope: JobListScope, label| (list.view.with_scope(scope), label, list.scope == scope);
     respond(&JobListPage {
         tabs: vec![
             tab(JobListScope::Mine, "Mine"),
@@ -130,11 +130,11 @@ pub async fn get_rows(
 }
 
 async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQuery) -> Result<JobList, AppError> {
-    let whose = view.scope();
-    let mut places = list_cluster_queues(context, me).await?;
-    for place in &mut places {
-        let key = place.account.id;
-        place.snapshot = context.app.queue_monitor.view(key, whose == JobListScope::Group).await?;
+    let scope = view.scope();
+    let mut queues = list_cluster_queues(context, me).await?;
+    for queue in &mut queues {
+        let key = queue.account.id;
+        queue.snapshot = context.app.queue_monitor.view(key, scope == JobListScope::Group).await?;
     }
     let mut db = context.app.store.read().await?;
     let chosen = store::queues::load_preference(&mut db, me.0.person.id, COLUMNS_PREFERENCE).await?;
@@ -142,17 +142,17 @@ async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQu
     let mut list = JobList {
         selected_columns: parse_columns(&chosen.unwrap_or_default()),
         shown: OPTIONAL_COLUMNS,
-        many: places.len() > 1,
+        many: queues.len() > 1,
         rows: Vec::new(),
         chips: Vec::new(),
         total: 0,
         pages: 1,
         more_history: Vec::new(),
         view,
-        scope: whose,
-        queues: places,
+        scope,
+        queues,
     };
-    match whose {
+    match scope {
         JobListScope::Mine => list.fill_with_mine(context),
         JobListScope::Group => list.fill_with_group(context),
         JobListScope::History => list.fill_with_history(context, me).await?,
@@ -164,59 +164,53 @@ impl JobList {
     fn fill_with_mine(&mut self, context: &RequestContext) {
         let now = context.app.clock.now();
         let text = self.view.search_text();
-        let places = self.selected_queues();
+        let queues = self.selected_queues();
         let mut counts = JobCounts::default();
-        let mut never = 0;
+        let mut stuck = 0;
         let mut found: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
-        for place in &places {
-            for entry in place.snapshot.items() {
-                if !matches_filter(&entry.head.job, &self.view.account, &text) {
+        for queue in &queues {
+            for item in queue.snapshot.items() {
+                if !matches_filter(&item.head.job, &self.view.account, &text) {
                     continue;
                 }
-                counts.add_all(entry.counts);
-                never += u64::from(entry.is_stuck);
-                if self.matches_state(entry) {
-                    found.push((place, entry));
+                counts.add_all(item.counts);
+                stuck += u64::from(item.is_stuck);
+                if self.matches_state(item) {
+                    found.push((queue, item));
                 }
             }
         }
         match self.view.sort.as_str() {
-            "name" => found.sort_by_cached_key(|(_, entry)| entry.head.job.name.to_lowercase()),
-            "size" => found.sort_by_key(|(_, entry)| {
-                let job = &entry.head.job;
+            "name" => found.sort_by_cached_key(|(_, item)| item.head.job.name.to_lowercase()),
+            "size" => found.sort_by_key(|(_, item)| {
+                let job = &item.head.job;
                 std::cmp::Reverse((job.gpu_count(), job.cpus, job.memory_mb))
             }),
             "submitted" => {
-                found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.head.job.submitted));
+                found.sort_by_key(|(_, item)| std::cmp::Reverse(item.head.job.submitted));
             }
             // A single snapshot is already sorted.
-            _ if places.len() > 1 => found.sort_by_cached_key(|(_, entry)| entry.sort_key()),
+            _ if queues.len() > 1 => found.sort_by_cached_key(|(_, item)| item.sort_key()),
             _ => {}
         }
-        let total = found.len();
-        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
-        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
-        let rows = rows.map(|(place, entry)| row_builder(place, now, &self.view.open).item_row(entry)).collect();
-        let chip = |state: &str, label, count: u64| {
-            (self.view.with_state(state), label, format::number(count), self.view.state == state)
-        };
-        let chips = vec![
-            chip("", "All", counts.total()),
-            chip("running", "Running", counts.running),
-            chip("waiting", "Waiting", counts.waiting),
-            chip("ended", "Ended", counts.ended()),
-            chip("problem", "Problems", counts.bad + never),
+        self.set_total(found.len());
+        let rows = found.iter().skip(self.skip()).take(JOBS_PER_PAGE);
+        self.rows = rows.map(|(queue, item)| row_builder(queue, now, &self.view.open).item_row(item)).collect();
+        self.chips = vec![
+            self.chip("", "All", counts.total()),
+            self.chip("running", "Running", counts.running),
+            self.chip("waiting", "Waiting", counts.waiting),
+            self.chip("ended", "Ended", counts.ended()),
+            self.chip("problem", "Problems", counts.bad + stuck),
         ];
-        (self.rows, self.chips) = (rows, chips);
-        self.set_total(total);
     }
 
-    fn matches_state(&self, entry: &JobListItem) -> bool {
+    fn matches_state(&self, item: &JobListItem) -> bool {
         match self.view.state.as_str() {
-            "running" => entry.counts.running > 0,
-            "waiting" => entry.counts.waiting > 0,
-            "ended" => entry.counts.ended() > 0,
-            "problem" => entry.counts.bad > 0 || entry.is_stuck,
+            "running" => item.counts.running > 0,
+            "waiting" => item.counts.waiting > 0,
+            "ended" => item.counts.ended() > 0,
+            "problem" => item.counts.bad > 0 || item.is_stuck,
             _ => true,
         }
     }
@@ -225,61 +219,54 @@ impl JobList {
         let now = context.app.clock.now();
         let text = self.view.search_text();
         let mut counts = JobCounts::default();
-        let places = self.selected_queues();
+        let queues = self.selected_queues();
         let mut found: Vec<(&ClusterQueue, &SlurmJob)> = Vec::new();
-        for place in &places {
-            let Some(group) = &place.snapshot.group else { continue };
+        for queue in &queues {
+            let Some(group) = &queue.snapshot.group else { continue };
             for job in &group.jobs {
                 let by_user = !text.is_empty() && job.user.to_lowercase().contains(&text);
                 if !by_user && !matches_filter(job, &self.view.account, &text) {
                     continue;
                 }
                 let tasks = job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
-                let (place_of, state) = match job.state.stage() {
+                let (count, state) = match job.state.stage() {
                     JobStage::Pending => (&mut counts.waiting, "waiting"),
                     JobStage::Running | JobStage::Ended => (&mut counts.running, "running"),
                 };
-                *place_of += tasks;
+                *count += tasks;
                 if self.view.state.is_empty() || self.view.state == state {
-                    found.push((place, job));
+                    found.push((queue, job));
                 }
             }
         }
         found.sort_by_key(|(_, job)| (job.state.stage() == JobStage::Pending, std::cmp::Reverse(job.priority), job.id));
-        let total = found.len();
-        let skip = (self.view.page_number() - 1) * JOBS_PER_PAGE;
-        let rows = found.iter().skip(skip).take(JOBS_PER_PAGE);
-        let rows = rows.map(|(place, job)| row_builder(place, now, "").job_row(job, false)).collect();
-        let chip = |state: &str, label, count: u64| {
-            (self.view.with_state(state), label, format::number(count), self.view.state == state)
-        };
-        let chips = vec![
-            chip("", "All", counts.total()),
-            chip("running", "Running", counts.running),
-            chip("waiting", "Waiting", counts.waiting),
+        self.set_total(found.len());
+        let rows = found.iter().skip(self.skip()).take(JOBS_PER_PAGE);
+        self.rows = rows.map(|(queue, job)| row_builder(queue, now, "").job_row(job, false)).collect();
+        self.chips = vec![
+            self.chip("", "All", counts.total()),
+            self.chip("running", "Running", counts.running),
+            self.chip("waiting", "Waiting", counts.waiting),
         ];
-        (self.rows, self.chips) = (rows, chips);
-        self.set_total(total);
     }
 
     async fn fill_with_history(&mut self, context: &RequestContext, me: &CurrentPerson) -> Result<(), AppError> {
         let now = context.app.clock.now();
-        let cluster = self.queues.iter().find(|place| place.cluster().slug == self.view.cluster);
+        let cluster = self.queues.iter().find(|queue| queue.cluster().slug == self.view.cluster);
         let search = JobHistorySearch {
-            cluster: cluster.map_or(0, |place| place.cluster().id.0),
+            cluster: cluster.map_or(0, |queue| queue.cluster().id.0),
             state: self.view.state.clone(),
             account: self.view.account.clone(),
             text: self.view.search_text(),
         };
-        let (offset, most) = ((self.view.page_number() - 1) * JOBS_PER_PAGE, JOBS_PER_PAGE);
-        let (offset, most) = (i64::try_from(offset).unwrap_or(0), i64::try_from(most).unwrap_or(50));
+        let (offset, most) = (i64::try_from(self.skip()).unwrap_or(0), i64::try_from(JOBS_PER_PAGE).unwrap_or(50));
         let mut db = context.app.store.read().await?;
         let (rows, total) = store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
         drop(db);
         let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
         let rows = records.filter_map(|(cluster, record)| {
-            let place = self.queues.iter().find(|place| place.cluster().id.0 == cluster)?;
-            Some(row_builder(place, now, "").record_row(&record, false))
+            let queue = self.queues.iter().find(|queue| queue.cluster().id.0 == cluster)?;
+            Some(row_builder(queue, now, "").record_row(&record, false))
         });
         self.rows = rows.collect();
         let states = [
@@ -290,16 +277,24 @@ impl JobList {
             (JobState::OutOfMemory.slurm_name(), "Out of memory"),
             (JobState::Cancelled.slurm_name(), "Cancelled"),
         ];
-        let chip = |(state, label): (&str, &'static str)| {
-            (self.view.with_state(state), label, String::new(), self.view.state == state)
+        let chip = |(state, label)| (self.view.with_state(state), label, String::new(), self.view.state == state);
+        self.chips = states.map(chip).into();
+        let history = |queue: &ClusterQueue| {
+            Some((queue.cluster().slug.clone(), queue.cluster().title.clone(), queue.snapshot.history_from?))
         };
-        self.chips = states.into_iter().map(chip).collect();
-        let known = |place: &ClusterQueue| {
-            Some((place.cluster().slug.clone(), place.cluster().title.clone(), place.snapshot.history_from?))
-        };
-        self.more_history = self.queues.iter().filter_map(known).collect();
+        self.more_history = self.queues.iter().filter_map(history).collect();
         self.set_total(usize::try_from(total).unwrap_or(0));
         Ok(())
+    }
+
+    /// A state to choose, and how many jobs are in it.
+    fn chip(&self, state: &str, label: &'static str, count: u64) -> (String, &'static str, String, bool) {
+        (self.view.with_state(state), label, format::number(count), self.view.state == state)
+    }
+
+    /// How many jobs are on the pages before.
+    fn skip(&self) -> usize {
+        (self.view.page_number() - 1) * JOBS_PER_PAGE
     }
 
     fn set_total(&mut self, total: usize) {
@@ -308,7 +303,7 @@ impl JobList {
     }
 
     fn selected_queues(&self) -> Vec<ClusterQueue> {
-        let wanted = |place: &&ClusterQueue| self.view.cluster.is_empty() || place.cluster().slug == self.view.cluster;
+        let wanted = |queue: &&ClusterQueue| self.view.cluster.is_empty() || queue.cluster().slug == self.view.cluster;
         self.queues.iter().filter(wanted).cloned().collect()
     }
 }
@@ -322,13 +317,13 @@ fn matches_filter(job: &SlurmJob, account: &str, text: &str) -> bool {
 }
 
 /// What all rows of a cluster have in common.
-pub fn row_builder<'a>(place: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
+pub fn row_builder<'a>(queue: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
     JobRowBuilder {
-        cluster: place.cluster(),
-        snapshot: &place.snapshot,
+        cluster: queue.cluster(),
+        snapshot: &queue.snapshot,
         now,
-        uses_fair_share: place.account.uses_fair_share(),
+        uses_fair_share: queue.account.uses_fair_share(),
         open,
-        own_waiting: place.snapshot.waiting_count(),
+        own_waiting: queue.snapshot.waiting_count(),
     }
 }

@@ -25,9 +25,9 @@ pub async fn choose_columns(
     FormBody(fields): FormBody<Vec<(String, String)>>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let words: Vec<&str> =
+    let names: Vec<&str> =
         fields.iter().filter(|(name, _)| name == "column").map(|(_, value)| value.as_str()).collect();
-    let chosen = parse_columns(&words.join(",")).join(",");
+    let chosen = parse_columns(&names.join(",")).join(",");
     let mut tx = context.app.store.write().await?;
     store::queues::set_preference(&mut tx, me.0.person.id, COLUMNS_PREFERENCE, &chosen).await?;
     store::commit(tx).await?;
@@ -42,8 +42,8 @@ pub async fn refresh(
     FormBody(form): FormBody<RefreshJobsForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    for place in list_cluster_queues(&context, &me).await? {
-        context.app.queue_monitor.refresh_soon(place.account.id).await?;
+    for queue in list_cluster_queues(&context, &me).await? {
+        context.app.queue_monitor.refresh_soon(queue.account.id).await?;
     }
     Ok(see_other(safe_list_path(&form.back)).into_response())
 }
@@ -60,9 +60,9 @@ pub async fn load_older(
     FormBody(form): FormBody<OlderJobsForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let places = list_cluster_queues(&context, &me).await?;
-    let place = places.iter().find(|place| place.cluster().slug == form.cluster);
-    context.app.queue_monitor.request_history(place.ok_or(AppError::NotFound)?.account.id);
+    let queues = list_cluster_queues(&context, &me).await?;
+    let queue = queues.iter().find(|queue| queue.cluster().slug == form.cluster);
+    context.app.queue_monitor.request_history(queue.ok_or(AppError::NotFound)?.account.id);
     Ok(flash::redirect(context, "/jobs?view=history", FlashMessage::OlderJobsAsked))
 }
 

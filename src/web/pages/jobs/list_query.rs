@@ -136,8 +136,8 @@ impl JobListQuery {
     }
 
     /// The view of another scope.
-    pub fn with_scope(&self, whose: JobListScope) -> String {
-        Self { scope: whose.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }.href()
+    pub fn with_scope(&self, scope: JobListScope) -> String {
+        Self { scope: scope.as_str().to_owned(), cluster: self.cluster.clone(), ..Self::default() }.href()
     }
 
     pub fn unfiltered(&self) -> String {

@@ -55,6 +55,10 @@ pub struct JobListRow {
 }
 
 impl JobListRow {
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { "(no name)" } else { &self.name }
+    }
+
     /// Whether any action is still possible.
     pub fn can_act(&self) -> bool {
         !matches!(self.time, JobTimeCell::Ended { .. })
@@ -98,26 +102,26 @@ pub struct JobRowBuilder<'a> {
 }
 
 impl JobRowBuilder<'_> {
-    pub fn item_row(&self, entry: &JobListItem) -> JobListRow {
-        let mut row = self.record_row(&entry.head, true);
-        if !entry.is_array() {
+    pub fn item_row(&self, item: &JobListItem) -> JobListRow {
+        let mut row = self.record_row(&item.head, true);
+        if !item.is_array() {
             return row;
         }
-        let number = entry.head.job.id.number;
+        let number = item.head.job.id.number;
         row.key = format!("{}-{number}", self.cluster.slug);
         row.href = format!("/jobs/{}/{number}", self.cluster.slug);
         row.pick = format!("{}/{number}", self.cluster.slug);
         row.id = number.to_string();
-        row.counts = Some(entry.counts);
+        row.counts = Some(item.counts);
         row.is_open = self.open == row.key;
-        (row.kind, row.label) = match entry.stage() {
+        (row.kind, row.label) = match item.stage() {
             JobStage::Running => ("running", "Running"),
-            JobStage::Ended if entry.counts.bad > 0 => ("failed", "Ended, some failed"),
+            JobStage::Ended if item.counts.bad > 0 => ("failed", "Ended, some failed"),
             JobStage::Pending | JobStage::Ended => (row.kind, row.label),
         };
         if row.is_open {
             // Tasks that need attention come first.
-            let mut tasks: Vec<_> = entry.tasks.iter().collect();
+            let mut tasks: Vec<_> = item.tasks.iter().collect();
             tasks.sort_by_key(|task| (!task.job.state.is_failure(), record_stage(task) != JobStage::Running));
             row.tasks = tasks.iter().take(MAX_SHOWN_TASKS).map(|task| self.record_row(task, true)).collect();
             let shown = u64::try_from(row.tasks.len()).unwrap_or(0);
@@ -181,8 +185,8 @@ impl JobRowBuilder<'_> {
             let (jobs_ahead, waiting) = ahead.count_ahead(&job.partition, job.priority);
             waiting::QueuePosition { jobs_ahead, waiting }
         });
-        let standing = &self.snapshot.resources;
-        let share = standing.shares.iter().find(|share| share.user.is_none() && share.account == job.account);
+        let resources = &self.snapshot.resources;
+        let share = resources.shares.iter().find(|share| share.user.is_none() && share.account == job.account);
         let group = self.snapshot.group.as_ref();
         waiting::explain_wait(&WaitingJob {
             ahead,

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
-use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::jobs::job_list::record_stage;
@@ -15,10 +14,10 @@ use crate::logs::terminal::LogLine;
 use crate::slurm::job::JobStage;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::download::MAX_DOWNLOAD_BYTES;
-use crate::web::pages::jobs::job_lookup::{FoundJob, find_job, life_stage};
+use crate::web::pages::jobs::job_lookup::{FoundJob, JobPageRequest, life_stage};
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
@@ -88,16 +87,11 @@ struct OutputViewer {
 }
 
 /// The viewer: its own page without JavaScript, a fragment of the job's page with it.
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-    QueryParams(wish): QueryParams<OutputQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = find_job(&context, &me, &slug, &id).await?;
+pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+    let found = request.find_job().await?;
+    let JobPageRequest { context, me, .. } = request;
     let name = found.require_job()?.job.name.clone();
-    let log = load_viewer(&context, &found, &wish).await?;
+    let log = load_viewer(&context, &found, &query).await?;
     if context.is_fragment {
         return respond(&OutputFragment { log });
     }
@@ -110,53 +104,40 @@ pub async fn get(
 }
 
 /// What is new since the page last asked; empty if nothing is.
-pub async fn get_new_lines(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-    QueryParams(wish): QueryParams<OutputQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = find_job(&context, &me, &slug, &id).await?;
-    let mut log = load_viewer(&context, &found, &wish).await?;
+pub async fn get_new_lines(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+    let found = request.find_job().await?;
+    let mut log = load_viewer(&request.context, &found, &query).await?;
     let shown = &log.shown;
-    if shown.generation != wish.generation {
+    if shown.generation != query.generation {
         // Another file, or one that was started over: replace the whole viewer.
-        let place = [("hx-retarget", "#job-output"), ("hx-reswap", "outerHTML")];
-        return Ok((place, respond(&OutputFragment { log })?).into_response());
+        let headers = [("hx-retarget", "#job-output"), ("hx-reswap", "outerHTML")];
+        return Ok((headers, respond(&OutputFragment { log })?).into_response());
     }
     // The page says how far its text reaches; the same length means the same text.
-    if shown.end == wish.end && !shown.is_final {
+    if shown.end == query.end && !shown.is_final {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    log.first_line = wish.line;
+    log.first_line = query.line;
     respond(&OutputMoreFragment { log })
 }
 
 /// The lines before those shown.
-pub async fn get_earlier_lines(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, id)): PathParams<(String, String)>,
-    QueryParams(wish): QueryParams<OutputQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = find_job(&context, &me, &slug, &id).await?;
-    let (file, _) = find_output_file(&context, &found, &wish.stream).await?;
+pub async fn get_earlier_lines(request: JobPageRequest, QueryParams(query): QueryParams<OutputQuery>) -> HandlerResult {
+    let found = request.find_job().await?;
+    let (file, _) = find_output_file(&request.context, &found, &query.stream).await?;
     // No file is longer, and the cluster's shell can't count further.
-    let end = wish.end.min(1 << 60);
-    let gone = "This part of the file is not there any more.";
-    let (lines, note, start) = match context.app.job_outputs.read_before(&file, end).await {
+    let end = query.end.min(1 << 60);
+    let (lines, note, start) = match request.context.app.job_outputs.read_before(&file, end).await {
         Ok(Some((piece, rendered))) => (rendered.lines, "", piece.start),
-        Ok(None) => (Vec::new(), gone, 0),
+        Ok(None) => (Vec::new(), "This part of the file is not there any more.", 0),
         Err(_) => (Vec::new(), "The cluster did not answer. Load the page again to try once more.", 0),
     };
     let href = found.href();
-    let back = wish.back.saturating_add(end - start.min(end));
+    let back = query.back.saturating_add(end - start.min(end));
     let (note, next) = match (note, start) {
         ("", 0) => ("This is the beginning of the file.", String::new()),
         ("", _) if back >= MAX_BYTES_BACK => ("To read further back, download the file.", String::new()),
-        ("", start) => ("", before_href(&href, &wish.stream, start, back)),
+        ("", start) => ("", before_href(&href, &query.stream, start, back)),
         (note, _) => (note, String::new()),
     };
     respond(&OutputBeforeFragment { href, lines, note, next, prefix: start })
@@ -175,17 +156,20 @@ pub async fn find_output_file(
 ) -> Result<(OutputKey, (bool, bool)), AppError> {
     let record = found.require_job()?;
     let key = found.queue.account.id;
-    let mut sheet = context.app.job_details.get_cached(key, record).await?;
-    if sheet.details.stdout.is_empty() && record_stage(record) != JobStage::Pending {
-        sheet = context.app.job_details.get_fresh(key, record).await?;
+    let mut details = context.app.job_details.get_cached(key, record).await?.details;
+    if details.stdout.is_empty() && record_stage(record) != JobStage::Pending {
+        details = context.app.job_details.get_fresh(key, record).await?.details;
     }
-    let paper = &sheet.details;
-    let is_split = !paper.stderr.is_empty() && paper.stderr != paper.stdout;
-    let path = if stream == "err" && is_split { &paper.stderr } else { &paper.stdout };
-    Ok((OutputKey { queue: key, path: path.clone() }, (is_split, paper.paths_told)))
+    let is_split = !details.stderr.is_empty() && details.stderr != details.stdout;
+    let path = if stream == "err" && is_split { &details.stderr } else { &details.stdout };
+    Ok((OutputKey { queue: key, path: path.clone() }, (is_split, details.paths_told)))
 }
 
-async fn load_viewer(context: &RequestContext, found: &FoundJob, wish: &OutputQuery) -> Result<OutputViewer, AppError> {
+async fn load_viewer(
+    context: &RequestContext,
+    found: &FoundJob,
+    query: &OutputQuery,
+) -> Result<OutputViewer, AppError> {
     let record = found.require_job()?;
     // A job that has ended may never have started.
     let has_run = record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
@@ -194,20 +178,20 @@ async fn load_viewer(context: &RequestContext, found: &FoundJob, wish: &OutputQu
         JobStage::Running => true,
         JobStage::Ended => has_run || !record.job.node_list.is_empty(),
     };
-    let (file, (is_split, paths_told)) = find_output_file(context, found, &wish.stream).await?;
-    let life = life_stage(context, record);
+    let (file, (is_split, has_reported_paths)) = find_output_file(context, found, &query.stream).await?;
+    let phase = life_stage(context, record);
     let shown = if has_begun && !file.path.is_empty() {
-        context.app.job_outputs.follow(&file, life).await
+        context.app.job_outputs.follow(&file, phase).await
     } else {
         OutputSnapshot::default()
     };
     Ok(OutputViewer {
         href: found.href(),
-        stream: if wish.stream == "err" && is_split { "err" } else { "out" },
+        stream: if query.stream == "err" && is_split { "err" } else { "out" },
         path: file.path,
-        is_over: life != OutputWriterPhase::Ongoing,
+        is_over: phase != OutputWriterPhase::Ongoing,
         is_split,
-        has_reported_paths: paths_told,
+        has_reported_paths,
         has_begun,
         shown,
         first_line: 0,
@@ -269,22 +253,13 @@ impl OutputViewer {
     /// Why there is nothing to see: a sentence, and what it may mean.
     fn empty_reason(&self) -> Option<(&'static str, String)> {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        if !self.has_begun && self.is_over {
-            return Some(("There is no output", "The job never began, so it printed nothing.".to_owned()));
-        }
-        if !self.has_begun {
-            return Some((
-                "There is no output yet",
-                "The job has not started. What it prints appears here by itself.".to_owned(),
-            ));
-        }
-        if self.path.is_empty() {
-            return Some((
+        let (title, text) = match self.shown.kind {
+            _ if !self.has_begun && self.is_over => ("There is no output", "The job never began, so it printed nothing.".to_owned()),
+            _ if !self.has_begun => ("There is no output yet", "The job has not started. What it prints appears here by itself.".to_owned()),
+            _ if self.path.is_empty() => (
                 "It is not known where the output is",
                 "Slurm did not say where this job writes. Jobs that were not submitted with a script print to the terminal they were started from.".to_owned(),
-            ));
-        }
-        let (title, text) = match self.shown.kind {
+            ),
             OutputFileState::Unread => ("The output could not be read", String::new()),
             OutputFileState::Text if self.shown.size == 0 && self.is_over => ("It wrote nothing", "The job ended without printing anything.".to_owned()),
             OutputFileState::Text if self.shown.size == 0 => (

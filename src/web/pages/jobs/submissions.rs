@@ -1,6 +1,7 @@
 //! The page of a submission: what is happening, in words, until there is a job to show instead.
 
 use askama::Template;
+use axum::extract::FromRequestParts;
 
 use crate::auth::Permission;
 use crate::cluster::{ClusterAccountId, ConnectionStatus};
@@ -15,10 +16,21 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::job_lookup;
+use crate::web::pages::jobs::job_lookup::{self, JobPageRequest};
+use crate::web::portal_state::PortalState;
 
 /// A job that the list doesn't know after this many seconds won't appear soon.
 const APPEARS_WITHIN_SECS: i64 = 300;
+
+/// A request about a submission.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
+pub struct SubmissionRequest {
+    context: RequestContext,
+    me: CurrentPerson,
+    #[from_request(via(PathParams))]
+    id: SubmissionId,
+}
 
 #[derive(Template)]
 #[template(path = "jobs/submissions/submission.html")]
@@ -64,113 +76,95 @@ struct SubmissionPageButtons {
 }
 
 /// The page; redirects to the job's own page once that is known.
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<SubmissionId>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let (one, cluster) = load_own(&context, &me, id).await?;
-    if let Some(job) = find_job_path(&context, &me, &one, &cluster).await? {
-        return Ok(see_other(&job));
+pub async fn get(request: SubmissionRequest) -> HandlerResult {
+    match request.load_view().await? {
+        Err(job) => Ok(see_other(&job)),
+        Ok(view) => {
+            let page = PageFrame::for_person(&request.context, &request.me.0, &view.name, NavSection::Jobs);
+            respond(&SubmissionPage { page, view })
+        }
     }
-    let view = build_view(&context, &me, &one, &cluster);
-    let page = PageFrame::for_person(&context, &me.0, &one.job_name, NavSection::Jobs);
-    respond(&SubmissionPage { page, view })
 }
 
 /// The fragment that refreshes itself.
-pub async fn fragment(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<SubmissionId>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let (one, cluster) = load_own(&context, &me, id).await?;
-    if let Some(job) = find_job_path(&context, &me, &one, &cluster).await? {
-        return Ok(see_other(&job));
+pub async fn fragment(request: SubmissionRequest) -> HandlerResult {
+    match request.load_view().await? {
+        Err(job) => Ok(see_other(&job)),
+        Ok(view) => respond(&SubmissionFragment { view }),
     }
-    respond(&SubmissionFragment { view: build_view(&context, &me, &one, &cluster) })
 }
 
 /// Retries a submission that couldn't be sent.
-pub async fn retry(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<SubmissionId>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let (one, _) = load_own(&context, &me, id).await?;
-    context.app.submissions.retry(me.0.person.id, one.id).await?;
+pub async fn retry(request: SubmissionRequest) -> HandlerResult {
+    let (submission, _) = request.load_own().await?;
+    request.context.app.submissions.retry(submission.person_id, submission.id).await?;
     // Whether it is retried or has moved on in the meantime: its page shows the current state.
-    Ok(see_other(&submission_path(one.id)))
+    Ok(see_other(&submission_path(submission.id)))
 }
 
 /// Cancels a submission that wasn't sent.
-pub async fn give_up(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<SubmissionId>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let (one, _) = load_own(&context, &me, id).await?;
-    let done = context.app.submissions.give_up(me.0.person.id, one.id).await?;
-    let to = submission_path(one.id);
-    if done { Ok(see_other(&to)) } else { Ok(flash::redirect(context, &to, FlashMessage::CannotWithdraw)) }
+pub async fn give_up(request: SubmissionRequest) -> HandlerResult {
+    let (submission, _) = request.load_own().await?;
+    let is_done = request.context.app.submissions.give_up(submission.person_id, submission.id).await?;
+    let to = submission_path(submission.id);
+    if is_done { Ok(see_other(&to)) } else { Ok(flash::redirect(request.context, &to, FlashMessage::CannotWithdraw)) }
 }
 
 /// Redirects from the URL of a job that isn't known yet to the submission that has just become it.
-pub async fn redirect_from_job(context: &RequestContext, me: &CurrentPerson, slug: &str, id: &str) -> HandlerResult {
+pub async fn redirect_from_job(JobPageRequest { context, me, path: (slug, id) }: &JobPageRequest) -> HandlerResult {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let number = i64::try_from(id.number).map_err(|_| AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
     let cluster = store::clusters::find_by_slug(&mut db, slug).await?.ok_or(AppError::NotFound)?;
-    let person = me.0.person.id;
-    let one = store::submissions::find_by_job(&mut db, person, cluster.id, number).await?;
-    let one = one.filter(|_| id.task.is_none()).ok_or(AppError::NotFound)?;
-    Ok(see_other(&submission_path(one.id)))
+    let submission = store::submissions::find_by_job(&mut db, me.0.person.id, cluster.id, number).await?;
+    let submission = submission.filter(|_| id.task.is_none()).ok_or(AppError::NotFound)?;
+    Ok(see_other(&submission_path(submission.id)))
 }
 
 pub fn submission_path(id: SubmissionId) -> String {
     format!("/submissions/{id}")
 }
 
+impl SubmissionRequest {
+    /// Loads it, if the person may use clusters.
+    async fn load_own(&self) -> Result<(Submission, Cluster), AppError> {
+        self.me.may(Permission::UseClusters)?;
+        load_own(&self.context, &self.me, self.id).await
+    }
+
+    /// What the page shows; `Err` with the URL of the job that it has become, if the list of jobs knows it.
+    async fn load_view(&self) -> Result<Result<SubmissionView, String>, AppError> {
+        let (submission, cluster) = self.load_own().await?;
+        if let Some(number) = submission.number.filter(|_| submission.state == SubmissionState::Accepted) {
+            match job_lookup::find_job(&self.context, &self.me, &cluster.slug, &number.to_string()).await {
+                Ok(found) => return Ok(Err(found.href())),
+                Err(AppError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Ok(build_view(&self.context, &submission, &cluster)))
+    }
+}
+
 /// The person's own submission. Other people's are treated as missing.
-async fn load_own(
+pub async fn load_own(
     context: &RequestContext,
     me: &CurrentPerson,
     id: SubmissionId,
 ) -> Result<(Submission, Cluster), AppError> {
-    let one = context.app.submissions.get(me.0.person.id, id).await?.ok_or(AppError::NotFound)?;
+    let submission = context.app.submissions.get(me.0.person.id, id).await?.ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
-    let cluster = store::clusters::get(&mut db, one.cluster_id).await?;
-    Ok((one, cluster.ok_or(AppError::NotFound)?))
+    let cluster = store::clusters::get(&mut db, submission.cluster_id).await?;
+    Ok((submission, cluster.ok_or(AppError::NotFound)?))
 }
 
-/// The URL of the job that it has become, if the list of jobs knows it.
-async fn find_job_path(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    one: &Submission,
-    cluster: &Cluster,
-) -> Result<Option<String>, AppError> {
-    let Some(number) = one.number.filter(|_| one.state == SubmissionState::Accepted) else {
-        return Ok(None);
-    };
-    match job_lookup::find_job(context, me, &cluster.slug, &number.to_string()).await {
-        Ok(found) => Ok(Some(found.href())),
-        Err(AppError::NotFound) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn build_view(context: &RequestContext, me: &CurrentPerson, one: &Submission, cluster: &Cluster) -> SubmissionView {
-    let key = ClusterAccountId { person: me.0.person.id, cluster: cluster.id };
+fn build_view(context: &RequestContext, submission: &Submission, cluster: &Cluster) -> SubmissionView {
+    let key = ClusterAccountId { person: submission.person_id, cluster: cluster.id };
     let is_down = matches!(context.app.connections.status(key.connection_key()), ConnectionStatus::Down);
     let mut view = SubmissionView {
-        href: submission_path(one.id),
-        change: format!("/compose/again/{}", one.id),
-        name: one.job_name.clone(),
+        href: submission_path(submission.id),
+        change: format!("/compose/again/{}", submission.id),
+        name: submission.job_name.clone(),
         cluster: cluster.title.clone(),
         slug: cluster.slug.clone(),
         badge: ("running", "Sending"),
@@ -180,17 +174,17 @@ fn build_view(context: &RequestContext, me: &CurrentPerson, one: &Submission, cl
         text: format!("{} gets the script and says whether it takes it.", cluster.title),
         why: String::new(),
         said: String::new(),
-        script: one.script.clone(),
+        script: submission.script.clone(),
         buttons: SubmissionPageButtons::default(),
     };
-    match one.state {
-        SubmissionState::Ready if one.problem.is_empty() && !is_down => {}
-        SubmissionState::Ready => describe_waiting(&mut view, one, is_down),
+    match submission.state {
+        SubmissionState::Ready if submission.problem.is_empty() && !is_down => {}
+        SubmissionState::Ready => describe_waiting(&mut view, submission, is_down),
         SubmissionState::Sent => {}
-        SubmissionState::Checking => describe_checking(&mut view, one, is_down),
-        SubmissionState::Accepted => describe_accepted(&mut view, one, context.app.clock.now().0),
-        SubmissionState::Refused => describe_refused(&mut view, one),
-        SubmissionState::NotSent => describe_not_sent(&mut view, one, is_down),
+        SubmissionState::Checking => describe_checking(&mut view, submission, is_down),
+        SubmissionState::Accepted => describe_accepted(&mut view, submission, context.app.clock.now().0),
+        SubmissionState::Refused => describe_refused(&mut view, submission),
+        SubmissionState::NotSent => describe_not_sent(&mut view, submission, is_down),
         SubmissionState::GivenUp => {
             view.badge = ("neutral", "Given up");
             view.title = "You gave this job up".into();
@@ -202,11 +196,11 @@ fn build_view(context: &RequestContext, me: &CurrentPerson, one: &Submission, cl
     view
 }
 
-fn describe_waiting(view: &mut SubmissionView, one: &Submission, is_down: bool) {
+fn describe_waiting(view: &mut SubmissionView, submission: &Submission, is_down: bool) {
     view.badge = ("waiting", "Not sent yet");
     view.tone = "warning";
     view.buttons = SubmissionPageButtons { connect: is_down, give_up: true, ..SubmissionPageButtons::default() };
-    view.why.clone_from(&one.problem);
+    view.why.clone_from(&submission.problem);
     view.title = if is_down { "Waiting for the connection".into() } else { "Your job could not be sent yet".into() };
     view.text = if is_down {
         format!(
@@ -218,11 +212,11 @@ fn describe_waiting(view: &mut SubmissionView, one: &Submission, is_down: bool) 
     };
 }
 
-fn describe_checking(view: &mut SubmissionView, one: &Submission, is_down: bool) {
+fn describe_checking(view: &mut SubmissionView, submission: &Submission, is_down: bool) {
     view.badge = ("unknown", "Checking");
     view.tone = "warning";
     view.title = "Checking whether it arrived".into();
-    view.why.clone_from(&one.problem);
+    view.why.clone_from(&submission.problem);
     view.buttons.connect = is_down;
     view.text = if is_down {
         format!(
@@ -234,12 +228,12 @@ fn describe_checking(view: &mut SubmissionView, one: &Submission, is_down: bool)
     };
 }
 
-fn describe_accepted(view: &mut SubmissionView, one: &Submission, now: i64) {
-    let number = one.number.unwrap_or_default();
+fn describe_accepted(view: &mut SubmissionView, submission: &Submission, now: i64) {
+    let number = submission.number.unwrap_or_default();
     view.badge = ("ok", "Accepted");
     view.tone = "ok";
     view.title = format!("Slurm has taken it as job {number}");
-    let is_recent = one.settled_at().is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
+    let is_recent = submission.settled_at().is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
     view.is_moving = is_recent;
     view.text = if is_recent {
         "It appears in a moment, and this page leads there by itself.".into()
@@ -248,17 +242,17 @@ fn describe_accepted(view: &mut SubmissionView, one: &Submission, now: i64) {
     };
 }
 
-fn describe_refused(view: &mut SubmissionView, one: &Submission) {
+fn describe_refused(view: &mut SubmissionView, submission: &Submission) {
     view.badge = ("failed", "Refused");
     view.tone = "danger";
     view.is_moving = false;
     view.title = "Slurm did not take the job".into();
-    view.text = sbatch::explain_sbatch(&one.refusal).sentence;
-    view.said.clone_from(&one.refusal);
+    view.text = sbatch::explain_sbatch(&submission.refusal).sentence;
+    view.said.clone_from(&submission.refusal);
     view.buttons.change = true;
 }
 
-fn describe_not_sent(view: &mut SubmissionView, one: &Submission, is_down: bool) {
+fn describe_not_sent(view: &mut SubmissionView, submission: &Submission, is_down: bool) {
     view.badge = ("failed", "Not sent");
     view.tone = "warning";
     view.is_moving = false;
@@ -268,6 +262,6 @@ fn describe_not_sent(view: &mut SubmissionView, one: &Submission, is_down: bool)
     } else {
         format!("There is no such job on {}. Try again, or change it first.", view.cluster)
     };
-    view.why.clone_from(&one.problem);
+    view.why.clone_from(&submission.problem);
     view.buttons = SubmissionPageButtons { connect: is_down, again: true, change: true, give_up: true };
 }

@@ -24,12 +24,12 @@ pub struct TimelineEntry {
 /// Titles of entries that are expected rather than reported.
 const EXPECTED_TITLES: [&str; 3] = ["Not before", "May start", "Must end"];
 
-pub fn build_timeline(record: &JobRecord, moments: &[JobEvent], now: UnixTime) -> Vec<TimelineEntry> {
+pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime) -> Vec<TimelineEntry> {
     let job = &record.job;
     let stage = record_stage(record);
     let is_held = job.reason.contains("Held") || can_never_start(&job.reason);
     let mut events = Vec::new();
-    let mut tell = |at: Option<UnixTime>, kind, title, detail: String| {
+    let mut add = |at: Option<UnixTime>, kind, title, detail: String| {
         if let Some(at) = at {
             events.push(TimelineEntry {
                 at,
@@ -41,7 +41,7 @@ pub fn build_timeline(record: &JobRecord, moments: &[JobEvent], now: UnixTime) -
         }
     };
     let to = if job.partition.is_empty() { String::new() } else { format!("To {}", job.partition) };
-    tell(job.submitted, "neutral", "Submitted", to);
+    add(job.submitted, "neutral", "Submitted", to);
     let waited = job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
     if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == JobStage::Pending {
         let (title, detail) = if waited.is_some_and(|at| at > now) {
@@ -49,44 +49,44 @@ pub fn build_timeline(record: &JobRecord, moments: &[JobEvent], now: UnixTime) -
         } else {
             ("May run from now on", "What it had to wait for by itself is over.")
         };
-        tell(waited, "waiting", title, detail.to_owned());
+        add(waited, "waiting", title, detail.to_owned());
     }
-    for moment in moments {
-        let known = [job.start, job.end, job.submitted].contains(&Some(moment.at));
-        let then = JobState::parse(&moment.state);
-        let said = match then {
+    for event in job_events {
+        let is_reported = [job.start, job.end, job.submitted].contains(&Some(event.at));
+        let then = JobState::parse(&event.state);
+        let shown = match then {
             JobState::Pending => Some(("waiting", "Back in the queue")),
             JobState::Suspended => Some(("warning", "Paused")),
-            JobState::Running if !known => Some(("running", "Running")),
-            ended if ended.is_over() && !known && ended != job.state => Some(state_label(ended)),
+            JobState::Running if !is_reported => Some(("running", "Running")),
+            ended if ended.is_over() && !is_reported && ended != job.state => Some(state_label(ended)),
             _ => None,
         };
-        if let Some((kind, title)) = said {
-            let detail = if then == JobState::Running && !moment.detail.is_empty() {
-                format!("On {}", moment.detail)
+        if let Some((kind, title)) = shown {
+            let detail = if then == JobState::Running && !event.detail.is_empty() {
+                format!("On {}", event.detail)
             } else {
                 String::new()
             };
-            tell(Some(moment.at), kind, title, detail);
+            add(Some(event.at), kind, title, detail);
         }
     }
     if stage == JobStage::Pending {
-        tell(
+        add(
             job.start.filter(|at| *at > now && !is_held && Some(*at) != waited),
             "waiting",
             "May start",
             "Slurm's own estimate; it changes.".to_owned(),
         );
     } else {
-        let begun = job
+        let started = job
             .start
             .filter(|start| start.0 > 0 && job.end.is_none_or(|end| end != *start || !job.node_list.is_empty()));
         let on = if job.node_list.is_empty() { String::new() } else { format!("On {}", job.node_list) };
         let again = if job.restarts > 0 { "Started again" } else { "Started" };
-        tell(begun, "running", again, on);
+        add(started, "running", again, on);
     }
     match stage {
-        JobStage::Running => tell(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
+        JobStage::Running => add(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
         JobStage::Ended => {
             let (kind, title) =
                 if record.is_lost() { ("unknown", "Ended, unknown how") } else { state_label(job.state) };
@@ -100,7 +100,7 @@ pub fn build_timeline(record: &JobRecord, moments: &[JobEvent], now: UnixTime) -
                 let join = if detail.is_empty() { "" } else { ", " };
                 detail = format!("After {lasted}{join}{detail}");
             }
-            tell(job.end, kind, title, detail);
+            add(job.end, kind, title, detail);
         }
         JobStage::Pending => {}
     }
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use crate::slurm::job::{ExitStatus, SlurmJob};
 
-    fn titles(record: &JobRecord, moments: &[JobEvent]) -> Vec<&'static str> {
-        build_timeline(record, moments, UnixTime(1000)).into_iter().map(|event| event.title).collect()
+    fn titles(record: &JobRecord, job_events: &[JobEvent]) -> Vec<&'static str> {
+        build_timeline(record, job_events, UnixTime(1000)).into_iter().map(|event| event.title).collect()
     }
 
     #[test]
@@ -131,14 +131,14 @@ mod tests {
         record.job.state = JobState::Running;
         record.job.start = Some(UnixTime(100));
         record.job.node_list = "c1".into();
-        let moment = |at, state: &str| JobEvent { at: UnixTime(at), state: state.into(), detail: String::new() };
-        let moments = [moment(100, "RUNNING"), moment(200, "SUSPENDED"), moment(300, "RUNNING")];
-        assert_eq!(titles(&record, &moments), ["Submitted", "May run from now on", "Started", "Paused", "Running"]);
+        let event = |at, state: &str| JobEvent { at: UnixTime(at), state: state.into(), detail: String::new() };
+        let job_events = [event(100, "RUNNING"), event(200, "SUSPENDED"), event(300, "RUNNING")];
+        assert_eq!(titles(&record, &job_events), ["Submitted", "May run from now on", "Started", "Paused", "Running"]);
         record.job.state = JobState::Failed;
         record.job.end = Some(UnixTime(400));
         record.job.exit = Some(ExitStatus { code: 3, signal: 0 });
         record.is_over = true;
-        let events = build_timeline(&record, &moments, UnixTime(1000));
+        let events = build_timeline(&record, &job_events, UnixTime(1000));
         assert_eq!(events.last().unwrap().title, "Failed");
         assert_eq!(events.last().unwrap().detail, "After 5 min, exit code 3");
     }

@@ -41,21 +41,21 @@ pub struct RecipeEditorRow {
 
 impl RecipeEditor {
     /// Builds the form from a recipe's overrides.
-    pub fn new(form: &RecipeForm, wish: &RecipeOverrides, problems: &[ComposeProblem]) -> Self {
+    pub fn new(form: &RecipeForm, overrides: &RecipeOverrides, problems: &[ComposeProblem]) -> Self {
         let row = |question: &RecipeQuestion| {
-            let said = wish.questions.get(&question.key)?;
+            let given = overrides.questions.get(&question.key)?;
             let found = problems.iter().find(|problem| problem.key == question.key);
             Some(RecipeEditorRow {
                 key: question.key.clone(),
                 label: question.label.clone(),
-                lines: if question.kind.is_multiline() { said.default_answer.lines().count().clamp(2, 10) } else { 0 },
+                lines: if question.kind.is_multiline() { given.default_answer.lines().count().clamp(2, 10) } else { 0 },
                 choices: list_choices(question),
-                begins: said.default_answer.clone(),
-                is_locked: said.is_locked,
+                begins: given.default_answer.clone(),
+                is_locked: given.is_locked,
                 has_limits: has_limits(question.kind),
-                least: said.min.clone(),
-                most: said.max.clone(),
-                help: said.help.clone(),
+                least: given.min.clone(),
+                most: given.max.clone(),
+                help: given.help.clone(),
                 error: found.map(|problem| problem.sentence.clone()).unwrap_or_default(),
             })
         };
@@ -64,7 +64,7 @@ impl RecipeEditor {
             rows: section.questions.iter().filter_map(row).collect(),
         };
         let parts = form.sections.iter().map(part).filter(|part| !part.rows.is_empty());
-        let told = |problem: &ComposeProblem| {
+        let summarize = |problem: &ComposeProblem| {
             let Some(question) = form.question(&problem.key) else {
                 return (problem.key.clone(), problem.sentence.clone());
             };
@@ -72,10 +72,10 @@ impl RecipeEditor {
             (format!("d.{}", problem.key), sentence)
         };
         Self {
-            title: wish.title.clone(),
-            summary: wish.summary.clone(),
+            title: overrides.title.clone(),
+            summary: overrides.summary.clone(),
             parts: parts.collect(),
-            problems: problems.iter().map(told).collect(),
+            problems: problems.iter().map(summarize).collect(),
         }
     }
 
@@ -88,50 +88,50 @@ impl RecipeEditor {
 
 /// The overrides that a form with these answers amounts to.
 pub fn overrides_from_form(recipe: &Recipe, form: &RecipeForm, answers: Option<&FormAnswers>) -> RecipeOverrides {
-    let says = form.questions().filter(|one| !form.hidden.contains(&one.key)).map(|question| {
+    let questions = form.questions().filter(|question| !form.hidden.contains(&question.key)).map(|question| {
         let given = |answers: &FormAnswers| answers.get(&question.key).cloned();
         // Without a submitted form, the answers are the defaults.
         let answer = answers.map_or_else(|| Some(question.default.0.clone()), given);
         (question.key.clone(), QuestionOverride::from_question(question, form, answer.as_ref()))
     });
-    RecipeOverrides { title: recipe.title.clone(), summary: recipe.summary.clone(), questions: says.collect() }
+    RecipeOverrides { title: recipe.title.clone(), summary: recipe.summary.clone(), questions: questions.collect() }
 }
 
 /// Splits what a browser sent into the overrides and all other fields.
 pub fn parse_fields(fields: FormFields) -> (RecipeOverrides, Vec<(String, String)>) {
-    let mut wish = RecipeOverrides::default();
+    let mut overrides = RecipeOverrides::default();
     let mut rest = Vec::new();
     for (name, value) in fields {
         let value = value.replace("\r\n", "\n");
-        let mut said = |key: &str, put: fn(&mut QuestionOverride, String), value: String| {
-            put(wish.questions.entry(key.to_owned()).or_default(), value);
+        let mut set = |key: &str, put: fn(&mut QuestionOverride, String), value: String| {
+            put(overrides.questions.entry(key.to_owned()).or_default(), value);
         };
         match name.split_once('.') {
-            Some(("d", key)) => said(key, |said, value| said.default_answer = value, value),
-            Some(("l", key)) => said(key, |said, _| said.is_locked = true, value),
-            Some(("least", key)) => said(key, |said, value| said.min = value, value),
-            Some(("most", key)) => said(key, |said, value| said.max = value, value),
-            Some(("h", key)) => said(key, |said, value| said.help = value, value),
+            Some(("d", key)) => set(key, |question, value| question.default_answer = value, value),
+            Some(("l", key)) => set(key, |question, _| question.is_locked = true, value),
+            Some(("least", key)) => set(key, |question, value| question.min = value, value),
+            Some(("most", key)) => set(key, |question, value| question.max = value, value),
+            Some(("h", key)) => set(key, |question, value| question.help = value, value),
             _ => match name.as_str() {
-                "title" => wish.title = value,
-                "summary" => wish.summary = value,
+                "title" => overrides.title = value,
+                "summary" => overrides.summary = value,
                 _ => rest.push((name, value)),
             },
         }
     }
-    (wish, rest)
+    (overrides, rest)
 }
 
 /// The value of one of the other fields.
 pub fn field_value<'a>(rest: &'a [(String, String)], name: &str) -> &'a str {
-    rest.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    rest.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
 }
 
 fn list_choices(question: &RecipeQuestion) -> Vec<(String, String)> {
     let pair = |value: &str, label: &str| (value.to_owned(), label.to_owned());
     match question.kind {
         QuestionKind::Switch => vec![pair("true", "Yes"), pair("false", "No")],
-        QuestionKind::Choice => question.choices.iter().map(|one| pair(&one.value, &one.label)).collect(),
+        QuestionKind::Choice => question.choices.iter().map(|choice| pair(&choice.value, &choice.label)).collect(),
         _ => Vec::new(),
     }
 }

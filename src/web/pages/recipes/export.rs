@@ -5,11 +5,11 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::domain::RecipeId;
 use crate::error::AppError;
 use crate::recipes::overrides::slug_from_title;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::pages::recipes::RecipeRequest;
 
 #[derive(Deserialize)]
 pub struct ExportRecipeQuery {
@@ -17,16 +17,12 @@ pub struct ExportRecipeQuery {
 }
 
 /// A saved recipe, exactly as it was saved.
-pub async fn export_saved(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<RecipeId>,
-    QueryParams(ask): QueryParams<ExportRecipeQuery>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let found = context.app.saved_recipes.get(&me.0.viewer, id, ask.version).await?;
-    let (kept, version) = found.filter(|(kept, _)| !kept.is_archived()).ok_or(AppError::NotFound)?;
-    Ok(file_response(&slug_from_title(&kept.title), version.text))
+pub async fn export_saved(request: RecipeRequest, QueryParams(query): QueryParams<ExportRecipeQuery>) -> HandlerResult {
+    let (recipe, version) = request.find(query.version).await?;
+    if recipe.is_archived() {
+        return Err(AppError::NotFound);
+    }
+    Ok(file_response(&slug_from_title(&recipe.title), version.text))
 }
 
 /// A recipe that ships with the portal.
@@ -36,8 +32,8 @@ pub async fn export_shipped(
     PathParams(name): PathParams<String>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let book = context.app.recipe_files.catalog();
-    let recipe = book.find(&name).ok_or(AppError::NotFound)?;
+    let catalog = context.app.recipe_files.catalog();
+    let recipe = catalog.find(&name).ok_or(AppError::NotFound)?;
     Ok(file_response(&recipe.name, recipe.to_toml()))
 }
 

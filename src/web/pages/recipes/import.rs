@@ -37,9 +37,9 @@ pub async fn save(
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let text = form.file.replace("\r\n", "\n");
-    let book = context.app.recipe_files.catalog();
+    let catalog = context.app.recipe_files.catalog();
     let draft = RecipeVersionDraft { text: &text, note: "" };
-    match context.app.saved_recipes.save(&me.actor(&context), draft, None, &book.blocks).await {
+    match context.app.saved_recipes.save(&me.actor(&context), draft, None, &catalog.blocks).await {
         Ok(id) => Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeSaved)),
         Err(error) => {
             let error = save_error_text(error)?;

@@ -33,15 +33,15 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         .list(&me.0.viewer)
         .await?
         .into_iter()
-        .partition(|kept| kept.owner() == Some(me.0.person.id));
-    let belongs = |kept: &SavedRecipeRow| kept.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
+        .partition(|recipe| recipe.owner() == Some(me.0.person.id));
+    let belongs = |recipe: &SavedRecipeRow| recipe.group().is_some_and(|group| me.0.viewer.role_in(group).is_some());
     let (groups, others) = others.into_iter().partition(belongs);
-    let book = context.app.recipe_files.catalog();
+    let catalog = context.app.recipe_files.catalog();
     let faults = if me.may(Permission::SeeRecipeFiles).is_ok() {
-        book.rejected.iter().map(|fault| (fault.file.clone(), describe_error(&fault.error))).collect()
+        catalog.rejected.iter().map(|fault| (fault.file.clone(), describe_error(&fault.error))).collect()
     } else {
         Vec::new()
     };
     let page = PageFrame::for_person(&context, &me.0, "Recipes", NavSection::Jobs);
-    respond(&RecipeListPage { page, mine, groups, others, shipped: book.recipes.clone(), faults })
+    respond(&RecipeListPage { page, mine, groups, others, shipped: catalog.recipes.clone(), faults })
 }

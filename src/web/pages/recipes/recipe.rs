@@ -4,17 +4,17 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::domain::{GroupId, RecipeId};
+use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::jobs::saved_recipes::{RecipeVersion, SaveRecipeError, SavedRecipeRow, recipe_ownership};
 use crate::recipes::form;
 use crate::recipes::recipe::Recipe;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::FormBody;
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::compose::compose_target;
-use crate::web::pages::recipes::{describe_error, find_saved, recipe_path};
+use crate::web::pages::recipes::{RecipeRequest, describe_error, recipe_path};
 
 #[derive(Template)]
 #[template(path = "recipes/recipe.html")]
@@ -42,48 +42,45 @@ pub struct PublishRecipeForm {
     group: String,
 }
 
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let (kept, version) = find_saved(&context, &me, id).await?;
-    let book = context.app.recipe_files.catalog();
-    let (summary, problem, fixed) = match Recipe::parse(&version.text, &book.blocks) {
+pub async fn get(request: RecipeRequest) -> HandlerResult {
+    let (saved, version) = request.find(None).await?;
+    let RecipeRequest { context, me, id } = request;
+    let catalog = context.app.recipe_files.catalog();
+    let (summary, problem, fixed) = match Recipe::parse(&version.text, &catalog.blocks) {
         Ok(recipe) => {
-            let form = form::RecipeForm::new(&recipe, &book.blocks);
-            let fixed = form.questions().filter(|one| form.locked.contains(&one.key));
-            let fixed = fixed.map(|one| (one.label.clone(), one.default.0.clone())).collect();
+            let form = form::RecipeForm::new(&recipe, &catalog.blocks);
+            let fixed = form.questions().filter(|question| form.locked.contains(&question.key));
+            let fixed = fixed.map(|question| (question.label.clone(), question.default.0.clone())).collect();
             (recipe.summary, String::new(), fixed)
         }
         Err(error) => (String::new(), describe_error(&error), Vec::new()),
     };
-    let places = compose_target::list_targets(&context, &me)
+    let targets = compose_target::list_targets(&context, &me)
         .await?
         .into_iter()
-        .map(|spot| (format!("/compose/{}/r{id}", spot.cluster().slug), spot.cluster().title.clone()));
-    let may_publish = |group| me.may(Permission::PublishRecipe(recipe_ownership(&kept), group)).is_ok();
+        .map(|target| (format!("/compose/{}/r{id}", target.cluster().slug), target.cluster().title.clone()));
+    let may_publish = |group| me.may(Permission::PublishRecipe(recipe_ownership(&saved), group)).is_ok();
     let groups = me.0.memberships.iter();
-    let groups = groups.filter(|one| kept.group() != Some(one.group_id) && may_publish(one.group_id));
+    let groups =
+        groups.filter(|membership| saved.group() != Some(membership.group_id) && may_publish(membership.group_id));
     respond(&RecipePage {
-        page: PageFrame::for_person(&context, &me.0, &kept.title, NavSection::Jobs),
+        page: PageFrame::for_person(&context, &me.0, &saved.title, NavSection::Jobs),
         summary,
         problem,
         fixed,
         versions: context.app.saved_recipes.versions(id).await?,
         file: version.text,
-        targets: places.collect(),
-        is_mine: kept.owner() == Some(me.0.person.id),
-        may_change: me.may(Permission::ChangeRecipe(recipe_ownership(&kept))).is_ok(),
-        groups: groups.map(|one| (one.group_id, one.group_name.clone())).collect(),
-        recipe: kept,
+        targets: targets.collect(),
+        is_mine: saved.owner() == Some(me.0.person.id),
+        may_change: me.may(Permission::ChangeRecipe(recipe_ownership(&saved))).is_ok(),
+        groups: groups.map(|membership| (membership.group_id, membership.group_name.clone())).collect(),
+        recipe: saved,
     })
 }
 
 /// Publishes it to a group, or unpublishes it.
-pub async fn publish(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(id): PathParams<RecipeId>,
-    FormBody(form): FormBody<PublishRecipeForm>,
-) -> HandlerResult {
+pub async fn publish(request: RecipeRequest, FormBody(form): FormBody<PublishRecipeForm>) -> HandlerResult {
+    let RecipeRequest { context, me, id } = request;
     me.may(Permission::UseClusters)?;
     let actor = me.actor(&context);
     if form.group.is_empty() {
@@ -98,7 +95,7 @@ pub async fn publish(
     Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipePublished))
 }
 
-pub async fn delete(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<RecipeId>) -> HandlerResult {
+pub async fn delete(RecipeRequest { context, me, id }: RecipeRequest) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     context.app.saved_recipes.delete(&me.actor(&context), id).await.map_err(to_app_error)?;
     Ok(flash::redirect(context, "/recipes", FlashMessage::RecipeDeleted))

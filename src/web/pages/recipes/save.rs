@@ -9,11 +9,11 @@ use crate::jobs::saved_recipes::RecipeVersionDraft;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::overrides::{RecipeOverrides, build_recipe};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use crate::web::pages::compose::compose_target;
-use crate::web::pages::compose::form_values::{FormFields, JobFormValues};
+use crate::web::pages::compose::form_values::FormFields;
+use crate::web::pages::compose::job_draft::ComposeRequest;
 use crate::web::pages::compose::recipe_lookup::{self, ChosenRecipe};
 use crate::web::pages::recipes::editor::{RecipeEditor, field_value, overrides_from_form, parse_fields};
 use crate::web::pages::recipes::{recipe_path, save_error_text};
@@ -34,19 +34,11 @@ struct SaveRecipePage {
 }
 
 /// Asks how to save the current form. Nothing is saved yet.
-pub async fn show_form(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((slug, name)): PathParams<(String, String)>,
-    FormBody(fields): FormBody<FormFields>,
-) -> HandlerResult {
-    me.may(Permission::UseClusters)?;
-    let spot = compose_target::find_target(&context, &me, &slug).await?;
-    let chosen = recipe_lookup::find_recipe(&context, &me, &name).await?;
-    let filled = JobFormValues::parse(fields);
-    let job = filled.compose(&chosen.form, &spot.compose_context, &[]);
-    let wish = overrides_from_form(&chosen.recipe, &chosen.form, Some(&filled.answers));
-    let mut page = build_page(&context, &me, &chosen, (&wish, None), &[]);
+pub async fn show_form(request: ComposeRequest) -> HandlerResult {
+    let (context, me, draft) = request.into_draft().await?;
+    let (job, chosen) = (draft.compose(), draft.chosen);
+    let overrides = overrides_from_form(&chosen.recipe, &chosen.form, Some(&draft.values.answers));
+    let mut page = build_page(&context, &me, &chosen, (&overrides, None), &[]);
     page.is_by_hand = job.edited.is_some_and(|edited| !edited.changes.is_empty());
     page.is_swept = job.sweep.is_some();
     respond(&page)
@@ -54,7 +46,7 @@ pub async fn show_form(
 
 pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): FormBody<FormFields>) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (wish, rest) = parse_fields(fields);
+    let (overrides, rest) = parse_fields(fields);
     if !rest.iter().any(|(name, _)| name == "base") {
         return Err(AppError::BadRequest("a field is missing: base".to_owned()));
     }
@@ -66,13 +58,13 @@ pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): 
             Some(GroupId(id?))
         }
     };
-    let book = context.app.recipe_files.catalog();
-    let problems = match build_recipe(&chosen.recipe, &book.blocks, &wish) {
+    let catalog = context.app.recipe_files.catalog();
+    let problems = match build_recipe(&chosen.recipe, &catalog.blocks, &overrides) {
         Ok(recipe) => {
             let text = recipe.to_toml();
             let draft = RecipeVersionDraft { text: &text, note: "" };
             let actor = me.actor(&context);
-            match context.app.saved_recipes.save(&actor, draft, group, &book.blocks).await {
+            match context.app.saved_recipes.save(&actor, draft, group, &catalog.blocks).await {
                 Ok(id) => {
                     return Ok(flash::redirect(context, &recipe_path(id), FlashMessage::RecipeSaved));
                 }
@@ -81,23 +73,22 @@ pub async fn save(context: RequestContext, me: CurrentPerson, FormBody(fields): 
         }
         Err(problems) => problems,
     };
-    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, &chosen, (&wish, group), &problems))
+    respond_with(FORM_ERROR_STATUS, &build_page(&context, &me, &chosen, (&overrides, group), &problems))
 }
 
 fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
     chosen: &ChosenRecipe,
-    (wish, group): (&RecipeOverrides, Option<GroupId>),
+    (overrides, group): (&RecipeOverrides, Option<GroupId>),
     problems: &[ComposeProblem],
 ) -> SaveRecipePage {
-    let groups =
-        me.0.memberships
-            .iter()
-            .map(|one| (one.group_id.to_string(), one.group_name.clone(), group == Some(one.group_id)));
+    let groups = me.0.memberships.iter().map(|membership| {
+        (membership.group_id.to_string(), membership.group_name.clone(), group == Some(membership.group_id))
+    });
     SaveRecipePage {
         page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
-        editor: RecipeEditor::new(&chosen.form, wish, problems),
+        editor: RecipeEditor::new(&chosen.form, overrides, problems),
         // Keep the version that is shown here, even if another one is saved meanwhile.
         base: match (chosen.id, chosen.version) {
             (Some(id), Some(version)) => format!("r{id}v{version}"),

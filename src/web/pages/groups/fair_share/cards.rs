@@ -34,11 +34,11 @@ pub struct GroupFairShareCard {
 impl GroupFairShareCard {
     pub fn new(share: &SshareRow, points: &[FairSharePoint], half_life: Option<u32>, now: UnixTime) -> Self {
         let ratio = fair_share::usage_ratio(share);
-        let words = fair_share::describe_fair_share(ratio, half_life, now);
+        let description = fair_share::describe_fair_share(ratio, half_life, now);
         let figures = match (share.norm_shares, share.effective_usage) {
-            (Some(meant), Some(used)) => format!(
+            (Some(entitled), Some(used)) => format!(
                 "{} of the cluster is meant for it; {} of what was used lately went to it.",
-                format::percent(meant),
+                format::percent(entitled),
                 format::percent(used)
             ),
             _ => String::new(),
@@ -60,9 +60,9 @@ impl GroupFairShareCard {
         });
         Self {
             account: share.account.clone(),
-            headline: words.headline,
-            sentence: words.sentence,
-            position: words.position,
+            headline: description.headline,
+            sentence: description.sentence,
+            position: description.position,
             figures,
             fading,
             line: fair_share_chart::draw_chart(points),

@@ -1,29 +1,23 @@
 //! CSV files of a group's fair share over time, queued demand and storage.
 
-use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::domain::GroupId;
 use crate::store;
 use crate::usage::demand::compute_demand;
 use crate::usage::{GroupAccountDetails, fair_share, hours};
 use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::fair_share::{cards, load_accounts_by_cluster, storage};
 use crate::web::pages::groups::usage::{format_exact, record_names_seen};
 
 /// Each account's fair share over time, as far back as it was read.
-pub async fn fair_share_csv(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+pub async fn fair_share_csv(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, group } = request;
     let from = context.app.clock.now().plus(-cards::HISTORY_SECONDS);
     let mut text = format_row(&["cluster", "account", "at", "share", "used", "used / share"]);
     let mut db = context.app.store.read().await?;
-    for facts in view.accounts.iter().map(|one| &one.details) {
+    for facts in view.accounts.iter().map(|account| &account.details) {
         for name in &facts.slurm_names {
             let (person, cluster) = (me.0.person.id, facts.cluster);
             for point in store::fair_share_history::list_since(&mut db, person, cluster, name, from).await? {
@@ -43,13 +37,9 @@ pub async fn fair_share_csv(
 }
 
 /// What pending jobs ask for and running jobs hold.
-pub async fn queue_csv(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+pub async fn queue_csv(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, group } = request;
     let now = context.app.clock.now();
     let mut text = format_row(&[
         "cluster",
@@ -63,16 +53,16 @@ pub async fn queue_csv(
         "cores held",
         "GPUs held",
     ]);
-    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
-        let Some(queue) = place.as_ref().and_then(|place| place.snapshot.group.as_ref()) else {
+    for (queue, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
+        let Some(group_queue) = queue.as_ref().and_then(|queue| queue.snapshot.group.as_ref()) else {
             continue;
         };
-        for facts in accounts.iter().map(|one| &one.details) {
-            let found = compute_demand(&queue.jobs, &facts.slurm_names, now);
+        for facts in accounts.iter().map(|account| &account.details) {
+            let found = compute_demand(&group_queue.jobs, &facts.slurm_names, now);
             text.push_str(&format_row(&[
                 facts.slug.clone(),
                 facts.account.clone(),
-                queue.seen.map(UnixTime::iso).unwrap_or_default(),
+                group_queue.seen.map(UnixTime::iso).unwrap_or_default(),
                 found.waiting.jobs.to_string(),
                 format_exact(hours(found.waiting.core_s)),
                 format_exact(hours(found.waiting.gpu_s)),
@@ -87,44 +77,40 @@ pub async fn queue_csv(
 }
 
 /// The group's folders; for PIs, also each person's usage in them.
-pub async fn storage_csv(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
+pub async fn storage_csv(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, group } = request;
     record_names_seen(&context, &me, &view).await?;
     let mut text =
         format_row(&["cluster", "place", "member", "user", "bytes", "bytes allowed", "files", "files allowed"]);
-    let known = |number: Option<u64>| number.map(|one| one.to_string()).unwrap_or_default();
-    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
-        let Some(place) = place else { continue };
-        let (standing, slug) = (&place.snapshot.resources, &place.cluster().slug);
-        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
-        for one in storage::group_quotas(&standing.places, &facts) {
+    let or_empty = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    for (queue, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
+        let Some(queue) = queue else { continue };
+        let (resources, slug) = (&queue.snapshot.resources, &queue.cluster().slug);
+        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
+        for quota in storage::group_quotas(&resources.places, &facts) {
             text.push_str(&format_row(&[
                 slug.clone(),
-                one.label.clone(),
+                quota.label.clone(),
                 String::new(),
                 String::new(),
-                one.used_bytes.to_string(),
-                known(one.limit_bytes),
-                known(one.files),
-                known(one.files_limit),
+                quota.used_bytes.to_string(),
+                or_empty(quota.limit_bytes),
+                or_empty(quota.files),
+                or_empty(quota.files_limit),
             ]));
         }
-        let people = standing.per_user.iter().filter(|_| view.is_leader);
-        for one in people.filter(|row| facts.iter().any(|one| storage::is_account_name(&row.project, one))) {
-            let person = view.people.get(&(place.cluster().id, one.user.clone()));
+        let people = resources.per_user.iter().filter(|_| view.is_leader);
+        for row in people.filter(|row| facts.iter().any(|account| storage::is_account_name(&row.project, account))) {
+            let person = view.people.get(&(queue.cluster().id, row.user.clone()));
             text.push_str(&format_row(&[
                 slug.clone(),
-                one.project.clone(),
+                row.project.clone(),
                 person.map(|person| person.name.clone()).unwrap_or_default(),
-                one.user.clone(),
-                one.used_bytes.to_string(),
+                row.user.clone(),
+                row.used_bytes.to_string(),
                 String::new(),
-                one.files.to_string(),
+                row.files.to_string(),
                 String::new(),
             ]));
         }

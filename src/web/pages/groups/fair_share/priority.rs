@@ -13,11 +13,13 @@ use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::JobStage;
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
+use crate::store::groups::Group;
 use crate::usage::{GroupAccountDetails, fair_share};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::groups::fair_share::{load_accounts_by_cluster, load_group_name};
+use crate::web::pages::groups::GroupRequest;
+use crate::web::pages::groups::fair_share::{cluster_names, load_accounts_by_cluster, require_snapshot};
 use crate::web::pages::jobs::cluster_queues::ClusterQueue;
 
 /// Pending jobs drawn.
@@ -27,8 +29,7 @@ const MAX_JOBS: usize = 5;
 #[template(path = "groups/fair_share/priority.html")]
 struct GroupPriorityPage {
     page: PageFrame,
-    group: GroupId,
-    group_name: String,
+    group: Group,
     may_manage: bool,
     clusters: Vec<ClusterPriorityCards>,
 }
@@ -40,6 +41,7 @@ struct GroupPriorityFragment {
     clusters: Vec<ClusterPriorityCards>,
 }
 
+#[derive(Default)]
 struct ClusterPriorityCards {
     title: String,
     slug: String,
@@ -72,6 +74,12 @@ struct AccountPriorityCard {
     own_sentence: &'static str,
 }
 
+impl AccountPriorityCard {
+    const fn used_class(&self) -> &'static str {
+        if self.is_over { "rank-over" } else { "rank-used" }
+    }
+}
+
 /// The factors behind a pending job's priority.
 struct JobPriorityCard {
     href: String,
@@ -94,23 +102,23 @@ struct PriorityFactorBar {
 }
 
 /// The page or its fragment.
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let view = context.app.usage.load_group_usage(&me.0.viewer, group).await?;
-    let now = context.app.clock.now();
+pub async fn get(request: GroupRequest) -> HandlerResult {
+    let view = request.load_usage().await?;
+    let now = request.context.app.clock.now();
     let mut clusters = Vec::new();
-    for (place, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
-        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|one| &*one.details).collect();
-        clusters.push(build_cluster_priority(place.as_ref(), &facts, now));
+    for (queue, accounts) in load_accounts_by_cluster(&request.context, &request.me, &view).await? {
+        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
+        clusters.push(build_cluster_priority(queue.as_ref(), &facts, now));
     }
-    if context.is_fragment {
-        return respond(&GroupPriorityFragment { group, clusters });
+    if request.context.is_fragment {
+        return respond(&GroupPriorityFragment { group: request.group, clusters });
     }
+    let group = request.load_group().await?;
+    let GroupRequest { context, me, .. } = request;
     respond(&GroupPriorityPage {
         page: PageFrame::for_person(&context, &me.0, "Why is my priority low?", NavSection::Groups),
+        may_manage: me.may(Permission::ManageUsage(group.id)).is_ok(),
         group,
-        group_name: load_group_name(&context, group).await?,
-        may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         clusters,
     })
 }
@@ -123,81 +131,64 @@ pub async fn find_priority_path(
     account: &str,
 ) -> Result<String, AppError> {
     let mut db = context.app.store.read().await?;
-    let known = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
+    let accounts = store::allocations::list_accounts_for_person(&mut db, me.0.person.id).await?;
     // Sites append `_cpu` and `_gpu` to the account names that people submit with.
-    let is_same = |known: &str| {
-        let rest = account.strip_prefix(known);
+    let is_same = |name: &str| {
+        let rest = account.strip_prefix(name);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     };
-    let mut known = known.into_iter().map(|(one, _)| one);
-    let group = known.find(|one| one.cluster_id == cluster && is_same(&one.account));
-    Ok(group.map(|one| format!("/groups/{}/priority", one.group_id)).unwrap_or_default())
+    let mut accounts = accounts.into_iter().map(|(account, _)| account);
+    let found = accounts.find(|account| account.cluster_id == cluster && is_same(&account.account));
+    Ok(found.map(|account| format!("/groups/{}/priority", account.group_id)).unwrap_or_default())
 }
 
 fn build_cluster_priority(
-    place: Option<&ClusterQueue>,
+    queue: Option<&ClusterQueue>,
     facts: &[&GroupAccountDetails],
     now: UnixTime,
 ) -> ClusterPriorityCards {
-    let first = facts.first();
-    let mut ranks = ClusterPriorityCards {
-        title: first.map(|facts| facts.title.clone()).unwrap_or_default(),
-        slug: first.map(|facts| facts.slug.clone()).unwrap_or_default(),
-        empty_reason: "",
-        stale: String::new(),
-        uses_fair_share: false,
-        accounts: Vec::new(),
-        fair_shares_at: None,
-        jobs: Vec::new(),
-        waiting: 0,
-        more: 0,
-        seen: None,
+    let (title, slug) = cluster_names(facts);
+    let mut cards = ClusterPriorityCards { title, slug, ..ClusterPriorityCards::default() };
+    let queue = match require_snapshot(queue) {
+        Ok(queue) => queue,
+        Err(empty_reason) => return ClusterPriorityCards { empty_reason, ..cards },
     };
-    let Some(place) = place.filter(|place| place.snapshot.seen.is_some()) else {
-        let is_up = place.is_some_and(|place| place.is_connected);
-        ranks.empty_reason = if is_up {
-            "The cluster is being asked. This takes a moment."
-        } else {
-            "Nothing is known yet. It is read over your own connection once you are connected."
-        };
-        return ranks;
-    };
-    ranks.stale = place.stale().map(|stale| stale.sentence).unwrap_or_default();
-    ranks.uses_fair_share = place.account.uses_fair_share();
-    ranks.seen = place.snapshot.seen;
-    if place.account.uses_fair_share() {
-        let standing = &place.snapshot.resources;
-        ranks.fair_shares_at = standing.shares_at.map(UnixTime);
-        for one in facts {
-            for name in &one.slurm_names {
-                let rows: Vec<&SshareRow> = standing.shares.iter().filter(|share| share.account == *name).collect();
-                ranks.accounts.extend(build_account_priority(&rows, one, now));
+    cards.stale = queue.stale().map(|stale| stale.sentence).unwrap_or_default();
+    cards.uses_fair_share = queue.account.uses_fair_share();
+    cards.seen = queue.snapshot.seen;
+    if queue.account.uses_fair_share() {
+        let resources = &queue.snapshot.resources;
+        cards.fair_shares_at = resources.shares_at.map(UnixTime);
+        for account in facts {
+            for name in &account.slurm_names {
+                let rows: Vec<&SshareRow> = resources.shares.iter().filter(|share| share.account == *name).collect();
+                cards.accounts.extend(build_account_priority(&rows, account, now));
             }
         }
     }
-    let is_ours = |account: &str| facts.iter().any(|one| one.slurm_names.iter().any(|n| n == account));
-    let entries = place.snapshot.items().iter();
+    let is_ours = |account: &str| facts.iter().any(|facts| facts.slurm_names.iter().any(|n| n == account));
+    let items = queue.snapshot.items().iter();
     // In a job array, tasks may run while others are pending; the pending ones have a priority.
-    let records = entries.filter_map(|entry| {
-        let all = std::iter::once(&entry.head).chain(&entry.tasks);
+    let records = items.filter_map(|item| {
+        let all = std::iter::once(&item.head).chain(&item.tasks);
         all.into_iter().find(|record| record_stage(record) == JobStage::Pending)
     });
     let records: Vec<_> = records.filter(|record| is_ours(&record.job.account)).collect();
-    ranks.waiting = records.len();
+    cards.waiting = records.len();
     let waiting: Vec<_> = records
         .into_iter()
-        .filter_map(|record| Some((record, place.snapshot.factors.get(&record.job.raw_id)?)))
+        .filter_map(|record| Some((record, queue.snapshot.factors.get(&record.job.raw_id)?)))
         .collect();
     let most = waiting.iter().map(|(_, factors)| total_points(factors)).max().unwrap_or(0);
-    ranks.more = waiting.len().saturating_sub(MAX_JOBS);
-    let slug = &place.cluster().slug;
+    cards.more = waiting.len().saturating_sub(MAX_JOBS);
+    let slug = &queue.cluster().slug;
     let drawn = waiting.iter().take(MAX_JOBS).map(|(record, factors)| {
         let job = &record.job;
         let label = format!("{} {}", job.id, job.name).trim_end().to_owned();
         build_job_priority(format!("/jobs/{slug}/{}", job.id), label, factors, most)
     });
-    ranks.jobs = drawn.collect();
-    ranks
+    cards.jobs = drawn.collect();
+    cards
 }
 
 fn build_account_priority(
@@ -208,14 +199,14 @@ fn build_account_priority(
     let group = rows.iter().find(|share| share.user.is_none())?;
     let ratio = fair_share::usage_ratio(group);
     let words = fair_share::describe_fair_share(ratio, facts.discovered.half_life_hours, now);
-    let (meant, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
-    let scale = bar_scale(meant.max(used));
-    let mine = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
-    let own = mine.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
+    let (entitled, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
+    let scale = bar_scale(entitled.max(used));
+    let own_row = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
+    let own = own_row.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
     Some(AccountPriorityCard {
         account: group.account.clone(),
         sentence: words.sentence,
-        share: (thousandths(meant, scale), format::percent(meant)),
+        share: (thousandths(entitled, scale), format::percent(entitled)),
         used: (thousandths(used, scale), format::percent(used)),
         scale: if scale < 1.0 { format::percent(scale) } else { String::new() },
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),

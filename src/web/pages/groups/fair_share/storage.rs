@@ -10,10 +10,6 @@ const MAX_FOLDERS: usize = 20;
 /// People listed per project.
 const MAX_PEOPLE: usize = 100;
 
-pub struct ProjectFolderQuota {
-    pub folder: FolderQuota,
-}
-
 pub struct ProjectStorageByPerson {
     pub project: String,
     /// Largest first.
@@ -31,17 +27,16 @@ pub struct PersonStorageUsage {
     pub files: String,
 }
 
-pub fn project_folders(places: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<ProjectFolderQuota> {
-    let of_group = group_quotas(places, accounts).take(MAX_FOLDERS);
-    of_group.map(|place| ProjectFolderQuota { folder: folder_quota(place) }).collect()
+pub fn project_folders(quotas: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<FolderQuota> {
+    group_quotas(quotas, accounts).take(MAX_FOLDERS).map(folder_quota).collect()
 }
 
 /// The quotas that belong to the group's accounts.
 pub fn group_quotas<'a>(
-    places: &'a [quota::StorageQuota],
+    quotas: &'a [quota::StorageQuota],
     accounts: &[&GroupAccountDetails],
 ) -> impl Iterator<Item = &'a quota::StorageQuota> {
-    places.iter().filter(|place| label_names_account(&place.label, accounts))
+    quotas.iter().filter(|quota| label_names_account(&quota.label, accounts))
 }
 
 /// Whether a label contains an account's name as a whole word: `/project (project def-x)`, `/cluster/projects/nn1k`.
@@ -49,7 +44,10 @@ fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
     // A user can have the same name as an account: `/home (user def-x)`.
     let is_own = label.contains("(user ");
-    !is_own && label.split(|letter| !is_part(letter)).any(|word| accounts.iter().any(|one| is_account_name(word, one)))
+    !is_own
+        && label
+            .split(|letter| !is_part(letter))
+            .any(|word| accounts.iter().any(|account| is_account_name(word, account)))
 }
 
 pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
@@ -75,10 +73,10 @@ pub fn storage_by_person(
         rows.sort_by(|a, b| (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user)));
         let more = rows.len().saturating_sub(MAX_PEOPLE);
         let person = |row: &&UserProjectStorage| {
-            let known = view.people.get(&(cluster, row.user.clone()));
+            let member = view.people.get(&(cluster, row.user.clone()));
             PersonStorageUsage {
-                name: known.map_or_else(|| row.user.clone(), |person| person.name.clone()),
-                user: known.map(|_| row.user.clone()).unwrap_or_default(),
+                name: member.map_or_else(|| row.user.clone(), |person| person.name.clone()),
+                user: member.map(|_| row.user.clone()).unwrap_or_default(),
                 space: format_space(row.used_bytes),
                 files: format::number(row.files),
             }
@@ -154,7 +152,8 @@ mod tests {
         };
         let found = storage_by_person(&rows, &[&smith], &view);
         assert_eq!(found.len(), 1, "nothing of other projects");
-        let shown: Vec<_> = found[0].people.iter().map(|one| (&*one.name, &*one.user, &*one.space)).collect();
+        let shown: Vec<_> =
+            found[0].people.iter().map(|person| (&*person.name, &*person.user, &*person.space)).collect();
         assert_eq!(shown, [("Alice Martin", "alice", "5 GB"), ("bob", "", "less than 10 MB")]);
     }
 }

@@ -36,7 +36,7 @@ mod tests {
             ..UsageReport::default()
         };
         let chart = draw_report_chart(&report);
-        let classes: Vec<_> = chart.series.iter().map(|one| one.class.as_str()).collect();
+        let classes: Vec<_> = chart.series.iter().map(|series| series.class.as_str()).collect();
         assert_eq!(classes, ["c4", "cx"]);
         assert!(chart.has_missing() && chart.bars[3].title.ends_with("not all was read"));
         assert_eq!((chart.bars.len(), chart.bars[0].total.as_str()), (31, "3"));

@@ -38,15 +38,15 @@ pub fn moment(at: &i64) -> String {
 }
 
 /// Wasted hours.
-pub fn lost(line: &ReportFiguresRow) -> String {
-    match (line.lost_core_hours > 0.0, line.lost_gpu_hours > 0.0) {
-        (_, true) => format!("{} + {} GPU", format::amount(line.lost_core_hours), format::amount(line.lost_gpu_hours)),
-        (_, false) => format::amount(line.lost_core_hours),
+pub fn lost(row: &ReportFiguresRow) -> String {
+    match (row.lost_core_hours > 0.0, row.lost_gpu_hours > 0.0) {
+        (_, true) => format!("{} + {} GPU", format::amount(row.lost_core_hours), format::amount(row.lost_gpu_hours)),
+        (_, false) => format::amount(row.lost_core_hours),
     }
 }
 
 /// GPU hours by model, such as `v100 120, t4 3.5`; empty if models are unknown.
-pub fn models(line: &ReportFiguresRow) -> String {
-    let one = |(model, hours): &(String, f64)| format!("{model} {}", format::amount(*hours));
-    line.gpus.iter().map(one).collect::<Vec<_>>().join(", ")
+pub fn models(row: &ReportFiguresRow) -> String {
+    let part = |(model, hours): &(String, f64)| format!("{model} {}", format::amount(*hours));
+    row.gpus.iter().map(part).collect::<Vec<_>>().join(", ")
 }

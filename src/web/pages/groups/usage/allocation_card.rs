@@ -43,19 +43,19 @@ pub struct AllocationChart {
 }
 
 pub fn build_allocation_cards(view: &GroupUsage, allocations: &[Allocation], today: Day) -> Vec<AllocationCard> {
-    allocations.iter().map(|one| build_allocation_card(view, one, today)).collect()
+    allocations.iter().map(|allocation| build_allocation_card(view, allocation, today)).collect()
 }
 
 fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day) -> AllocationCard {
     let (begins, ends) = (allocation.begins(), allocation.ends());
     let account = view.account_of(allocation);
     let counted = AllocationUnit::parse(&allocation.unit).unwrap_or(AllocationUnit::ALL[0]);
-    let named = counted.words(account.and_then(|one| one.details.site_unit()));
+    let named = counted.words(account.and_then(|account| account.details.site_unit()));
     let granted = counted.to_hours(allocation.amount);
-    let today = account.map_or(today, |one| one.today);
+    let today = account.map_or(today, |account| account.today);
     let found = account.map_or_else(
         || forecast_allocation(&[], granted, begins, ends, today),
-        |one| one.forecast(allocation, counted, today),
+        |account| account.forecast(allocation, counted, today),
     );
     let words = |hours: f64| format::amount(counted.from_hours(hours));
     let part = found.used_fraction();
@@ -64,9 +64,9 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
         None => {
             sentences = vec!["This account is no longer one of the group's, so what it used is not read.".to_owned()];
         }
-        Some(one) => sentences.extend(unread_days_sentence(one, begins, ends.min(today))),
+        Some(account) => sentences.extend(unread_days_sentence(account, begins, ends.min(today))),
     }
-    let where_to = account.map_or_else(String::new, |one| format!(" on {}", one.details.title));
+    let where_to = account.map_or_else(String::new, |account| format!(" on {}", account.details.title));
     AllocationCard {
         title: format!("{}{where_to}", allocation.account),
         period: format!("{} to {}", begins.words(), ends.words()),

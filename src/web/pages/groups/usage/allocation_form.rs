@@ -36,19 +36,19 @@ impl AllocationForm {
 }
 
 /// An allocation as someone would type it.
-pub fn form_from_allocation(one: &Allocation, clusters: &[Cluster]) -> AllocationForm {
-    let slug = clusters.iter().find(|known| known.id == one.cluster_id).map(|known| &known.slug);
+pub fn form_from_allocation(allocation: &Allocation, clusters: &[Cluster]) -> AllocationForm {
+    let slug = clusters.iter().find(|cluster| cluster.id == allocation.cluster_id).map(|cluster| &cluster.slug);
     // Add a digit where the amount could be read as thousands, so that the form does not ask about it.
-    let mut amount = one.amount.to_string();
+    let mut amount = allocation.amount.to_string();
     if is_ambiguous(&amount) {
         amount.push('0');
     }
     AllocationForm {
-        account: slug.map(|slug| format!("{slug}/{}", one.account)).unwrap_or_default(),
-        unit: one.unit.clone(),
+        account: slug.map(|slug| format!("{slug}/{}", allocation.account)).unwrap_or_default(),
+        unit: allocation.unit.clone(),
         amount,
-        begins: one.begins().to_string(),
-        ends: one.ends().to_string(),
+        begins: allocation.begins().to_string(),
+        ends: allocation.ends().to_string(),
     }
 }
 
@@ -66,9 +66,9 @@ pub fn account_options(offers: &[GroupAccountChoices], form: &AllocationForm) ->
 }
 
 /// An allocation's old account or unit may no longer be on offer: then nothing is preselected.
-fn with_placeholder(mut options: Vec<UsageSelectOption>, chosen: &str, words: &str) -> Vec<UsageSelectOption> {
+fn with_placeholder(mut options: Vec<UsageSelectOption>, chosen: &str, placeholder: &str) -> Vec<UsageSelectOption> {
     if !chosen.is_empty() && options.iter().all(|(.., is_chosen)| !is_chosen) {
-        options.insert(0, (String::new(), words.to_owned(), true));
+        options.insert(0, (String::new(), placeholder.to_owned(), true));
     }
     options
 }
@@ -82,14 +82,15 @@ pub fn unit_options(offers: &[GroupAccountChoices], form: &AllocationForm) -> Ve
         .collect();
     titles.sort_unstable();
     titles.dedup();
-    let fitting = AllocationUnit::ALL.into_iter().filter(|one| one.measure != UsageMeasure::Site || !titles.is_empty());
-    let words = |one: AllocationUnit| match one.measure {
+    let fitting =
+        AllocationUnit::ALL.into_iter().filter(|unit| unit.measure != UsageMeasure::Site || !titles.is_empty());
+    let label = |unit: AllocationUnit| match unit.measure {
         UsageMeasure::Site => {
-            format!("{} {}", titles.join(" or "), if one.in_years { "years" } else { "hours" })
+            format!("{} {}", titles.join(" or "), if unit.in_years { "years" } else { "hours" })
         }
-        _ => one.words(None),
+        _ => unit.words(None),
     };
-    let option = |one: AllocationUnit| (one.as_str().to_owned(), words(one), one.as_str() == form.unit);
+    let option = |unit: AllocationUnit| (unit.as_str().to_owned(), label(unit), unit.as_str() == form.unit);
     with_placeholder(fitting.map(option).collect(), &form.unit, "Choose a unit")
 }
 
@@ -97,7 +98,7 @@ pub fn unit_options(offers: &[GroupAccountChoices], form: &AllocationForm) -> Ve
 pub fn find_offered_account(offers: &[GroupAccountChoices], value: &str) -> Option<(ClusterId, String)> {
     let (slug, name) = value.split_once('/')?;
     let offer = offers.iter().find(|offer| offer.profile.row.slug == slug)?;
-    offer.accounts.iter().any(|(known, _)| known == name).then(|| (offer.profile.row.id, name.to_owned()))
+    offer.accounts.iter().any(|(account, _)| account == name).then(|| (offer.profile.row.id, name.to_owned()))
 }
 
 /// The field that an error belongs to.

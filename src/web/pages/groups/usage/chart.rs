@@ -31,13 +31,13 @@ struct MemberColourGroup {
 }
 
 impl UsageChart {
-    pub fn draw(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> Self {
-        let step = looked.choice.step;
-        let unit = measure_label(looked.choice.measure, looked.unit);
+    pub fn draw(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) -> Self {
+        let step = filter.choice.step;
+        let unit = measure_label(filter.choice.measure, filter.unit);
         let series = build_series(&figures.members);
         let stacked = |bar: &UsageBar| {
             let used =
-                |one: &MemberColourGroup| one.member_indexes.iter().filter_map(|place| bar.parts.get(*place)).sum();
+                |group: &MemberColourGroup| group.member_indexes.iter().filter_map(|index| bar.parts.get(*index)).sum();
             let (from, until) = (bar.from.to_string(), bar.until.to_string());
             StackedBar {
                 label: bar_label(bar, step),
@@ -51,7 +51,7 @@ impl UsageChart {
                     1 => "1 day not read yet".to_owned(),
                     many => format!("{many} days not read yet"),
                 },
-                href: jobs_href(group, looked, &[("from", &from), ("until", &until)]),
+                href: jobs_href(group, filter, &[("from", &from), ("until", &until)]),
             }
         };
         let bars: Vec<StackedBar> = figures.bars.iter().map(stacked).collect();
@@ -64,7 +64,7 @@ impl UsageChart {
         );
         let marks = axis_labels(&bars);
         let frame = ChartFrame { left: 0.0, right: WIDTH, top: 0.0, bottom: HEIGHT };
-        let series = series.into_iter().map(|one| (one.colour, one.name)).collect();
+        let series = series.into_iter().map(|group| (group.colour, group.name)).collect();
         Self { label, marks, drawing: StackedBarChart::draw(&frame, &unit, series, bars), unit }
     }
 }
@@ -73,21 +73,21 @@ impl UsageChart {
 fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
     let mut series = Vec::new();
     let mut others: Vec<usize> = Vec::new();
-    for (place, member) in members.iter().enumerate() {
+    for (index, member) in members.iter().enumerate() {
         match member.colour {
             Some(_) => series.push(MemberColourGroup {
                 colour: member.colour,
                 name: member.name.clone(),
-                member_indexes: vec![place],
+                member_indexes: vec![index],
             }),
-            None => others.push(place),
+            None => others.push(index),
         }
     }
     let name = match others.as_slice() {
         [] => return series,
-        [one] => members.get(*one).map(|one| one.name.clone()).unwrap_or_default(),
+        [only] => members.get(*only).map(|member| member.name.clone()).unwrap_or_default(),
         many => {
-            let nobody = |place: &usize| members.get(*place).is_some_and(|m| m.owner == UsageOwner::Others);
+            let nobody = |index: &usize| members.get(*index).is_some_and(|m| m.owner == UsageOwner::Others);
             if many.iter().all(nobody) { "Everybody else".to_owned() } else { format!("{} others", many.len()) }
         }
     };
@@ -110,7 +110,7 @@ fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
 fn axis_labels(bars: &[StackedBar]) -> Vec<String> {
     let count = bars.len().min(MAX_AXIS_LABELS);
     (0..count)
-        .filter_map(|one| bars.get(if count < 2 { 0 } else { one * (bars.len() - 1) / (count - 1) }))
+        .filter_map(|tick| bars.get(if count < 2 { 0 } else { tick * (bars.len() - 1) / (count - 1) }))
         .map(|bar| bar.mark.clone())
         .collect()
 }
@@ -132,8 +132,8 @@ mod tests {
     }
 
     fn chart(parts: &[&[f64]], members: Vec<MemberFigures>) -> UsageChart {
-        let bar = |(place, parts): (usize, &&[f64])| {
-            let day = Day(20_000 + i64::try_from(place).unwrap());
+        let bar = |(index, parts): (usize, &&[f64])| {
+            let day = Day(20_000 + i64::try_from(index).unwrap());
             UsageBar { from: day, until: day, parts: parts.to_vec(), total: parts.iter().sum(), missing: 0 }
         };
         let bars = parts.iter().enumerate().map(bar).collect();
@@ -145,16 +145,16 @@ mod tests {
             accounts: Vec::new(),
             people: Arc::default(),
         };
-        let ask = UsageQuery::from_pairs(vec![("by".to_owned(), "day".to_owned())]);
-        let looked = UsageFilter::resolve(&ask, &view, &[], Day(20_040).start());
-        UsageChart::draw(&figures, GroupId(1), &looked)
+        let query = UsageQuery::from_pairs(&[("by".to_owned(), "day".to_owned())]);
+        let filter = UsageFilter::resolve(&query, &view, &[], Day(20_040).start());
+        UsageChart::draw(&figures, GroupId(1), &filter)
     }
 
     #[test]
     fn pieces_stand_on_each_other() {
         let members = vec![member(1, Some(0)), member(2, Some(1)), member(3, None), member(0, None)];
         let chart = chart(&[&[1.0, 2.0, 0.5, 0.5], &[0.0, 0.0, 0.0, 0.0]], members);
-        let classes: Vec<_> = chart.drawing.series.iter().map(|one| one.class.as_str()).collect();
+        let classes: Vec<_> = chart.drawing.series.iter().map(|series| series.class.as_str()).collect();
         assert_eq!(classes, ["c0", "c1", "cx"]);
         assert_eq!(chart.drawing.series[2].name, "2 others");
         assert_eq!(chart.drawing.series[0].path, "M30.0 300.0v-75.0h440.0v75.0z", "nothing for nothing");

@@ -1,254 +1,166 @@
 //! The tables of a group's usage as CSV. Their totals match the page.
 
-use crate::auth::Permission;
-use crate::domain::GroupId;
-use crate::error::AppError;
+use axum::response::Response;
+
 use crate::usage::{AllocationUnit, UsageMeasure, UsageTotals, hours};
 use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
-use crate::web::pages::groups::usage::formatting::format_exact;
-use crate::web::pages::groups::usage::job_search::{MAX_JOBS, UsageJobPaging, UsageJobResults, find_jobs};
+use crate::web::pages::groups::usage::formatting::{format_exact, measure_label};
+use crate::web::pages::groups::usage::job_search::{MAX_JOBS, UsageJobPaging, find_jobs};
 use crate::web::pages::groups::usage::tables::kind_label;
-use crate::web::pages::groups::usage::{UsagePageData, UsageQuery, UsageQueryPairs, load_page_data, record_names_seen};
+use crate::web::pages::groups::usage::usage_job::UsageJob;
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest};
+
+/// A column: its heading, and its cell in a row.
+type CsvColumn<T> = (&'static str, fn(&T) -> String);
 
 /// The columns after the first one, in tables of totals.
-const COLUMNS: [&str; 21] = [
-    "core hours",
-    "GPU hours",
-    "site unit hours",
-    "GPU hours by model",
-    "jobs ended",
-    "done",
-    "failed",
-    "out of time",
-    "out of memory",
-    "cancelled",
-    "median wait s",
-    "core hours measured",
-    "core hours used of them",
-    "GB hours measured",
-    "GB hours used of them",
-    "GPU hours measured",
-    "GPU hours used of them",
-    "core hours in jobs that did not end well",
-    "GPU hours in jobs that did not end well",
-    "core hours that could have been asked for less",
-    "GB hours that could have been asked for less",
+const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 21] = [
+    ("core hours", |sums| exact_hours(sums.core_s)),
+    ("GPU hours", |sums| exact_hours(sums.gpu_s)),
+    ("site unit hours", |sums| format_exact(UsageMeasure::Site.hours(sums))),
+    ("GPU hours by model", |sums| {
+        let models = sums.gpus.iter().map(|(model, seconds)| format!("{model} {}", exact_hours(*seconds)));
+        models.collect::<Vec<_>>().join("; ")
+    }),
+    ("jobs ended", |sums| sums.jobs.to_string()),
+    ("done", |sums| sums.done.to_string()),
+    ("failed", |sums| sums.failed.to_string()),
+    ("out of time", |sums| sums.timed_out.to_string()),
+    ("out of memory", |sums| sums.memory_out.to_string()),
+    ("cancelled", |sums| sums.cancelled.to_string()),
+    ("median wait s", |sums| sums.waits.median().map(|wait| wait.to_string()).unwrap_or_default()),
+    ("core hours measured", |sums| exact_hours(sums.held_core_s)),
+    ("core hours used of them", |sums| exact_hours(sums.used_core_s)),
+    ("GB hours measured", |sums| exact_gb_hours(sums.held_mb_s)),
+    ("GB hours used of them", |sums| exact_gb_hours(sums.used_mb_s)),
+    ("GPU hours measured", |sums| exact_hours(sums.held_gpu_s)),
+    ("GPU hours used of them", |sums| exact_hours(sums.used_gpu_s)),
+    ("core hours in jobs that did not end well", |sums| exact_hours(sums.lost_core_s)),
+    ("GPU hours in jobs that did not end well", |sums| exact_hours(sums.lost_gpu_s)),
+    ("core hours that could have been asked for less", |sums| exact_hours(sums.spare_core_s)),
+    ("GB hours that could have been asked for less", |sums| exact_gb_hours(sums.spare_mb_s)),
 ];
 
-fn sum_columns(sums: &UsageTotals) -> Vec<String> {
-    let of = |seconds: u64| format_exact(hours(seconds));
-    let memory = |mb_s: u64| format_exact(hours(mb_s) / 1024.0);
-    let models = sums.gpus.iter().map(|(model, seconds)| format!("{model} {}", of(*seconds)));
-    vec![
-        of(sums.core_s),
-        of(sums.gpu_s),
-        format_exact(UsageMeasure::Site.hours(sums)),
-        models.collect::<Vec<_>>().join("; "),
-        sums.jobs.to_string(),
-        sums.done.to_string(),
-        sums.failed.to_string(),
-        sums.timed_out.to_string(),
-        sums.memory_out.to_string(),
-        sums.cancelled.to_string(),
-        sums.waits.median().map(|wait| wait.to_string()).unwrap_or_default(),
-        of(sums.held_core_s),
-        of(sums.used_core_s),
-        memory(sums.held_mb_s),
-        memory(sums.used_mb_s),
-        of(sums.held_gpu_s),
-        of(sums.used_gpu_s),
-        of(sums.lost_core_s),
-        of(sums.lost_gpu_s),
-        of(sums.spare_core_s),
-        memory(sums.spare_mb_s),
-    ]
+const JOB_COLUMNS: [CsvColumn<UsageJob>; 19] = [
+    ("cluster", |job| job.slug.clone()),
+    ("account", |job| job.account.clone()),
+    ("job", |job| job.id.clone()),
+    ("member", |job| job.member.clone()),
+    ("user", |job| job.user.clone()),
+    ("sort of job", |job| job.kind.clone()),
+    ("outcome", |job| job.outcome.as_str().to_owned()),
+    ("began", |job| job.began.iso()),
+    ("core hours in this time", |job| exact_hours(job.core_s)),
+    ("GPU hours in this time", |job| exact_hours(job.gpu_s)),
+    ("seconds in this time", |job| job.row.seconds.to_string()),
+    ("seconds in all", |job| job.row.elapsed_s.to_string()),
+    ("seconds waited", |job| job.row.wait_s.to_string()),
+    ("cores", |job| job.row.cores.to_string()),
+    ("memory MB", |job| job.row.memory_mb.to_string()),
+    ("GPUs", |job| job.row.gpus.clone()),
+    ("processor seconds used", |job| if_measured(job.row.cpu_s)),
+    ("memory MB used", |job| if_measured(job.row.rss_mb)),
+    ("core hours that could be asked less", |job| exact_hours(job.spare_s)),
+];
+
+fn exact_hours(seconds: u64) -> String {
+    format_exact(hours(seconds))
 }
 
-fn render_table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a UsageTotals)>) -> String {
-    let head: Vec<&str> = std::iter::once(first).chain(COLUMNS).collect();
+fn exact_gb_hours(mb_seconds: u64) -> String {
+    format_exact(hours(mb_seconds) / 1024.0)
+}
+
+/// What Slurm did not measure is stored as a negative number.
+fn if_measured(number: i64) -> String {
+    if number < 0 { String::new() } else { number.to_string() }
+}
+
+/// A table of totals; `first` is the heading of the names.
+fn render_totals<'a>(first: &str, rows: impl Iterator<Item = (impl Into<String>, &'a UsageTotals)>) -> String {
+    let head: Vec<&str> = std::iter::once(first).chain(TOTALS_COLUMNS.map(|(heading, _)| heading)).collect();
     let mut text = format_row(&head);
     for (name, sums) in rows {
-        let mut row = vec![name.to_owned()];
-        row.extend(sum_columns(sums));
-        text.push_str(&format_row(&row));
+        let cells = TOTALS_COLUMNS.map(|(_, cell)| cell(sums));
+        text.push_str(&format_row(&std::iter::once(name.into()).chain(cells).collect::<Vec<String>>()));
     }
     text
 }
 
-/// Every file starts here: check permissions, load the figures, record that names were seen.
-async fn load_and_record(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    group: GroupId,
-    pairs: UsageQueryPairs,
-) -> Result<(UsagePageData, UsageQuery), AppError> {
-    let (sight, ask) = load_page_data(context, me, group, pairs).await?;
-    record_names_seen(context, me, &sight.view).await?;
-    Ok((sight, ask))
+/// A file for the selected period.
+fn file_response(data: &UsagePageData, what: &str, text: String) -> Response {
+    let choice = &data.filter.choice;
+    let name = format!("group-{}-{what}-{}-{}.csv", data.group.id, choice.from, choice.until);
+    download_response(&name, text)
 }
 
-fn file_name(sight: &UsagePageData, what: &str) -> String {
-    let choice = &sight.filter.choice;
-    format!("group-{}-{what}-{}-{}.csv", sight.group.id, choice.from, choice.until)
+pub async fn members(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    let rows = data.figures.members.iter().map(|member| (member.name.as_str(), &member.totals));
+    Ok(file_response(&data, "members", render_totals("member", rows)))
 }
 
-pub async fn members(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
-    let figures = &sight.figures;
-    let rows = figures.members.iter().map(|one| (one.name.as_str(), &one.totals));
-    Ok(download_response(&file_name(&sight, "members"), render_table("member", rows)))
-}
-
-pub async fn accounts(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
-    let names: Vec<String> = sight.figures.accounts.iter().map(|one| format!("{}/{}", one.slug, one.account)).collect();
-    let sums = sight.figures.accounts.iter().map(|one| &one.totals);
-    let rows = names.iter().map(String::as_str).zip(sums);
-    Ok(download_response(&file_name(&sight, "accounts"), render_table("account", rows)))
-}
-
-/// Each allocation and its usage.
-pub async fn allocations(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
-    let mut text =
-        format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not read yet"]);
-    for one in &sight.allocations {
-        let Some(account) = sight.view.account_of(one) else { continue };
-        let Some(unit) = AllocationUnit::parse(&one.unit) else { continue };
-        let found = account.forecast(one, unit, account.today);
-        text.push_str(&format_row(&[
-            account.details.slug.clone(),
-            one.account.clone(),
-            one.unit.clone(),
-            format_exact(one.amount),
-            format_exact(unit.from_hours(found.used)),
-            one.begins().to_string(),
-            one.ends().to_string(),
-            account.unread_days(one.begins(), one.ends()).to_string(),
-        ]));
-    }
-    Ok(download_response(&format!("group-{group}-allocations.csv"), text))
+pub async fn accounts(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    let rows =
+        data.figures.accounts.iter().map(|account| (format!("{}/{}", account.slug, account.account), &account.totals));
+    Ok(file_response(&data, "accounts", render_totals("account", rows)))
 }
 
 /// Usage by job type.
-pub async fn kinds(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
-    let figures = &sight.figures;
-    let rows = figures.kinds.iter().map(|one| (kind_label(&one.name), &one.totals));
-    Ok(download_response(&file_name(&sight, "kinds"), render_table("sort of job", rows)))
+pub async fn kinds(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), &kind.totals));
+    Ok(file_response(&data, "kinds", render_totals("sort of job", rows)))
+}
+
+/// Each allocation and its usage.
+pub async fn allocations(request: UsageRequest) -> HandlerResult {
+    let data = request.load().await?;
+    let mut text =
+        format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not read yet"]);
+    for allocation in &data.allocations {
+        let Some(account) = data.view.account_of(allocation) else { continue };
+        let Some(unit) = AllocationUnit::parse(&allocation.unit) else { continue };
+        let forecast = account.forecast(allocation, unit, account.today);
+        text.push_str(&format_row(&[
+            account.details.slug.clone(),
+            allocation.account.clone(),
+            allocation.unit.clone(),
+            format_exact(allocation.amount),
+            format_exact(unit.from_hours(forecast.used)),
+            allocation.begins().to_string(),
+            allocation.ends().to_string(),
+            account.unread_days(allocation.begins(), allocation.ends()).to_string(),
+        ]));
+    }
+    Ok(download_response(&format!("group-{}-allocations.csv", request.group), text))
 }
 
 /// The charted measure by day, week or month, with a column per person.
-pub async fn days(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_and_record(&context, &me, group, pairs).await?;
-    let figures = &sight.figures;
-    let unit =
-        crate::web::pages::groups::usage::formatting::measure_label(sight.filter.choice.measure, sight.filter.unit);
+pub async fn days(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    let unit = measure_label(data.filter.choice.measure, data.filter.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
-    head.extend(figures.members.iter().map(|one| one.name.clone()));
+    head.extend(data.figures.members.iter().map(|member| member.name.clone()));
     head.push("days not read yet".to_owned());
     let mut text = format_row(&head);
-    for bar in &figures.bars {
+    for bar in &data.figures.bars {
         let mut row = vec![bar.from.to_string(), bar.until.to_string(), format_exact(bar.total)];
         row.extend(bar.parts.iter().map(|part| format_exact(*part)));
         row.push(bar.missing.to_string());
         text.push_str(&format_row(&row));
     }
-    Ok(download_response(&file_name(&sight, "days"), text))
+    Ok(file_response(&data, "days", text))
 }
 
-pub async fn jobs(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, ask) = load_and_record(&context, &me, group, pairs).await?;
-    let found = find_jobs(&context, &me, &sight, &ask, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
-    Ok(download_response(&file_name(&sight, "jobs"), render_jobs_table(&found)))
-}
-
-fn render_jobs_table(found: &UsageJobResults) -> String {
-    let mut text = format_row(&[
-        "cluster",
-        "account",
-        "job",
-        "member",
-        "user",
-        "sort of job",
-        "outcome",
-        "began",
-        "core hours in this time",
-        "GPU hours in this time",
-        "seconds in this time",
-        "seconds in all",
-        "seconds waited",
-        "cores",
-        "memory MB",
-        "GPUs",
-        "processor seconds used",
-        "memory MB used",
-        "core hours that could be asked less",
-    ]);
-    for job in &found.jobs {
-        let known = |number: i64| if number < 0 { String::new() } else { number.to_string() };
-        let row = &job.row;
-        text.push_str(&format_row(&[
-            job.slug.clone(),
-            job.account.clone(),
-            job.id.clone(),
-            job.member.clone(),
-            job.user.clone(),
-            job.kind.clone(),
-            job.outcome.as_str().to_owned(),
-            job.began.iso(),
-            format_exact(hours(job.core_s)),
-            format_exact(hours(job.gpu_s)),
-            row.seconds.to_string(),
-            row.elapsed_s.to_string(),
-            row.wait_s.to_string(),
-            row.cores.to_string(),
-            row.memory_mb.to_string(),
-            row.gpus.clone(),
-            known(row.cpu_s),
-            known(row.rss_mb),
-            format_exact(hours(job.spare_s)),
-        ]));
-    }
-    text
+pub async fn jobs(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    let found = find_jobs(&request, &data, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
+    let mut text = format_row(&JOB_COLUMNS.map(|(heading, _)| heading));
+    text.extend(found.jobs.iter().map(|job| format_row(&JOB_COLUMNS.map(|(_, cell)| cell(job)))));
+    Ok(file_response(&data, "jobs", text))
 }
 
 #[cfg(test)]
@@ -259,7 +171,7 @@ mod tests {
     fn rows_are_as_long_as_the_head_and_hold_no_formulas() {
         let mut sums = UsageTotals { core_s: 5400, jobs: 2, done: 1, ..UsageTotals::default() };
         sums.add_gpus("v100", 1800);
-        let text = render_table("member", [("=cmd()", &sums), ("Bob", &UsageTotals::default())].into_iter());
+        let text = render_totals("member", [("=cmd()", &sums), ("Bob", &UsageTotals::default())].into_iter());
         let mut lines = text.lines();
         let head = lines.next().unwrap().matches("\",\"").count();
         for row in lines {

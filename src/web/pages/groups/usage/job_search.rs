@@ -1,19 +1,14 @@
 //! Finds the jobs behind a figure. Anyone who is not a PI finds only their own jobs, whatever they ask for.
 
-use std::collections::HashMap;
-
 use crate::clock::Day;
-use crate::domain::{PersonId, UsageSourceId};
 use crate::error::AppError;
 use crate::store;
 use crate::store::usage::jobs::{UsageGpuTotal, UsageJobFilter};
 use crate::usage::figures::{UsageOwner, is_selected};
 use crate::usage::{GroupAccountUsage, UsageJobOutcome};
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
-use crate::web::pages::groups::usage::UsagePageData;
-use crate::web::pages::groups::usage::query::UsageQuery;
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
-use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus};
+use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus, whole};
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, record_names_seen};
 
 /// Jobs in a file, or checked for one page.
 pub const MAX_JOBS: usize = 50_000;
@@ -58,7 +53,6 @@ pub struct UsageJobTotals {
 
 impl UsageJobTotals {
     fn add(&mut self, total: &UsageGpuTotal) {
-        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         self.count += whole(total.jobs);
         self.core_s += whole(total.core_s);
         self.run_core_s += whole(total.run_core_s);
@@ -89,68 +83,67 @@ pub struct UsageJobPaging {
 /// Finds the matching jobs among those that the viewer may see. Records it in the activity log when the viewer
 /// sees someone else's jobs.
 pub async fn find_jobs(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    sight: &UsagePageData,
-    ask: &UsageQuery,
-    stretch: UsageJobPaging,
+    request: &UsageRequest,
+    data: &UsagePageData,
+    paging: UsageJobPaging,
 ) -> Result<UsageJobResults, AppError> {
-    let choice = &sight.filter.choice;
+    let app = &request.context.app;
+    let (query, choice) = (&data.query, &data.filter.choice);
     let day = |text: &str, otherwise: Day| Day::parse(text).unwrap_or(otherwise);
-    let (mut from, mut until) = (day(&ask.from, choice.from), day(&ask.until, choice.until));
+    let (mut from, mut until) = (day(&query.from, choice.from), day(&query.until, choice.until));
     if from > until {
         (from, until) = (choice.from, choice.until);
     }
-    let whose = if sight.view.is_leader {
-        resolve_member(sight, &ask.member)
+    let owner = if data.view.is_leader {
+        resolve_member(data, &query.member)
     } else {
-        Some(UsageOwner::Person(me.0.person.id))
+        Some(UsageOwner::Person(request.me.0.person.id))
     };
-    let is_spare = ask.outcome == OUTCOME_OVERSIZED;
+    let is_spare = query.outcome == OUTCOME_OVERSIZED;
     let filter = UsageJobFilter {
         from,
         until,
         user: None,
-        kind: Some(ask.kind.clone()).filter(|kind| !kind.is_empty()),
-        states: outcome_states(&ask.outcome),
-        with_gpus: ask.with == WITH_GPUS,
+        kind: Some(query.kind.clone()).filter(|kind| !kind.is_empty()),
+        states: outcome_states(&query.outcome),
+        with_gpus: query.with == WITH_GPUS,
         // Over-requested hours are not stored, so every job has to be checked.
-        limit: i64::try_from(if is_spare { MAX_JOBS } else { stretch.skip + stretch.limit }).unwrap_or(i64::MAX),
+        limit: i64::try_from(if is_spare { MAX_JOBS } else { paging.skip + paging.limit }).unwrap_or(i64::MAX),
     };
     let mut jobs = Vec::new();
     let mut all = UsageJobTotals::default();
-    let _turn = context.app.usage.acquire_search_permit().await;
-    let mut db = context.app.store.read().await?;
-    for account in sight.view.accounts.iter().filter(|one| is_selected(one, choice)) {
-        for user in cluster_users(sight, account, whose.as_ref()) {
-            for book in &account.details.sources {
+    let _turn = app.usage.acquire_search_permit().await;
+    let mut db = app.store.read().await?;
+    for account in data.view.accounts.iter().filter(|account| is_selected(account, choice)) {
+        for user in cluster_users(data, account, owner.as_ref()) {
+            for source in &account.details.sources {
                 let filter = UsageJobFilter { user: user.clone(), ..filter.clone() };
-                let rows = store::usage::jobs::find(&mut db, book.id, &filter).await?;
+                let rows = store::usage::jobs::find(&mut db, source.id, &filter).await?;
                 if rows.is_empty() {
                     continue;
                 }
                 if !is_spare {
-                    for total in store::usage::jobs::sum_by_gpus(&mut db, book.id, &filter).await? {
+                    for total in store::usage::jobs::sum_by_gpus(&mut db, source.id, &filter).await? {
                         all.add(&total);
                     }
                 }
-                let names = load_names(&mut db, book.id).await?;
-                jobs.extend(rows.into_iter().map(|row| UsageJob::from_row(sight, account, row, &names)));
+                let names = store::usage::list_names(&mut db, source.id).await?;
+                jobs.extend(rows.into_iter().map(|row| UsageJob::from_row(data, account, row, &names)));
             }
         }
     }
     drop(db);
     if !jobs.is_empty() {
-        record_jobs_seen(context, me, sight, whose.as_ref()).await?;
+        record_jobs_seen(request, data, owner.as_ref()).await?;
     }
     if is_spare {
         all = keep_oversized(&mut jobs);
     } else {
         jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
     }
-    jobs.drain(..stretch.skip.min(jobs.len()));
-    jobs.truncate(stretch.limit);
-    let ended = match canonical_outcome(&ask.outcome) {
+    jobs.drain(..paging.skip.min(jobs.len()));
+    jobs.truncate(paging.limit);
+    let ended = match canonical_outcome(&query.outcome) {
         "" => "",
         OUTCOME_ENDED => "that ended",
         OUTCOME_LOST => "that did not end well",
@@ -158,60 +151,49 @@ pub async fn find_jobs(
         "failed" => "that failed or were interrupted by the cluster",
         word => UsageJobOutcome::parse(word).map_or("", UsageJobOutcome::title),
     };
-    let (kind, with_gpus) = (ask.kind.clone(), filter.with_gpus);
-    Ok(UsageJobResults { jobs, totals: all, member: whose, from, until, ended, kind, with_gpus })
+    let (kind, with_gpus) = (query.kind.clone(), filter.with_gpus);
+    Ok(UsageJobResults { jobs, totals: all, member: owner, from, until, ended, kind, with_gpus })
 }
 
 /// Finds the owner that a query value names: a remote user that a member connected as means that member.
-fn resolve_member(sight: &UsagePageData, word: &str) -> Option<UsageOwner> {
+fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageOwner> {
     let who = parse_member(word)?;
     let UsageOwner::User(cluster, user) = &who else { return Some(who) };
-    let mut accounts = sight.view.accounts.iter();
-    if accounts.any(|one| one.details.cluster == *cluster && one.details.own_user.as_ref() == Some(user)) {
-        return Some(UsageOwner::Person(sight.view.viewer));
+    let mut accounts = data.view.accounts.iter();
+    if accounts.any(|account| account.details.cluster == *cluster && account.details.own_user.as_ref() == Some(user)) {
+        return Some(UsageOwner::Person(data.view.viewer));
     }
-    let person = sight.view.people.get(&(*cluster, user.clone()));
+    let person = data.view.people.get(&(*cluster, user.clone()));
     Some(person.map_or(who, |person| UsageOwner::Person(person.id)))
 }
 
 /// Records whose jobs were viewed. A name without any jobs belongs to nobody and is not recorded.
 async fn record_jobs_seen(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    sight: &UsagePageData,
-    whose: Option<&UsageOwner>,
+    UsageRequest { context, me, .. }: &UsageRequest,
+    data: &UsagePageData,
+    owner: Option<&UsageOwner>,
 ) -> Result<(), AppError> {
-    let Some(who) = whose else {
-        return crate::web::pages::groups::usage::record_names_seen(context, me, &sight.view).await;
-    };
+    let Some(who) = owner else { return record_names_seen(context, me, &data.view).await };
     let person = match who {
         UsageOwner::Person(id) if *id == me.0.person.id => return Ok(()),
         UsageOwner::Person(id) => Some(*id),
         UsageOwner::User(..) | UsageOwner::Others => None,
     };
-    let name = member_name(sight, who);
+    let name = member_name(data, who);
     let usage = &context.app.usage;
-    Ok(usage.record_named_view(&me.actor(context), sight.group.id, Some((person, &name))).await?)
-}
-
-async fn load_names(db: &mut store::DbConnection, book: UsageSourceId) -> Result<HashMap<i64, String>, AppError> {
-    Ok(store::usage::list_names(db, book).await?)
+    Ok(usage.record_named_view(&me.actor(context), data.group.id, Some((person, &name))).await?)
 }
 
 /// The remote users on an account's cluster to search for; a single `None` means everyone.
-fn cluster_users(
-    sight: &UsagePageData,
-    account: &GroupAccountUsage,
-    whose: Option<&UsageOwner>,
-) -> Vec<Option<String>> {
+fn cluster_users(data: &UsagePageData, account: &GroupAccountUsage, owner: Option<&UsageOwner>) -> Vec<Option<String>> {
     let facts = &account.details;
-    match whose {
+    match owner {
         None => vec![None],
-        Some(UsageOwner::Person(id)) if *id == sight.view.viewer => {
+        Some(UsageOwner::Person(id)) if *id == data.view.viewer => {
             facts.own_user.iter().map(|user| Some(user.clone())).collect()
         }
         Some(UsageOwner::Person(id)) => {
-            let theirs = sight.view.people.iter();
+            let theirs = data.view.people.iter();
             let theirs = theirs.filter(|((cluster, user), person)| {
                 *cluster == facts.cluster
                     && person.id == *id
@@ -228,17 +210,16 @@ fn cluster_users(
 }
 
 /// Display name; `you` for the viewer.
-pub fn member_name(sight: &UsagePageData, who: &UsageOwner) -> String {
+pub fn member_name(data: &UsagePageData, who: &UsageOwner) -> String {
     match who {
-        UsageOwner::Person(id) if *id == sight.view.viewer => "you".to_owned(),
-        UsageOwner::Person(id) => person_name(sight, *id).unwrap_or_default(),
+        UsageOwner::Person(id) if *id == data.view.viewer => "you".to_owned(),
+        UsageOwner::Person(id) => {
+            let person = data.view.people.values().find(|person| person.id == *id);
+            person.map(|person| person.name.clone()).unwrap_or_default()
+        }
         UsageOwner::User(_, user) => user.clone(),
         UsageOwner::Others => String::new(),
     }
-}
-
-fn person_name(sight: &UsagePageData, id: PersonId) -> Option<String> {
-    sight.view.people.values().find(|person| person.id == id).map(|person| person.name.clone())
 }
 
 /// The outcome filter's canonical value; empty if it is not a known one.
@@ -255,8 +236,8 @@ pub fn canonical_outcome(word: &str) -> &'static str {
 fn outcome_states(word: &str) -> Vec<i64> {
     let all = UsageJobOutcome::ALL.into_iter();
     let wanted: Vec<UsageJobOutcome> = match word {
-        OUTCOME_ENDED => all.filter(|one| *one != UsageJobOutcome::Running).collect(),
-        OUTCOME_LOST => all.filter(|one| one.is_lost()).collect(),
+        OUTCOME_ENDED => all.filter(|outcome| *outcome != UsageJobOutcome::Running).collect(),
+        OUTCOME_LOST => all.filter(|outcome| outcome.is_lost()).collect(),
         OUTCOME_OVERSIZED => vec![UsageJobOutcome::Done],
         // Same grouping as in the figures.
         "failed" => vec![UsageJobOutcome::Failed, UsageJobOutcome::Interrupted],

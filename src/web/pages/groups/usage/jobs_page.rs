@@ -4,11 +4,9 @@ use askama::Template;
 use axum::response::{IntoResponse as _, Redirect};
 
 use crate::auth::Permission;
-use crate::domain::GroupId;
 use crate::format;
 use crate::usage::hours;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
@@ -16,7 +14,7 @@ use crate::web::pages::groups::usage::job_search::{
     find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
-use crate::web::pages::groups::usage::{UsageQueryPairs, load_page_data};
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
 
 const JOBS_PER_PAGE: usize = 50;
 /// Pages on offer; the CSV file has the rest.
@@ -26,20 +24,16 @@ const MAX_PAGES: usize = 200;
 #[template(path = "groups/usage/jobs.html")]
 struct UsageJobsPage {
     page: PageFrame,
-    group: GroupId,
-    name: String,
+    data: UsagePageData,
     may_manage: bool,
     found: UsageJobResults,
     member_name: String,
-    days: String,
     /// How many jobs match, as text.
     counted: String,
     core_hours: String,
     core_exact: String,
     /// Core hours since each job began; empty if they all ran within the period.
     run_hours: String,
-    /// The selected account; empty for all.
-    account: String,
     /// Empty if no job had a GPU.
     gpu_hours: String,
     /// Over-requested core hours; empty unless the filter asks for them.
@@ -50,21 +44,15 @@ struct UsageJobsPage {
     pages: (String, String, String),
     back: String,
     csv: String,
-    leads: bool,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, ask) = load_page_data(&context, &me, group, pairs).await?;
-    let here = ask.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
-    let stretch = UsageJobPaging { skip: (here - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
-    let found = find_jobs(&context, &me, &sight, &ask, stretch).await?;
-    let looked = &sight.filter;
+pub async fn get(request: UsageRequest) -> HandlerResult {
+    let data = request.load().await?;
+    let page_number = data.query.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
+    let paging = UsageJobPaging { skip: (page_number - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
+    let found = find_jobs(&request, &data, paging).await?;
+    let UsageRequest { context, me, group, .. } = request;
+    let filter = &data.filter;
     let (from, until) = (found.from.to_string(), found.until.to_string());
     let member = found.member.as_ref().and_then(member_query_value).unwrap_or_default();
     let same = |outcome: &str, page: &str| {
@@ -77,14 +65,14 @@ pub async fn get(
             ("outcome", outcome),
             ("page", page),
         ];
-        jobs_href(group, looked, &changes)
+        jobs_href(group, filter, &changes)
     };
-    let known = canonical_outcome(&ask.outcome);
+    let outcome = canonical_outcome(&data.query.outcome);
     if found.jobs.is_empty() && found.totals.count > 0 {
         // The list has become shorter since the link was made.
-        return Ok(Redirect::to(&same(known, "")).into_response());
+        return Ok(Redirect::to(&same(outcome, "")).into_response());
     }
-    let chip = |(word, label): (&'static str, &'static str)| (same(word, ""), label, known == word);
+    let chip = |(word, label): (&'static str, &'static str)| (same(word, ""), label, outcome == word);
     let chips = [
         ("", "All"),
         (OUTCOME_ENDED, "Ended"),
@@ -99,28 +87,24 @@ pub async fn get(
     ];
     let to_page = |page: usize| {
         let is_there = (1..=MAX_PAGES).contains(&page) && page <= page_count(found.totals.count);
-        if is_there { same(known, &page.to_string()) } else { String::new() }
+        if is_there { same(outcome, &page.to_string()) } else { String::new() }
     };
     let pages = if page_count(found.totals.count) > 1 {
-        (to_page(here - 1), to_page(here + 1), range_label(stretch, &found))
+        (to_page(page_number - 1), to_page(page_number + 1), range_label(paging, &found))
     } else {
         Default::default()
     };
-    let csv = same(known, "").replacen("/jobs?", "/jobs.csv?", 1);
+    let csv = same(outcome, "").replacen("/jobs?", "/jobs.csv?", 1);
     respond(&UsageJobsPage {
         page: PageFrame::for_person(&context, &me.0, "Jobs behind a figure", NavSection::Groups),
-        group,
-        name: sight.group.name.clone(),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
-        member_name: found.member.as_ref().map(|who| member_name(&sight, who)).unwrap_or_default(),
-        days: format!("{} to {}", found.from.words(), found.until.words()),
+        member_name: found.member.as_ref().map(|who| member_name(&data, who)).unwrap_or_default(),
         counted: format::count(found.totals.count, "job"),
         core_hours: format::amount(hours(found.totals.core_s)),
         core_exact: format_exact(hours(found.totals.core_s)),
         run_hours: total_run_hours(&found.totals),
-        account: looked.account_label(&sight.view),
         gpu_hours: if found.totals.gpu_s == 0 { String::new() } else { format::amount(hours(found.totals.gpu_s)) },
-        spare_hours: if known == OUTCOME_OVERSIZED {
+        spare_hours: if outcome == OUTCOME_OVERSIZED {
             format::amount(hours(found.totals.spare_s))
         } else {
             String::new()
@@ -128,9 +112,9 @@ pub async fn get(
         spare_exact: format_exact(hours(found.totals.spare_s)),
         chips: chips.map(chip).into(),
         pages,
-        back: format!("{}?{}", crate::web::pages::groups::usage::usage_path(group), looked.to_query_string(&[])),
+        back: format!("{}?{}", usage_path(group), filter.to_query_string(&[])),
         csv,
-        leads: sight.view.is_leader,
+        data,
         found,
     })
 }
@@ -147,8 +131,8 @@ fn page_count(jobs: u64) -> usize {
 }
 
 /// For example `51 to 100 of 1,234`.
-fn range_label(stretch: UsageJobPaging, found: &UsageJobResults) -> String {
+fn range_label(paging: UsageJobPaging, found: &UsageJobResults) -> String {
     let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
-    let last = stretch.skip + found.jobs.len();
-    format!("{} to {} of {}", number(stretch.skip + 1), number(last), format::number(found.totals.count))
+    let last = paging.skip + found.jobs.len();
+    format!("{} to {} of {}", number(paging.skip + 1), number(last), format::number(found.totals.count))
 }

@@ -32,12 +32,12 @@ impl UsageNote {
 }
 
 /// All notes for the selected period and accounts.
-pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, looked: &UsageFilter) -> Vec<UsageNote> {
+pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFilter) -> Vec<UsageNote> {
     let mut notes = Vec::new();
     let mut away = Vec::new();
     let mut hidden = Vec::new();
     let mut reading: BTreeMap<&str, (Vec<&str>, i64, i64)> = BTreeMap::new();
-    for account in view.accounts.iter().filter(|one| is_selected(one, &looked.choice)) {
+    for account in view.accounts.iter().filter(|account| is_selected(account, &filter.choice)) {
         let facts = &account.details;
         if !account.is_connected && !away.contains(&facts.cluster) {
             away.push(facts.cluster);
@@ -45,9 +45,9 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, looked: &UsageFi
         }
         let (read, wanted) = account.progress;
         if account.is_connected && read < wanted && account.problem.is_empty() {
-            let known = reading.entry(&facts.title).or_insert((Vec::new(), read, wanted));
-            known.0.push(facts.account.as_str());
-            known.1 = known.1.min(read);
+            let progress = reading.entry(&facts.title).or_insert((Vec::new(), read, wanted));
+            progress.0.push(facts.account.as_str());
+            progress.1 = progress.1.min(read);
         }
         if !account.problem.is_empty() {
             notes.push(read_problem_note(account));

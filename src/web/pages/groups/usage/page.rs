@@ -3,45 +3,23 @@
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::domain::GroupId;
 use crate::error::AppError;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
+use crate::web::http::extractors::RequestContext;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share::{self, GroupFairShareFragment};
 use crate::web::pages::groups::usage::notes::{UsageNote, collect_notes};
-use crate::web::pages::groups::usage::query::UsageSelectOption;
 use crate::web::pages::groups::usage::summary::RenderedUsageHtml;
-use crate::web::pages::groups::usage::{UsagePageData, UsageQueryPairs, load_page_data, record_names_seen};
+use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
 
 #[derive(Template)]
 #[template(path = "groups/usage/page.html")]
 struct GroupUsagePage {
     page: PageFrame,
-    group: GroupId,
-    name: String,
+    data: UsagePageData,
     may_manage: bool,
-    has_accounts: bool,
-    filters: UsageFilterForm,
     fragment: UsageFragment,
     fair_share: GroupFairShareFragment,
-}
-
-impl GroupUsagePage {
-    /// The path of the page where accounts are chosen.
-    fn settings(&self) -> String {
-        format!("/groups/{}/accounts", self.group)
-    }
-}
-
-/// The filter form above the figures.
-struct UsageFilterForm {
-    periods: Vec<UsageSelectOption>,
-    /// For a custom period: the first and last selectable day, and the selected ones.
-    days: [String; 4],
-    steps: Vec<UsageSelectOption>,
-    measures: Vec<UsageSelectOption>,
-    accounts: Vec<UsageSelectOption>,
 }
 
 /// Everything that changes when new usage has been read.
@@ -59,53 +37,30 @@ struct UsageFragment {
 /// The template escapes its own output.
 impl askama::filters::HtmlSafe for UsageFragment {}
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
-    record_names_seen(&context, &me, &sight.view).await?;
-    let looked = &sight.filter;
-    let title = format!("{}: use", sight.group.name);
+pub async fn get(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    let UsageRequest { context, me, group, .. } = request;
+    let title = format!("{}: use", data.group.name);
     respond(&GroupUsagePage {
         page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
-        group,
-        name: sight.group.name.clone(),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
-        has_accounts: !sight.view.accounts.is_empty(),
-        filters: UsageFilterForm {
-            periods: looked.period_options(),
-            days: looked.custom_day_values(),
-            steps: looked.step_options(),
-            measures: looked.measure_options(),
-            accounts: looked.account_options(&sight.view),
-        },
-        fragment: build_fragment(&context, &sight)?,
-        fair_share: fair_share::build_fragment(&context, &me, &sight.view).await?,
+        fragment: build_fragment(&context, &data)?,
+        fair_share: fair_share::build_fragment(&context, &me, &data.view).await?,
+        data,
     })
 }
 
 /// The fragment that refreshes itself.
-pub async fn show_fragment(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(pairs): QueryParams<UsageQueryPairs>,
-) -> HandlerResult {
-    me.may(Permission::SeeUsage(group))?;
-    let (sight, _) = load_page_data(&context, &me, group, pairs).await?;
-    record_names_seen(&context, &me, &sight.view).await?;
-    respond(&build_fragment(&context, &sight)?)
+pub async fn show_fragment(request: UsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    respond(&build_fragment(&request.context, &data)?)
 }
 
-fn build_fragment(context: &RequestContext, sight: &UsagePageData) -> Result<UsageFragment, AppError> {
+fn build_fragment(context: &RequestContext, data: &UsagePageData) -> Result<UsageFragment, AppError> {
     Ok(UsageFragment {
-        base: crate::web::pages::groups::usage::usage_path(sight.group.id),
-        query: sight.filter.to_query_string(&[]),
-        notes: collect_notes(&sight.view, &sight.figures, &sight.filter),
-        summary: context.pages.usage_summaries.get_or_render(sight)?,
+        base: usage_path(data.group.id),
+        query: data.filter.to_query_string(&[]),
+        notes: collect_notes(&data.view, &data.figures, &data.filter),
+        summary: context.pages.usage_summaries.get_or_render(data)?,
     })
 }

@@ -1,9 +1,14 @@
 //! The filter of the usage pages. Any query string, however wrong, leads to a sensible page.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::value::MapDeserializer;
+
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 use crate::usage::figures::{ChartStep, FiguresQuery, MAX_BARS};
-use crate::usage::{GroupUsage, SiteUnit, UsageMeasure};
+use crate::usage::{GroupAccountUsage, GroupUsage, SiteUnit, UsageMeasure};
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 
 /// Longer values are cut.
@@ -17,7 +22,8 @@ const DAY_RANGE_SEPARATOR: &str = "..";
 const MONTHS_OFFERED: usize = 13;
 
 /// The query string's values, as received.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
 pub struct UsageQuery {
     period: String,
     /// The first and last day of a custom period.
@@ -39,31 +45,16 @@ pub struct UsageQuery {
 
 impl UsageQuery {
     /// Ignores unknown keys; if a key is repeated, the last value counts.
-    pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
-        let mut ask = Self::default();
-        for (key, value) in pairs {
-            let place = match key.as_str() {
-                "period" => &mut ask.period,
-                "first" => &mut ask.first,
-                "last" => &mut ask.last,
-                "by" => &mut ask.by,
-                "show" => &mut ask.show,
-                "account" => &mut ask.account,
-                "member" => &mut ask.member,
-                "kind" => &mut ask.kind,
-                "outcome" => &mut ask.outcome,
-                "with" => &mut ask.with,
-                "from" => &mut ask.from,
-                "until" => &mut ask.until,
-                "page" => &mut ask.page,
-                _ => continue,
-            };
-            *place = value.chars().take(MAX_VALUE_LEN).collect();
+    pub fn from_pairs(pairs: &[(String, String)]) -> Self {
+        let cut = |value: &str| value.chars().take(MAX_VALUE_LEN).collect();
+        let values: BTreeMap<&str, String> = pairs.iter().map(|(key, value)| (key.as_str(), cut(value))).collect();
+        let values = MapDeserializer::<_, serde::de::value::Error>::new(values.into_iter());
+        // Texts under known names: nothing can go wrong.
+        let mut query = Self::deserialize(values).unwrap_or_default();
+        if query.period == CUSTOM_PERIOD {
+            query.period = format!("{}{DAY_RANGE_SEPARATOR}{}", query.first, query.last);
         }
-        if ask.period == CUSTOM_PERIOD {
-            ask.period = format!("{}{DAY_RANGE_SEPARATOR}{}", ask.first, ask.last);
-        }
-        ask
+        query
     }
 }
 
@@ -125,11 +116,11 @@ pub type UsageSelectOption = (String, String, bool);
 
 impl UsageFilter {
     /// Turns a query into a valid filter.
-    pub fn resolve(ask: &UsageQuery, view: &GroupUsage, allocations: &[Allocation], now: UnixTime) -> Self {
-        let here = view.accounts.iter().map(|account| account.today).max();
-        let today = here.unwrap_or_else(|| Day::from_time(now));
-        let account = ask.account.split_once('/').filter(|(slug, name)| {
-            view.accounts.iter().any(|one| one.details.slug == *slug && one.details.account == *name)
+    pub fn resolve(query: &UsageQuery, view: &GroupUsage, allocations: &[Allocation], now: UnixTime) -> Self {
+        let latest = view.accounts.iter().map(|account| account.today).max();
+        let today = latest.unwrap_or_else(|| Day::from_time(now));
+        let account = query.account.split_once('/').filter(|(slug, name)| {
+            view.accounts.iter().any(|candidate| candidate.details.slug == *slug && candidate.details.account == *name)
         });
         let account = account.map(|(slug, name)| (slug.to_owned(), name.to_owned()));
         let is_chosen =
@@ -137,28 +128,32 @@ impl UsageFilter {
         let mut units: Vec<Option<SiteUnit>> = view
             .accounts
             .iter()
-            .filter(|one| is_chosen(&one.details.slug, &one.details.account))
-            .map(|one| one.details.site_unit())
+            .filter(|candidate| is_chosen(&candidate.details.slug, &candidate.details.account))
+            .map(|candidate| candidate.details.site_unit())
             .collect();
         units.dedup();
         // Units of different sites don't add up.
-        let unit = if let [one] = units.as_slice() { *one } else { None };
-        let slug_of = |one: &Allocation| view.accounts.iter().find(|known| known.details.cluster == one.cluster_id);
-        let mine: Vec<&Allocation> = allocations
+        let unit = if let [unit] = units.as_slice() { *unit } else { None };
+        let account_of = |allocation: &Allocation| {
+            view.accounts.iter().find(|account| account.details.cluster == allocation.cluster_id)
+        };
+        let selected: Vec<&Allocation> = allocations
             .iter()
-            .filter(|one| slug_of(one).is_some_and(|known| is_chosen(&known.details.slug, &one.account)))
-            .filter(|one| one.begins() <= today)
+            .filter(|allocation| {
+                account_of(allocation).is_some_and(|account| is_chosen(&account.details.slug, &allocation.account))
+            })
+            .filter(|allocation| allocation.begins() <= today)
             .collect();
-        let granted = mine.iter().find(|one| one.ends() >= today).or(mine.first()).copied();
-        let (period, from, until) = resolve_period(&ask.period, today, granted);
+        let granted = selected.iter().find(|allocation| allocation.ends() >= today).or(selected.first()).copied();
+        let (period, from, until) = resolve_period(&query.period, today, granted);
         let days = until.0 - from.0 + 1;
-        let chosen_step = ChartStep::parse(&ask.by).filter(|step| is_step_allowed(*step, days));
+        let chosen_step = ChartStep::parse(&query.by).filter(|step| is_step_allowed(*step, days));
         let usual = if days <= 45 { ChartStep::Day } else { ChartStep::Week };
-        let measure = UsageMeasure::parse(&ask.show).unwrap_or(UsageMeasure::Cores);
+        let measure = UsageMeasure::parse(&query.show).unwrap_or(UsageMeasure::Cores);
         let measure = if measure == UsageMeasure::Site && unit.is_none() { UsageMeasure::Cores } else { measure };
         let step = chosen_step.unwrap_or(usual);
         let choice = FiguresQuery { from, until, step, measure, account };
-        let granted = granted.map(|one| (one.begins(), one.ends()));
+        let granted = granted.map(|allocation| (allocation.begins(), allocation.ends()));
         Self { choice, period, unit, today, chosen_step, allocation_days: granted }
     }
 
@@ -172,8 +167,8 @@ impl UsageFilter {
             ("account", account.unwrap_or_default()),
         ];
         for (key, value) in changes {
-            match pairs.iter_mut().find(|(known, _)| known == key) {
-                Some(place) => (*value).clone_into(&mut place.1),
+            match pairs.iter_mut().find(|(present, _)| present == key) {
+                Some(slot) => (*value).clone_into(&mut slot.1),
                 None => pairs.push((key, (*value).to_owned())),
             }
         }
@@ -196,12 +191,12 @@ impl UsageFilter {
             (UsagePeriod::Year, "Last 365 days".to_owned()),
         ];
         if let Some((begins, ends)) = self.allocation_days {
-            let words = format!("Allocation: {} to {}", begins.words(), ends.words());
-            all.push((UsagePeriod::Allocation, words));
+            let label = format!("Allocation: {} to {}", begins.words(), ends.words());
+            all.push((UsagePeriod::Allocation, label));
         }
         let months = std::iter::successors(Some(self.today.month()), |month| Some(month.previous()));
         all.extend(months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())));
-        let named = |(one, words): (UsagePeriod, String)| (one.query_value(), words, one == self.period);
+        let named = |(period, label): (UsagePeriod, String)| (period.query_value(), label, period == self.period);
         let is_chosen = matches!(self.period, UsagePeriod::Custom(..));
         let other = (CUSTOM_PERIOD.to_owned(), "Other days…".to_owned(), is_chosen);
         all.into_iter().map(named).chain([other]).collect()
@@ -228,15 +223,15 @@ impl UsageFilter {
     /// The options for what is charted.
     pub fn measure_options(&self) -> Vec<UsageSelectOption> {
         let all = UsageMeasure::ALL.into_iter();
-        let fitting = all.filter(|one| *one != UsageMeasure::Site || self.unit.is_some());
-        let words = |one: UsageMeasure| capitalize(&measure_label(one, self.unit));
-        fitting.map(|one| (one.as_str().to_owned(), words(one), one == self.choice.measure)).collect()
+        let fitting = all.filter(|measure| *measure != UsageMeasure::Site || self.unit.is_some());
+        let label = |measure: UsageMeasure| capitalize(&measure_label(measure, self.unit));
+        fitting.map(|measure| (measure.as_str().to_owned(), label(measure), measure == self.choice.measure)).collect()
     }
 
     /// The selected account's name; empty for all.
     pub fn account_label(&self, view: &GroupUsage) -> String {
         let chosen = self.account_options(view).into_iter().find(|(value, _, is_on)| *is_on && !value.is_empty());
-        chosen.map(|(_, words, _)| words).unwrap_or_default()
+        chosen.map(|(_, label, _)| label).unwrap_or_default()
     }
 
     /// Empty if there is only one account.
@@ -246,12 +241,12 @@ impl UsageFilter {
         }
         let chosen = self.choice.account.as_ref();
         let all = (String::new(), "All accounts".to_owned(), chosen.is_none());
-        let one = |account: &crate::usage::GroupAccountUsage| {
+        let option = |account: &GroupAccountUsage| {
             let (slug, name) = (&account.details.slug, &account.details.account);
             let is_chosen = chosen.is_some_and(|(a, b)| a == slug && b == name);
             (format!("{slug}/{name}"), format!("{name} on {}", account.details.title), is_chosen)
         };
-        std::iter::once(all).chain(view.accounts.iter().map(one)).collect()
+        std::iter::once(all).chain(view.accounts.iter().map(option)).collect()
     }
 }
 
@@ -341,8 +336,8 @@ mod tests {
     #[test]
     fn the_last_of_two_counts_and_strangers_are_passed_over() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        let ask = UsageQuery::from_pairs(vec![pair("by", "day"), pair("by", "week"), pair("x", "y")]);
-        assert_eq!(ask.by, "week");
+        let query = UsageQuery::from_pairs(&[pair("by", "day"), pair("by", "week"), pair("x", "y")]);
+        assert_eq!(query.by, "week");
         assert!(
             is_step_allowed(ChartStep::Week, 400)
                 && !is_step_allowed(ChartStep::Day, 93)

@@ -19,6 +19,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryPar
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::usage::UsageQueryPairs;
 use crate::web::pages::groups::usage::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation, parse_form,
@@ -32,7 +33,7 @@ struct UsageSettingsPage {
     page: PageFrame,
     group: GroupId,
     name: String,
-    clusters: Vec<SlurmAccountChoices>,
+    offers: Vec<GroupAccountChoices>,
     has_accounts: bool,
     granted: Vec<AllocationListItem>,
     /// The allocation being edited; `None` when adding one.
@@ -42,13 +43,6 @@ struct UsageSettingsPage {
     units: Vec<UsageSelectOption>,
     account_problems: FormErrors,
     problems: FormErrors,
-}
-
-/// A cluster's accounts to choose from.
-struct SlurmAccountChoices {
-    title: String,
-    /// Value, name, and whether it belongs to the group.
-    accounts: Vec<UsageSelectOption>,
 }
 
 struct AllocationListItem {
@@ -76,24 +70,14 @@ struct UsageSettingsState {
     problems: FormErrors,
 }
 
-pub async fn get(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    QueryParams(asked): QueryParams<UsageSettingsQuery>,
-) -> HandlerResult {
-    me.may(Permission::ManageUsage(group))?;
-    render_page(&context, &me, group, UsageSettingsState { changed: asked.change, ..UsageSettingsState::default() })
-        .await
+pub async fn get(request: GroupRequest, QueryParams(query): QueryParams<UsageSettingsQuery>) -> HandlerResult {
+    request.me.may(Permission::ManageUsage(request.group))?;
+    render_page(request, UsageSettingsState { changed: query.change, ..UsageSettingsState::default() }).await
 }
 
 /// Sets which accounts belong to the group.
-pub async fn set_accounts(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(pairs): FormBody<UsageQueryPairs>,
-) -> HandlerResult {
+pub async fn set_accounts(request: GroupRequest, FormBody(pairs): FormBody<UsageQueryPairs>) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let values = |wanted: &str| -> BTreeSet<&str> {
@@ -114,19 +98,14 @@ pub async fn set_accounts(
         Err(UsageSettingsError::Auth(error)) => Err(error.into()),
         Err(error) => {
             let account_problems = FormErrors::single("accounts", error);
-            render_page(&context, &me, group, UsageSettingsState { account_problems, ..UsageSettingsState::default() })
-                .await
+            let state = UsageSettingsState { account_problems, ..UsageSettingsState::default() };
+            render_page(GroupRequest { context, me, group }, state).await
         }
     }
 }
 
-pub async fn add_allocation(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams(group): PathParams<GroupId>,
-    FormBody(form): FormBody<AllocationForm>,
-) -> HandlerResult {
-    save_allocation(context, me, group, None, form).await
+pub async fn add_allocation(request: GroupRequest, FormBody(form): FormBody<AllocationForm>) -> HandlerResult {
+    save_allocation(request, None, form).await
 }
 
 pub async fn update_allocation(
@@ -135,22 +114,20 @@ pub async fn update_allocation(
     PathParams((group, allocation)): PathParams<(GroupId, AllocationId)>,
     FormBody(form): FormBody<AllocationForm>,
 ) -> HandlerResult {
-    save_allocation(context, me, group, Some(allocation), form).await
+    save_allocation(GroupRequest { context, me, group }, Some(allocation), form).await
 }
 
 async fn save_allocation(
-    context: RequestContext,
-    me: CurrentPerson,
-    group: GroupId,
+    GroupRequest { context, me, group }: GroupRequest,
     changed: Option<AllocationId>,
     form: AllocationForm,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut problems = FormErrors::default();
-    if let Some(grant) = parse_form(&form, &offers, &mut problems) {
+    if let Some(input) = parse_form(&form, &offers, &mut problems) {
         let done = if changed.is_some() { FlashMessage::AllocationChanged } else { FlashMessage::AllocationAdded };
-        match context.app.usage.set_allocation(&me.actor(&context), group, changed, &grant).await {
+        match context.app.usage.set_allocation(&me.actor(&context), group, changed, &input).await {
             Ok(()) => return Ok(flash::redirect(context, &settings_path(group), done)),
             Err(UsageSettingsError::Auth(error)) => return Err(error.into()),
             Err(error) => problems.add(field_of_error(&error), error),
@@ -158,7 +135,7 @@ async fn save_allocation(
     }
     let form = form.truncate_for_redisplay();
     let state = UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
-    render_page(&context, &me, group, state).await
+    render_page(GroupRequest { context, me, group }, state).await
 }
 
 pub async fn remove_allocation(
@@ -175,15 +152,11 @@ fn settings_path(group: GroupId) -> String {
     format!("/groups/{group}/accounts")
 }
 
-async fn render_page(
-    context: &RequestContext,
-    me: &CurrentPerson,
-    group: GroupId,
-    state: UsageSettingsState,
-) -> HandlerResult {
+async fn render_page(request: GroupRequest, state: UsageSettingsState) -> HandlerResult {
+    let group_row = request.load_group().await?;
+    let GroupRequest { context, me, group } = request;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut db = context.app.store.read().await?;
-    let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
     let allocations = store::allocations::list_for_group(&mut db, group).await?;
     let clusters = store::clusters::list(&mut db).await?;
     drop(db);
@@ -194,24 +167,28 @@ async fn render_page(
             .find(|offer| offer.profile.row.id == id)
             .and_then(|offer| SiteUnit::from_site(&offer.profile.site))
     };
-    let granted = allocations.iter().map(|one| {
-        let counted = AllocationUnit::parse(&one.unit).unwrap_or(AllocationUnit::ALL[0]);
-        let title = clusters.iter().find(|known| known.id == one.cluster_id);
+    let granted = allocations.iter().map(|allocation| {
+        let counted = AllocationUnit::parse(&allocation.unit).unwrap_or(AllocationUnit::ALL[0]);
+        let cluster = clusters.iter().find(|cluster| cluster.id == allocation.cluster_id);
         AllocationListItem {
-            id: one.id,
-            account: one.account.clone(),
-            cluster: title.map(|known| known.title.clone()).unwrap_or_default(),
-            amount: format!("{} {}", format::amount(one.amount), counted.words(site_unit(one.cluster_id))),
-            period: format!("{} to {}", one.begins().words(), one.ends().words()),
-            is_over: one.ends() < today,
+            id: allocation.id,
+            account: allocation.account.clone(),
+            cluster: cluster.map(|cluster| cluster.title.clone()).unwrap_or_default(),
+            amount: format!(
+                "{} {}",
+                format::amount(allocation.amount),
+                counted.words(site_unit(allocation.cluster_id))
+            ),
+            period: format!("{} to {}", allocation.begins().words(), allocation.ends().words()),
+            is_over: allocation.ends() < today,
         }
     });
     let chosen = |offer: &GroupAccountChoices| offer.accounts.iter().any(|(_, is_chosen)| *is_chosen);
     let changed = match state.changed {
-        Some(id) => Some(allocations.iter().find(|one| one.id == id).ok_or(AppError::NotFound)?),
+        Some(id) => Some(allocations.iter().find(|allocation| allocation.id == id).ok_or(AppError::NotFound)?),
         None => None,
     };
-    let form = state.form.or_else(|| changed.map(|one| form_from_allocation(one, &clusters)));
+    let form = state.form.or_else(|| changed.map(|allocation| form_from_allocation(allocation, &clusters)));
     let form = form.unwrap_or_else(|| {
         let first = offers.iter().find(|offer| chosen(offer));
         let period = first.map_or(SiteAllocationPeriod::None, |offer| offer.profile.site.units.period);
@@ -227,29 +204,22 @@ async fn render_page(
     });
     let status =
         if state.problems.is_empty() && state.account_problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    let title = format!("{}: accounts", found.name);
+    let title = format!("{}: accounts", group_row.name);
     respond_with(
         status,
         &UsageSettingsPage {
-            page: PageFrame::for_person(context, &me.0, &title, NavSection::Groups),
+            page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
             group,
-            name: found.name,
+            name: group_row.name,
             has_accounts: offers.iter().any(chosen),
             granted: granted.collect(),
-            changed: changed.map(|one| one.id),
+            changed: changed.map(|allocation| allocation.id),
             accounts: account_options(&offers, &form),
             units: unit_options(&offers, &form),
-            clusters: offers.iter().map(account_choices).collect(),
+            offers,
             form,
             account_problems: state.account_problems,
             problems: state.problems,
         },
     )
-}
-
-fn account_choices(offer: &GroupAccountChoices) -> SlurmAccountChoices {
-    let accounts = offer.accounts.iter();
-    let accounts =
-        accounts.map(|(name, is_chosen)| (format!("{}/{name}", offer.profile.row.slug), name.clone(), *is_chosen));
-    SlurmAccountChoices { title: offer.profile.row.title.clone(), accounts: accounts.collect() }
 }

@@ -18,7 +18,7 @@ use crate::web::pages::groups::usage::allocation_card::{AllocationCard, build_al
 use crate::web::pages::groups::usage::chart::UsageChart;
 use crate::web::pages::groups::usage::job_search::WITH_GPUS;
 use crate::web::pages::groups::usage::tables::{self, UsageTable, UsageTableCells};
-use crate::web::pages::groups::usage::{UsagePageData, formatting};
+use crate::web::pages::groups::usage::{UsagePageData, formatting, usage_path};
 
 const MAX_CACHED: usize = 64;
 
@@ -51,48 +51,45 @@ impl fmt::Display for RenderedUsageHtml {
 impl askama::filters::HtmlSafe for RenderedUsageHtml {}
 
 impl UsageSummaryCache {
-    pub fn get_or_render(&self, sight: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
-        let key = (sight.view.viewer, sight.group.id, sight.filter.to_query_string(&[]));
-        let units: Vec<_> = sight.view.accounts.iter().map(|one| one.details.site_unit()).collect();
-        let is_same = |kept: &&CachedSummaryHtml| {
-            kept.figures.as_ptr() == Arc::as_ptr(&sight.figures)
-                && kept.units == units
-                && kept.allocations == sight.allocations
-                && kept.today == sight.filter.today
+    pub fn get_or_render(&self, data: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
+        let key = (data.view.viewer, data.group.id, data.filter.to_query_string(&[]));
+        let units: Vec<_> = data.view.accounts.iter().map(|account| account.details.site_unit()).collect();
+        let is_same = |cached: &&CachedSummaryHtml| {
+            cached.figures.as_ptr() == Arc::as_ptr(&data.figures)
+                && cached.units == units
+                && cached.allocations == data.allocations
+                && cached.today == data.filter.today
         };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = all.get(&key).filter(is_same) {
-            return Ok(kept.html.clone());
+        if let Some(cached) = all.get(&key).filter(is_same) {
+            return Ok(cached.html.clone());
         }
         drop(all);
-        let html = RenderedUsageHtml(render(&UsageSummaryFragment::new(sight, &key.2))?.into());
-        let kept = CachedSummaryHtml {
-            figures: Arc::downgrade(&sight.figures),
+        let html = RenderedUsageHtml(render(&UsageSummaryFragment::new(data, &key.2))?.into());
+        let cached = CachedSummaryHtml {
+            figures: Arc::downgrade(&data.figures),
             units,
-            allocations: sight.allocations.clone(),
-            today: sight.filter.today,
+            allocations: data.allocations.clone(),
+            today: data.filter.today,
             html: html.clone(),
         };
         all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_CACHED {
             all.clear();
         }
-        all.insert(key, kept);
+        all.insert(key, cached);
         Ok(html)
     }
 }
 
 #[derive(Template)]
 #[template(path = "groups/usage/summary.html")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, for the template")]
 struct UsageSummaryFragment<'a> {
+    data: &'a UsagePageData,
     /// The page's path.
     base: String,
     /// The filter as a query string.
     query: &'a str,
-    leads: bool,
-    when: String,
-    days: String,
     facts: Vec<UsageKeyFigure>,
     chart: UsageChart,
     allocation_cards: Vec<AllocationCard>,
@@ -102,10 +99,6 @@ struct UsageSummaryFragment<'a> {
     kinds: UsageTable,
     totals: UsageTableCells,
     site_unit: Option<String>,
-    has_gpus: bool,
-    is_empty: bool,
-    /// Whether some days of the period have not been read yet.
-    is_partly_read: bool,
 }
 
 struct UsageKeyFigure {
@@ -121,25 +114,20 @@ struct UsageKeyFigure {
 }
 
 impl<'a> UsageSummaryFragment<'a> {
-    fn new(sight: &UsagePageData, query: &'a str) -> Self {
-        let (looked, figures, group) = (&sight.filter, &*sight.figures, sight.group.id);
+    fn new(data: &'a UsagePageData, query: &'a str) -> Self {
+        let (filter, figures, group) = (&data.filter, &*data.figures, data.group.id);
         let totals = UsageTableCells::from_sums(&figures.totals);
-        let site_unit = looked.unit.map(|_| formatting::measure_label(UsageMeasure::Site, looked.unit));
+        let site_unit = filter.unit.map(|_| formatting::measure_label(UsageMeasure::Site, filter.unit));
         Self {
-            base: crate::web::pages::groups::usage::usage_path(group),
+            data,
+            base: usage_path(group),
             query,
-            leads: sight.view.is_leader,
-            when: looked.period.label(),
-            days: looked.days_label(),
-            facts: key_figures(sight, &totals, site_unit.as_deref(), &figures.totals),
-            chart: UsageChart::draw(figures, group, looked),
-            allocation_cards: build_allocation_cards(&sight.view, &sight.allocations, looked.today),
-            accounts: tables::account_table(figures, group, looked, sight.view.is_leader),
-            members: tables::member_table(figures, group, looked),
-            kinds: tables::kind_table(figures, group, looked),
-            is_empty: figures.totals.is_empty(),
-            is_partly_read: figures.missing > 0,
-            has_gpus: figures.totals.gpu_s > 0,
+            facts: key_figures(data, &totals, site_unit.as_deref(), &figures.totals),
+            chart: UsageChart::draw(figures, group, filter),
+            allocation_cards: build_allocation_cards(&data.view, &data.allocations, filter.today),
+            accounts: tables::account_table(figures, group, filter, data.view.is_leader),
+            members: tables::member_table(figures, group, filter),
+            kinds: tables::kind_table(figures, group, filter),
             totals,
             site_unit,
         }
@@ -147,12 +135,12 @@ impl<'a> UsageSummaryFragment<'a> {
 }
 
 fn key_figures(
-    sight: &UsagePageData,
+    data: &UsagePageData,
     totals: &UsageTableCells,
     site_unit: Option<&str>,
     sums: &UsageTotals,
 ) -> Vec<UsageKeyFigure> {
-    let behind = |outcome: &str| tables::jobs_href(sight.group.id, &sight.filter, &[("outcome", outcome)]);
+    let behind = |outcome: &str| tables::jobs_href(data.group.id, &data.filter, &[("outcome", outcome)]);
     let fact = |label: &str, value: &str, exact: f64, hint: String, href: String| UsageKeyFigure {
         label: label.to_owned(),
         value: value.to_owned(),
@@ -164,7 +152,7 @@ fn key_figures(
     let mut all = vec![fact("Core hours", &totals.cores, UsageMeasure::Cores.hours(sums), String::new(), behind(""))];
     if sums.gpu_s > 0 {
         let used = UsageMeasure::Gpus.hours(sums);
-        let with_gpus = tables::jobs_href(sight.group.id, &sight.filter, &[("with", WITH_GPUS)]);
+        let with_gpus = tables::jobs_href(data.group.id, &data.filter, &[("with", WITH_GPUS)]);
         all.push(fact("GPU hours", &totals.gpus, used, totals.models.clone(), with_gpus));
     }
     if let Some(unit) = site_unit {

@@ -2,9 +2,10 @@
 
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::format;
-use crate::usage::figures::{AccountFigures, JobTypeFigures, MemberFigures, UsageFigures, UsageOwner};
+use crate::usage::figures::{UsageFigures, UsageOwner};
 use crate::usage::{UsageMeasure, UsageTotals, hours};
 use crate::web::pages::groups::usage::query::UsageFilter;
+use crate::web::pages::groups::usage::usage_path;
 
 /// Filter value: jobs that requested more cores than they needed.
 pub const OUTCOME_OVERSIZED: &str = "could-be-less";
@@ -102,9 +103,7 @@ impl UsageTableCells {
             },
         }
     }
-}
 
-impl UsageTableCells {
     /// How jobs failed and what that cost, as a sentence without a full stop; empty if none did.
     pub fn lost_summary(&self) -> String {
         if self.lost_ends.is_empty() {
@@ -121,71 +120,63 @@ pub struct UsageTable {
     pub more: usize,
 }
 
-/// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
-pub fn account_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter, leads: bool) -> UsageTable {
-    let row = |one: &AccountFigures| {
-        let account = format!("{}/{}", one.slug, one.account);
-        let behind = |outcome: &str| {
-            let changes = [("account", account.as_str()), ("outcome", outcome)];
-            if leads { jobs_href(group, looked, &changes) } else { String::new() }
-        };
-        UsageTableRow {
-            name: one.account.clone(),
-            note: one.cluster.clone(),
-            class: String::new(),
-            href: behind(""),
-            ended_href: behind("ended"),
-            lost_href: behind("lost"),
-            spare_href: behind(OUTCOME_OVERSIZED),
-            cells: UsageTableCells::from_sums(&one.totals),
-        }
-    };
-    let several = if figures.accounts.len() > 1 { MAX_ROWS } else { 0 };
-    let rows = figures.accounts.iter().take(several).map(row).collect();
-    UsageTable { rows, more: figures.accounts.len().saturating_sub(MAX_ROWS) }
+impl UsageTable {
+    fn new<T>(all: &[T], row: impl Fn(&T) -> UsageTableRow) -> Self {
+        Self { rows: all.iter().take(MAX_ROWS).map(row).collect(), more: all.len().saturating_sub(MAX_ROWS) }
+    }
 }
 
-pub fn member_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
-    let row = |member: &MemberFigures| {
-        let word = member_query_value(&member.owner);
-        let behind = |outcome: &str| match &word {
-            Some(word) => jobs_href(group, looked, &[("member", word), ("outcome", outcome)]),
-            None => String::new(),
-        };
-        UsageTableRow {
-            name: member.name.clone(),
-            note: if member.is_in_group { "" } else { NOT_CONNECTED_NOTE }.to_owned(),
-            class: member.colour.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}")),
-            href: behind(""),
-            ended_href: behind("ended"),
-            lost_href: behind("lost"),
-            spare_href: behind(OUTCOME_OVERSIZED),
-            cells: UsageTableCells::from_sums(&member.totals),
-        }
-    };
-    let rows = figures.members.iter().take(MAX_ROWS).map(row).collect();
-    UsageTable { rows, more: figures.members.len().saturating_sub(MAX_ROWS) }
-}
-
-pub fn kind_table(figures: &UsageFigures, group: GroupId, looked: &UsageFilter) -> UsageTable {
-    let row = |kind: &JobTypeFigures| {
-        let behind = |outcome: &str| match kind.name.as_str() {
-            "" => String::new(),
-            name => jobs_href(group, looked, &[("kind", name), ("outcome", outcome)]),
-        };
-        UsageTableRow {
-            name: kind_label(&kind.name).to_owned(),
+impl UsageTableRow {
+    /// A row whose figures lead to jobs; `behind` makes the link for an outcome.
+    fn new(name: &str, totals: &UsageTotals, behind: impl Fn(&str) -> String) -> Self {
+        Self {
+            name: name.to_owned(),
             note: String::new(),
             class: String::new(),
             href: behind(""),
             ended_href: behind("ended"),
             lost_href: behind("lost"),
             spare_href: behind(OUTCOME_OVERSIZED),
-            cells: UsageTableCells::from_sums(&kind.totals),
+            cells: UsageTableCells::from_sums(totals),
         }
-    };
-    let rows = figures.kinds.iter().take(MAX_ROWS).map(row).collect();
-    UsageTable { rows, more: figures.kinds.len().saturating_sub(MAX_ROWS) }
+    }
+}
+
+/// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
+pub fn account_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter, leads: bool) -> UsageTable {
+    let several = if figures.accounts.len() > 1 { figures.accounts.as_slice() } else { &[] };
+    UsageTable::new(several, |account| {
+        let value = format!("{}/{}", account.slug, account.account);
+        let row = UsageTableRow::new(&account.account, &account.totals, |outcome| {
+            let changes = [("account", value.as_str()), ("outcome", outcome)];
+            if leads { jobs_href(group, filter, &changes) } else { String::new() }
+        });
+        UsageTableRow { note: account.cluster.clone(), ..row }
+    })
+}
+
+pub fn member_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) -> UsageTable {
+    UsageTable::new(&figures.members, |member| {
+        let word = member_query_value(&member.owner);
+        let row = UsageTableRow::new(&member.name, &member.totals, |outcome| match &word {
+            Some(word) => jobs_href(group, filter, &[("member", word), ("outcome", outcome)]),
+            None => String::new(),
+        });
+        UsageTableRow {
+            note: if member.is_in_group { "" } else { NOT_CONNECTED_NOTE }.to_owned(),
+            class: member.colour.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}")),
+            ..row
+        }
+    })
+}
+
+pub fn kind_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) -> UsageTable {
+    UsageTable::new(&figures.kinds, |kind| {
+        UsageTableRow::new(kind_label(&kind.name), &kind.totals, |outcome| match kind.name.as_str() {
+            "" => String::new(),
+            name => jobs_href(group, filter, &[("kind", name), ("outcome", outcome)]),
+        })
+    })
 }
 
 pub fn kind_label(name: &str) -> &str {
@@ -193,11 +184,11 @@ pub fn kind_label(name: &str) -> &str {
 }
 
 /// The path of the jobs behind a figure.
-pub fn jobs_href(group: GroupId, looked: &UsageFilter, changes: &[(&str, &str)]) -> String {
-    let (from, until) = (looked.choice.from.to_string(), looked.choice.until.to_string());
+pub fn jobs_href(group: GroupId, filter: &UsageFilter, changes: &[(&str, &str)]) -> String {
+    let (from, until) = (filter.choice.from.to_string(), filter.choice.until.to_string());
     let mut all = vec![("from", from.as_str()), ("until", until.as_str())];
     all.extend(changes);
-    format!("{}/jobs?{}", crate::web::pages::groups::usage::usage_path(group), looked.to_query_string(&all))
+    format!("{}/jobs?{}", usage_path(group), filter.to_query_string(&all))
 }
 
 /// A person's query value; `None` for those without a name.

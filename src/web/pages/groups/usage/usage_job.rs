@@ -40,7 +40,7 @@ pub struct UsageJob {
 impl UsageJob {
     /// Builds it from a stored row, with people's names as the viewer may see them.
     pub fn from_row(
-        sight: &UsagePageData,
+        data: &UsagePageData,
         account: &GroupAccountUsage,
         row: UsageJobRow,
         names: &HashMap<i64, String>,
@@ -49,8 +49,7 @@ impl UsageJob {
         let name = |id: i64| names.get(&id).cloned().unwrap_or_default();
         let user = name(row.user_id);
         let is_own = facts.own_user.as_deref() == Some(user.as_str());
-        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
-        let person = sight.view.people.get(&(facts.cluster, user.clone()));
+        let person = data.view.people.get(&(facts.cluster, user.clone()));
         let outcome = UsageJobOutcome::from_number(row.state);
         let is_judged = outcome == UsageJobOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
         let busy = u64::try_from(row.cpu_s).ok().filter(|_| is_judged);
@@ -76,7 +75,6 @@ impl UsageJob {
 
     /// Core seconds since the job began, including days outside the period.
     pub fn run_core_s(&self) -> u64 {
-        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         whole(self.row.elapsed_s).saturating_mul(whole(self.row.cores))
     }
 
@@ -108,7 +106,7 @@ impl UsageJob {
 
     /// Total run time.
     pub fn ran(&self) -> String {
-        format::duration(u64::try_from(self.row.elapsed_s).unwrap_or(0))
+        format::duration(whole(self.row.elapsed_s))
     }
 
     /// Time spent pending.
@@ -116,7 +114,7 @@ impl UsageJob {
         if !self.has_begun() {
             return format::UNKNOWN.to_owned();
         }
-        format::duration(u64::try_from(self.row.wait_s).unwrap_or(0))
+        format::duration(whole(self.row.wait_s))
     }
 
     /// The outcome as text; a job that ran past the period had not ended within it.
@@ -131,21 +129,20 @@ impl UsageJob {
 
     /// What it held: cores, memory, GPUs.
     pub fn held(&self) -> String {
-        let whole = |number: i64| u64::try_from(number).unwrap_or(0);
         let mut parts = vec![format::count(whole(self.row.cores), "core")];
         if self.row.memory_mb > 0 {
             parts.push(format::memory(whole(self.row.memory_mb)));
         }
         if !self.row.gpus.is_empty() {
-            let gpus = self.row.gpus.split(',').map(|one| match one.rsplit_once(':') {
+            let gpus = self.row.gpus.split(',').map(|item| match item.rsplit_once(':') {
                 Some(("", count)) => format!("{count} GPU"),
                 Some((model, count)) => format!("{count} {model}"),
-                None => one.to_owned(),
+                None => item.to_owned(),
             });
             parts.extend(gpus);
         }
         // Keep each number on the same line as its unit.
-        parts.iter().map(|one| one.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" · ")
+        parts.iter().map(|part| part.replace(' ', "\u{a0}")).collect::<Vec<_>>().join(" · ")
     }
 
     /// CPU efficiency.
@@ -159,9 +156,14 @@ impl UsageJob {
     }
 }
 
+/// What isn't known is stored as a negative number, and counts as nothing.
+pub fn whole(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
 /// The number of GPUs in a list such as `v100:2,t4:1`.
 pub fn count_gpus(list: &str) -> u64 {
-    list.split(',').filter_map(|one| one.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
+    list.split(',').filter_map(|part| part.rsplit_once(':')?.1.parse::<u64>().ok()).sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
