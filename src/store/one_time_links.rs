@@ -89,21 +89,8 @@ macro_rules! select_link {
 }
 
 pub async fn add(db: &mut DbConnection, link: &NewOneTimeLink<'_>, now: UnixTime) -> Result<OneTimeLinkId> {
-    Ok(sqlx::query_scalar(
-        "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
-    )
-    .bind(link.purpose.as_str())
-    .bind(&link.token_hash[..])
-    .bind(link.label)
-    .bind(link.group_role.map(|(group, _)| group))
-    .bind(link.group_role.map(|(_, role)| role.as_str()))
-    .bind(link.person)
-    .bind(link.created_by)
-    .bind(now)
-    .bind(link.expires_at)
-    .fetch_one(db)
-    .await?)
+    scalar_one!(db, "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id", [link.purpose.as_str(), &link.token_hash[..], link.label, link.group_role.map(|(group, _)| group), link.group_role.map(|(_, role)| role.as_str()), link.person, link.created_by, now, link.expires_at])
 }
 
 /// The link with this secret, whether or not it still works.
@@ -112,73 +99,54 @@ pub async fn find(
     purpose: OneTimeLinkPurpose,
     token_hash: &[u8; 32],
 ) -> Result<Option<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"))
-        .bind(purpose.as_str())
-        .bind(&token_hash[..])
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"), [purpose.as_str(), &token_hash[..]])
 }
 
 pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select_link!("WHERE l.id = $1"), [id])
 }
 
 /// The newest invitations to a group.
 pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<Vec<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"))
-        .bind(group)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select_link!("WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"), [group])
 }
 
 /// Uses up a link. False if it no longer works: someone was quicker.
 pub async fn use_up(db: &mut DbConnection, id: OneTimeLinkId, by: PersonId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    Ok(affected_rows!(
+        db,
         "UPDATE one_time_links SET used_at = $2, used_by = $3
          WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
-    )
-    .bind(id)
-    .bind(now)
-    .bind(by)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
+        [id, now, by]
+    )? == 1)
 }
 
 /// Revokes a link. False if it was used or revoked before.
 pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    Ok(affected_rows!(
+        db,
         "UPDATE one_time_links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
-    )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
+        [id, now]
+    )? == 1)
 }
 
 /// Revokes every open setup link.
 pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL",
+        [now]
     )
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Revokes a person's open reset links.
 pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $2
          WHERE purpose = 'reset' AND person_id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+        [person, now]
     )
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Revokes the open invitations to a group that a person made.
@@ -188,27 +156,20 @@ pub async fn revoke_invitations_by(
     person: PersonId,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $3
          WHERE purpose = 'join' AND group_id = $1 AND created_by = $2 AND used_at IS NULL AND revoked_at IS NULL",
+        [group, person, now]
     )
-    .bind(group)
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Revokes every open link made for (or by) a person.
 pub async fn revoke_for_person(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $2
          WHERE (person_id = $1 OR created_by = $1) AND used_at IS NULL AND revoked_at IS NULL",
+        [person, now]
     )
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }

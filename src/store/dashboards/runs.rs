@@ -140,57 +140,39 @@ macro_rules! select {
 }
 
 pub async fn add(db: &mut DbConnection, new: &NewDashboardRun<'_>, now: UnixTime) -> Result<DashboardRunId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO dashboard_runs (dashboard_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
          VALUES ($1, $2, $3, $4, 'asked', $5, $6, $7) RETURNING id",
+        [new.dashboard, new.name, new.folder, new.woken_by, new.minutes, new.begin_at, now]
     )
-    .bind(new.dashboard)
-    .bind(new.name)
-    .bind(new.folder)
-    .bind(new.woken_by)
-    .bind(new.minutes)
-    .bind(new.begin_at)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 /// All runs that are not over, of all dashboards.
 pub async fn list_open(db: &mut DbConnection) -> Result<Vec<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.over_at IS NULL ORDER BY r.id")).fetch_all(db).await?)
+    fetch_all!(db, select!("WHERE r.over_at IS NULL ORDER BY r.id"))
 }
 
 /// The last runs of a dashboard, newest first.
 pub async fn list_for_dashboard(db: &mut DbConnection, dashboard: DashboardId, most: i64) -> Result<Vec<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"))
-        .bind(dashboard)
-        .bind(most)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"), [dashboard, most])
 }
 
 pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select!("WHERE r.id = $1"), [id])
 }
 
 /// How often someone other than the owner started a dashboard since then.
 pub async fn count_wakes(db: &mut DbConnection, dashboard: DashboardId, since: UnixTime) -> Result<i64> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "SELECT count(*) FROM dashboard_runs WHERE dashboard_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
+        [dashboard, since]
     )
-    .bind(dashboard)
-    .bind(since)
-    .fetch_one(db)
-    .await?)
 }
 
 pub async fn set_submission(db: &mut DbConnection, id: DashboardRunId, submission: SubmissionId) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1")
-        .bind(id)
-        .bind(submission)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1", [id, submission])
 }
 
 pub async fn set_state(
@@ -199,58 +181,41 @@ pub async fn set_state(
     state: DashboardRunState,
     (reported, message): (&str, &str),
 ) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL")
-        .bind(id)
-        .bind(state.as_str())
-        .bind(message)
-        .bind(reported)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL",
+        [id, state.as_str(), message, reported]
+    )
 }
 
 /// Records when its job started.
 pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
-        .bind(id)
-        .bind(at)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL", [id, at])
 }
 
 /// Records that it answers. Counts as used: someone is about to view it.
 pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE dashboard_runs SET state = 'ready', message = '', ready_at = coalesce(ready_at, $2),
                 used_at = coalesce(used_at, $2)
          WHERE id = $1 AND over_at IS NULL",
+        [id, now]
     )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that someone viewed it.
 pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
-        .bind(id)
-        .bind(at)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1", [id, at])
 }
 
 /// Requests that a run stops, and why. False if it is over, or a stop was requested before.
 pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
-    let done = sqlx::query("UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''")
-        .bind(id)
-        .bind(why)
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(affected_rows!(
+        db,
+        "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
+        [id, why]
+    )? == 1)
 }
 
 pub async fn mark_over(
@@ -260,15 +225,10 @@ pub async fn mark_over(
     message: &str,
     at: UnixTime,
 ) -> Result<bool> {
-    let done = sqlx::query(
+    Ok(affected_rows!(
+        db,
         "UPDATE dashboard_runs SET state = 'over', end = $2, message = $3, over_at = $4
          WHERE id = $1 AND over_at IS NULL",
-    )
-    .bind(id)
-    .bind(end)
-    .bind(message)
-    .bind(at)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
+        [id, end, message, at]
+    )? == 1)
 }
