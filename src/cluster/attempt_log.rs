@@ -9,7 +9,7 @@ use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, SshKeyId};
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::ssh::{ConnectError, RouteHop, SshLoginError};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
 
@@ -36,16 +36,14 @@ impl ConnectionPool {
         if !is_test {
             self.back_off(errand.key, failure);
         }
-        let mut words = failure_message(failure, errand.key.role);
-        let said = clean_text(&trouble.notices, MAX_NOTICES_LEN);
-        if !said.trim().is_empty() && !matches!(failure, SshLoginError::NeedsPerson) {
-            words.push_str("\n\n");
-            words.push_str(said.trim());
+        let mut problem = ConnectionProblem::new(reason, failure_message(failure, errand.key.role));
+        if *failure != SshLoginError::NeedsPerson {
+            clean_text(&trouble.notices, MAX_NOTICES_LEN).trim().clone_into(&mut problem.notices);
         }
         let mut tx = self.0.core.store.write().await?;
         let keep = failure.is_transient() || *failure == SshLoginError::NeedsPerson;
         if !is_test {
-            store::connections::set_problem(&mut tx, errand.key, (reason, &words), keep).await?;
+            store::connections::set_problem(&mut tx, errand.key, &problem, keep).await?;
         }
         if *failure == SshLoginError::NeedsPerson {
             store::connections::mark_asks(&mut tx, errand.key).await?;
@@ -131,9 +129,14 @@ impl ConnectionPool {
         if is_theirs { Ok(()) } else { Err(SshLoginError::Cancelled.into()) }
     }
 
-    pub(super) async fn save_problem(&self, key: ConnectionKey, words: &str, keep: bool) -> Result<(), StoreError> {
+    pub(super) async fn save_problem(
+        &self,
+        key: ConnectionKey,
+        problem: &ConnectionProblem,
+        keep: bool,
+    ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        store::connections::set_problem(&mut tx, key, ("", words), keep).await?;
+        store::connections::set_problem(&mut tx, key, problem, keep).await?;
         store::commit(tx).await
     }
 }

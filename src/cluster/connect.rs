@@ -17,7 +17,7 @@ use crate::ssh::keys::PrivateKey;
 use crate::ssh::login::{self, CompletedSshLogin, LoginAttendance, LoginRequest};
 use crate::ssh::route::SshRoute;
 use crate::ssh::{ClusterConnection, ConnectError, RemoteShellDialect, SshLoginError};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
 
@@ -281,7 +281,7 @@ impl ConnectionPool {
             return Ok(());
         }
         line.master().close().await;
-        self.save_problem(errand.key, "", false).await
+        self.save_problem(errand.key, &ConnectionProblem::default(), false).await
     }
 
     /// Notices when a connection ends that nobody here closed.
@@ -301,9 +301,9 @@ impl ConnectionPool {
                 ours
             };
             if ours {
-                let words = lost_connection_message(&line.master().last_log_line());
+                let problem = lost_connection_problem(&line.master().last_log_line());
                 line.master().folder().remove();
-                if let Err(error) = this.save_problem(key, words, true).await {
+                if let Err(error) = this.save_problem(key, &problem, true).await {
                     tracing::warn!(%error, "The end of a connection could not be noted");
                 }
                 this.notify(key);
@@ -324,12 +324,15 @@ fn check_attempt_limit(
     if mine >= person || all >= everyone { Err(ConnectStartError::TooManyAttempts) } else { Ok(()) }
 }
 
-/// Why an open connection ended, as a sentence. ssh's log only records that the server stopped answering; a message
+/// Why an open connection ended. ssh's log only records that the server stopped answering; a message
 /// that the server closed the connection goes where servers can write too, so it is not read.
-fn lost_connection_message(last_words: &str) -> &'static str {
+fn lost_connection_problem(last_words: &str) -> ConnectionProblem {
     if last_words.contains("not responding") || last_words.contains("timed out") {
-        "The network between this portal and the cluster was silent for too long, so the connection was lost."
+        let words =
+            "The network between this portal and the cluster was silent for too long, so the connection was lost.";
+        ConnectionProblem::new("lost-silent", words)
     } else {
-        "The connection was lost. The cluster may have closed it, or may have been restarted."
+        let words = "The connection was lost. The cluster may have closed it, or may have been restarted.";
+        ConnectionProblem::new("lost", words)
     }
 }

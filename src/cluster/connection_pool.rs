@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::domain::{ClusterId, PersonId};
 use crate::ssh::route::ConnectionFolder;
 use crate::ssh::{ClusterConnection, ConnectionStats, RunCommandError};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 
 /// Parallel logins at one cluster: servers count those that wait for a code and turn further ones away.
@@ -169,7 +169,7 @@ impl ConnectionPool {
     /// Closes a connection at its owner's request, or cancels the attempt to open it.
     pub async fn disconnect(&self, key: ConnectionKey, actor: &Actor, cluster: &str) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        store::connections::set_problem(&mut tx, key, ("", ""), false).await?;
+        store::connections::set_problem(&mut tx, key, &ConnectionProblem::default(), false).await?;
         let about = ActivityDetails { person: Some(key.person), subject: cluster, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;

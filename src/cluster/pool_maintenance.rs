@@ -17,7 +17,7 @@ use crate::entropy;
 use crate::ssh::login::LoginAttendance;
 use crate::ssh::route::ConnectionFolder;
 use crate::ssh::{ControlMaster, RemoteShellDialect, SshLoginError, control_master};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 
 /// How often we check which connections should be open.
@@ -150,12 +150,8 @@ impl ConnectionPool {
         if let Some(idle) = self.idle_time(key) {
             let minutes = u64::from(known.site.limits.idle_minutes);
             if idle >= Duration::from_secs(minutes * 60) {
-                self.save_problem(
-                    key,
-                    &format!("Closed after {minutes} minutes without use, to be polite to the cluster."),
-                    false,
-                )
-                .await?;
+                let words = format!("Closed after {minutes} minutes without use, to be polite to the cluster.");
+                self.save_problem(key, &ConnectionProblem::new("idle", words), false).await?;
                 self.close(key).await;
             }
             return Ok(());

@@ -25,13 +25,35 @@ pub struct ConnectionRow {
     /// Whether the server asked anything at the last login.
     pub has_prompts: bool,
     connected_at: Option<UnixTime>,
-    /// Why it is not open, in words.
-    pub problem: String,
-    /// The same as a code of `ssh::SshLoginError`; empty if there is none.
-    pub problem_code: String,
+    #[sqlx(flatten)]
+    pub problem: ConnectionProblem,
     /// The discovered facts, as JSON.
     pub discovered: String,
     discovered_at: Option<UnixTime>,
+}
+
+/// Why a connection is not open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
+pub struct ConnectionProblem {
+    /// A code of `ssh::SshLoginError`, `lost`, `lost-silent` or `idle`; empty if there is no problem.
+    #[sqlx(rename = "problem_code")]
+    pub code: String,
+    /// The same in words.
+    #[sqlx(rename = "problem")]
+    pub words: String,
+    /// What the server printed.
+    #[sqlx(rename = "problem_notices")]
+    pub notices: String,
+}
+
+impl ConnectionProblem {
+    pub fn new(code: &str, words: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), words: words.into(), notices: String::new() }
+    }
+
+    pub const fn is_none(&self) -> bool {
+        self.code.is_empty()
+    }
 }
 
 impl ConnectionRow {
@@ -62,7 +84,7 @@ pub struct SshKeyUse {
 macro_rules! columns {
     () => {
         "SELECT person_id, cluster_id, role, remote_user, is_wanted, has_prompts, connected_at, problem, problem_code,
-                discovered, discovered_at FROM connections "
+                problem_notices, discovered, discovered_at FROM connections "
     };
 }
 
@@ -72,8 +94,8 @@ pub async fn save_user(db: &mut DbConnection, key: ConnectionKey, user: &RemoteU
         db,
         "INSERT INTO connections (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id, cluster_id, role) DO UPDATE
-         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', problem_code = '', discovered = '',
-             discovered_at = NULL
+         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', problem_code = '',
+             problem_notices = '', discovered = '', discovered_at = NULL
          WHERE remote_user <> $4",
         [key.person, key.cluster, key.role.as_str(), user.as_str(), now]
     )
@@ -115,24 +137,26 @@ pub async fn mark_connected(
 ) -> Result<bool> {
     Ok(affected_rows!(
         db,
-        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = ''
+        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = '',
+                problem_notices = ''
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
         [key.person, key.cluster, key.role.as_str(), has_prompts, now, user]
     )? == 1)
 }
 
-/// Records why a connection is not open: a code of `ssh::SshLoginError`, if there is one, and words.
+/// Records why a connection is not open.
 pub async fn set_problem(
     db: &mut DbConnection,
     key: ConnectionKey,
-    (code, words): (&str, &str),
+    problem: &ConnectionProblem,
     is_wanted: bool,
 ) -> Result<()> {
     execute!(
         db,
-        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5, problem_code = $6
+        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5, problem_code = $6,
+                problem_notices = $7
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
-        [key.person, key.cluster, key.role.as_str(), words, is_wanted, code]
+        [key.person, key.cluster, key.role.as_str(), &problem.words, is_wanted, &problem.code, &problem.notices]
     )
 }
 

@@ -138,8 +138,13 @@ pub async fn get(
             let missing = dedup_keep_last(&facts.missing);
             AutomationTestResult::Works(facts, missing)
         }
-        (_, Some(line)) if !line.problem.is_empty() => AutomationTestResult::Fails(
-            line.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
+        (_, Some(line)) if !line.problem.is_none() => AutomationTestResult::Fails(
+            [&line.problem.words, &line.problem.notices]
+                .into_iter()
+                .flat_map(|text| text.lines())
+                .filter(|line| !line.is_empty())
+                .map(str::to_owned)
+                .collect(),
         ),
         _ => AutomationTestResult::None,
     };

@@ -5,6 +5,7 @@ use askama::Template;
 use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection};
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
+use crate::store::connections::ConnectionProblem;
 use crate::web::HandlerResult;
 use crate::web::http::page_frame::respond;
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
@@ -43,10 +44,8 @@ pub enum ConnectPanelContent {
     /// Something else has to be done first.
     NotReady(&'static str),
     Down {
-        /// The last problem, in a sentence; empty if there was none.
-        problem: String,
-        /// The server's own message.
-        said: String,
+        /// The last problem.
+        problem: ConnectionProblem,
         /// Whether it was connected before.
         again: bool,
         /// What the person needs at hand; empty if nothing.
@@ -134,15 +133,11 @@ fn connection_content(known: &ClusterProfile, way: &ClusterSetupState) -> Connec
         (ConnectionStatus::Down, Some(_)) if !way.has_needed_key(known) => {
             ConnectPanelContent::NotReady("First create or import your key above.")
         }
-        (ConnectionStatus::Down, Some(account)) => {
-            let (problem, said) = account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
-            ConnectPanelContent::Down {
-                problem: problem.to_owned(),
-                said: said.to_owned(),
-                again: account.connected_at.is_some(),
-                needs: what_to_have_ready(known.site.login.preferred_factors()),
-            }
-        }
+        (ConnectionStatus::Down, Some(account)) => ConnectPanelContent::Down {
+            problem: account.problem.clone(),
+            again: account.connected_at.is_some(),
+            needs: what_to_have_ready(known.site.login.preferred_factors()),
+        },
     }
 }
 
@@ -164,7 +159,7 @@ fn content_mark(content: &ConnectPanelContent) -> String {
     match content {
         ConnectPanelContent::NotReady(_) => "not-ready".into(),
         ConnectPanelContent::Alarm => "alarm".into(),
-        ConnectPanelContent::Down { problem, .. } => format!("down-{}", problem.len()),
+        ConnectPanelContent::Down { problem, .. } => format!("down-{}", problem.words.len()),
         ConnectPanelContent::Attempt(purpose, ConnectState::Prompted { number, .. }) => {
             format!("{}-asked-{number}", purpose.as_str())
         }
