@@ -296,8 +296,9 @@ pub(super) fn parse_folder_name(name: &str) -> Option<ConnectionKey> {
     parts.next().is_none().then_some(key)
 }
 
-/// Whether a folder's name is one of ours: only those are ever removed.
-pub(super) fn is_connection_folder(name: &str) -> bool {
+/// Whether a folder's name is one of ours: only those are ever removed. `PERSON-CLUSTER-login` or `…-robot`; `-test`
+/// follows while a new key is being tried.
+pub fn is_connection_folder(name: &str) -> bool {
     parse_folder_name(name.strip_suffix("-test").unwrap_or(name)).is_some()
 }
 
