@@ -99,16 +99,14 @@ impl ConnectionPool {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
         let now = self.0.core.clock.now();
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
         let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
             Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
         };
         store::clusters::replace_host_keys(&mut tx, id, pins, now).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::ClusterAdded, site.name.as_str()).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterAdded, site.name.as_str()).await?;
         Ok(id)
     }
 
@@ -122,8 +120,7 @@ impl ConnectionPool {
     ) -> Result<(), ClusterChangeError> {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
         store::clusters::update(&mut tx, known.row.id, &what).await?;
         if let Some(pins) = pins {
@@ -131,8 +128,7 @@ impl ConnectionPool {
             store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
             store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
         }
-        self.record_change(&mut tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
         if pins.is_some() {
             self.set_alarm(known.row.id, false);
             self.close_cluster(known.row.id).await;
@@ -147,13 +143,11 @@ impl ConnectionPool {
         known: &ClusterProfile,
         retired: bool,
     ) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         let at = retired.then(|| self.0.core.clock.now());
         store::clusters::set_retired(&mut tx, known.row.id, at).await?;
         let event = if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
-        self.record_change(&mut tx, actor, event, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, event, &known.row.slug).await?;
         if retired {
             self.close_cluster(known.row.id).await;
         }
@@ -162,11 +156,9 @@ impl ConnectionPool {
 
     /// Deletes a retired cluster.
     pub async fn remove_cluster(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         store::clusters::remove(&mut tx, known.slug()).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::ClusterRemoved, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterRemoved, &known.row.slug).await?;
         self.close_cluster(known.row.id).await;
         Ok(())
     }
@@ -179,12 +171,10 @@ impl ConnectionPool {
         pins: &[PinnedHostKey],
     ) -> Result<(), ClusterChangeError> {
         check_pins(&known.site, pins)?;
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
         self.set_alarm(known.row.id, false);
         self.close_cluster(known.row.id).await;
         Ok(())
@@ -192,24 +182,30 @@ impl ConnectionPool {
 
     /// Ends a false alarm: the pinned keys stay, and connections continue.
     pub async fn end_alarm(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug).await?;
         self.set_alarm(known.row.id, false);
         Ok(())
     }
 
-    async fn record_change(
+    /// Starts a change that only administrators may make.
+    async fn begin_change(&self, actor: &Actor) -> Result<store::Transaction, ClusterChangeError> {
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        Ok(tx)
+    }
+
+    async fn finish_change(
         &self,
-        db: &mut store::DbConnection,
+        mut tx: store::Transaction,
         actor: &Actor,
         event: ActivityEvent,
         slug: &str,
     ) -> Result<(), StoreError> {
         let about = ActivityDetails { subject: slug, ..ActivityDetails::default() };
-        record(db, actor, event, about, self.0.core.clock.now()).await
+        record(&mut tx, actor, event, about, self.0.core.clock.now()).await?;
+        store::commit(tx).await
     }
 }
 

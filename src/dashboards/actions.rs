@@ -107,9 +107,7 @@ impl Dashboards {
         let id = dashboards::add(&mut tx, &new, now).await?;
         let board = dashboards::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         self.add_run(&mut tx, &board, None, board.minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardCreated, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
+        self.finish_change(tx, actor, ActivityEvent::DashboardCreated, &board).await?;
         Ok(id)
     }
 
@@ -118,10 +116,7 @@ impl Dashboards {
         let board = self.load_managed(&mut tx, actor, id).await?;
         ensure_no_open_run(&mut tx, id).await?;
         self.add_run(&mut tx, &board, None, board.minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStarted, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardStarted, &board).await
     }
 
     /// Starts another member's dashboard, as its owner and within the owner's limits.
@@ -139,10 +134,7 @@ impl Dashboards {
             return Err(DashboardError::OwnerNotConnected);
         }
         self.add_run(&mut tx, &board, actor.id, board.wake_minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStartedByMember, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardStartedByMember, &board).await
     }
 
     /// Schedules a follow-up run that starts shortly before the current one ends.
@@ -158,10 +150,7 @@ impl Dashboards {
         let ends = run.ends_at().filter(|_| run.stop.is_empty()).ok_or(DashboardError::NotRunning)?;
         let begin = ends.plus(-FOLLOW_UP_LEAD_S).max(now);
         self.add_run(&mut tx, &board, None, board.minutes, Some(begin)).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardExtended, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardExtended, &board).await
     }
 
     /// Stops all its runs.
@@ -175,10 +164,7 @@ impl Dashboards {
         for run in open {
             runs::request_stop(&mut tx, run.id, "person").await?;
         }
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStopped, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardStopped, &board).await
     }
 
     /// Deletes it: runs are stopped, and its guest links stop working at once.
@@ -189,10 +175,7 @@ impl Dashboards {
             runs::request_stop(&mut tx, run.id, "removed").await?;
         }
         dashboards::remove(&mut tx, id, self.0.core.clock.now()).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardDeleted, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardDeleted, &board).await
     }
 
     /// Changes its title and what members of the group may do.
@@ -215,10 +198,7 @@ impl Dashboards {
             ..settings
         };
         dashboards::update_settings(&mut tx, id, settings).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardChanged, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardChanged, &board).await
     }
 
     async fn authorise_group(
@@ -272,6 +252,20 @@ impl Dashboards {
     ) -> Result<(), DashboardError> {
         let about = ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: &board.cluster };
         Ok(record(db, actor, event, about, self.0.core.clock.now()).await?)
+    }
+
+    /// Records a change, commits it, and tells everyone who waits for it.
+    async fn finish_change(
+        &self,
+        mut tx: store::Transaction,
+        actor: &Actor,
+        event: ActivityEvent,
+        board: &Dashboard,
+    ) -> Result<(), DashboardError> {
+        self.record_activity(&mut tx, actor, event, board).await?;
+        store::commit(tx).await?;
+        self.notify_changed(board.id);
+        Ok(())
     }
 
     pub(super) fn notify_changed(&self, board: DashboardId) {
