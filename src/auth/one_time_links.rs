@@ -46,15 +46,7 @@ impl AuthService {
         }
         store::one_time_links::revoke_setup(&mut tx, now).await?;
         let token = SecretToken::generate()?;
-        let link = NewOneTimeLink {
-            purpose: OneTimeLinkPurpose::Setup,
-            token_hash: token.hash_token(),
-            label: "",
-            group_role: None,
-            person: None,
-            created_by: None,
-            expires_at: now.plus(SETUP_LINK_SECS),
-        };
+        let link = NewOneTimeLink::new(OneTimeLinkPurpose::Setup, token.hash_token(), now.plus(SETUP_LINK_SECS));
         store::one_time_links::add(&mut tx, &link, now).await?;
         store::commit(tx).await?;
         Ok(Some(token))
@@ -73,14 +65,12 @@ impl AuthService {
         self.authorise(&mut tx, actor, Permission::Invite(group, role)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let token = SecretToken::generate()?;
+        let expires_at = now.plus(days.clamp(1, MAX_INVITATION_DAYS) * SECONDS_PER_DAY);
         let link = NewOneTimeLink {
-            purpose: OneTimeLinkPurpose::Join,
-            token_hash: token.hash_token(),
             label,
             group_role: Some((group, role)),
-            person: None,
             created_by: actor.id,
-            expires_at: now.plus(days.clamp(1, MAX_INVITATION_DAYS) * SECONDS_PER_DAY),
+            ..NewOneTimeLink::new(OneTimeLinkPurpose::Join, token.hash_token(), expires_at)
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
         let about = ActivityDetails {
@@ -121,13 +111,9 @@ impl AuthService {
         store::one_time_links::revoke_resets(&mut tx, person, now).await?;
         let token = SecretToken::generate()?;
         let link = NewOneTimeLink {
-            purpose: OneTimeLinkPurpose::Reset,
-            token_hash: token.hash_token(),
-            label: "",
-            group_role: None,
             person: Some(person),
             created_by: actor.id,
-            expires_at: now.plus(RESET_LINK_SECS),
+            ..NewOneTimeLink::new(OneTimeLinkPurpose::Reset, token.hash_token(), now.plus(RESET_LINK_SECS))
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
         let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
@@ -224,7 +210,7 @@ impl AuthService {
     /// lost.
     pub async fn reset_password(&self, token: &str, new: &SecretString, visitor: &RequestClient) -> Result<u64> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Reset, token, visitor).await?;
-        let person = link.person().ok_or(AuthError::NotFound)?;
+        let person = link.person_id.ok_or(AuthError::NotFound)?;
         let whose = store::people::get(&mut *self.store.read().await?, person).await?.ok_or(AuthError::NotFound)?;
         let name: SignInName = whose.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check_rules(new, &name)?;

@@ -163,9 +163,9 @@ impl ClusterAccountCache {
         Ok(Some(Arc::new(ClusterAccount {
             id,
             profile,
-            discovered_at: row.discovered_at().filter(|_| discovered.is_some()),
+            discovered_at: row.discovered_at.filter(|_| discovered.is_some()),
             discovered: discovered.unwrap_or_default(),
-            connected_at: row.connected_at(),
+            connected_at: row.connected_at,
             remote_user: row.remote_user,
             problem: row.problem,
         })))

@@ -67,7 +67,7 @@ impl ConnectionPool {
                 discovery::dialect_for(&facts)
             };
             let up = cluster.new_connection(master, dialect);
-            let since = line.connected_at().unwrap_or_else(|| self.0.core.clock.now());
+            let since = line.connected_at.unwrap_or_else(|| self.0.core.clock.now());
             let status = ConnectionStatus::Up(OpenConnection { connection: up.clone(), since, notices: String::new() });
             self.entries().entry(key).or_default().status = status;
             self.watch_end(key, up);

@@ -55,7 +55,7 @@ fn build_submit_request(
     let account = charged_account(board, owner);
     let minutes = u32::try_from(run.minutes).unwrap_or(super::DEFAULT_RUN_MINUTES);
     let base = run.folder.strip_suffix(&format!("/boards/{}", run.name)).unwrap_or(&run.folder);
-    let request = job::build_request(kind, minutes, account.as_deref(), run.begin_at(), site);
+    let request = job::build_request(kind, minutes, account.as_deref(), run.begin_at, site);
     let places = board.places();
     let plan = LaunchPlan { kind, places: &places, folder: &run.folder, base, site, request };
     let script = job::render_script(&plan).map_err(|error| error.to_string())?;

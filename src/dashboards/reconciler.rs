@@ -108,7 +108,7 @@ impl Dashboards {
 
     /// Advances a run as far as possible now.
     async fn advance_run(&self, board: &Dashboard, run: DashboardRun) -> Result<(), StoreError> {
-        let Some(submission) = run.submission() else {
+        let Some(submission) = run.submission_id else {
             return if run.stop.is_empty() {
                 self.launch(board, &run).await
             } else {
@@ -182,7 +182,7 @@ impl Dashboards {
         let stage = record.job.state.stage();
         if stage == JobStage::Running
             && let Some(start) = record.job.start
-            && run.started_at() != Some(start)
+            && run.started_at != Some(start)
         {
             let mut tx = core.store.write().await?;
             runs::set_started(&mut tx, run.id, start).await?;
@@ -206,7 +206,7 @@ impl Dashboards {
     /// Asks the run's job how far it is, at a moderate pace, and connects once it is ready.
     async fn try_connect(&self, board: &Dashboard, run: &DashboardRun, record: &JobRecord) -> Result<(), StoreError> {
         let is_running = record.job.state == JobState::Running;
-        let is_early = run.begin_at().is_some_and(|at| self.0.core.clock.now() < at);
+        let is_early = run.begin_at.is_some_and(|at| self.0.core.clock.now() < at);
         if (is_early && !is_running) || !self.is_retry_due(run.id) {
             return Ok(());
         }
@@ -281,8 +281,8 @@ impl Dashboards {
         let core = &self.0.core;
         let now = core.clock.now();
         let seen = lock(&self.0.last_used).get(&run.id).copied();
-        let used = seen.max(run.used_at()).or(run.ready_at()).unwrap_or(now);
-        if seen.is_some_and(|at| at.since(run.used_at().unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S) {
+        let used = seen.max(run.used_at).or(run.ready_at).unwrap_or(now);
+        if seen.is_some_and(|at| at.since(run.used_at.unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S) {
             let mut tx = core.store.write().await?;
             runs::mark_used(&mut tx, run.id, used).await?;
             store::commit(tx).await?;

@@ -53,7 +53,7 @@ impl Dashboards {
         record: &JobRecord,
     ) -> Result<(), StoreError> {
         let job = record.job.state;
-        let was_ready = run.ready_at().is_some();
+        let was_ready = run.ready_at.is_some();
         let end = match (run.stop.as_str(), job) {
             ("idle", _) => "idle",
             ("replaced", _) => "replaced",

@@ -105,10 +105,10 @@ impl WebhookWorker {
         Ok(Some(WebhookStatus {
             host,
             kinds: NotificationKind::parse_list(&found.kinds),
-            sent: found.sent_at(),
+            sent: found.sent_at,
             next: found.next_at,
-            stopped: found.stopped_at(),
-            is_failing: found.failing_since().is_some(),
+            stopped: found.stopped_at,
+            is_failing: found.failing_since.is_some(),
             problem: found.problem,
         }))
     }

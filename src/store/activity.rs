@@ -61,12 +61,16 @@ pub async fn add(db: &mut DbConnection, entry: &NewActivityEntry<'_>, now: UnixT
 
 /// Lists entries, newest first.
 pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<ActivityEntry>> {
-    fetch_all!(db, "SELECT id, at, actor_name, actor_id IS NULL AS is_stranger, action, subject, detail, address FROM activity
+    fetch_all!(
+        db,
+        "SELECT id, at, actor_name, actor_id IS NULL AS is_stranger, action, subject, detail, address FROM activity
          WHERE ($1 IS NULL OR actor_id = $1 OR person_id = $1)
            AND ($2 IS NULL OR action = $2)
            AND ($3 IS NULL OR instr(lower(actor_name || ' ' || subject || ' ' || detail || ' ' || address), lower($3)) > 0)
            AND ($4 IS NULL OR id < $4)
-         ORDER BY id DESC LIMIT $5", [filter.about, filter.action.as_deref(), filter.text.as_deref(), filter.before, filter.limit])
+         ORDER BY id DESC LIMIT $5",
+        [filter.about, filter.action.as_deref(), filter.text.as_deref(), filter.before, filter.limit]
+    )
 }
 
 /// Whether this actor did this to this subject since a given time.

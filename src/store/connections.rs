@@ -24,12 +24,13 @@ pub struct ConnectionRow {
     pub is_wanted: bool,
     /// Whether the server asked anything at the last login.
     pub has_prompts: bool,
-    connected_at: Option<UnixTime>,
+    pub connected_at: Option<UnixTime>,
     #[sqlx(flatten)]
     pub problem: ConnectionProblem,
     /// The discovered facts, as JSON.
     pub discovered: String,
-    discovered_at: Option<UnixTime>,
+    /// When facts were last discovered.
+    pub discovered_at: Option<UnixTime>,
 }
 
 /// Why a connection is not open.
@@ -60,15 +61,6 @@ impl ConnectionRow {
     pub fn key(&self) -> ConnectionKey {
         let role = self.role.parse().unwrap_or(ConnectionRole::Login);
         ConnectionKey { person: self.person_id, cluster: self.cluster_id, role }
-    }
-
-    pub fn connected_at(&self) -> Option<UnixTime> {
-        self.connected_at
-    }
-
-    /// When facts were last discovered.
-    pub fn discovered_at(&self) -> Option<UnixTime> {
-        self.discovered_at
     }
 }
 

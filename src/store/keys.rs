@@ -103,8 +103,12 @@ pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> 
 
 /// Adds a key and returns its id; [`save_sealed`] must follow in the same transaction.
 pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> Result<SshKeyId> {
-    scalar_one!(db, "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, x'', x'', $8) RETURNING id", [key.person, key.role.as_str(), key.state, key.origin, key.kind, key.public_line, key.fingerprint, now])
+    scalar_one!(
+        db,
+        "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, x'', x'', $8) RETURNING id",
+        [key.person, key.role.as_str(), key.state, key.origin, key.kind, key.public_line, key.fingerprint, now]
+    )
 }
 
 pub async fn save_sealed(db: &mut DbConnection, id: SshKeyId, body: &[u8], own_key: &[u8]) -> Result<()> {
@@ -137,6 +141,7 @@ pub async fn promote(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
 pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
     execute!(db, "DELETE FROM ssh_keys WHERE id = $1", [id])
 }
+
 /// Whether a person allows any of their keys to be used while they are away.
 pub async fn has_unattended(db: &mut DbConnection, person: PersonId) -> Result<bool> {
     scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)", [person])

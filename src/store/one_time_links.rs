@@ -4,7 +4,8 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, GroupRole, OneTimeLinkId, PersonId};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(rename_all = "lowercase")]
 pub enum OneTimeLinkPurpose {
     /// Creates the first administrator.
     Setup,
@@ -12,16 +13,6 @@ pub enum OneTimeLinkPurpose {
     Join,
     /// Lets someone choose a new password.
     Reset,
-}
-
-impl OneTimeLinkPurpose {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Setup => "setup",
-            Self::Join => "join",
-            Self::Reset => "reset",
-        }
-    }
 }
 
 /// A link to add.
@@ -40,6 +31,13 @@ pub struct NewOneTimeLink<'a> {
     pub expires_at: UnixTime,
 }
 
+impl NewOneTimeLink<'_> {
+    /// A link for nobody in particular.
+    pub const fn new(purpose: OneTimeLinkPurpose, token_hash: [u8; 32], expires_at: UnixTime) -> Self {
+        Self { purpose, token_hash, label: "", group_role: None, person: None, created_by: None, expires_at }
+    }
+}
+
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct OneTimeLink {
     pub id: OneTimeLinkId,
@@ -49,7 +47,7 @@ pub struct OneTimeLink {
     /// The group it invites to.
     pub group_name: Option<String>,
     role: Option<String>,
-    person_id: Option<PersonId>,
+    pub person_id: Option<PersonId>,
     pub created_by_name: Option<String>,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,
@@ -62,10 +60,6 @@ impl OneTimeLink {
     /// For an invitation: the group, and the role there.
     pub fn group_role(&self) -> Option<(GroupId, GroupRole)> {
         Some((self.group_id?, self.role.as_deref()?.parse().ok()?))
-    }
-
-    pub fn person(&self) -> Option<PersonId> {
-        self.person_id
     }
 
     /// Whether it still works.
@@ -89,8 +83,15 @@ macro_rules! select_link {
 }
 
 pub async fn add(db: &mut DbConnection, link: &NewOneTimeLink<'_>, now: UnixTime) -> Result<OneTimeLinkId> {
-    scalar_one!(db, "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id", [link.purpose.as_str(), &link.token_hash[..], link.label, link.group_role.map(|(group, _)| group), link.group_role.map(|(_, role)| role.as_str()), link.person, link.created_by, now, link.expires_at])
+    scalar_one!(
+        db,
+        "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
+        [
+            link.purpose, &link.token_hash[..], link.label, link.group_role.map(|(group, _)| group),
+            link.group_role.map(|(_, role)| role.as_str()), link.person, link.created_by, now, link.expires_at
+        ]
+    )
 }
 
 /// The link with this secret, whether or not it still works.
@@ -99,7 +100,7 @@ pub async fn find(
     purpose: OneTimeLinkPurpose,
     token_hash: &[u8; 32],
 ) -> Result<Option<OneTimeLink>> {
-    fetch_optional!(db, select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"), [purpose.as_str(), &token_hash[..]])
+    fetch_optional!(db, select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"), [purpose, &token_hash[..]])
 }
 
 pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneTimeLink>> {

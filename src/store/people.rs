@@ -38,14 +38,8 @@ pub struct PersonListItem {
     pub person: Person,
     /// Groups and roles, e.g. `Smith Lab (pi), Jones Lab (member)`.
     pub groups: String,
-    last_seen_at: Option<UnixTime>,
-}
-
-impl PersonListItem {
     /// Last request of any of their browsers.
-    pub fn last_seen_at(&self) -> Option<UnixTime> {
-        self.last_seen_at
-    }
+    pub last_seen_at: Option<UnixTime>,
 }
 
 macro_rules! columns {
@@ -54,6 +48,7 @@ macro_rules! columns {
          p.disabled_at IS NOT NULL AS is_disabled, p.created_at"
     };
 }
+
 pub(super) use columns;
 
 /// Adds a person. Set the password in the same transaction: until then, nobody can sign in.

@@ -8,7 +8,8 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 /// How much of a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct QueueReadState {
-    seen_at: Option<UnixTime>,
+    /// When the queue was last read.
+    pub seen_at: Option<UnixTime>,
     history_from: Option<UnixTime>,
     history_until: Option<UnixTime>,
     /// Fair share, storage and quota, as JSON.
@@ -16,11 +17,6 @@ pub struct QueueReadState {
 }
 
 impl QueueReadState {
-    /// When the queue was last read.
-    pub fn seen_at(&self) -> Option<UnixTime> {
-        self.seen_at
-    }
-
     /// The span of time for which the accounting was read.
     pub fn history(&self) -> Option<(UnixTime, UnixTime)> {
         self.history_from.zip(self.history_until)

@@ -60,8 +60,15 @@ pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
 }
 
 pub async fn add(db: &mut DbConnection, session: &NewSession<'_>, now: UnixTime) -> Result<SessionId> {
-    scalar_one!(db, "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
-         VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id", [&session.token_hash[..], session.person, now, session.expires_at, session.address, session.user_agent, session.keychain])
+    scalar_one!(
+        db,
+        "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
+         VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id",
+        [
+            &session.token_hash[..], session.person, now, session.expires_at, session.address, session.user_agent,
+            session.keychain
+        ]
+    )
 }
 
 /// The session behind a cookie, with its person.

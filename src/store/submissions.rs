@@ -11,7 +11,8 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, PersonId, SubmissionId};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(rename_all = "snake_case")]
 pub enum SubmissionState {
     /// To be sent; nothing was sent yet.
     Ready,
@@ -30,32 +31,9 @@ pub enum SubmissionState {
 }
 
 impl SubmissionState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Sent => "sent",
-            Self::Checking => "checking",
-            Self::Accepted => "accepted",
-            Self::Refused => "refused",
-            Self::NotSent => "not_sent",
-            Self::GivenUp => "given_up",
-        }
-    }
-
     /// Whether nothing more happens without its owner.
     pub const fn is_settled(self) -> bool {
         !matches!(self, Self::Ready | Self::Sent | Self::Checking)
-    }
-}
-
-impl TryFrom<String> for SubmissionState {
-    type Error = super::StoreError;
-
-    fn try_from(word: String) -> Result<Self> {
-        let all =
-            [Self::Ready, Self::Sent, Self::Checking, Self::Accepted, Self::Refused, Self::NotSent, Self::GivenUp];
-        let known = all.into_iter().find(|state| state.as_str() == word);
-        known.ok_or(super::StoreError::Malformed("submissions.state"))
     }
 }
 
@@ -66,7 +44,6 @@ pub struct Submission {
     pub cluster_id: ClusterId,
     /// The token by which the job is found.
     pub token: String,
-    #[sqlx(try_from = "String")]
     pub state: SubmissionState,
     pub script: String,
     pub job_name: String,
@@ -95,29 +72,17 @@ pub struct Submission {
     pub created_at: UnixTime,
     /// Since when it is ready to be sent.
     pub ready_at: UnixTime,
-    sent_at: Option<UnixTime>,
-    checked_at: Option<UnixTime>,
-    settled_at: Option<UnixTime>,
+    pub sent_at: Option<UnixTime>,
+    /// When the cluster last answered whether the job exists.
+    pub checked_at: Option<UnixTime>,
+    /// When the outcome was known.
+    pub settled_at: Option<UnixTime>,
 }
 
 impl Submission {
     /// Folders to create first.
     pub fn folders(&self) -> Vec<String> {
         serde_json::from_str(&self.folders).unwrap_or_default()
-    }
-
-    pub fn sent_at(&self) -> Option<UnixTime> {
-        self.sent_at
-    }
-
-    /// When the cluster last answered whether the job exists.
-    pub fn checked_at(&self) -> Option<UnixTime> {
-        self.checked_at
-    }
-
-    /// When the outcome was known.
-    pub fn settled_at(&self) -> Option<UnixTime> {
-        self.settled_at
     }
 }
 
@@ -165,10 +130,18 @@ pub async fn add(
     carrier: &str,
     now: UnixTime,
 ) -> Result<SubmissionId> {
-    scalar_one!(db, "INSERT INTO submissions (person_id, cluster_id, token, form, state, script, job_name, folders, carrier, recipe,
+    scalar_one!(
+        db,
+        "INSERT INTO submissions (person_id, cluster_id, token, form, state, script, job_name, folders, carrier, recipe,
                                   recipe_version, recipe_id, answers, sweep, created_at, ready_at)
          VALUES ($1, $2, $3, $4, 'ready', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
-         RETURNING id", [new.person, new.cluster, token, &new.form_token, &new.script, &new.job_name, serde_json::to_string(&new.folders).unwrap_or_else(|_| "[]".to_owned()), carrier, &new.recipe, new.recipe_version, new.recipe_id, &new.answers, &new.sweep, now])
+         RETURNING id",
+        [
+            new.person, new.cluster, token, &new.form_token, &new.script, &new.job_name,
+            serde_json::to_string(&new.folders).unwrap_or_else(|_| "[]".to_owned()), carrier, &new.recipe,
+            new.recipe_version, new.recipe_id, &new.answers, &new.sweep, now
+        ]
+    )
 }
 
 /// The submission that a form made before.

@@ -15,29 +15,15 @@ pub struct Webhook {
     pub kinds: String,
     /// Failures since the last success.
     pub failures: i64,
-    failing_since: Option<UnixTime>,
+    /// Since when deliveries fail.
+    pub failing_since: Option<UnixTime>,
     pub next_at: UnixTime,
     /// The last error, in words.
     pub problem: String,
-    sent_at: Option<UnixTime>,
-    stopped_at: Option<UnixTime>,
-}
-
-impl Webhook {
     /// When a message was last delivered.
-    pub fn sent_at(&self) -> Option<UnixTime> {
-        self.sent_at
-    }
-
-    /// Since when deliveries fail.
-    pub fn failing_since(&self) -> Option<UnixTime> {
-        self.failing_since
-    }
-
+    pub sent_at: Option<UnixTime>,
     /// When the portal gave up.
-    pub fn stopped_at(&self) -> Option<UnixTime> {
-        self.stopped_at
-    }
+    pub stopped_at: Option<UnixTime>,
 }
 
 macro_rules! select {

@@ -46,10 +46,9 @@ pub struct DashboardRun {
     /// The name of its folder on the cluster.
     pub name: String,
     pub folder: String,
-    submission_id: Option<SubmissionId>,
+    pub submission_id: Option<SubmissionId>,
     /// The job ID, once there is one.
     pub job: Option<i64>,
-    woken_by: Option<PersonId>,
     /// Who started it, if not its owner.
     pub woken_by_name: Option<String>,
     #[sqlx(try_from = "String")]
@@ -63,52 +62,23 @@ pub struct DashboardRun {
     pub message: String,
     /// The time limit.
     pub minutes: i64,
-    begin_at: Option<UnixTime>,
+    /// A follow-up run starts no earlier than this.
+    pub begin_at: Option<UnixTime>,
     /// When it was requested.
     pub asked_at: UnixTime,
-    started_at: Option<UnixTime>,
-    ready_at: Option<UnixTime>,
-    used_at: Option<UnixTime>,
-    over_at: Option<UnixTime>,
+    /// When its job started.
+    pub started_at: Option<UnixTime>,
+    /// When it first answered.
+    pub ready_at: Option<UnixTime>,
+    /// When someone last viewed it.
+    pub used_at: Option<UnixTime>,
+    pub over_at: Option<UnixTime>,
 }
 
 impl DashboardRun {
-    pub fn submission(&self) -> Option<SubmissionId> {
-        self.submission_id
-    }
-
-    /// Who started it, if not its owner.
-    pub fn woken_by(&self) -> Option<PersonId> {
-        self.woken_by
-    }
-
-    /// A follow-up run starts no earlier than this.
-    pub fn begin_at(&self) -> Option<UnixTime> {
-        self.begin_at
-    }
-
-    /// When its job started.
-    pub fn started_at(&self) -> Option<UnixTime> {
-        self.started_at
-    }
-
-    /// When it first answered.
-    pub fn ready_at(&self) -> Option<UnixTime> {
-        self.ready_at
-    }
-
-    /// When someone last viewed it.
-    pub fn used_at(&self) -> Option<UnixTime> {
-        self.used_at
-    }
-
-    pub fn over_at(&self) -> Option<UnixTime> {
-        self.over_at
-    }
-
     /// When its time limit ends, once it has started.
     pub fn ends_at(&self) -> Option<UnixTime> {
-        self.started_at().map(|at| at.plus(self.minutes * 60))
+        self.started_at.map(|at| at.plus(self.minutes * 60))
     }
 }
 
@@ -128,7 +98,7 @@ pub struct NewDashboardRun<'a> {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT r.id, r.dashboard_id, r.name, r.folder, r.submission_id, s.number AS job, r.woken_by,
+            "SELECT r.id, r.dashboard_id, r.name, r.folder, r.submission_id, s.number AS job,
                     w.display_name AS woken_by_name, r.state, r.stage, r.stop, r.end, r.message, r.minutes, r.begin_at,
                     r.asked_at, r.started_at, r.ready_at, r.used_at, r.over_at
              FROM dashboard_runs r

@@ -122,7 +122,7 @@ pub async fn build_live_view(
         steps: if is_down { Vec::new() } else { steps(standing) },
         start: queue.start,
         queue_position: queue.position,
-        next_at: next.as_ref().and_then(DashboardRun::begin_at),
+        next_at: next.as_ref().and_then(|run| run.begin_at),
         woken_by: run.as_ref().and_then(|run| run.woken_by_name.clone()).unwrap_or_default(),
         cost: spot.and_then(|spot| cost::dashboard_cost_text(board, &spot.compose_context)).unwrap_or_default(),
         job: job_path(board, run.as_ref().filter(|_| is_mine)),

@@ -200,7 +200,7 @@ fn disconnected_text(standing: &DashboardStatus, phase: DashboardPhase, is_owner
 /// How it ended, and what to do.
 fn ended_text(standing: &DashboardStatus, run: &DashboardRun, look: DashboardStatusContext<'_>) -> DashboardStatusText {
     let board = &standing.dashboard;
-    let was_ready = run.ready_at().is_some();
+    let was_ready = run.ready_at.is_some();
     let minutes = format::minutes(u32::try_from(run.minutes).unwrap_or(0));
     let idle = format::minutes(look.idle_minutes);
     let (tone, title, text) = match run.end.as_str() {
