@@ -72,13 +72,13 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
         let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !store::groups::remove_member(&mut tx, group, person).await? {
             return Err(AuthError::NotFound);
         }
         self.revoke_invitations_by(&mut tx, group, person).await?;
         store::dashboards::hide_from_group(&mut tx, person, group).await?;
-        let about = ActivityDetails { person: Some(person), subject: &place.name, detail: &whose.name };
+        let about = ActivityDetails { person: Some(person), subject: &place.name, detail: &account.name };
         record(&mut tx, actor, ActivityEvent::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }

@@ -65,9 +65,9 @@ impl AuthService {
     fn reopen_keychain(&self, who: &SignedInPerson, cookie: &str) {
         if let Some(sealed) = &who.sealed_chain_key
             && self.keychains.get(who.person.id).is_none()
-            && let Some(chain) = self.open_keychain_with_token(cookie, sealed)
+            && let Some(keychain) = self.open_keychain_with_token(cookie, sealed)
         {
-            self.keychains.insert(who.person.id, chain);
+            self.keychains.insert(who.person.id, keychain);
         }
     }
 
@@ -108,18 +108,18 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         person: PersonId,
-        chain: Option<&PersonKeychainKey>,
-        visitor: &RequestClient,
+        keychain: Option<&PersonKeychainKey>,
+        client: &RequestClient,
     ) -> Result<SecretToken> {
         let now = self.clock.now();
         let token = SecretToken::generate()?;
-        let sealed = chain.map(|chain| self.seal_keychain_for_token(token.as_str(), chain)).transpose()?;
+        let sealed = keychain.map(|keychain| self.seal_keychain_for_token(token.as_str(), keychain)).transpose()?;
         let session = NewSession {
             token_hash: token.hash_token(),
             person,
             expires_at: now.plus(i64::from(self.session_settings.absolute_days) * SECONDS_PER_DAY),
-            address: &visitor.address.to_string(),
-            user_agent: &visitor.user_agent,
+            address: &client.address.to_string(),
+            user_agent: &client.user_agent,
             keychain: sealed.as_deref(),
         };
         store::sessions::add(db, &session, now).await?;
@@ -127,13 +127,13 @@ impl AuthService {
     }
 
     /// Signs this browser out.
-    pub async fn sign_out(&self, who: &SignedInPerson, visitor: &RequestClient) -> Result<()> {
+    pub async fn sign_out(&self, who: &SignedInPerson, client: &RequestClient) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         if store::sessions::end(&mut tx, who.person.id, who.session).await? {
             record(
                 &mut tx,
-                &Actor::from_person(&who.person, visitor),
+                &Actor::from_person(&who.person, client),
                 ActivityEvent::SignedOut,
                 ActivityDetails::default(),
                 now,
@@ -147,12 +147,7 @@ impl AuthService {
     }
 
     /// Signs out another browser of the same person.
-    pub async fn sign_out_device(
-        &self,
-        who: &SignedInPerson,
-        device: SessionId,
-        visitor: &RequestClient,
-    ) -> Result<()> {
+    pub async fn sign_out_device(&self, who: &SignedInPerson, device: SessionId, client: &RequestClient) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         if !store::sessions::end(&mut tx, who.person.id, device).await? {
@@ -160,7 +155,7 @@ impl AuthService {
         }
         record(
             &mut tx,
-            &Actor::from_person(&who.person, visitor),
+            &Actor::from_person(&who.person, client),
             ActivityEvent::DeviceEnded,
             ActivityDetails::default(),
             now,
@@ -173,14 +168,14 @@ impl AuthService {
     }
 
     /// Signs out every browser of the person, including this one, and closes their connections to clusters.
-    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, visitor: &RequestClient) -> Result<()> {
+    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, client: &RequestClient) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;
         store::connections::clear_wanted(&mut tx, who.person.id).await?;
         record(
             &mut tx,
-            &Actor::from_person(&who.person, visitor),
+            &Actor::from_person(&who.person, client),
             ActivityEvent::SignedOutEverywhere,
             ActivityDetails::default(),
             now,

@@ -80,10 +80,10 @@ pub fn hosts_to_pin(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String
     if let Some(host) = &site.login.host {
         hosts.push((hops::LOGIN, host.0.clone(), site.login.port, words(&site.login.fingerprints)));
     }
-    if let Some(robot) = &site.automation
-        && let Some(host) = robot.hosts.first()
+    if let Some(automation) = &site.automation
+        && let Some(host) = automation.hosts.first()
     {
-        hosts.push((hops::AUTOMATION, host.0.clone(), robot.port, words(&robot.fingerprints)));
+        hosts.push((hops::AUTOMATION, host.0.clone(), automation.port, words(&automation.fingerprints)));
     }
     hosts
 }
@@ -100,8 +100,8 @@ impl ConnectionPool {
         let host = site.host()?;
         let now = self.0.core.clock.now();
         let mut tx = self.begin_change(actor).await?;
-        let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
-        let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
+        let details = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        let id = match store::clusters::add(&mut tx, &site.name.0, &details, now).await {
             Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
         };
@@ -114,24 +114,24 @@ impl ConnectionPool {
     pub async fn update_cluster(
         &self,
         actor: &Actor,
-        known: &ClusterProfile,
+        profile: &ClusterProfile,
         site: &Site,
         pins: Option<&[PinnedHostKey]>,
     ) -> Result<(), ClusterChangeError> {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
         let mut tx = self.begin_change(actor).await?;
-        let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
-        store::clusters::update(&mut tx, known.row.id, &what).await?;
+        let details = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        store::clusters::update(&mut tx, profile.row.id, &details).await?;
         if let Some(pins) = pins {
             check_pins(site, pins)?;
-            store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
-            store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
+            store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
+            store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
         }
-        self.finish_change(tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterChanged, &profile.row.slug).await?;
         if pins.is_some() {
-            self.set_alarm(known.row.id, false);
-            self.close_cluster(known.row.id).await;
+            self.set_alarm(profile.row.id, false);
+            self.close_cluster(profile.row.id).await;
         }
         Ok(())
     }
@@ -140,26 +140,26 @@ impl ConnectionPool {
     pub async fn set_retired(
         &self,
         actor: &Actor,
-        known: &ClusterProfile,
+        profile: &ClusterProfile,
         retired: bool,
     ) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
         let at = retired.then(|| self.0.core.clock.now());
-        store::clusters::set_retired(&mut tx, known.row.id, at).await?;
+        store::clusters::set_retired(&mut tx, profile.row.id, at).await?;
         let event = if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
-        self.finish_change(tx, actor, event, &known.row.slug).await?;
+        self.finish_change(tx, actor, event, &profile.row.slug).await?;
         if retired {
-            self.close_cluster(known.row.id).await;
+            self.close_cluster(profile.row.id).await;
         }
         Ok(())
     }
 
     /// Deletes a retired cluster.
-    pub async fn remove_cluster(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
+    pub async fn remove_cluster(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
-        store::clusters::remove(&mut tx, known.slug()).await?;
-        self.finish_change(tx, actor, ActivityEvent::ClusterRemoved, &known.row.slug).await?;
-        self.close_cluster(known.row.id).await;
+        store::clusters::remove(&mut tx, profile.slug()).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterRemoved, &profile.row.slug).await?;
+        self.close_cluster(profile.row.id).await;
         Ok(())
     }
 
@@ -167,25 +167,25 @@ impl ConnectionPool {
     pub async fn pin_host_keys(
         &self,
         actor: &Actor,
-        known: &ClusterProfile,
+        profile: &ClusterProfile,
         pins: &[PinnedHostKey],
     ) -> Result<(), ClusterChangeError> {
-        check_pins(&known.site, pins)?;
+        check_pins(&profile.site, pins)?;
         let mut tx = self.begin_change(actor).await?;
-        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
-        store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
-        self.set_alarm(known.row.id, false);
-        self.close_cluster(known.row.id).await;
+        store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
+        store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::HostKeysPinned, &profile.row.slug).await?;
+        self.set_alarm(profile.row.id, false);
+        self.close_cluster(profile.row.id).await;
         Ok(())
     }
 
     /// Ends a false alarm: the pinned keys stay, and connections continue.
-    pub async fn end_alarm(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
+    pub async fn end_alarm(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
-        store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug).await?;
-        self.set_alarm(known.row.id, false);
+        store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::HostKeyAlarmEnded, &profile.row.slug).await?;
+        self.set_alarm(profile.row.id, false);
         Ok(())
     }
 

@@ -53,14 +53,14 @@ pub struct NewAllocation {
 
 impl NewAllocation {
     /// Whether an allocation is for the same account, unit and days.
-    pub fn covers_same_period(&self, known: &Allocation) -> bool {
-        (self.cluster, &self.account, self.unit) == (known.cluster_id, &known.account, &*known.unit)
-            && (self.begins, self.ends) == (known.begins(), known.ends())
+    pub fn covers_same_period(&self, other: &Allocation) -> bool {
+        (self.cluster, &self.account, self.unit) == (other.cluster_id, &other.account, &*other.unit)
+            && (self.begins, self.ends) == (other.begins(), other.ends())
     }
 
     /// Whether an allocation is identical.
-    pub fn is_same(&self, known: &Allocation) -> bool {
-        self.covers_same_period(known) && self.amount.to_bits() == known.amount.to_bits()
+    pub fn is_same(&self, other: &Allocation) -> bool {
+        self.covers_same_period(other) && self.amount.to_bits() == other.amount.to_bits()
     }
 }
 

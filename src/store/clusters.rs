@@ -49,20 +49,20 @@ macro_rules! columns {
     };
 }
 
-pub async fn add(db: &mut DbConnection, slug: &Slug, what: &ClusterDetails<'_>, now: UnixTime) -> Result<ClusterId> {
+pub async fn add(db: &mut DbConnection, slug: &Slug, details: &ClusterDetails<'_>, now: UnixTime) -> Result<ClusterId> {
     scalar_one!(
         db,
         "INSERT INTO clusters (slug, title, host, port, site, created_at) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
-        [slug.as_str(), what.title.as_str(), what.host.as_str(), what.port, what.site, now]
+        [slug.as_str(), details.title.as_str(), details.host.as_str(), details.port, details.site, now]
     )
 }
 
 /// Changes the description of a cluster.
-pub async fn update(db: &mut DbConnection, id: ClusterId, what: &ClusterDetails<'_>) -> Result<()> {
+pub async fn update(db: &mut DbConnection, id: ClusterId, details: &ClusterDetails<'_>) -> Result<()> {
     execute!(
         db,
         "UPDATE clusters SET title = $2, host = $3, port = $4, site = $5 WHERE id = $1",
-        [id, what.title.as_str(), what.host.as_str(), what.port, what.site]
+        [id, details.title.as_str(), details.host.as_str(), details.port, details.site]
     )
 }
 

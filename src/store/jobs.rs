@@ -254,11 +254,11 @@ fn like_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
-pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -> Result<()> {
+pub async fn add_event(db: &mut DbConnection, id: JobRowId, event: &JobEvent) -> Result<()> {
     execute!(
         db,
         "INSERT INTO job_events (job_id, at, state, detail) VALUES ($1, $2, $3, $4)",
-        [id, moment.at, &moment.state, &moment.detail]
+        [id, event.at, &event.state, &event.detail]
     )
 }
 

@@ -159,9 +159,9 @@ pub async fn intern_names<'a>(
     db: &mut DbConnection,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<HashMap<&'a str, i64>> {
-    let mut known: HashMap<&str, i64> = HashMap::from([("", 0)]);
+    let mut ids: HashMap<&str, i64> = HashMap::from([("", 0)]);
     for name in names {
-        if known.contains_key(name) {
+        if ids.contains_key(name) {
             continue;
         }
         let id: i64 = scalar_one!(
@@ -169,9 +169,9 @@ pub async fn intern_names<'a>(
             "INSERT INTO usage_names (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = name RETURNING id",
             [name]
         )?;
-        known.insert(name, id);
+        ids.insert(name, id);
     }
-    Ok(known)
+    Ok(ids)
 }
 
 /// Names by id.
