@@ -133,5 +133,5 @@ pub async fn update(db: &mut DbConnection, id: AllocationId, new: &NewAllocation
 
 /// Removes an allocation. False if the group has none with this id.
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: AllocationId) -> Result<bool> {
-    Ok(affected_rows!(db, "DELETE FROM allocations WHERE id = $1 AND group_id = $2", [id, group])? == 1)
+    affects_row!(db, "DELETE FROM allocations WHERE id = $1 AND group_id = $2", [id, group])
 }

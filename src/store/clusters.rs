@@ -122,5 +122,5 @@ pub async fn set_alarm(db: &mut DbConnection, id: ClusterId, alarm: Option<(Unix
 
 /// Deletes a cluster. False if there is none with this slug.
 pub async fn remove(db: &mut DbConnection, slug: &Slug) -> Result<bool> {
-    Ok(affected_rows!(db, "DELETE FROM clusters WHERE slug = $1", [slug.as_str()])? == 1)
+    affects_row!(db, "DELETE FROM clusters WHERE slug = $1", [slug.as_str()])
 }

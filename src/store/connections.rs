@@ -112,8 +112,8 @@ pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
         concat!(
             columns!(),
             "WHERE is_wanted = 1
-           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
-           AND cluster_id IN (SELECT id FROM clusters WHERE retired_at IS NULL)"
+             AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
+             AND cluster_id IN (SELECT id FROM clusters WHERE retired_at IS NULL)"
         )
     )
 }
@@ -127,13 +127,13 @@ pub async fn mark_connected(
     has_prompts: bool,
     now: UnixTime,
 ) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = '',
                 problem_notices = ''
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
         [key.person, key.cluster, key.role.as_str(), has_prompts, now, user]
-    )? == 1)
+    )
 }
 
 /// Records why a connection is not open.

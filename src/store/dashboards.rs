@@ -122,8 +122,8 @@ pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboa
         db,
         select!(
             "WHERE b.removed_at IS NULL AND p.disabled_at IS NULL AND (b.person_id = $1
-            OR b.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
-         ORDER BY b.id DESC LIMIT 500"
+                OR b.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
+             ORDER BY b.id DESC LIMIT 500"
         ),
         [person]
     )
@@ -171,8 +171,7 @@ pub async fn hide_from_group(db: &mut DbConnection, person: PersonId, group: Gro
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
     execute!(db, "DELETE FROM dashboard_guest_links WHERE dashboard_id = $1", [id])?;
     execute!(db, "DELETE FROM dashboard_accesses WHERE dashboard_id = $1", [id])?;
-    Ok(affected_rows!(db, "UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL", [id, now])?
-        == 1)
+    affects_row!(db, "UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL", [id, now])
 }
 
 /// Deletes the rows of dashboards that were removed before then and have no open runs.

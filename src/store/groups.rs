@@ -95,7 +95,7 @@ pub async fn set_member(
 
 /// Removes someone from a group. False if they were not in it.
 pub async fn remove_member(db: &mut DbConnection, group: GroupId, person: PersonId) -> Result<bool> {
-    Ok(affected_rows!(db, "DELETE FROM memberships WHERE group_id = $1 AND person_id = $2", [group, person])? == 1)
+    affects_row!(db, "DELETE FROM memberships WHERE group_id = $1 AND person_id = $2", [group, person])
 }
 
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<Membership>> {

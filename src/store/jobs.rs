@@ -104,43 +104,12 @@ pub async fn save(db: &mut DbConnection, row: &StoredJobRow) -> Result<JobRowId>
              restarts = $26, exit_code = $27, exit_signal = $28, work_dir = $29, submit_line = $30, cancelled_by = $31,
              is_over = $32, is_settled = $33, seen_at = $35
          RETURNING id",
-        [
-            row.person_id,
-            row.cluster_id,
-            row.number,
-            row.task,
-            row.raw,
-            &row.tasks,
-            &row.user,
-            &row.name,
-            &row.state,
-            &row.reason,
-            &row.account,
-            &row.partition,
-            &row.qos,
-            row.submitted_at,
-            row.eligible_at,
-            row.start_at,
-            row.end_at,
-            row.limit_minutes,
-            row.cpus,
-            row.nodes,
-            row.memory_mb,
-            &row.gpus,
-            &row.node_list,
-            row.priority,
-            &row.dependency,
-            row.restarts,
-            row.exit_code,
-            row.exit_signal,
-            &row.work_dir,
-            &row.submit_line,
-            &row.cancelled_by,
-            row.is_over,
-            row.is_settled,
-            row.first_seen_at,
-            row.seen_at
-        ]
+        row.{
+            person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account, partition, qos,
+            submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes, memory_mb, gpus, node_list,
+            priority, dependency, restarts, exit_code, exit_signal, work_dir, submit_line, cancelled_by, is_over,
+            is_settled, first_seen_at, seen_at
+        }
     )
 }
 
@@ -161,7 +130,7 @@ pub async fn list_current(
         db,
         select!(
             "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
-         ORDER BY is_over, end_at DESC LIMIT $4"
+             ORDER BY is_over, end_at DESC LIMIT $4"
         ),
         [person, cluster, ended_since, most]
     )
@@ -229,9 +198,9 @@ pub async fn search_history(
         db,
         select!(
             "WHERE person_id = $1 AND is_over = 1
-           AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
-           AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
-         ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
+               AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
+               AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
+             ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
         ),
         [person, search.cluster, &search.state, &search.account, &pattern, most, offset]
     )?;

@@ -114,21 +114,21 @@ pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<V
 
 /// Uses up a link. False if it no longer works: someone was quicker.
 pub async fn use_up(db: &mut DbConnection, id: OneTimeLinkId, by: PersonId, now: UnixTime) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE one_time_links SET used_at = $2, used_by = $3
          WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
         [id, now, by]
-    )? == 1)
+    )
 }
 
 /// Revokes a link. False if it was used or revoked before.
 pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE one_time_links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
         [id, now]
-    )? == 1)
+    )
 }
 
 /// Revokes every open setup link.

@@ -146,6 +146,5 @@ pub async fn set_totp(db: &mut DbConnection, id: PersonId, sealed: Option<&[u8]>
 
 /// Marks a time step as used. False if it or a later one was used before: the code is spent.
 pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
-    Ok(affected_rows!(db, "UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2", [id, step])?
-        == 1)
+    affects_row!(db, "UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2", [id, step])
 }

@@ -14,11 +14,11 @@ pub async fn replace(db: &mut DbConnection, person: PersonId, hashes: &[[u8; 32]
 
 /// Uses up a code. False if there is no such code or it was used before.
 pub async fn use_up(db: &mut DbConnection, person: PersonId, hash: &[u8; 32], now: UnixTime) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE recovery_codes SET used_at = $3 WHERE person_id = $1 AND code_hash = $2 AND used_at IS NULL",
         [person, &hash[..], now]
-    )? == 1)
+    )
 }
 
 /// How many codes are left.

@@ -85,11 +85,11 @@ pub async fn remove(db: &mut DbConnection, group: GroupId, id: ReportId, now: Un
         [id, group]
     )?;
     // The content goes now. The row stays for a while, so that its links can say that the report was deleted.
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE reports SET removed_at = $3, body = '' WHERE id = $1 AND group_id = $2 AND removed_at IS NULL",
         [id, group, now]
-    )? == 1)
+    )
 }
 
 /// Deletes the rows of reports that were removed before then.

@@ -115,7 +115,7 @@ pub async fn is_signed_in(
 
 /// Ends one session of a person. False if they have no such session.
 pub async fn end(db: &mut DbConnection, person: PersonId, id: SessionId) -> Result<bool> {
-    Ok(affected_rows!(db, "DELETE FROM sessions WHERE id = $1 AND person_id = $2", [id, person])? == 1)
+    affects_row!(db, "DELETE FROM sessions WHERE id = $1 AND person_id = $2", [id, person])
 }
 
 /// Ends every session of a person except the one to keep, and every pending sign-in.
@@ -173,5 +173,5 @@ pub async fn count_wrong_code(db: &mut DbConnection, token_hash: &[u8; 32]) -> R
 
 /// Ends a pending sign-in. False if it was gone already: of two answers at once, the other won.
 pub async fn end_pending(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<bool> {
-    Ok(affected_rows!(db, "DELETE FROM pending_sign_ins WHERE token_hash = $1", [&token_hash[..]])? == 1)
+    affects_row!(db, "DELETE FROM pending_sign_ins WHERE token_hash = $1", [&token_hash[..]])
 }

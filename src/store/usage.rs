@@ -58,10 +58,10 @@ pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<U
         db,
         select!(
             "WHERE viewed_at >= $1 OR (has_names AND EXISTS (
-            SELECT 1 FROM usage_alerts u JOIN group_accounts a ON a.group_id = u.group_id
-            JOIN memberships m ON m.group_id = u.group_id AND m.person_id = u.person_id AND m.role = 'pi'
-            WHERE u.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id))
-         ORDER BY person_id, cluster_id, account"
+                SELECT 1 FROM usage_alerts u JOIN group_accounts a ON a.group_id = u.group_id
+                JOIN memberships m ON m.group_id = u.group_id AND m.person_id = u.person_id AND m.role = 'pi'
+                WHERE u.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id))
+             ORDER BY person_id, cluster_id, account"
         ),
         [since]
     )

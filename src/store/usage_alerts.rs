@@ -62,11 +62,11 @@ pub async fn mark_notified(
     dedup_key: &str,
     now: UnixTime,
 ) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "INSERT INTO usage_alerts_sent (person_id, group_id, dedup_key, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
         [person, group, dedup_key, now]
-    )? == 1)
+    )
 }
 
 /// Forgets that anyone got an alert about a group, so that it is sent again.

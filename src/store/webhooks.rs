@@ -46,9 +46,9 @@ pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result
         db,
         select!(
             "WHERE next_at <= $1 AND stopped_at IS NULL
-           AND EXISTS (SELECT 1 FROM notifications n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
-           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
-         ORDER BY next_at LIMIT $2"
+               AND EXISTS (SELECT 1 FROM notifications n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
+               AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
+             ORDER BY next_at LIMIT $2"
         ),
         [now, most]
     )

@@ -181,11 +181,7 @@ pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) 
 
 /// Requests that a run stops, and why. False if it is over, or a stop was requested before.
 pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
-    Ok(affected_rows!(
-        db,
-        "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''",
-        [id, why]
-    )? == 1)
+    affects_row!(db, "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''", [id, why])
 }
 
 pub async fn mark_over(
@@ -195,10 +191,10 @@ pub async fn mark_over(
     message: &str,
     at: UnixTime,
 ) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE dashboard_runs SET state = 'over', end = $2, message = $3, over_at = $4
          WHERE id = $1 AND over_at IS NULL",
         [id, end, message, at]
-    )? == 1)
+    )
 }

@@ -7,12 +7,12 @@ use crate::domain::{PersonId, SubmissionId};
 
 /// Marks it as about to be sent. False if it should no longer be sent.
 pub async fn mark_sent(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE submissions SET state = 'sent', sent_at = $2, tries = tries + 1, problem = '', refusal = ''
          WHERE id = $1 AND state = 'ready'",
         [id, now]
-    )? == 1)
+    )
 }
 
 /// Records that nothing was sent after all: it is ready again.
@@ -28,11 +28,11 @@ pub async fn mark_unsent(db: &mut DbConnection, id: SubmissionId, problem: &str)
 
 /// Records why it waits. True if the reason is new.
 pub async fn set_problem(db: &mut DbConnection, id: SubmissionId, problem: &str) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE submissions SET problem = $2 WHERE id = $1 AND settled_at IS NULL AND problem <> $2",
         [id, problem]
-    )? == 1)
+    )
 }
 
 /// Records that it may have arrived. `refusal` is what Slurm said, if that would explain why it did not.
@@ -91,20 +91,20 @@ pub async fn mark_not_sent(db: &mut DbConnection, id: SubmissionId, problem: &st
 
 /// Tries a submission again that could not be sent, because its owner asks for it. False if there is none.
 pub async fn retry(db: &mut DbConnection, id: SubmissionId, person: PersonId, now: UnixTime) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE submissions SET state = 'ready', problem = '', tries = 0, ready_at = $3, settled_at = NULL
          WHERE id = $1 AND person_id = $2 AND state = 'not_sent'",
         [id, person, now]
-    )? == 1)
+    )
 }
 
 /// Cancels it, because its owner asks for it. False if it may be a job already.
 pub async fn give_up(db: &mut DbConnection, id: SubmissionId, person: PersonId, now: UnixTime) -> Result<bool> {
-    Ok(affected_rows!(
+    affects_row!(
         db,
         "UPDATE submissions SET state = 'given_up', settled_at = $3
          WHERE id = $1 AND person_id = $2 AND state IN ('ready', 'not_sent')",
         [id, person, now]
-    )? == 1)
+    )
 }

@@ -49,33 +49,11 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageDailyR
                                   held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s, spare_core_s, spare_mb_s, waits)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
                  $23, $24, $25)",
-        [
-            source,
-            row.day,
-            row.user_id,
-            row.kind_id,
-            row.core_s,
-            row.site_ms,
-            row.gpu_s,
-            &row.gpus,
-            row.jobs,
-            row.done,
-            row.failed,
-            row.timed_out,
-            row.memory_out,
-            row.cancelled,
-            row.held_core_s,
-            row.used_core_s,
-            row.held_mb_s,
-            row.used_mb_s,
-            row.held_gpu_s,
-            row.used_gpu_s,
-            row.lost_core_s,
-            row.lost_gpu_s,
-            row.spare_core_s,
-            row.spare_mb_s,
-            &row.waits
-        ]
+        [source], row.{
+            day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out, cancelled,
+            held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s,
+            spare_core_s, spare_mb_s, waits
+        }
     )
 }
 

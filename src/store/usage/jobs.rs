@@ -57,10 +57,10 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow
         "INSERT INTO usage_jobs (source_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
                                  wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
-        [
-            source, row.day, row.raw, row.start_at, row.number, row.task, row.user_id, row.kind_id, row.state,
-            row.seconds, row.elapsed_s, row.wait_s, row.cores, row.memory_mb, &row.gpus, row.cpu_s, row.rss_mb
-        ]
+        [source], row.{
+            day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s, wait_s, cores, memory_mb,
+            gpus, cpu_s, rss_mb
+        }
     )
 }
 
