@@ -34,7 +34,7 @@ pub(super) async fn execute(
     urgency: CallUrgency,
     tell: CommandOutputSender,
 ) {
-    let has_begun = Instant::now();
+    let started = Instant::now();
     let Some(slot) = connection.slots.acquire(urgency).await else {
         let _ = tell.send(Err(RunCommandError::Busy));
         return;
@@ -43,7 +43,7 @@ pub(super) async fn execute(
     let (input, handover) = command.take_input();
     // On a silent network not even a session opens, and ssh takes a minute to notice.
     let opened = tokio::time::timeout_at(until, start_command(connection, &text, slot, input)).await;
-    let (mut child, _place) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
+    let (mut child, _slot) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
         Ok(started) => started,
         Err(error) => {
             let _ = tell.send(Err(error));
@@ -51,15 +51,15 @@ pub(super) async fn execute(
         }
     };
     let pipes = (child.stdout().take(), child.stderr().take());
-    let collecting = collect_output(pipes, command.max_output(), handover.map(|one| (one, &tell)));
+    let collecting = collect_output(pipes, command.max_output(), handover.map(|sender| (sender, &tell)));
     match tokio::time::timeout_at(until, collecting).await {
         Ok(Ok((stdout, stderr))) => {
             let ended = tokio::time::timeout(GRACE, child.wait()).await;
             let result = match ended {
-                Ok(status) => interpret_exit(connection, status, has_begun, &command, dialect, stdout, stderr).await,
+                Ok(status) => interpret_exit(connection, status, started, &command, dialect, stdout, stderr).await,
                 Err(_) => Err(RunCommandError::ConnectionLost),
             };
-            metrics::histogram!("portolan_cluster_command_seconds").record(has_begun.elapsed().as_secs_f64());
+            metrics::histogram!("portolan_cluster_command_seconds").record(started.elapsed().as_secs_f64());
             let _ = tell.send(result);
         }
         Ok(Err(problem)) => {
@@ -185,7 +185,7 @@ async fn read_bounded(
 async fn interpret_exit(
     connection: &ClusterConnection,
     status: Result<std::process::ExitStatus, Error>,
-    has_begun: Instant,
+    started: Instant,
     command: &RemoteCommand,
     dialect: &RemoteShellDialect,
     stdout: Vec<u8>,
@@ -204,7 +204,7 @@ async fn interpret_exit(
         }
         Err(_) => KILLED,
     };
-    if matches!(code, TIMED_OUT | KILLED) && has_begun.elapsed() >= command.deadline() {
+    if matches!(code, TIMED_OUT | KILLED) && started.elapsed() >= command.deadline() {
         return Err(RunCommandError::TimedOut);
     }
     if *dialect == RemoteShellDialect::Automation {
@@ -213,13 +213,13 @@ async fn interpret_exit(
             None => Ok(CommandOutput { code, stdout, stderr }),
         };
     }
-    let Some(said) = after_mark(&stdout) else {
+    let Some(output) = after_mark(&stdout) else {
         let mut chatter = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
         chatter.retain(|c| !is_hidden(c) || c == '\n');
         return Err(RunCommandError::ShellFailed(chatter.chars().take(MAX_CHATTER).collect()));
     };
-    let complained = after_mark(&stderr).unwrap_or(&stderr).to_vec();
-    Ok(CommandOutput { code, stdout: said.to_vec(), stderr: complained })
+    let stderr = after_mark(&stderr).unwrap_or(&stderr).to_vec();
+    Ok(CommandOutput { code, stdout: output.to_vec(), stderr })
 }
 
 /// What follows the mark: the login shell's own output comes before it.

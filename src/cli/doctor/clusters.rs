@@ -16,16 +16,16 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
     if !path.exists() {
         return Vec::new();
     }
-    let profile = async {
+    let load = async {
         let mut db = store::backup::open_read_only(&path).await?;
-        let mut profile = Vec::new();
+        let mut profiles = Vec::new();
         for row in store::clusters::list(&mut db).await? {
-            profile.push(ClusterProfile::load(&mut db, row).await?);
+            profiles.push(ClusterProfile::load(&mut db, row).await?);
         }
-        store::Result::Ok(profile)
+        store::Result::Ok(profiles)
     };
-    let profile = match profile.await {
-        Ok(profile) => profile,
+    let profiles = match load.await {
+        Ok(profiles) => profiles,
         Err(error) => {
             return vec![DoctorFinding::warning(
                 CLUSTER_SUBJECT,
@@ -33,14 +33,14 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
             )];
         }
     };
-    if profile.is_empty() {
+    if profiles.is_empty() {
         return vec![DoctorFinding::warning(
             CLUSTER_SUBJECT,
             "None is known yet. Add one on the portal's pages, or with: portolan cluster add NAME --preset PRESET",
         )];
     }
     // All in parallel, because a host that doesn't respond takes a while.
-    let work: Vec<_> = profile.into_iter().map(|profile| tokio::spawn(check_cluster(profile))).collect();
+    let work: Vec<_> = profiles.into_iter().map(|profile| tokio::spawn(check_cluster(profile))).collect();
     let mut findings = Vec::new();
     for findings_of_one in work {
         findings.extend(findings_of_one.await.unwrap_or_default());
