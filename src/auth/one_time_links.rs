@@ -4,6 +4,7 @@
 use secrecy::SecretString;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::keychains::StretchedPassword;
 use super::rate_limits::{RateLimitKey, client_network};
 use super::sessions::SignedInPerson;
 use super::sign_in::SignInCookies;
@@ -63,7 +64,7 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::Invite(group, role)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let group_row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let token = SecretToken::generate()?;
         let expires_at = now.plus(days.clamp(1, MAX_INVITATION_DAYS) * SECONDS_PER_DAY);
         let link = NewOneTimeLink {
@@ -74,7 +75,7 @@ impl AuthService {
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
         let about = ActivityDetails {
-            subject: &place.name,
+            subject: &group_row.name,
             detail: &describe_invitee(label, role),
             ..ActivityDetails::default()
         };
@@ -133,9 +134,7 @@ impl AuthService {
         let found = store::one_time_links::find(&mut *self.store.read().await?, purpose, &token::hash(token)).await?;
         let Some(link) = found else {
             // Guessing is hopeless, but it need not be free.
-            self.rate_limiter
-                .take(&[RateLimitKey::Address(client_network(client.address))], now)
-                .map_err(AuthError::TooManyTries)?;
+            self.count_try(&[RateLimitKey::Address(client_network(client.address))])?;
             return Err(AuthError::Link(OneTimeLinkError::Unknown));
         };
         if link.is_open(now) { Ok(link) } else { Err(AuthError::Link(link_error(&link, now))) }
@@ -149,9 +148,7 @@ impl AuthService {
         client: &RequestClient,
     ) -> Result<SignInCookies> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Setup, token, client).await?;
-        password::check_rules(&new.password, &new.name)?;
-        let hash = self.hash_password(&new.password).await?;
-        let ready = self.stretch_new_password(&new.password).await?;
+        let (hash, ready) = self.prepare_password(new).await?;
         let mut tx = self.store.write().await?;
         if store::people::count(&mut tx).await? > 0 {
             return Err(AuthError::Link(OneTimeLinkError::Used));
@@ -173,9 +170,7 @@ impl AuthService {
         client: &RequestClient,
     ) -> Result<SignInCookies> {
         let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, client).await?;
-        password::check_rules(&new.password, &new.name)?;
-        let hash = self.hash_password(&new.password).await?;
-        let ready = self.stretch_new_password(&new.password).await?;
+        let (hash, ready) = self.prepare_password(new).await?;
         let mut tx = self.store.write().await?;
         let person = self.add_person(&mut tx, new, &hash, false).await?;
         let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), client) };
@@ -231,6 +226,12 @@ impl AuthService {
         store::commit(tx).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
         Ok(lost)
+    }
+
+    /// Checks a new password, hashes it for signing in and stretches it for the keychain.
+    async fn prepare_password(&self, new: &SignUpDetails) -> Result<(String, StretchedPassword)> {
+        password::check_rules(&new.password, &new.name)?;
+        Ok((self.hash_password(&new.password).await?, self.stretch_new_password(&new.password).await?))
     }
 
     pub(super) async fn add_person(

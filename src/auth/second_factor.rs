@@ -66,14 +66,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
-        record(
-            &mut tx,
-            &Actor::from_person(&who.person, client),
-            ActivityEvent::SecondFactorOn,
-            ActivityDetails::default(),
-            now,
-        )
-        .await?;
+        self.record_own(&mut tx, who, ActivityEvent::SecondFactorOn, client).await?;
         store::commit(tx).await?;
         Ok(codes)
     }
@@ -89,8 +82,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, None, 0).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &[]).await?;
-        let actor = Actor::from_person(&who.person, client);
-        record(&mut tx, &actor, ActivityEvent::SecondFactorOff, ActivityDetails::default(), self.clock.now()).await?;
+        self.record_own(&mut tx, who, ActivityEvent::SecondFactorOff, client).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -120,8 +112,7 @@ impl AuthService {
         let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
-        let actor = Actor::from_person(&who.person, client);
-        record(&mut tx, &actor, ActivityEvent::RecoveryCodesMade, ActivityDetails::default(), self.clock.now()).await?;
+        self.record_own(&mut tx, who, ActivityEvent::RecoveryCodesMade, client).await?;
         store::commit(tx).await?;
         Ok(codes)
     }

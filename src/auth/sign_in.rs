@@ -41,14 +41,12 @@ impl AuthService {
     ) -> Result<SignInProgress> {
         let Ok(name) = name.parse::<SignInName>() else {
             // Not a valid name: the same answer as for a wrong one, and it counts as a try.
-            self.rate_limiter
-                .take(&[RateLimitKey::Address(client_network(client.address))], self.clock.now())
-                .map_err(AuthError::TooManyTries)?;
+            self.count_try(&[RateLimitKey::Address(client_network(client.address))])?;
             return Err(AuthError::WrongPassword);
         };
         let credentials = store::people::find_by_name(&mut *self.store.read().await?, &name).await?;
         let buckets = self.sign_in_buckets(&name, credentials.as_ref(), mark, client);
-        self.rate_limiter.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        self.count_try(&buckets)?;
         let stored =
             credentials.as_ref().map(|credentials| (credentials.person.id, credentials.password_sealed.as_slice()));
         let right = self.verify_password(stored, password).await?;
@@ -111,7 +109,7 @@ impl AuthService {
             return Err(AuthError::SignInExpired);
         };
         let buckets = [self.code_bucket(&credentials, mark)];
-        self.rate_limiter.take(&buckets, now).map_err(AuthError::TooManyTries)?;
+        self.count_try(&buckets)?;
         match self.consume_code(&mut tx, &credentials, code, client).await {
             Ok(how) => {
                 self.rate_limiter.refund(&buckets, now);
@@ -154,10 +152,7 @@ impl AuthService {
         client: &RequestClient,
     ) -> Result<SignInCookies> {
         let person = &credentials.person;
-        let session = self.create_session(db, person.id, keychain.as_deref(), client).await?;
-        if let Some(keychain) = keychain {
-            self.keychains.insert(person.id, keychain);
-        }
+        let session = self.create_session(db, person.id, keychain, client).await?;
         let about = ActivityDetails { person: Some(person.id), detail: how, ..ActivityDetails::default() };
         record(db, &Actor::from_person(person, client), ActivityEvent::SignedIn, about, self.clock.now()).await?;
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(credentials)? })
@@ -172,10 +167,7 @@ impl AuthService {
         client: &RequestClient,
     ) -> Result<SignInCookies> {
         let keychain = self.open_or_create_keychain(db, person, ready).await?;
-        let session = self.create_session(db, person, keychain.as_deref(), client).await?;
-        if let Some(keychain) = keychain {
-            self.keychains.insert(person, keychain);
-        }
+        let session = self.create_session(db, person, keychain, client).await?;
         let made = store::people::load_credentials(db, person).await?.ok_or(AuthError::NotFound)?;
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(&made)? })
     }
@@ -223,7 +215,7 @@ impl AuthService {
     /// Asks a signed-in person for their password again before a sensitive change.
     pub(super) async fn confirm_password(&self, person: PersonId, password: &SecretString) -> Result<()> {
         let bucket = [RateLimitKey::Confirmation(person.0)];
-        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        self.count_try(&bucket)?;
         let credentials = store::people::load_credentials(&mut *self.store.read().await?, person)
             .await?
             .ok_or(AuthError::NotFound)?;
