@@ -87,12 +87,6 @@ pub async fn list_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<
     fetch_all!(db, "SELECT hop, line FROM host_keys WHERE cluster_id = $1 ORDER BY hop, line", [id])
 }
 
-/// The pinned host keys of the login host, as `ssh-ed25519 AAAA…` lines.
-pub async fn list_login_host_keys(db: &mut DbConnection, id: ClusterId) -> Result<Vec<String>> {
-    let pins = list_host_keys(db, id).await?;
-    Ok(pins.into_iter().filter(|(hop, _)| hop == "login").map(|(_, line)| line).collect())
-}
-
 /// All clusters by name, retired ones last.
 pub async fn list(db: &mut DbConnection) -> Result<Vec<Cluster>> {
     fetch_all!(db, concat!(columns!(), "ORDER BY retired_at IS NOT NULL, title"))
