@@ -175,6 +175,11 @@ impl AuthService {
         self.sessions_ended.subscribe()
     }
 
+    /// Counts a try against each of these limits, or refuses it.
+    fn count_try(&self, limits: &[rate_limits::RateLimitKey]) -> Result<()> {
+        self.rate_limiter.take(limits, self.clock.now()).map_err(AuthError::TooManyTries)
+    }
+
     fn publish_sessions_ended(&self, ended: SessionsEndedEvent) {
         // Without a receiver, no page is open, which is fine.
         let _ = self.sessions_ended.send(ended);

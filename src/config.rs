@@ -281,7 +281,7 @@ impl Config {
     }
 }
 
-/// Socket paths are limited to 108 bytes, and ssh expands some characters in a path.
+/// Socket paths must stay below 108 bytes, ssh adds 17 while it binds, and it expands some characters in a path.
 fn check_run_dir(dir: &Path) -> Result<(), ConfigError> {
     const LONGEST: usize = 64;
     let text = dir.to_string_lossy();

@@ -22,7 +22,7 @@ mod wire;
 
 pub use call_budget::ConnectionStats;
 pub use command::{HeldInputSentFlag, RemoteCommand, RemoteShellDialect};
-pub use connection::{ClusterConnection, CommandOutput, RunCommandError};
+pub use connection::{ClusterConnection, CommandOutput, RunCommandError, SHELL_FAILED};
 pub use control_master::ControlMaster;
 pub use forward::ForwardError;
 pub use login_error::{ConnectError, RouteHop, SshLoginError};

@@ -8,6 +8,9 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Sqlite, SqlitePool};
 
+#[macro_use]
+mod queries;
+
 pub mod activity;
 pub mod allocations;
 pub mod backup;

@@ -100,20 +100,20 @@ impl Vault {
     }
 
     /// Seals `plain` for `purpose`, bound to `place` (for example `person:17`).
-    pub fn seal(&self, purpose: VaultPurpose, place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
+    pub fn seal(&self, purpose: VaultPurpose, context: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
         let nonce: [u8; NONCE_LEN] = entropy::random_bytes()?;
         let sealed = self
             .cipher(purpose)
-            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: place.as_bytes() })
+            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: context.as_bytes() })
             .map_err(|_| VaultError::DoesNotOpen)?;
         Ok([&nonce[..], &sealed].concat())
     }
 
     /// Opens what [`Vault::seal`] sealed for the same purpose and place.
-    pub fn open(&self, purpose: VaultPurpose, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+    pub fn open(&self, purpose: VaultPurpose, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         let (nonce, body) = sealed.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::DoesNotOpen)?;
         self.cipher(purpose)
-            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: place.as_bytes() })
+            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: context.as_bytes() })
             .map(Zeroizing::new)
             .map_err(|_| VaultError::DoesNotOpen)
     }

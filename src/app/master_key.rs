@@ -116,18 +116,18 @@ pub(super) async fn open_vault(master: MasterKey, data_dir: &Path, store: &Store
             store::commit(tx).await?;
             Ok(vault)
         }
-        Some(known) if known == check => Ok(vault),
-        Some(known) => {
+        Some(stored) if stored == check => Ok(vault),
+        Some(stored) => {
             drop(tx);
-            finish_rotation(data_dir, &known)
+            finish_rotation(data_dir, &stored)
         }
     }
 }
 
 /// The database already belongs to the next key: installs that key if we may.
-fn finish_rotation(data_dir: &Path, known: &[u8]) -> anyhow::Result<Vault> {
+fn finish_rotation(data_dir: &Path, stored: &[u8]) -> anyhow::Result<Vault> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
-    let vault = read_key_file(&next).ok().map(Vault::new).filter(|vault| compute_key_check(vault) == *known);
+    let vault = read_key_file(&next).ok().map(Vault::new).filter(|vault| compute_key_check(vault) == *stored);
     let Some(vault) = vault else {
         bail!("This master key does not belong to this database. Put the right key back; nothing was changed.");
     };

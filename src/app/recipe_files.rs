@@ -36,22 +36,22 @@ impl RecipeFiles {
     /// The shipped recipes, and those in a folder, which need not exist.
     pub fn new(folder: PathBuf) -> Self {
         let files = list_files(&folder);
-        let book = Arc::new(load_catalog(&folder, &files));
-        Self { folder, loaded: Mutex::new(LoadedRecipeFiles { checked_at: Instant::now(), files, catalog: book }) }
+        let catalog = Arc::new(load_catalog(&folder, &files));
+        Self { folder, loaded: Mutex::new(LoadedRecipeFiles { checked_at: Instant::now(), files, catalog }) }
     }
 
     /// The current recipes.
     pub fn catalog(&self) -> Arc<RecipeCatalog> {
-        let mut known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.checked_at.elapsed() >= CHECK_INTERVAL {
-            known.checked_at = Instant::now();
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.checked_at.elapsed() >= CHECK_INTERVAL {
+            loaded.checked_at = Instant::now();
             let files = list_files(&self.folder);
-            if files != known.files {
-                known.catalog = Arc::new(load_catalog(&self.folder, &files));
-                known.files = files;
+            if files != loaded.files {
+                loaded.catalog = Arc::new(load_catalog(&self.folder, &files));
+                loaded.files = files;
             }
         }
-        known.catalog.clone()
+        loaded.catalog.clone()
     }
 }
 
@@ -90,11 +90,11 @@ fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> RecipeCatalog {
     };
     let own: Vec<AdminRecipeFile> =
         files.iter().filter_map(|file| Some(AdminRecipeFile { name: file.name.clone(), text: text(file)? })).collect();
-    let book = RecipeCatalog::with_files(&own);
-    for fault in &book.rejected {
+    let catalog = RecipeCatalog::with_files(&own);
+    for fault in &catalog.rejected {
         tracing::warn!(recipe.file = %fault.file, "A recipe file cannot be used: {}", fault.error);
     }
-    book
+    catalog
 }
 
 #[cfg(test)]
@@ -110,13 +110,13 @@ mod tests {
         std::fs::write(folder.path().join("b.toml"), "name = ").unwrap();
         std::fs::write(folder.path().join(".hidden.toml"), "x").unwrap();
         let files = RecipeFiles::new(folder.path().to_owned());
-        let book = files.catalog();
-        assert_eq!((book.recipes.len(), book.rejected.len()), (count + 1, 1));
-        assert_eq!(book.rejected[0].file, "b.toml");
+        let catalog = files.catalog();
+        assert_eq!((catalog.recipes.len(), catalog.rejected.len()), (count + 1, 1));
+        assert_eq!(catalog.rejected[0].file, "b.toml");
         std::fs::write(folder.path().join("b.toml"), "name = 'b'\ntitle = 'B'\nsummary = 'S'\nscript = 'true'\n")
             .unwrap();
         files.loaded.lock().unwrap().checked_at -= CHECK_INTERVAL;
-        let book = files.catalog();
-        assert_eq!((book.recipes.len(), book.rejected.len()), (count + 2, 0));
+        let catalog = files.catalog();
+        assert_eq!((catalog.recipes.len(), catalog.rejected.len()), (count + 2, 0));
     }
 }

@@ -206,13 +206,13 @@ pub struct Actor {
 }
 
 impl Actor {
-    pub fn from_person(person: &Person, visitor: &RequestClient) -> Self {
-        Self { id: Some(person.id), name: person.name.clone(), address: visitor.address.to_string() }
+    pub fn from_person(person: &Person, client: &RequestClient) -> Self {
+        Self { id: Some(person.id), name: person.name.clone(), address: client.address.to_string() }
     }
 
     /// Someone who isn't signed in, identified by the name they entered, if any.
-    pub fn anonymous(name: &str, visitor: &RequestClient) -> Self {
-        Self { id: None, name: name.to_owned(), address: visitor.address.to_string() }
+    pub fn anonymous(name: &str, client: &RequestClient) -> Self {
+        Self { id: None, name: name.to_owned(), address: client.address.to_string() }
     }
 
     /// The portal itself, acting on an earlier request that was authorised and recorded then.

@@ -40,7 +40,7 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let group_row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let members = store::groups::list_members(&mut tx, group).await?;
         let member = members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
         store::groups::set_member(&mut tx, group, person, role, now).await?;
@@ -48,7 +48,7 @@ impl AuthService {
             self.revoke_invitations_by(&mut tx, group, person).await?;
         }
         let detail = format!("{} is now {}", member.name, role.title());
-        let about = ActivityDetails { person: Some(person), subject: &place.name, detail: &detail };
+        let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
         record(&mut tx, actor, ActivityEvent::RoleChanged, about, now).await?;
         Ok(store::commit(tx).await?)
     }
@@ -71,14 +71,14 @@ impl AuthService {
     pub async fn remove_member(&self, actor: &Actor, group: GroupId, person: PersonId) -> Result<()> {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        let group_row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !store::groups::remove_member(&mut tx, group, person).await? {
             return Err(AuthError::NotFound);
         }
         self.revoke_invitations_by(&mut tx, group, person).await?;
         store::dashboards::hide_from_group(&mut tx, person, group).await?;
-        let about = ActivityDetails { person: Some(person), subject: &place.name, detail: &whose.name };
+        let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &account.name };
         record(&mut tx, actor, ActivityEvent::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }

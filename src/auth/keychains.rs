@@ -29,8 +29,8 @@ impl OpenKeychainCache {
         self.lock().get(&person).cloned()
     }
 
-    pub(super) fn insert(&self, person: PersonId, chain: SharedKeychainKey) {
-        self.lock().insert(person, chain);
+    pub(super) fn insert(&self, person: PersonId, keychain: SharedKeychainKey) {
+        self.lock().insert(person, keychain);
     }
 
     pub(super) fn remove(&self, person: PersonId) {
@@ -53,11 +53,11 @@ impl AuthService {
         person: Option<PersonId>,
         password: &SecretString,
     ) -> Result<StretchedPassword> {
-        let known = match person {
+        let row = match person {
             Some(person) => store::keys::find_keychain(&mut *self.store.read().await?, person).await?,
             None => None,
         };
-        let salt = match known.and_then(|chain| chain.salt.try_into().ok()) {
+        let salt = match row.and_then(|keychain| keychain.salt.try_into().ok()) {
             Some(salt) => salt,
             None => entropy::random_bytes()?,
         };
@@ -74,22 +74,19 @@ impl AuthService {
         person: PersonId,
         password: &StretchedPassword,
     ) -> Result<Option<SharedKeychainKey>> {
-        if let Some(known) = store::keys::find_keychain(db, person).await? {
-            return match self.vault.unlock_keychain(
-                &person_seal_context(person),
-                &password.stretched,
-                &known.by_password,
-            ) {
-                Ok(chain) => Ok(Some(Arc::new(chain))),
+        if let Some(row) = store::keys::find_keychain(db, person).await? {
+            return match self.vault.unlock_keychain(&person_seal_context(person), &password.stretched, &row.by_password)
+            {
+                Ok(keychain) => Ok(Some(Arc::new(keychain))),
                 Err(error) => {
                     tracing::warn!(%error, person = person.0, "A keychain did not open although the password was right");
                     Ok(None)
                 }
             };
         }
-        let chain = PersonKeychainKey::generate()?;
-        self.save_keychain(db, person, password, &chain).await?;
-        Ok(Some(Arc::new(chain)))
+        let keychain = PersonKeychainKey::generate()?;
+        self.save_keychain(db, person, password, &keychain).await?;
+        Ok(Some(Arc::new(keychain)))
     }
 
     /// Locks an open keychain with a new password.
@@ -98,11 +95,11 @@ impl AuthService {
         db: &mut store::DbConnection,
         person: PersonId,
         password: &StretchedPassword,
-        chain: &PersonKeychainKey,
+        keychain: &PersonKeychainKey,
     ) -> Result<()> {
-        let by_password = self.vault.lock_keychain(&person_seal_context(person), &password.stretched, chain)?;
-        let chain = KeychainRow { salt: password.salt.to_vec(), by_password };
-        Ok(store::keys::save_keychain(db, person, &chain, self.clock.now()).await?)
+        let by_password = self.vault.lock_keychain(&person_seal_context(person), &password.stretched, keychain)?;
+        let keychain = KeychainRow { salt: password.salt.to_vec(), by_password };
+        Ok(store::keys::save_keychain(db, person, &keychain, self.clock.now()).await?)
     }
 
     /// Uses a new salt for every new password.
@@ -111,8 +108,8 @@ impl AuthService {
     }
 
     /// Locks an open keychain with a browser's session token.
-    pub(super) fn seal_keychain_for_token(&self, token: &str, chain: &PersonKeychainKey) -> Result<Vec<u8>> {
-        Ok(self.vault.lock_keychain_for_session(&token_seal_context(token), token, chain)?)
+    pub(super) fn seal_keychain_for_token(&self, token: &str, keychain: &PersonKeychainKey) -> Result<Vec<u8>> {
+        Ok(self.vault.lock_keychain_for_session(&token_seal_context(token), token, keychain)?)
     }
 
     /// Unlocks a keychain with a browser's session token.
@@ -178,9 +175,9 @@ fn token_seal_context(token: &str) -> String {
 /// The same context, from the stored hash of the token.
 pub(super) fn session_seal_context(hash: &[u8]) -> String {
     use std::fmt::Write as _;
-    let mut place = String::from("session:");
+    let mut context = String::from("session:");
     for byte in hash {
-        let _ = write!(place, "{byte:02x}");
+        let _ = write!(context, "{byte:02x}");
     }
-    place
+    context
 }

@@ -4,6 +4,7 @@
 use secrecy::SecretString;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::keychains::StretchedPassword;
 use super::rate_limits::{RateLimitKey, client_network};
 use super::sessions::SignedInPerson;
 use super::sign_in::SignInCookies;
@@ -46,15 +47,7 @@ impl AuthService {
         }
         store::one_time_links::revoke_setup(&mut tx, now).await?;
         let token = SecretToken::generate()?;
-        let link = NewOneTimeLink {
-            purpose: OneTimeLinkPurpose::Setup,
-            token_hash: token.hash_token(),
-            label: "",
-            group_role: None,
-            person: None,
-            created_by: None,
-            expires_at: now.plus(SETUP_LINK_SECS),
-        };
+        let link = NewOneTimeLink::new(OneTimeLinkPurpose::Setup, token.hash_token(), now.plus(SETUP_LINK_SECS));
         store::one_time_links::add(&mut tx, &link, now).await?;
         store::commit(tx).await?;
         Ok(Some(token))
@@ -71,20 +64,18 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::Invite(group, role)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let group_row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
         let token = SecretToken::generate()?;
+        let expires_at = now.plus(days.clamp(1, MAX_INVITATION_DAYS) * SECONDS_PER_DAY);
         let link = NewOneTimeLink {
-            purpose: OneTimeLinkPurpose::Join,
-            token_hash: token.hash_token(),
             label,
             group_role: Some((group, role)),
-            person: None,
             created_by: actor.id,
-            expires_at: now.plus(days.clamp(1, MAX_INVITATION_DAYS) * SECONDS_PER_DAY),
+            ..NewOneTimeLink::new(OneTimeLinkPurpose::Join, token.hash_token(), expires_at)
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
         let about = ActivityDetails {
-            subject: &place.name,
+            subject: &group_row.name,
             detail: &describe_invitee(label, role),
             ..ActivityDetails::default()
         };
@@ -117,20 +108,16 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
-        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::one_time_links::revoke_resets(&mut tx, person, now).await?;
         let token = SecretToken::generate()?;
         let link = NewOneTimeLink {
-            purpose: OneTimeLinkPurpose::Reset,
-            token_hash: token.hash_token(),
-            label: "",
-            group_role: None,
             person: Some(person),
             created_by: actor.id,
-            expires_at: now.plus(RESET_LINK_SECS),
+            ..NewOneTimeLink::new(OneTimeLinkPurpose::Reset, token.hash_token(), now.plus(RESET_LINK_SECS))
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
-        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
+        let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::ResetLinkMade, about, now).await?;
         store::commit(tx).await?;
         Ok(token)
@@ -141,15 +128,13 @@ impl AuthService {
         &self,
         purpose: OneTimeLinkPurpose,
         token: &str,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<OneTimeLink> {
         let now = self.clock.now();
         let found = store::one_time_links::find(&mut *self.store.read().await?, purpose, &token::hash(token)).await?;
         let Some(link) = found else {
             // Guessing is hopeless, but it need not be free.
-            self.rate_limiter
-                .take(&[RateLimitKey::Address(client_network(visitor.address))], now)
-                .map_err(AuthError::TooManyTries)?;
+            self.count_try(&[RateLimitKey::Address(client_network(client.address))])?;
             return Err(AuthError::Link(OneTimeLinkError::Unknown));
         };
         if link.is_open(now) { Ok(link) } else { Err(AuthError::Link(link_error(&link, now))) }
@@ -160,21 +145,19 @@ impl AuthService {
         &self,
         token: &str,
         new: &SignUpDetails,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInCookies> {
-        let link = self.find_valid_link(OneTimeLinkPurpose::Setup, token, visitor).await?;
-        password::check_rules(&new.password, &new.name)?;
-        let hash = self.hash_password(&new.password).await?;
-        let ready = self.stretch_new_password(&new.password).await?;
+        let link = self.find_valid_link(OneTimeLinkPurpose::Setup, token, client).await?;
+        let (hash, ready) = self.prepare_password(new).await?;
         let mut tx = self.store.write().await?;
         if store::people::count(&mut tx).await? > 0 {
             return Err(AuthError::Link(OneTimeLinkError::Used));
         }
         let person = self.add_person(&mut tx, new, &hash, true).await?;
         self.consume_link(&mut tx, &link, person).await?;
-        let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), visitor) };
+        let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), client) };
         record(&mut tx, &actor, ActivityEvent::SetUp, ActivityDetails::default(), self.clock.now()).await?;
-        let browser = self.create_first_session(&mut tx, person, &ready, visitor).await?;
+        let browser = self.create_first_session(&mut tx, person, &ready, client).await?;
         store::commit(tx).await?;
         Ok(browser)
     }
@@ -184,17 +167,15 @@ impl AuthService {
         &self,
         token: &str,
         new: &SignUpDetails,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInCookies> {
-        let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
-        password::check_rules(&new.password, &new.name)?;
-        let hash = self.hash_password(&new.password).await?;
-        let ready = self.stretch_new_password(&new.password).await?;
+        let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, client).await?;
+        let (hash, ready) = self.prepare_password(new).await?;
         let mut tx = self.store.write().await?;
         let person = self.add_person(&mut tx, new, &hash, false).await?;
-        let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), visitor) };
+        let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), client) };
         self.add_to_group(&mut tx, &link, person, &actor).await?;
-        let browser = self.create_first_session(&mut tx, person, &ready, visitor).await?;
+        let browser = self.create_first_session(&mut tx, person, &ready, client).await?;
         store::commit(tx).await?;
         Ok(browser)
     }
@@ -205,15 +186,15 @@ impl AuthService {
         &self,
         token: &str,
         who: &SignedInPerson,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<bool> {
-        let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, visitor).await?;
+        let link = self.find_valid_link(OneTimeLinkPurpose::Join, token, client).await?;
         let mut tx = self.store.write().await?;
         let groups = store::groups::list_for_person(&mut tx, who.person.id).await?;
         if link.group_role().is_some_and(|(group, _)| groups.iter().any(|mine| mine.group_id == group)) {
             return Ok(false);
         }
-        let actor = Actor::from_person(&who.person, visitor);
+        let actor = Actor::from_person(&who.person, client);
         self.add_to_group(&mut tx, &link, who.person.id, &actor).await?;
         store::commit(tx).await?;
         Ok(true)
@@ -222,11 +203,11 @@ impl AuthService {
     /// Uses a reset link: sets the new password and ends every session. The person's SSH keys are lost: only the old
     /// password opened them, which is what protects them from whoever creates reset links. Returns how many keys were
     /// lost.
-    pub async fn reset_password(&self, token: &str, new: &SecretString, visitor: &RequestClient) -> Result<u64> {
-        let link = self.find_valid_link(OneTimeLinkPurpose::Reset, token, visitor).await?;
-        let person = link.person().ok_or(AuthError::NotFound)?;
-        let whose = store::people::get(&mut *self.store.read().await?, person).await?.ok_or(AuthError::NotFound)?;
-        let name: SignInName = whose.name.parse().map_err(|_| AuthError::NotFound)?;
+    pub async fn reset_password(&self, token: &str, new: &SecretString, client: &RequestClient) -> Result<u64> {
+        let link = self.find_valid_link(OneTimeLinkPurpose::Reset, token, client).await?;
+        let person = link.person_id.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut *self.store.read().await?, person).await?.ok_or(AuthError::NotFound)?;
+        let name: SignInName = account.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check_rules(new, &name)?;
         let sealed = self.seal_password(person, new).await?;
         let now = self.clock.now();
@@ -236,7 +217,7 @@ impl AuthService {
         store::sessions::end_all(&mut tx, person, None).await?;
         let lost = self.delete_keychain_and_keys(&mut tx, person).await?;
         let about = ActivityDetails { person: Some(person), ..ActivityDetails::default() };
-        let actor = Actor::from_person(&whose, visitor);
+        let actor = Actor::from_person(&account, client);
         record(&mut tx, &actor, ActivityEvent::PasswordReset, about, now).await?;
         if lost > 0 {
             let about = ActivityDetails { person: Some(person), ..ActivityDetails::default() };
@@ -245,6 +226,12 @@ impl AuthService {
         store::commit(tx).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
         Ok(lost)
+    }
+
+    /// Checks a new password, hashes it for signing in and stretches it for the keychain.
+    async fn prepare_password(&self, new: &SignUpDetails) -> Result<(String, StretchedPassword)> {
+        password::check_rules(&new.password, &new.name)?;
+        Ok((self.hash_password(&new.password).await?, self.stretch_new_password(&new.password).await?))
     }
 
     pub(super) async fn add_person(

@@ -127,8 +127,7 @@ impl AuthService {
         person: PersonId,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let bucket = [RateLimitKey::KeyImport(person.0)];
-        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
+        self.count_try(&[RateLimitKey::KeyImport(person.0)])?;
         let place = self.import_slots.clone().try_acquire_owned().map_err(|_| AuthError::Overloaded)?;
         let counted = move || {
             let _held = place;

@@ -25,14 +25,14 @@ impl AuthService {
         actor: &Actor,
         new: &SignUpDetails,
         is_admin: bool,
-        place: Option<(GroupId, GroupRole)>,
+        membership: Option<(GroupId, GroupRole)>,
     ) -> Result<PersonId> {
         password::check_rules(&new.password, &new.name)?;
         let hash = self.hash_password(&new.password).await?;
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let person = self.add_person(&mut tx, new, &hash, is_admin).await?;
-        if let Some((group, role)) = place {
+        if let Some((group, role)) = membership {
             store::groups::set_member(&mut tx, group, person, role, now).await?;
         }
         store::one_time_links::revoke_setup(&mut tx, now).await?;
@@ -48,15 +48,15 @@ impl AuthService {
         who: &SignedInPerson,
         current: &SecretString,
         new: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         let name: SignInName = who.person.name.parse().map_err(|_| AuthError::NotFound)?;
         password::check_rules(new, &name)?;
         self.confirm_password(who.person.id, current).await?;
         let old = self.stretch_password(Some(who.person.id), current).await?;
-        let chain = self.stretch_new_password(new).await?;
-        let actor = Actor::from_person(&who.person, visitor);
-        self.replace_password(&who.person, new, Some((who, old, chain)), &actor).await
+        let keychain = self.stretch_new_password(new).await?;
+        let actor = Actor::from_person(&who.person, client);
+        self.replace_password(&who.person, new, Some((who, old, keychain)), &actor).await
     }
 
     /// Sets a password on the command line; every browser is signed out. The person's SSH keys are lost, because only
@@ -78,8 +78,8 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let keep = if let Some((who, old, new)) = keep {
-            if let Some(chain) = self.open_or_create_keychain(&mut tx, person.id, &old).await? {
-                self.save_keychain(&mut tx, person.id, &new, &chain).await?;
+            if let Some(keychain) = self.open_or_create_keychain(&mut tx, person.id, &old).await? {
+                self.save_keychain(&mut tx, person.id, &new, &keychain).await?;
             }
             Some(who.session)
         } else {
@@ -101,11 +101,11 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         name: &DisplayName,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         store::people::set_display_name(&mut tx, who.person.id, name).await?;
-        let actor = Actor::from_person(&who.person, visitor);
+        let actor = Actor::from_person(&who.person, client);
         let about = ActivityDetails { subject: name.as_str(), ..ActivityDetails::default() };
         record(&mut tx, &actor, ActivityEvent::NameChanged, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
@@ -116,14 +116,14 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
-        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         let event = match state {
             PortalAccountState::Active => {
                 store::people::set_disabled(&mut tx, person, None).await?;
                 ActivityEvent::PersonEnabled
             }
             PortalAccountState::Disabled => {
-                refuse_last_admin(&mut tx, &whose).await?;
+                refuse_last_admin(&mut tx, &account).await?;
                 store::people::set_disabled(&mut tx, person, Some(now)).await?;
                 store::sessions::end_all(&mut tx, person, None).await?;
                 store::connections::clear_wanted(&mut tx, person).await?;
@@ -131,7 +131,7 @@ impl AuthService {
                 ActivityEvent::PersonDisabled
             }
         };
-        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
+        let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         store::commit(tx).await?;
         if state == PortalAccountState::Disabled {
@@ -146,15 +146,15 @@ impl AuthService {
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
-        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         if !is_admin {
-            refuse_last_admin(&mut tx, &whose).await?;
+            refuse_last_admin(&mut tx, &account).await?;
             // Links created with rights that they no longer have must not restore those rights.
             store::one_time_links::revoke_for_person(&mut tx, person, now).await?;
         }
         store::people::set_admin(&mut tx, person, is_admin).await?;
         let event = if is_admin { ActivityEvent::AdminGranted } else { ActivityEvent::AdminRevoked };
-        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
+        let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         Ok(store::commit(tx).await?)
     }

@@ -83,28 +83,26 @@ impl Viewer {
             Permission::Invite(group, GroupRole::Member)
             | Permission::SeeInvitations(group)
             | Permission::OverseeDashboardLinks(group) => self.is_admin || self.role_in(group) == Some(GroupRole::Pi),
-            Permission::UseRecipe(whose) => {
-                self.is_owner(whose) || whose.group.is_some_and(|group| self.is_admin || self.role_in(group).is_some())
+            Permission::UseRecipe(item) => {
+                self.is_owner(item) || item.group.is_some_and(|group| self.is_admin || self.role_in(group).is_some())
             }
             // Someone who has left a group can't change what it uses, even if they created it.
-            Permission::ChangeRecipe(whose) => match whose.group {
-                None => self.is_owner(whose),
+            Permission::ChangeRecipe(item) => match item.group {
+                None => self.is_owner(item),
                 Some(group) => {
                     self.is_admin
                         || self.role_in(group) == Some(GroupRole::Pi)
-                        || (self.is_owner(whose) && self.role_in(group).is_some())
+                        || (self.is_owner(item) && self.role_in(group).is_some())
                 }
             },
-            Permission::PublishRecipe(whose, group) => self.is_owner(whose) && self.role_in(group).is_some(),
+            Permission::PublishRecipe(item, group) => self.is_owner(item) && self.role_in(group).is_some(),
             // Administrators have no access to other people's results.
-            Permission::SeeDashboard(whose) => {
-                self.is_owner(whose) || whose.group.is_some_and(|group| self.is_in(group))
+            Permission::SeeDashboard(item) => self.is_owner(item) || item.group.is_some_and(|group| self.is_in(group)),
+            Permission::ManageDashboard(item) => self.is_owner(item),
+            Permission::StartSharedDashboard(item) => {
+                !self.is_owner(item) && item.group.is_some_and(|group| self.is_in(group))
             }
-            Permission::ManageDashboard(whose) => self.is_owner(whose),
-            Permission::StartSharedDashboard(whose) => {
-                !self.is_owner(whose) && whose.group.is_some_and(|group| self.is_in(group))
-            }
-            Permission::ShowDashboard(whose, group) => self.is_owner(whose) && self.is_in(group),
+            Permission::ShowDashboard(item, group) => self.is_owner(item) && self.is_in(group),
             // Administrators have no access to other people's usage.
             Permission::SeeUsage(group) => self.is_in(group),
             Permission::SeePeoplesUsage(group) | Permission::ManageUsage(group) => {
@@ -121,8 +119,8 @@ impl Viewer {
         if allowed { Ok(()) } else { Err(AccessDeniedError) }
     }
 
-    fn is_owner(&self, whose: OwnerAndGroup) -> bool {
-        whose.owner == Some(self.id)
+    fn is_owner(&self, item: OwnerAndGroup) -> bool {
+        item.owner == Some(self.id)
     }
 
     fn is_in(&self, group: GroupId) -> bool {
@@ -154,7 +152,7 @@ impl super::AuthService {
         let person = store::people::get(db, id).await?.filter(|person| !person.is_disabled);
         let Some(person) = person else { return Ok(None) };
         let groups = store::groups::list_for_person(db, id).await?;
-        let groups = groups.iter().map(|mine| (mine.group_id, mine.role())).collect();
+        let groups = groups.iter().map(|membership| (membership.group_id, membership.role())).collect();
         Ok(Some(Viewer { id, is_admin: person.is_admin, groups }))
     }
 }

@@ -20,8 +20,8 @@ impl AuthService {
         let mut moved = 0;
         for column in SealedColumn::ALL {
             for value in store::sealed::list(db, *column).await? {
-                let (purpose, place) = seal_context(*column, &value);
-                let sealed = self.vault.reseal(to, purpose, &place, &value.value)?;
+                let (purpose, context) = seal_context(*column, &value);
+                let sealed = self.vault.reseal(to, purpose, &context, &value.value)?;
                 store::sealed::put(db, *column, value.row, &sealed).await?;
                 moved += 1;
             }

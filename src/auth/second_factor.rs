@@ -55,7 +55,7 @@ impl AuthService {
         sealed: &[u8],
         code: &str,
         password: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<Vec<String>> {
         self.confirm_password(who.person.id, password).await?;
         let now = self.clock.now();
@@ -66,14 +66,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
-        record(
-            &mut tx,
-            &Actor::from_person(&who.person, visitor),
-            ActivityEvent::SecondFactorOn,
-            ActivityDetails::default(),
-            now,
-        )
-        .await?;
+        self.record_own(&mut tx, who, ActivityEvent::SecondFactorOn, client).await?;
         store::commit(tx).await?;
         Ok(codes)
     }
@@ -83,14 +76,13 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         password: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         self.confirm_password(who.person.id, password).await?;
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, None, 0).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &[]).await?;
-        let actor = Actor::from_person(&who.person, visitor);
-        record(&mut tx, &actor, ActivityEvent::SecondFactorOff, ActivityDetails::default(), self.clock.now()).await?;
+        self.record_own(&mut tx, who, ActivityEvent::SecondFactorOff, client).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -98,10 +90,10 @@ impl AuthService {
     pub async fn remove_second_factor(&self, actor: &Actor, person: PersonId) -> Result<()> {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
-        let whose = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
         store::people::set_totp(&mut tx, person, None, 0).await?;
         store::recovery_codes::replace(&mut tx, person, &[]).await?;
-        let about = ActivityDetails { person: Some(person), subject: &whose.name, ..ActivityDetails::default() };
+        let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::SecondFactorRemoved, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
@@ -111,7 +103,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         password: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<Vec<String>> {
         self.confirm_password(who.person.id, password).await?;
         if !who.person.has_totp {
@@ -120,8 +112,7 @@ impl AuthService {
         let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
-        let actor = Actor::from_person(&who.person, visitor);
-        record(&mut tx, &actor, ActivityEvent::RecoveryCodesMade, ActivityDetails::default(), self.clock.now()).await?;
+        self.record_own(&mut tx, who, ActivityEvent::RecoveryCodesMade, client).await?;
         store::commit(tx).await?;
         Ok(codes)
     }
@@ -130,19 +121,19 @@ impl AuthService {
     pub(super) async fn consume_code(
         &self,
         db: &mut store::DbConnection,
-        found: &PersonCredentials,
+        credentials: &PersonCredentials,
         code: &str,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<&'static str> {
-        let person = found.person.id;
+        let person = credentials.person.id;
         let now = self.clock.now();
-        let sealed = found.totp_sealed.as_deref().ok_or(AuthError::WrongCode)?;
+        let sealed = credentials.totp_sealed.as_deref().ok_or(AuthError::WrongCode)?;
         let bytes = self.open_secret(&person_seal_context(person), sealed)?;
         if let Some(step) = matching_step(&bytes, code, now.0) {
             if store::people::use_totp_step(db, person, step).await? {
                 return Ok("with a one-time code");
             }
-            let is_long_past = found.totp_last_step > step + 2;
+            let is_long_past = credentials.totp_last_step > step + 2;
             return Err(if is_long_past { AuthError::ClockBehind } else { AuthError::CodeAlreadyUsed });
         }
         let mut hashes = vec![self.sign_code(person, code)];
@@ -151,7 +142,7 @@ impl AuthService {
         }
         for hash in hashes {
             if store::recovery_codes::use_up(db, person, &hash, now).await? {
-                let actor = Actor::from_person(&found.person, visitor);
+                let actor = Actor::from_person(&credentials.person, client);
                 record(db, &actor, ActivityEvent::RecoveryCodeUsed, ActivityDetails::default(), now).await?;
                 return Ok("with a recovery code");
             }
@@ -168,8 +159,8 @@ impl AuthService {
         self.vault.sign(VaultPurpose::RecoveryCode, code_message(person, code).as_bytes())
     }
 
-    fn open_secret(&self, place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.vault.open(VaultPurpose::OneTimeCodeSecret, place, sealed)?)
+    fn open_secret(&self, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(self.vault.open(VaultPurpose::OneTimeCodeSecret, context, sealed)?)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::keychains::SharedKeychainKey;
 use super::token::{self, SecretToken};
 use super::{AuthError, AuthService, RequestClient, Result, SessionsEndedEvent, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
-use crate::vault::PersonKeychainKey;
 
 /// Limits how often the last use is written, so that a page view doesn't cost a disk write.
 const LAST_USE_INTERVAL_SECS: i64 = 60;
@@ -65,9 +65,9 @@ impl AuthService {
     fn reopen_keychain(&self, who: &SignedInPerson, cookie: &str) {
         if let Some(sealed) = &who.sealed_chain_key
             && self.keychains.get(who.person.id).is_none()
-            && let Some(chain) = self.open_keychain_with_token(cookie, sealed)
+            && let Some(keychain) = self.open_keychain_with_token(cookie, sealed)
         {
-            self.keychains.insert(who.person.id, chain);
+            self.keychains.insert(who.person.id, keychain);
         }
     }
 
@@ -108,37 +108,33 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         person: PersonId,
-        chain: Option<&PersonKeychainKey>,
-        visitor: &RequestClient,
+        keychain: Option<SharedKeychainKey>,
+        client: &RequestClient,
     ) -> Result<SecretToken> {
         let now = self.clock.now();
         let token = SecretToken::generate()?;
-        let sealed = chain.map(|chain| self.seal_keychain_for_token(token.as_str(), chain)).transpose()?;
+        let sealed =
+            keychain.as_deref().map(|keychain| self.seal_keychain_for_token(token.as_str(), keychain)).transpose()?;
         let session = NewSession {
             token_hash: token.hash_token(),
             person,
             expires_at: now.plus(i64::from(self.session_settings.absolute_days) * SECONDS_PER_DAY),
-            address: &visitor.address.to_string(),
-            user_agent: &visitor.user_agent,
+            address: &client.address.to_string(),
+            user_agent: &client.user_agent,
             keychain: sealed.as_deref(),
         };
         store::sessions::add(db, &session, now).await?;
+        if let Some(keychain) = keychain {
+            self.keychains.insert(person, keychain);
+        }
         Ok(token)
     }
 
     /// Signs this browser out.
-    pub async fn sign_out(&self, who: &SignedInPerson, visitor: &RequestClient) -> Result<()> {
-        let now = self.clock.now();
+    pub async fn sign_out(&self, who: &SignedInPerson, client: &RequestClient) -> Result<()> {
         let mut tx = self.store.write().await?;
         if store::sessions::end(&mut tx, who.person.id, who.session).await? {
-            record(
-                &mut tx,
-                &Actor::from_person(&who.person, visitor),
-                ActivityEvent::SignedOut,
-                ActivityDetails::default(),
-                now,
-            )
-            .await?;
+            self.record_own(&mut tx, who, ActivityEvent::SignedOut, client).await?;
         }
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
@@ -147,25 +143,12 @@ impl AuthService {
     }
 
     /// Signs out another browser of the same person.
-    pub async fn sign_out_device(
-        &self,
-        who: &SignedInPerson,
-        device: SessionId,
-        visitor: &RequestClient,
-    ) -> Result<()> {
-        let now = self.clock.now();
+    pub async fn sign_out_device(&self, who: &SignedInPerson, device: SessionId, client: &RequestClient) -> Result<()> {
         let mut tx = self.store.write().await?;
         if !store::sessions::end(&mut tx, who.person.id, device).await? {
             return Err(AuthError::NotFound);
         }
-        record(
-            &mut tx,
-            &Actor::from_person(&who.person, visitor),
-            ActivityEvent::DeviceEnded,
-            ActivityDetails::default(),
-            now,
-        )
-        .await?;
+        self.record_own(&mut tx, who, ActivityEvent::DeviceEnded, client).await?;
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Session(device));
@@ -173,23 +156,27 @@ impl AuthService {
     }
 
     /// Signs out every browser of the person, including this one, and closes their connections to clusters.
-    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, visitor: &RequestClient) -> Result<()> {
-        let now = self.clock.now();
+    pub async fn sign_out_everywhere(&self, who: &SignedInPerson, client: &RequestClient) -> Result<()> {
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;
         store::connections::clear_wanted(&mut tx, who.person.id).await?;
-        record(
-            &mut tx,
-            &Actor::from_person(&who.person, visitor),
-            ActivityEvent::SignedOutEverywhere,
-            ActivityDetails::default(),
-            now,
-        )
-        .await?;
+        self.record_own(&mut tx, who, ActivityEvent::SignedOutEverywhere, client).await?;
         store::commit(tx).await?;
         self.keychains.remove(who.person.id);
         self.publish_sessions_ended(SessionsEndedEvent::Person(who.person.id, None));
         Ok(())
+    }
+
+    /// Records what a signed-in person did to their own account.
+    pub(super) async fn record_own(
+        &self,
+        db: &mut store::DbConnection,
+        who: &SignedInPerson,
+        event: ActivityEvent,
+        client: &RequestClient,
+    ) -> store::Result<()> {
+        let actor = Actor::from_person(&who.person, client);
+        record(db, &actor, event, ActivityDetails::default(), self.clock.now()).await
     }
 
     /// Deletes expired sessions and half-finished sign-ins.

@@ -37,28 +37,27 @@ impl AuthService {
         name: &str,
         password: &SecretString,
         mark: Option<&str>,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInProgress> {
         let Ok(name) = name.parse::<SignInName>() else {
             // Not a valid name: the same answer as for a wrong one, and it counts as a try.
-            self.rate_limiter
-                .take(&[RateLimitKey::Address(client_network(visitor.address))], self.clock.now())
-                .map_err(AuthError::TooManyTries)?;
+            self.count_try(&[RateLimitKey::Address(client_network(client.address))])?;
             return Err(AuthError::WrongPassword);
         };
-        let found = store::people::find_by_name(&mut *self.store.read().await?, &name).await?;
-        let buckets = self.sign_in_buckets(&name, found.as_ref(), mark, visitor);
-        self.rate_limiter.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
-        let stored = found.as_ref().map(|found| (found.person.id, found.password_sealed.as_slice()));
+        let credentials = store::people::find_by_name(&mut *self.store.read().await?, &name).await?;
+        let buckets = self.sign_in_buckets(&name, credentials.as_ref(), mark, client);
+        self.count_try(&buckets)?;
+        let stored =
+            credentials.as_ref().map(|credentials| (credentials.person.id, credentials.password_sealed.as_slice()));
         let right = self.verify_password(stored, password).await?;
-        match found {
-            Some(found) if right && !found.person.is_disabled => {
+        match credentials {
+            Some(credentials) if right && !credentials.person.is_disabled => {
                 self.rate_limiter.refund(&buckets, self.clock.now());
-                let ready = self.stretch_password(Some(found.person.id), password).await?;
-                self.complete_password_step(&found, &ready, visitor).await
+                let ready = self.stretch_password(Some(credentials.person.id), password).await?;
+                self.complete_password_step(&credentials, &ready, client).await
             }
-            found => {
-                self.record_failed_sign_in(&name, found.map(|found| found.person.id), visitor).await?;
+            credentials => {
+                self.record_failed_sign_in(&name, credentials.map(|credentials| credentials.person.id), client).await?;
                 Err(AuthError::WrongPassword)
             }
         }
@@ -70,24 +69,25 @@ impl AuthService {
         &self,
         checked: &PersonCredentials,
         ready: &StretchedPassword,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInProgress> {
         let mut tx = self.store.write().await?;
         let now = store::people::load_credentials(&mut tx, checked.person.id).await?;
         let unchanged =
             |now: &PersonCredentials| !now.person.is_disabled && now.password_sealed == checked.password_sealed;
-        let found = now.filter(unchanged).ok_or(AuthError::WrongPassword)?;
-        let chain = self.open_or_create_keychain(&mut tx, found.person.id, ready).await?;
-        if found.person.has_totp {
+        let credentials = now.filter(unchanged).ok_or(AuthError::WrongPassword)?;
+        let keychain = self.open_or_create_keychain(&mut tx, credentials.person.id, ready).await?;
+        if credentials.person.has_totp {
             let token = SecretToken::generate()?;
-            let sealed = chain.map(|chain| self.seal_keychain_for_token(token.as_str(), &chain)).transpose()?;
+            let sealed =
+                keychain.map(|keychain| self.seal_keychain_for_token(token.as_str(), &keychain)).transpose()?;
             let until = self.clock.now().plus(CODE_TIMEOUT_SECS);
-            store::sessions::add_pending(&mut tx, &token.hash_token(), found.person.id, sealed.as_deref(), until)
+            store::sessions::add_pending(&mut tx, &token.hash_token(), credentials.person.id, sealed.as_deref(), until)
                 .await?;
             store::commit(tx).await?;
             return Ok(SignInProgress::NeedsCode(token));
         }
-        let browser = self.complete_sign_in(&mut tx, &found, chain, "", visitor).await?;
+        let browser = self.complete_sign_in(&mut tx, &credentials, keychain, "", client).await?;
         store::commit(tx).await?;
         Ok(SignInProgress::Done(browser))
     }
@@ -98,31 +98,31 @@ impl AuthService {
         waiting: &str,
         code: &str,
         mark: Option<&str>,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInProgress> {
         let hash = token::hash(waiting);
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let pending = store::sessions::find_pending(&mut tx, &hash, now).await?.ok_or(AuthError::SignInExpired)?;
-        let found = store::people::load_credentials(&mut tx, pending.person_id).await?;
-        let Some(found) = found.filter(|found| !found.person.is_disabled) else {
+        let credentials = store::people::load_credentials(&mut tx, pending.person_id).await?;
+        let Some(credentials) = credentials.filter(|credentials| !credentials.person.is_disabled) else {
             return Err(AuthError::SignInExpired);
         };
-        let buckets = [self.code_bucket(&found, mark)];
-        self.rate_limiter.take(&buckets, now).map_err(AuthError::TooManyTries)?;
-        match self.consume_code(&mut tx, &found, code, visitor).await {
+        let buckets = [self.code_bucket(&credentials, mark)];
+        self.count_try(&buckets)?;
+        match self.consume_code(&mut tx, &credentials, code, client).await {
             Ok(how) => {
                 self.rate_limiter.refund(&buckets, now);
                 store::sessions::end_pending(&mut tx, &hash).await?;
-                let chain =
+                let keychain =
                     pending.keychain.as_deref().and_then(|sealed| self.open_keychain_with_token(waiting, sealed));
-                let browser = self.complete_sign_in(&mut tx, &found, chain, how, visitor).await?;
+                let browser = self.complete_sign_in(&mut tx, &credentials, keychain, how, client).await?;
                 store::commit(tx).await?;
                 Ok(SignInProgress::Done(browser))
             }
             Err(problem @ (AuthError::WrongCode | AuthError::CodeAlreadyUsed | AuthError::ClockBehind)) => {
-                let actor = Actor::anonymous(&found.person.name, visitor);
-                let about = ActivityDetails { person: Some(found.person.id), ..ActivityDetails::default() };
+                let actor = Actor::anonymous(&credentials.person.name, client);
+                let about = ActivityDetails { person: Some(credentials.person.id), ..ActivityDetails::default() };
                 record(&mut tx, &actor, ActivityEvent::CodeFailed, about, now).await?;
                 store::sessions::count_wrong_code(&mut tx, &hash).await?;
                 let given_up = pending.tries + 1 >= MAX_CODE_TRIES;
@@ -146,19 +146,16 @@ impl AuthService {
     async fn complete_sign_in(
         &self,
         db: &mut store::DbConnection,
-        found: &PersonCredentials,
-        chain: Option<SharedKeychainKey>,
+        credentials: &PersonCredentials,
+        keychain: Option<SharedKeychainKey>,
         how: &str,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInCookies> {
-        let person = &found.person;
-        let session = self.create_session(db, person.id, chain.as_deref(), visitor).await?;
-        if let Some(chain) = chain {
-            self.keychains.insert(person.id, chain);
-        }
+        let person = &credentials.person;
+        let session = self.create_session(db, person.id, keychain, client).await?;
         let about = ActivityDetails { person: Some(person.id), detail: how, ..ActivityDetails::default() };
-        record(db, &Actor::from_person(person, visitor), ActivityEvent::SignedIn, about, self.clock.now()).await?;
-        Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(found)? })
+        record(db, &Actor::from_person(person, client), ActivityEvent::SignedIn, about, self.clock.now()).await?;
+        Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(credentials)? })
     }
 
     /// Starts the first session for an account created in this transaction.
@@ -167,13 +164,10 @@ impl AuthService {
         db: &mut store::DbConnection,
         person: PersonId,
         ready: &StretchedPassword,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<SignInCookies> {
-        let chain = self.open_or_create_keychain(db, person, ready).await?;
-        let session = self.create_session(db, person, chain.as_deref(), visitor).await?;
-        if let Some(chain) = chain {
-            self.keychains.insert(person, chain);
-        }
+        let keychain = self.open_or_create_keychain(db, person, ready).await?;
+        let session = self.create_session(db, person, keychain, client).await?;
         let made = store::people::load_credentials(db, person).await?.ok_or(AuthError::NotFound)?;
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(&made)? })
     }
@@ -182,11 +176,11 @@ impl AuthService {
         &self,
         name: &SignInName,
         person: Option<PersonId>,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         let about = ActivityDetails { person, ..ActivityDetails::default() };
-        let actor = Actor::anonymous(name.as_str(), visitor);
+        let actor = Actor::anonymous(name.as_str(), client);
         record(&mut tx, &actor, ActivityEvent::SignInFailed, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
@@ -194,13 +188,13 @@ impl AuthService {
     fn sign_in_buckets(
         &self,
         name: &SignInName,
-        found: Option<&PersonCredentials>,
+        credentials: Option<&PersonCredentials>,
         mark: Option<&str>,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Vec<RateLimitKey> {
-        let address = client_network(visitor.address);
+        let address = client_network(client.address);
         let account = name.as_str().to_owned();
-        match found.and_then(|found| self.verify_browser_mark(found, mark)) {
+        match credentials.and_then(|credentials| self.verify_browser_mark(credentials, mark)) {
             Some(browser) => vec![RateLimitKey::AccountBrowser(account, browser.to_owned())],
             None => vec![
                 RateLimitKey::Address(address),
@@ -210,9 +204,9 @@ impl AuthService {
         }
     }
 
-    fn code_bucket(&self, found: &PersonCredentials, mark: Option<&str>) -> RateLimitKey {
-        let account = found.person.name.clone();
-        match self.verify_browser_mark(found, mark) {
+    fn code_bucket(&self, credentials: &PersonCredentials, mark: Option<&str>) -> RateLimitKey {
+        let account = credentials.person.name.clone();
+        match self.verify_browser_mark(credentials, mark) {
             Some(browser) => RateLimitKey::CodeBrowser(account, browser.to_owned()),
             None => RateLimitKey::Code(account),
         }
@@ -221,11 +215,11 @@ impl AuthService {
     /// Asks a signed-in person for their password again before a sensitive change.
     pub(super) async fn confirm_password(&self, person: PersonId, password: &SecretString) -> Result<()> {
         let bucket = [RateLimitKey::Confirmation(person.0)];
-        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)?;
-        let found = store::people::load_credentials(&mut *self.store.read().await?, person)
+        self.count_try(&bucket)?;
+        let credentials = store::people::load_credentials(&mut *self.store.read().await?, person)
             .await?
             .ok_or(AuthError::NotFound)?;
-        if !self.verify_password(Some((person, &found.password_sealed)), password).await? {
+        if !self.verify_password(Some((person, &credentials.password_sealed)), password).await? {
             return Err(AuthError::WrongPassword);
         }
         self.rate_limiter.refund(&bucket, self.clock.now());

@@ -39,9 +39,9 @@ pub struct UnsealedKey {
 
 impl AuthService {
     /// Stores a key. If there already is one for the same role, the new one waits until it is proven.
-    pub async fn save_key(&self, who: &SignedInPerson, key: &KeyToSave, visitor: &RequestClient) -> Result<SshKeyId> {
+    pub async fn save_key(&self, who: &SignedInPerson, key: &KeyToSave, client: &RequestClient) -> Result<SshKeyId> {
         let person = who.person.id;
-        let chain = self.require_open_keychain(person).await?;
+        let keychain = self.require_open_keychain(person).await?;
         let now = self.clock.now();
         let mut tx = self.store.write().await?;
         let has_one = store::keys::list_for_person(&mut tx, person).await?.iter().any(|have| have.role() == key.role);
@@ -58,11 +58,11 @@ impl AuthService {
             Err(StoreError::AlreadyExists) => return Err(AuthError::NewKeyPending),
             other => other?,
         };
-        let sealed = chain.seal_private(&key_seal_context(person, id), &key.private)?;
+        let sealed = keychain.seal_private(&key_seal_context(person, id), &key.private)?;
         store::keys::save_sealed(&mut tx, id, &sealed.body, &sealed.own_key).await?;
         let event =
             if key.origin == KeyOrigin::Generated { ActivityEvent::KeyMade } else { ActivityEvent::KeyImported };
-        self.record_key_event(&mut tx, who, event, &key.fingerprint, visitor).await?;
+        self.record_key_event(&mut tx, who, event, &key.fingerprint, client).await?;
         store::commit(tx).await?;
         Ok(id)
     }
@@ -72,7 +72,7 @@ impl AuthService {
         &self,
         who: &SignedInPerson,
         role: ConnectionRole,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         let mut tx = self.store.write().await?;
         let keys = store::keys::list_for_person(&mut tx, who.person.id).await?;
@@ -85,12 +85,12 @@ impl AuthService {
             store::keys::remove(&mut tx, old.id).await?;
         }
         store::keys::promote(&mut tx, next.id).await?;
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyReplaced, &next.fingerprint, visitor).await?;
+        self.record_key_event(&mut tx, who, ActivityEvent::KeyReplaced, &next.fingerprint, client).await?;
         store::commit(tx).await?;
         Ok(self.store.truncate_wal().await?)
     }
 
-    pub async fn delete_key(&self, who: &SignedInPerson, id: SshKeyId, visitor: &RequestClient) -> Result<SshKey> {
+    pub async fn delete_key(&self, who: &SignedInPerson, id: SshKeyId, client: &RequestClient) -> Result<SshKey> {
         let mut tx = self.store.write().await?;
         let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
         store::keys::remove(&mut tx, id).await?;
@@ -101,7 +101,7 @@ impl AuthService {
                 store::keys::promote(&mut tx, next.id).await?;
             }
         }
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyDeleted, &key.fingerprint, visitor).await?;
+        self.record_key_event(&mut tx, who, ActivityEvent::KeyDeleted, &key.fingerprint, client).await?;
         store::commit(tx).await?;
         self.store.truncate_wal().await?;
         Ok(key)
@@ -114,25 +114,25 @@ impl AuthService {
         who: &SignedInPerson,
         id: SshKeyId,
         password: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         let person = who.person.id;
         self.confirm_password(person, password).await?;
-        let chain = self.require_open_keychain(person).await?;
+        let keychain = self.require_open_keychain(person).await?;
         let mut tx = self.store.write().await?;
         let key = store::keys::get(&mut tx, person, id).await?.ok_or(AuthError::NotFound)?;
         let sealed = store::keys::load_sealed(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
-        let unattended = self.vault.allow_unattended(&chain, &key_seal_context(person, id), &sealed.own_key)?;
+        let unattended = self.vault.allow_unattended(&keychain, &key_seal_context(person, id), &sealed.own_key)?;
         store::keys::set_unattended(&mut tx, id, Some(&unattended)).await?;
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyUnattendedOn, &key.fingerprint, visitor).await?;
+        self.record_key_event(&mut tx, who, ActivityEvent::KeyUnattendedOn, &key.fingerprint, client).await?;
         Ok(store::commit(tx).await?)
     }
 
-    pub async fn forbid_unattended(&self, who: &SignedInPerson, id: SshKeyId, visitor: &RequestClient) -> Result<()> {
+    pub async fn forbid_unattended(&self, who: &SignedInPerson, id: SshKeyId, client: &RequestClient) -> Result<()> {
         let mut tx = self.store.write().await?;
         let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
         store::keys::set_unattended(&mut tx, id, None).await?;
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyUnattendedOff, &key.fingerprint, visitor).await?;
+        self.record_key_event(&mut tx, who, ActivityEvent::KeyUnattendedOff, &key.fingerprint, client).await?;
         store::commit(tx).await?;
         Ok(self.store.truncate_wal().await?)
     }
@@ -144,17 +144,16 @@ impl AuthService {
 
     /// Opens a person's keys for a role, the waiting one first.
     pub async fn unseal_keys(&self, person: PersonId, role: ConnectionRole) -> Result<Vec<UnsealedKey>> {
-        let (keys, chain) = self.list_usable_keys(person, role).await?;
+        let (keys, keychain) = self.list_usable_keys(person, role).await?;
         let mut db = self.store.read().await?;
         let mut open = Vec::new();
         for key in keys {
             let sealed = store::keys::load_sealed(&mut db, key.id).await?.ok_or(AuthError::NotFound)?;
-            let place = key_seal_context(person, key.id);
-            let private = match (&chain, &sealed.unattended) {
-                (Some(chain), _) => {
-                    chain.open_private(&place, SealedPrivateKeyRef { body: &sealed.body, own_key: &sealed.own_key })?
-                }
-                (None, Some(unattended)) => self.vault.open_private_unattended(&place, &sealed.body, unattended)?,
+            let context = key_seal_context(person, key.id);
+            let private = match (&keychain, &sealed.unattended) {
+                (Some(keychain), _) => keychain
+                    .open_private(&context, SealedPrivateKeyRef { body: &sealed.body, own_key: &sealed.own_key })?,
+                (None, Some(unattended)) => self.vault.open_private_unattended(&context, &sealed.body, unattended)?,
                 // The owner has just withdrawn unattended use.
                 (None, None) => continue,
             };
@@ -170,17 +169,17 @@ impl AuthService {
         person: PersonId,
         role: ConnectionRole,
     ) -> Result<(Vec<SshKey>, Option<SharedKeychainKey>)> {
-        let chain = self.require_open_keychain(person).await;
+        let keychain = self.require_open_keychain(person).await;
         let mut db = self.store.read().await?;
-        let whose = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
-        if whose.is_disabled {
+        let account = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
+        if account.is_disabled {
             return Err(AuthError::Denied);
         }
         let mut keys = store::keys::list_for_person(&mut db, person).await?;
         keys.retain(|key| key.role() == role);
         keys.sort_by_key(|key| !key.is_next());
-        let error = match chain {
-            Ok(chain) => return Ok((keys, Some(chain))),
+        let error = match keychain {
+            Ok(keychain) => return Ok((keys, Some(keychain))),
             Err(error) => error,
         };
         let has_any = !keys.is_empty();
@@ -194,10 +193,10 @@ impl AuthService {
         who: &SignedInPerson,
         event: ActivityEvent,
         fingerprint: &str,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<()> {
         let about = ActivityDetails { subject: fingerprint, ..ActivityDetails::default() };
-        Ok(record(db, &Actor::from_person(&who.person, visitor), event, about, self.clock.now()).await?)
+        Ok(record(db, &Actor::from_person(&who.person, client), event, about, self.clock.now()).await?)
     }
 }
 

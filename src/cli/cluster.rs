@@ -63,8 +63,8 @@ pub(super) async fn run(config: Config, command: ClusterSubcommand) -> anyhow::R
 
 async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()> {
     let name = args.name.as_str();
-    let known = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name).await?;
-    if known.is_some() {
+    let profile = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name).await?;
+    if profile.is_some() {
         bail!("There is a cluster called {name} already. To change it: portolan cluster change");
     }
     let nothing_known = Site::with_defaults(SiteName(args.name.clone()), name);
@@ -79,17 +79,17 @@ async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()
 }
 
 async fn change_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()> {
-    let known = find_cluster(app, &args.name).await?;
-    let site = args.description.into_site(app, &args.name, Site::clone(&known.site))?;
-    let places =
+    let profile = find_cluster(app, &args.name).await?;
+    let site = args.description.into_site(app, &args.name, Site::clone(&profile.site))?;
+    let hosts =
         |site: &Site| hosts_to_pin(site).into_iter().map(|(hop, host, port, _)| (hop, host, port)).collect::<Vec<_>>();
-    let moved = places(&site) != places(&known.site);
+    let moved = hosts(&site) != hosts(&profile.site);
     let pins = if moved || args.keys.is_given() {
-        Some(args.keys.choose_pins(&site).await?).filter(|pins| moved || !are_same_keys(pins, &known))
+        Some(args.keys.choose_pins(&site).await?).filter(|pins| moved || !are_same_keys(pins, &profile))
     } else {
         None
     };
-    if site == *known.site && pins.is_none() {
+    if site == *profile.site && pins.is_none() {
         say!("{} is as you wish already.", site.title);
         return Ok(());
     }
@@ -99,7 +99,7 @@ async fn change_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result
         Some(_) => Some(adopt_connections(app).await?),
     };
     app.connections
-        .update_cluster(&Actor::command_line(), &known, &site, pins.as_deref())
+        .update_cluster(&Actor::command_line(), &profile, &site, pins.as_deref())
         .await
         .context("Nothing was changed")?;
     say!("{} is changed.", site.title);
@@ -115,9 +115,9 @@ async fn adopt_connections(app: &AppState) -> anyhow::Result<std::fs::File> {
     Ok(lock)
 }
 
-fn are_same_keys(pins: &[PinnedHostKey], known: &ClusterProfile) -> bool {
+fn are_same_keys(pins: &[PinnedHostKey], profile: &ClusterProfile) -> bool {
     let mut chosen = pins.to_vec();
-    let mut present: Vec<PinnedHostKey> = known.pins.iter().map(|(hop, key)| (hop.clone(), key.to_line())).collect();
+    let mut present: Vec<PinnedHostKey> = profile.pins.iter().map(|(hop, key)| (hop.clone(), key.to_line())).collect();
     chosen.sort();
     present.sort();
     chosen == present
@@ -130,8 +130,8 @@ async fn list_clusters(app: &AppState) -> anyhow::Result<()> {
         say!("No cluster is known yet. Add one: portolan cluster add NAME --preset PRESET");
     }
     for row in clusters {
-        let known = ClusterProfile::load(&mut db, row).await?;
-        let row = &known.row;
+        let profile = ClusterProfile::load(&mut db, row).await?;
+        let row = &profile.row;
         say!("{:<16} {:<30} {}:{}", row.slug, row.title, row.host, row.port);
         if let Some(since) = row.retired_at() {
             say!("{:<16} OUT OF USE since {since}. Nobody can connect to it.", "");
@@ -143,8 +143,8 @@ async fn list_clusters(app: &AppState) -> anyhow::Result<()> {
                 row.alarm
             );
         }
-        for (hop, host, port, _) in hosts_to_pin(&known.site) {
-            let keys = known.host_keys(hop);
+        for (hop, host, port, _) in hosts_to_pin(&profile.site) {
+            let keys = profile.host_keys(hop);
             if keys.is_empty() {
                 let host = host.as_str();
                 say!("{:<16} {} {host}:{port}: no host key is pinned", "", hop_label(hop));
@@ -159,19 +159,19 @@ async fn list_clusters(app: &AppState) -> anyhow::Result<()> {
 }
 
 async fn export_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
-    let known = find_cluster(app, name).await?;
-    say!("{}", known.site.to_toml()?.trim_end());
+    let profile = find_cluster(app, name).await?;
+    say!("{}", profile.site.to_toml()?.trim_end());
     Ok(())
 }
 
 async fn remove_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
-    let known = find_cluster(app, name).await?;
-    app.connections.remove_cluster(&Actor::command_line(), &known).await?;
+    let profile = find_cluster(app, name).await?;
+    app.connections.remove_cluster(&Actor::command_line(), &profile).await?;
     say!("{} is forgotten.", name.as_str());
     Ok(())
 }
 
 async fn find_cluster(app: &AppState, name: &Slug) -> anyhow::Result<ClusterProfile> {
-    let known = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name.as_str()).await?;
-    known.with_context(|| format!("There is no cluster called {}. See: portolan cluster list", name.as_str()))
+    let profile = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name.as_str()).await?;
+    profile.with_context(|| format!("There is no cluster called {}. See: portolan cluster list", name.as_str()))
 }

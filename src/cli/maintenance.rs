@@ -2,8 +2,8 @@
 
 use super::{open_existing_app, require_installation};
 use crate::app;
+use crate::cluster::connection_pool::is_connection_folder;
 use crate::config::Config;
-use crate::domain::ConnectionRole;
 use crate::ssh::route::ConnectionFolder;
 use crate::ssh::{ControlMaster, control_master};
 
@@ -60,13 +60,6 @@ pub(super) fn connection_folders(config: &Config) -> Vec<ConnectionFolder> {
         .filter(|name| is_connection_folder(name))
         .map(|name| ConnectionFolder::new(&run, &name))
         .collect()
-}
-
-/// `PERSON-CLUSTER-login` or `…-robot`; `-test` follows while a new key is being tried.
-fn is_connection_folder(name: &str) -> bool {
-    let mut parts = name.strip_suffix("-test").unwrap_or(name).splitn(3, '-');
-    let mut number = || parts.next().is_some_and(|part| part.parse::<i64>().is_ok_and(|n| n > 0));
-    number() && number() && parts.next().is_some_and(|role| role.parse::<ConnectionRole>().is_ok())
 }
 
 #[cfg(test)]

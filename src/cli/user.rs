@@ -96,7 +96,7 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
         _ => open_existing_app(config).await?,
     };
     match command {
-        UserSubcommand::Add(args) => add_user(&app, args).await,
+        UserSubcommand::Add(args) => add_user(&app, args).await?,
         UserSubcommand::Passwd { name, password } => {
             let person = find_person(&app, &name).await?;
             let password = password.read()?;
@@ -106,7 +106,6 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
             if !keys.is_empty() {
                 say!("Their SSH keys are deleted: only the old password opened them.");
             }
-            Ok(())
         }
         UserSubcommand::Disable { name } => {
             let person = find_person(&app, &name).await?;
@@ -115,28 +114,25 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
                 app.auth.set_account_state(&actor, person.id, PortalAccountState::Disabled).await,
             )?;
             say!("{name} is switched off. Every session of theirs was ended.");
-            Ok(())
         }
         UserSubcommand::Enable { name } => {
             let person = find_person(&app, &name).await?;
             app.auth.set_account_state(&actor, person.id, PortalAccountState::Active).await?;
             say!("{name} can sign in again.");
-            Ok(())
         }
         UserSubcommand::SecondFactorOff { name } => {
             let person = find_person(&app, &name).await?;
             app.auth.remove_second_factor(&actor, person.id).await?;
             say!("The second factor of {name} is off. Their password alone opens the account now.");
-            Ok(())
         }
         UserSubcommand::Admin { name, revoke } => {
             let person = find_person(&app, &name).await?;
             explain_last_admin(&name, app.auth.set_admin(&actor, person.id, !revoke).await)?;
             say!("{name} is {} an administrator.", if revoke { "no longer" } else { "now" });
-            Ok(())
         }
-        UserSubcommand::List => list_users(&app).await,
+        UserSubcommand::List => list_users(&app).await?,
     }
+    Ok(())
 }
 
 async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
@@ -149,11 +145,11 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
     if app.auth.find_person(&new.name).await.is_ok() {
         bail!("There is an account called {} already. Nothing was changed.", new.name);
     }
-    let place = match &args.group {
+    let membership = match &args.group {
         Some(group) => Some((find_or_create_group(app, group).await?, args.role.into())),
         None => None,
     };
-    match app.auth.add_account(&Actor::command_line(), &new, args.admin, place).await {
+    match app.auth.add_account(&Actor::command_line(), &new, args.admin, membership).await {
         Err(AuthError::NameTaken) => {
             bail!("There is an account called {} already. Nothing was changed.", new.name)
         }

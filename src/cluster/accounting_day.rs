@@ -47,11 +47,11 @@ pub enum AccountingDayError {
 }
 
 pub async fn load_accounting_day(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     accounts: &[String],
     day: Day,
 ) -> Result<AccountingDay, AccountingDayError> {
-    let whole = load_hours(line, accounts, day, 0, 24).await;
+    let whole = load_hours(connection, accounts, day, 0, 24).await;
     if !matches!(whole, Err(AccountingDayError::Run(RunCommandError::OutputTooLong))) {
         return whole;
     }
@@ -61,7 +61,7 @@ pub async fn load_accounting_day(
     let mut hours = 24;
     while from < 24 {
         hours = hours.min(24 - from);
-        match load_hours(line, accounts, day, from, from + hours).await {
+        match load_hours(connection, accounts, day, from, from + hours).await {
             Err(AccountingDayError::Run(RunCommandError::OutputTooLong)) if hours > MIN_CHUNK_HOURS => {
                 hours = (hours / 2).max(MIN_CHUNK_HOURS);
                 continue;
@@ -93,7 +93,7 @@ pub async fn load_accounting_day(
 
 /// Reads some hours of a day.
 async fn load_hours(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     accounts: &[String],
     day: Day,
     from: u32,
@@ -108,16 +108,16 @@ async fn load_hours(
     let batch = RemoteCommand::batch(&marks, &[moment(&begin), moment(&end), sacct])
         .map_err(RunCommandError::from)?
         .with_max_output(MAX_OUTPUT_BYTES);
-    let output = line.run(batch, CallUrgency::Background).await?;
+    let output = connection.run(batch, CallUrgency::Background).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut next = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
-    let (from, until, told) = (next()?, next()?, next()?);
+    let (from, until, reply) = (next()?, next()?, next()?);
     let seconds = |text: String| text.trim().parse().ok().map(UnixTime);
     let (from, until) =
         seconds(from.stdout_text()).zip(seconds(until.stdout_text())).ok_or(AccountingDayError::Clock)?;
-    if told.code != 0 {
-        return Err(AccountingDayError::Accounting(error_text(&told)));
+    if reply.code != 0 {
+        return Err(AccountingDayError::Accounting(error_text(&reply)));
     }
-    let (runs, is_cut) = account_runs::parse_account_runs(&told.stdout, &fields);
+    let (runs, is_cut) = account_runs::parse_account_runs(&reply.stdout, &fields);
     Ok(AccountingDay { from, until, runs, is_cut })
 }

@@ -80,10 +80,10 @@ pub fn hosts_to_pin(site: &Site) -> Vec<(&'static str, HostName, u16, Vec<String
     if let Some(host) = &site.login.host {
         hosts.push((hops::LOGIN, host.0.clone(), site.login.port, words(&site.login.fingerprints)));
     }
-    if let Some(robot) = &site.automation
-        && let Some(host) = robot.hosts.first()
+    if let Some(automation) = &site.automation
+        && let Some(host) = automation.hosts.first()
     {
-        hosts.push((hops::AUTOMATION, host.0.clone(), robot.port, words(&robot.fingerprints)));
+        hosts.push((hops::AUTOMATION, host.0.clone(), automation.port, words(&automation.fingerprints)));
     }
     hosts
 }
@@ -99,16 +99,14 @@ impl ConnectionPool {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
         let now = self.0.core.clock.now();
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
-        let id = match store::clusters::add(&mut tx, &site.name.0, &what, now).await {
+        let mut tx = self.begin_change(actor).await?;
+        let details = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        let id = match store::clusters::add(&mut tx, &site.name.0, &details, now).await {
             Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
         };
         store::clusters::replace_host_keys(&mut tx, id, pins, now).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::ClusterAdded, site.name.as_str()).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterAdded, site.name.as_str()).await?;
         Ok(id)
     }
 
@@ -116,26 +114,24 @@ impl ConnectionPool {
     pub async fn update_cluster(
         &self,
         actor: &Actor,
-        known: &ClusterProfile,
+        profile: &ClusterProfile,
         site: &Site,
         pins: Option<&[PinnedHostKey]>,
     ) -> Result<(), ClusterChangeError> {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        let what = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
-        store::clusters::update(&mut tx, known.row.id, &what).await?;
+        let mut tx = self.begin_change(actor).await?;
+        let details = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        store::clusters::update(&mut tx, profile.row.id, &details).await?;
         if let Some(pins) = pins {
             check_pins(site, pins)?;
-            store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
-            store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
+            store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
+            store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
         }
-        self.record_change(&mut tx, actor, ActivityEvent::ClusterChanged, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterChanged, &profile.row.slug).await?;
         if pins.is_some() {
-            self.set_alarm(known.row.id, false);
-            self.close_cluster(known.row.id).await;
+            self.set_alarm(profile.row.id, false);
+            self.close_cluster(profile.row.id).await;
         }
         Ok(())
     }
@@ -144,30 +140,26 @@ impl ConnectionPool {
     pub async fn set_retired(
         &self,
         actor: &Actor,
-        known: &ClusterProfile,
+        profile: &ClusterProfile,
         retired: bool,
     ) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        let mut tx = self.begin_change(actor).await?;
         let at = retired.then(|| self.0.core.clock.now());
-        store::clusters::set_retired(&mut tx, known.row.id, at).await?;
+        store::clusters::set_retired(&mut tx, profile.row.id, at).await?;
         let event = if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
-        self.record_change(&mut tx, actor, event, &known.row.slug).await?;
-        store::commit(tx).await?;
+        self.finish_change(tx, actor, event, &profile.row.slug).await?;
         if retired {
-            self.close_cluster(known.row.id).await;
+            self.close_cluster(profile.row.id).await;
         }
         Ok(())
     }
 
     /// Deletes a retired cluster.
-    pub async fn remove_cluster(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        store::clusters::remove(&mut tx, known.slug()).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::ClusterRemoved, &known.row.slug).await?;
-        store::commit(tx).await?;
-        self.close_cluster(known.row.id).await;
+    pub async fn remove_cluster(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
+        let mut tx = self.begin_change(actor).await?;
+        store::clusters::remove(&mut tx, profile.slug()).await?;
+        self.finish_change(tx, actor, ActivityEvent::ClusterRemoved, &profile.row.slug).await?;
+        self.close_cluster(profile.row.id).await;
         Ok(())
     }
 
@@ -175,41 +167,45 @@ impl ConnectionPool {
     pub async fn pin_host_keys(
         &self,
         actor: &Actor,
-        known: &ClusterProfile,
+        profile: &ClusterProfile,
         pins: &[PinnedHostKey],
     ) -> Result<(), ClusterChangeError> {
-        check_pins(&known.site, pins)?;
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        store::clusters::replace_host_keys(&mut tx, known.row.id, pins, self.0.core.clock.now()).await?;
-        store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::HostKeysPinned, &known.row.slug).await?;
-        store::commit(tx).await?;
-        self.set_alarm(known.row.id, false);
-        self.close_cluster(known.row.id).await;
+        check_pins(&profile.site, pins)?;
+        let mut tx = self.begin_change(actor).await?;
+        store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
+        store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::HostKeysPinned, &profile.row.slug).await?;
+        self.set_alarm(profile.row.id, false);
+        self.close_cluster(profile.row.id).await;
         Ok(())
     }
 
     /// Ends a false alarm: the pinned keys stay, and connections continue.
-    pub async fn end_alarm(&self, actor: &Actor, known: &ClusterProfile) -> Result<(), ClusterChangeError> {
-        let mut tx = self.0.core.store.write().await?;
-        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
-        store::clusters::set_alarm(&mut tx, known.row.id, None).await?;
-        self.record_change(&mut tx, actor, ActivityEvent::HostKeyAlarmEnded, &known.row.slug).await?;
-        store::commit(tx).await?;
-        self.set_alarm(known.row.id, false);
+    pub async fn end_alarm(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
+        let mut tx = self.begin_change(actor).await?;
+        store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::HostKeyAlarmEnded, &profile.row.slug).await?;
+        self.set_alarm(profile.row.id, false);
         Ok(())
     }
 
-    async fn record_change(
+    /// Starts a change that only administrators may make.
+    async fn begin_change(&self, actor: &Actor) -> Result<store::Transaction, ClusterChangeError> {
+        let mut tx = self.0.core.store.write().await?;
+        self.0.core.auth.authorise(&mut tx, actor, Permission::ManageClusters).await?;
+        Ok(tx)
+    }
+
+    async fn finish_change(
         &self,
-        db: &mut store::DbConnection,
+        mut tx: store::Transaction,
         actor: &Actor,
         event: ActivityEvent,
         slug: &str,
     ) -> Result<(), StoreError> {
         let about = ActivityDetails { subject: slug, ..ActivityDetails::default() };
-        record(db, actor, event, about, self.0.core.clock.now()).await
+        record(&mut tx, actor, event, about, self.0.core.clock.now()).await?;
+        store::commit(tx).await
     }
 }
 

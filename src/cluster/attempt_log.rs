@@ -9,7 +9,7 @@ use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, SshKeyId};
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::ssh::{ConnectError, RouteHop, SshLoginError};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
 
@@ -19,12 +19,12 @@ pub(super) const MAX_NOTICES_LEN: usize = 4000;
 impl ConnectionPool {
     pub(super) async fn record_failure(
         &self,
-        errand: &ConnectRequest,
-        trouble: &ConnectError,
+        request: &ConnectRequest,
+        error: &ConnectError,
     ) -> Result<(), StoreError> {
-        let failure = &trouble.failure;
+        let failure = &error.failure;
         if let SshLoginError::HostKeyChanged(hop, offered) = failure {
-            self.raise_host_key_alarm(errand, *hop, offered.as_deref()).await?;
+            self.raise_host_key_alarm(request, *hop, offered.as_deref()).await?;
         }
         let reason = failure.code();
         metrics::counter!("portolan_cluster_connection_failures_total", "reason" => reason).increment(1);
@@ -32,30 +32,28 @@ impl ConnectionPool {
             return Ok(());
         }
         // The result of a key test says nothing about the open connection.
-        let is_test = errand.purpose == ConnectAttemptKind::TestNewKey;
+        let is_test = request.purpose == ConnectAttemptKind::TestNewKey;
         if !is_test {
-            self.back_off(errand.key, failure);
+            self.back_off(request.key, failure);
         }
-        let mut words = failure_message(failure, errand.key.role);
-        let said = clean_text(&trouble.notices, MAX_NOTICES_LEN);
-        if !said.trim().is_empty() && !matches!(failure, SshLoginError::NeedsPerson) {
-            words.push_str("\n\n");
-            words.push_str(said.trim());
+        let mut problem = ConnectionProblem::new(reason, failure_message(failure, request.key.role));
+        if *failure != SshLoginError::NeedsPerson {
+            clean_text(&error.notices, MAX_NOTICES_LEN).trim().clone_into(&mut problem.notices);
         }
         let mut tx = self.0.core.store.write().await?;
         let keep = failure.is_transient() || *failure == SshLoginError::NeedsPerson;
         if !is_test {
-            store::connections::set_problem(&mut tx, errand.key, (reason, &words), keep).await?;
+            store::connections::set_problem(&mut tx, request.key, &problem, keep).await?;
         }
         if *failure == SshLoginError::NeedsPerson {
-            store::connections::mark_asks(&mut tx, errand.key).await?;
+            store::connections::mark_asks(&mut tx, request.key).await?;
         } else {
             let about = ActivityDetails {
-                person: Some(errand.key.person),
-                subject: &errand.profile.row.title,
+                person: Some(request.key.person),
+                subject: &request.profile.row.title,
                 detail: failure.short_reason(),
             };
-            record(&mut tx, &errand.actor, ActivityEvent::ConnectFailed, about, self.0.core.clock.now()).await?;
+            record(&mut tx, &request.actor, ActivityEvent::ConnectFailed, about, self.0.core.clock.now()).await?;
         }
         store::commit(tx).await
     }
@@ -63,23 +61,24 @@ impl ConnectionPool {
     /// The host key has changed: nothing more is sent to this cluster until an administrator decides.
     async fn raise_host_key_alarm(
         &self,
-        errand: &ConnectRequest,
+        request: &ConnectRequest,
         hop: RouteHop,
         offered: Option<&str>,
     ) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
-        let host = match (hop, &errand.route.jump) {
+        let host = match (hop, &request.route.jump) {
             (RouteHop::Jump, Some(jump)) => jump.host.as_str(),
-            _ => errand.route.target.host.as_str(),
+            _ => request.route.target.host.as_str(),
         };
         let words = format!("{host} showed {}", offered.unwrap_or("a key of another kind"));
-        self.set_alarm(errand.key.cluster, true);
+        self.set_alarm(request.key.cluster, true);
         let mut tx = self.0.core.store.write().await?;
-        store::clusters::set_alarm(&mut tx, errand.key.cluster, Some((now, &words))).await?;
-        let about = ActivityDetails { subject: &errand.profile.row.slug, detail: &words, ..ActivityDetails::default() };
-        record(&mut tx, &errand.actor, ActivityEvent::HostKeyAlarm, about, now).await?;
+        store::clusters::set_alarm(&mut tx, request.key.cluster, Some((now, &words))).await?;
+        let about =
+            ActivityDetails { subject: &request.profile.row.slug, detail: &words, ..ActivityDetails::default() };
+        record(&mut tx, &request.actor, ActivityEvent::HostKeyAlarm, about, now).await?;
         tracing::error!(
-            cluster.name = errand.profile.row.slug,
+            cluster.name = request.profile.row.slug,
             "{words}, which is not pinned: all connections to this cluster are stopped"
         );
         store::commit(tx).await
@@ -105,25 +104,25 @@ impl ConnectionPool {
 
     pub(super) async fn record_connected(
         &self,
-        errand: &ConnectRequest,
-        learnt: &DiscoveredFacts,
-        asks: bool,
+        request: &ConnectRequest,
+        facts: &DiscoveredFacts,
+        has_prompts: bool,
         now: UnixTime,
     ) -> Result<(), ConnectError> {
-        let json = serde_json::to_string(learnt).map_err(|error| ConnectError::internal(&error))?;
+        let json = serde_json::to_string(facts).map_err(|error| ConnectError::internal(&error))?;
         let write = async {
             let mut tx = self.0.core.store.write().await?;
-            let user = errand.route.user.as_str();
-            if !store::connections::mark_connected(&mut tx, errand.key, user, asks, now).await? {
+            let user = request.route.user.as_str();
+            if !store::connections::mark_connected(&mut tx, request.key, user, has_prompts, now).await? {
                 return Ok(false);
             }
-            store::connections::save_discovered(&mut tx, errand.key, &json, now).await?;
+            store::connections::save_discovered(&mut tx, request.key, &json, now).await?;
             let about = ActivityDetails {
-                person: Some(errand.key.person),
-                subject: &errand.profile.row.slug,
-                detail: errand.route.user.as_str(),
+                person: Some(request.key.person),
+                subject: &request.profile.row.slug,
+                detail: request.route.user.as_str(),
             };
-            record(&mut tx, &errand.actor, ActivityEvent::Connected, about, now).await?;
+            record(&mut tx, &request.actor, ActivityEvent::Connected, about, now).await?;
             store::commit(tx).await.map(|()| true)
         };
         // With another user name it is another connection.
@@ -131,9 +130,14 @@ impl ConnectionPool {
         if is_theirs { Ok(()) } else { Err(SshLoginError::Cancelled.into()) }
     }
 
-    pub(super) async fn save_problem(&self, key: ConnectionKey, words: &str, keep: bool) -> Result<(), StoreError> {
+    pub(super) async fn save_problem(
+        &self,
+        key: ConnectionKey,
+        problem: &ConnectionProblem,
+        keep: bool,
+    ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        store::connections::set_problem(&mut tx, key, ("", words), keep).await?;
+        store::connections::set_problem(&mut tx, key, problem, keep).await?;
         store::commit(tx).await
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::{ClusterId, ConnectionRole, PersonId};
 use crate::sites::Site;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::clusters::{Cluster, PinnedHostKey};
-use crate::store::connections::{ConnectionKey, ConnectionRow};
+use crate::store::connections::{ConnectionKey, ConnectionProblem, ConnectionRow};
 use crate::store::{self, DbConnection, Store, StoreCache};
 
 /// How many people's accounts are cached.
@@ -45,10 +45,8 @@ pub struct ClusterAccount {
     pub discovered_at: Option<UnixTime>,
     /// When the connection was last opened.
     pub connected_at: Option<UnixTime>,
-    /// Why the connection is not up, as a sentence.
-    pub problem: String,
-    /// The same as a code of `ssh::SshLoginError`; empty if it has none.
-    pub problem_code: String,
+    /// Why the connection is not up.
+    pub problem: ConnectionProblem,
 }
 
 impl ClusterAccount {
@@ -165,12 +163,11 @@ impl ClusterAccountCache {
         Ok(Some(Arc::new(ClusterAccount {
             id,
             profile,
-            discovered_at: row.discovered_at().filter(|_| discovered.is_some()),
+            discovered_at: row.discovered_at.filter(|_| discovered.is_some()),
             discovered: discovered.unwrap_or_default(),
-            connected_at: row.connected_at(),
+            connected_at: row.connected_at,
             remote_user: row.remote_user,
             problem: row.problem,
-            problem_code: row.problem_code,
         })))
     }
 }

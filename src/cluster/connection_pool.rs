@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::domain::{ClusterId, PersonId};
 use crate::ssh::route::ConnectionFolder;
 use crate::ssh::{ClusterConnection, ConnectionStats, RunCommandError};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 
 /// Parallel logins at one cluster: servers count those that wait for a code and turn further ones away.
@@ -126,17 +126,17 @@ impl ConnectionPool {
     }
 
     pub fn status(&self, key: ConnectionKey) -> ConnectionStatus {
-        self.entries().get(&key).map(|spot| spot.status.clone()).unwrap_or_default()
+        self.entries().get(&key).map(|entry| entry.status.clone()).unwrap_or_default()
     }
 
     /// The running test of a new key, if any.
     pub fn running_key_test(&self, key: ConnectionKey) -> Option<Arc<ConnectAttempt>> {
-        self.entries().get(&key).and_then(|spot| spot.key_test.clone())
+        self.entries().get(&key).and_then(|entry| entry.key_test.clone())
     }
 
     /// How the last key test ended: success, or why it failed. `None` if there was none.
     pub fn last_key_test(&self, key: ConnectionKey) -> Option<Result<(), String>> {
-        self.entries().get(&key).and_then(|spot| spot.last_key_test.clone())
+        self.entries().get(&key).and_then(|entry| entry.last_key_test.clone())
     }
 
     /// The connection itself, to run commands on. Not available while the cluster has a host key alarm.
@@ -144,7 +144,7 @@ impl ConnectionPool {
         if self.is_alarmed(key.cluster) {
             return Err(RunCommandError::HostKeyInDoubt);
         }
-        match self.entries().get(&key).map(|spot| &spot.status) {
+        match self.entries().get(&key).map(|entry| &entry.status) {
             Some(ConnectionStatus::Up(up)) => Ok(up.connection.clone()),
             _ => Err(RunCommandError::NotConnected),
         }
@@ -157,19 +157,19 @@ impl ConnectionPool {
 
     /// The keys of all open connections.
     pub fn connected_keys(&self) -> HashSet<ConnectionKey> {
-        let spots = self.entries();
-        let up = spots.iter().filter(|(_, spot)| matches!(spot.status, ConnectionStatus::Up(_)));
+        let entries = self.entries();
+        let up = entries.iter().filter(|(_, entry)| matches!(entry.status, ConnectionStatus::Up(_)));
         up.map(|(key, _)| *key).collect()
     }
 
     pub fn count_connected(&self) -> usize {
-        self.entries().values().filter(|spot| matches!(spot.status, ConnectionStatus::Up(_))).count()
+        self.entries().values().filter(|entry| matches!(entry.status, ConnectionStatus::Up(_))).count()
     }
 
     /// Closes a connection at its owner's request, or cancels the attempt to open it.
     pub async fn disconnect(&self, key: ConnectionKey, actor: &Actor, cluster: &str) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        store::connections::set_problem(&mut tx, key, ("", ""), false).await?;
+        store::connections::set_problem(&mut tx, key, &ConnectionProblem::default(), false).await?;
         let about = ActivityDetails { person: Some(key.person), subject: cluster, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
@@ -183,11 +183,11 @@ impl ConnectionPool {
     }
 
     pub(super) async fn close(&self, key: ConnectionKey) {
-        let taken = self.entries().get_mut(&key).map(|spot| {
-            if let Some(test) = spot.key_test.take() {
+        let taken = self.entries().get_mut(&key).map(|entry| {
+            if let Some(test) = entry.key_test.take() {
                 test.cancel();
             }
-            (std::mem::take(&mut spot.status), spot.folder_lock.clone())
+            (std::mem::take(&mut entry.status), entry.folder_lock.clone())
         });
         match taken {
             Some((ConnectionStatus::Up(up), folder)) => {
@@ -265,8 +265,8 @@ impl ConnectionPool {
 
     /// The permits for parallel logins at a cluster.
     pub(super) fn login_permits(&self, cluster: ClusterId) -> Arc<Semaphore> {
-        let mut turns = self.0.login_permits.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.entry(cluster).or_insert_with(|| Arc::new(Semaphore::new(MAX_PARALLEL_LOGINS))).clone()
+        let mut permits = self.0.login_permits.lock().unwrap_or_else(PoisonError::into_inner);
+        permits.entry(cluster).or_insert_with(|| Arc::new(Semaphore::new(MAX_PARALLEL_LOGINS))).clone()
     }
 
     pub(super) fn notify(&self, key: ConnectionKey) {
@@ -296,8 +296,9 @@ pub(super) fn parse_folder_name(name: &str) -> Option<ConnectionKey> {
     parts.next().is_none().then_some(key)
 }
 
-/// Whether a folder's name is one of ours: only those are ever removed.
-pub(super) fn is_connection_folder(name: &str) -> bool {
+/// Whether a folder's name is one of ours: only those are ever removed. `PERSON-CLUSTER-login` or `…-robot`; `-test`
+/// follows while a new key is being tried.
+pub fn is_connection_folder(name: &str) -> bool {
     parse_folder_name(name.strip_suffix("-test").unwrap_or(name)).is_some()
 }
 

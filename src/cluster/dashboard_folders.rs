@@ -80,16 +80,16 @@ impl DashboardFolderCache {
     /// The folders of a person on a cluster; searches only if there is no recent result.
     pub async fn find(
         &self,
-        line: &Arc<ClusterConnection>,
+        connection: &Arc<ClusterConnection>,
         key: ConnectionKey,
-        learnt: &DiscoveredFacts,
+        facts: &DiscoveredFacts,
         sort: DashboardFolderKind,
     ) -> Result<Arc<FoundDashboardFolders>, RunCommandError> {
         let now = Instant::now();
         if let Some(kept) = self.lock().get(&(key, sort)).filter(|kept| kept.until > now) {
             return Ok(kept.found.clone());
         }
-        let found = Arc::new(search(line, &search_roots(learnt), sort).await?);
+        let found = Arc::new(search(connection, &search_roots(facts), sort).await?);
         let mut all = self.lock();
         if all.len() >= MAX_CACHED {
             all.retain(|_, kept| kept.until > now);
@@ -105,10 +105,10 @@ impl DashboardFolderCache {
 
 /// The person's own folders, without those inside another one. Home comes last: results are usually elsewhere, and a
 /// home full of small files can use up the search time.
-fn search_roots(learnt: &DiscoveredFacts) -> Vec<String> {
-    let known = learnt.folders.iter().map(|folder| folder.path.as_str());
+fn search_roots(facts: &DiscoveredFacts) -> Vec<String> {
+    let known = facts.folders.iter().map(|folder| folder.path.as_str());
     let mut starts: Vec<String> = Vec::new();
-    for path in known.chain(learnt.home.as_deref()) {
+    for path in known.chain(facts.home.as_deref()) {
         let path = path.trim_end_matches('/');
         let is_fit = path.starts_with('/') && !path.contains(char::is_control);
         if is_fit && !starts.iter().any(|start| is_below(path, start)) {
@@ -126,7 +126,7 @@ fn is_below(path: &str, folder: &str) -> bool {
 }
 
 async fn search(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     starts: &[String],
     sort: DashboardFolderKind,
 ) -> Result<FoundDashboardFolders, RunCommandError> {
@@ -137,7 +137,7 @@ async fn search(
         .args(find_args(starts, sort))
         .with_deadline(SEARCH_TIMEOUT)
         .with_max_output(MAX_OUTPUT_BYTES);
-    let output = line.run_shared(command, CallUrgency::Interactive).await?;
+    let output = connection.run_shared(command, CallUrgency::Interactive).await?;
     // Unreadable folders make it exit with an error: what it found counts all the same.
     let was_ended = output.code == 124;
     Ok(parse_search_output(&output.stdout, starts, sort, was_ended))

@@ -128,14 +128,14 @@ impl DiscoveredFacts {
         assoc: Option<&str>,
         suffixes: &[String],
     ) -> Self {
-        let mut learnt = Self::default();
-        if !learnt.read_discovery_output(look_around.unwrap_or_default()) {
-            learnt.report_missing("The home folder and the tools that are there", "the shell", look_around);
+        let mut facts = Self::default();
+        if !facts.read_discovery_output(look_around.unwrap_or_default()) {
+            facts.report_missing("The home folder and the tools that are there", "the shell", look_around);
         }
-        learnt.read_config(config);
-        learnt.read_partitions(sinfo);
-        learnt.read_accounts(assoc, suffixes);
-        learnt
+        facts.read_config(config);
+        facts.read_partitions(sinfo);
+        facts.read_accounts(assoc, suffixes);
+        facts
     }
 
     /// The search path of the person's login shell.

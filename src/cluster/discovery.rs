@@ -20,62 +20,67 @@ pub struct DiscoveryResult {
     pub unusable_reason: Option<String>,
 }
 
-pub async fn discover(line: &Arc<ClusterConnection>, site: &Site, role: ConnectionRole, user: &str) -> DiscoveryResult {
+pub async fn discover(
+    connection: &Arc<ClusterConnection>,
+    site: &Site,
+    role: ConnectionRole,
+    user: &str,
+) -> DiscoveryResult {
     match role {
-        ConnectionRole::Login => discover_login_host(line, site, user).await,
-        ConnectionRole::Automation => discover_automation_host(line, site, user).await,
+        ConnectionRole::Login => discover_login_host(connection, site, user).await,
+        ConnectionRole::Automation => discover_automation_host(connection, site, user).await,
     }
 }
 
-async fn discover_login_host(line: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
+async fn discover_login_host(connection: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
     let command =
         RemoteCommand::new("bash").args(["-l", "-c"]).arg(login_script(site)).with_deadline(DISCOVERY_TIMEOUT);
-    let looked = match line.run(command, CallUrgency::Interactive).await {
+    let discovered = match connection.run(command, CallUrgency::Interactive).await {
         Ok(output) => output.stdout_text(),
         Err(error) => {
             return DiscoveryResult { facts: DiscoveredFacts::default(), unusable_reason: Some(error.to_string()) };
         }
     };
-    let learnt = DiscoveredFacts::from_answers(Some(&looked), None, None, None, &[]);
-    line.set_dialect(dialect_for(&learnt));
-    let (config, sinfo, assoc) = ask_slurm(line, user).await;
+    let facts = DiscoveredFacts::from_answers(Some(&discovered), None, None, None, &[]);
+    connection.set_dialect(dialect_for(&facts));
+    let (config, sinfo, assoc) = ask_slurm(connection, user).await;
     let parts = [&config, &sinfo, &assoc].map(answer_text);
     let [config, sinfo, assoc] = parts.each_ref().map(Option::as_deref);
     let suffixes = &site.jobs.account_suffixes;
     DiscoveryResult {
-        facts: DiscoveredFacts::from_answers(Some(&looked), config, sinfo, assoc, suffixes),
+        facts: DiscoveredFacts::from_answers(Some(&discovered), config, sinfo, assoc, suffixes),
         unusable_reason: None,
     }
 }
 
 /// An automation host allows only a few commands; trying them shows which.
-async fn discover_automation_host(line: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
-    line.set_dialect(RemoteShellDialect::Automation);
+async fn discover_automation_host(connection: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
+    connection.set_dialect(RemoteShellDialect::Automation);
     let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
-    let queue = line.run(queue, CallUrgency::Interactive).await;
+    let queue = connection.run(queue, CallUrgency::Interactive).await;
     if let Err(error @ (RunCommandError::NotConnected | RunCommandError::ConnectionLost | RunCommandError::TimedOut)) =
         &queue
     {
         return DiscoveryResult { facts: DiscoveredFacts::default(), unusable_reason: Some(error.to_string()) };
     }
-    let (config, sinfo, assoc) = ask_slurm(line, user).await;
+    let (config, sinfo, assoc) = ask_slurm(connection, user).await;
     let parts = [&config, &sinfo, &assoc].map(answer_text);
     let [config_text, sinfo_text, assoc_text] = parts.each_ref().map(Option::as_deref);
     let suffixes = &site.jobs.account_suffixes;
-    let mut learnt = DiscoveredFacts::from_answers(None, config_text, sinfo_text, assoc_text, suffixes);
-    learnt.missing.clear();
+    let mut facts = DiscoveredFacts::from_answers(None, config_text, sinfo_text, assoc_text, suffixes);
+    facts.missing.clear();
     for (program, result) in [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)] {
         match command_outcome(program, result) {
-            AutomationTestOutcome::Works => learnt.tools.push(program.to_owned()),
-            other => learnt.missing.extend(explain_outcome(&other)),
+            AutomationTestOutcome::Works => facts.tools.push(program.to_owned()),
+            other => facts.missing.extend(explain_outcome(&other)),
         }
     }
-    learnt.missing.dedup();
-    let useless = learnt.tools.is_empty().then(|| {
+    facts.missing.dedup();
+    let useless = facts.tools.is_empty().then(|| {
         let wrapper_missing = [&queue, &config].iter().all(|answer| is_wrapper_missing(answer));
-        if wrapper_missing { WRAPPER_MISSING_HELP.to_owned() } else { learnt.missing.join(" ") }
+        if wrapper_missing { WRAPPER_MISSING_HELP.to_owned() } else { facts.missing.join(" ") }
     });
-    DiscoveryResult { facts: learnt, unusable_reason: useless }
+    DiscoveryResult { facts, unusable_reason: useless }
 }
 
 /// What to do if the key is bound to a program that does not exist.
@@ -102,11 +107,11 @@ fn command_outcome(program: &str, result: &Result<CommandOutput, RunCommandError
 type DiscoveryCommandResult = Result<CommandOutput, RunCommandError>;
 
 async fn ask_slurm(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     user: &str,
 ) -> (DiscoveryCommandResult, DiscoveryCommandResult, DiscoveryCommandResult) {
     let ask = async |program, args: Vec<String>| {
-        line.run(RemoteCommand::new(program).args(args), CallUrgency::Interactive).await
+        connection.run(RemoteCommand::new(program).args(args), CallUrgency::Interactive).await
     };
     let words = |args: &[&str]| args.iter().map(|word| (*word).to_owned()).collect();
     tokio::join!(
@@ -118,11 +123,11 @@ async fn ask_slurm(
 }
 
 /// How to write commands for a cluster that was discovered before.
-pub fn dialect_for(learnt: &DiscoveredFacts) -> RemoteShellDialect {
-    if learnt.env.is_empty() {
+pub fn dialect_for(facts: &DiscoveredFacts) -> RemoteShellDialect {
+    if facts.env.is_empty() {
         return RemoteShellDialect::Bare;
     }
-    RemoteShellDialect::Shell(learnt.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    RemoteShellDialect::Shell(facts.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// The discovery script, after the site's own setup.

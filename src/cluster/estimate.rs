@@ -26,7 +26,7 @@ const ESTIMATE_SCRIPT: &str = "export SLURM_TIME_FORMAT=%s; mark=$1; within=$2; 
 /// Estimates a script with each of these lists of options, which override those in the script. Results come in the
 /// same order; variants beyond [`MAX_VARIANTS`] are skipped.
 pub async fn estimate_starts(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     script: &str,
     variants: &[Vec<String>],
 ) -> Result<Vec<TestOnlyAnswer>, RunCommandError> {
@@ -35,7 +35,7 @@ pub async fn estimate_starts(
         return Ok(Vec::new());
     }
     let marks = nonce()?;
-    let output = line.run(estimate_command(&marks, script, variants), CallUrgency::Interactive).await?;
+    let output = connection.run(estimate_command(&marks, script, variants), CallUrgency::Interactive).await?;
     let mut answers: Vec<TestOnlyAnswer> = output
         .split_batch(&marks)
         .into_iter()

@@ -105,19 +105,19 @@ impl From<SftpError> for FolderError {
     }
 }
 
-pub async fn list(line: &Arc<ClusterConnection>, path: &str) -> Result<FolderListing, FolderError> {
+pub async fn list(connection: &Arc<ClusterConnection>, path: &str) -> Result<FolderListing, FolderError> {
     let path = normalize_path(path)?;
-    let contents = sftp::list(line, &path, MAX_ENTRIES).await?;
+    let contents = sftp::list(connection, &path, MAX_ENTRIES).await?;
     let mut entries: Vec<FolderEntry> = contents.entries.iter().map(entry_from_sftp).collect();
     entries.sort_by_cached_key(|entry| (entry.kind, entry.name.to_lowercase(), entry.name.clone()));
     Ok(FolderListing { parent: parent_path(&path), path, entries, is_cut: contents.is_truncated })
 }
 
 /// Creates a folder inside another one, and returns its path.
-pub async fn create(line: &Arc<ClusterConnection>, inside: &str, name: &str) -> Result<String, FolderError> {
+pub async fn create(connection: &Arc<ClusterConnection>, inside: &str, name: &str) -> Result<String, FolderError> {
     let inside = normalize_path(inside)?;
     let path = join_path(&inside, check_folder_name(name)?);
-    match sftp::make_folder(line, &path).await {
+    match sftp::make_folder(connection, &path).await {
         Ok(()) => Ok(path),
         Err(SftpError::Refused(_)) => Err(FolderError::NotCreated),
         Err(error) => Err(error.into()),
@@ -164,8 +164,8 @@ fn check_folder_name(name: &str) -> Result<&str, FolderError> {
     Err(FolderError::BadName(problem))
 }
 
-fn entry_from_sftp(found: &sftp::RemoteDirEntry) -> FolderEntry {
-    let kind = match found.attrs.kind {
+fn entry_from_sftp(entry: &sftp::RemoteDirEntry) -> FolderEntry {
+    let kind = match entry.attrs.kind {
         sftp::RemoteFileKind::Folder => FolderEntryKind::Folder,
         sftp::RemoteFileKind::File => FolderEntryKind::File,
         sftp::RemoteFileKind::Link | sftp::RemoteFileKind::Other => FolderEntryKind::Other,
@@ -173,13 +173,13 @@ fn entry_from_sftp(found: &sftp::RemoteDirEntry) -> FolderEntry {
     let is_seen = |c: char| !is_hidden(c) && c != '/';
     let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
     let is_plain =
-        found.is_exact && !found.name.is_empty() && found.name.trim() == found.name && found.name.chars().all(is_seen);
+        entry.is_exact && !entry.name.is_empty() && entry.name.trim() == entry.name && entry.name.chars().all(is_seen);
     FolderEntry {
-        name: found.name.chars().map(shown).collect(),
+        name: entry.name.chars().map(shown).collect(),
         kind,
-        size: found.attrs.size,
-        modified: found.attrs.modified,
-        is_hidden: found.name.starts_with('.'),
+        size: entry.attrs.size,
+        modified: entry.attrs.modified,
+        is_hidden: entry.name.starts_with('.'),
         is_choosable: is_plain && kind != FolderEntryKind::Other,
     }
 }

@@ -43,7 +43,7 @@ impl JobActionTarget {
 
 /// Runs the action on every target, with one command; returns Slurm's objection for each, if any.
 pub async fn run_job_action(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     verb: JobAction,
     targets: &[JobActionTarget],
 ) -> Result<Vec<Result<(), String>>, RunCommandError> {
@@ -51,7 +51,7 @@ pub async fn run_job_action(
     let commands: Vec<RemoteCommand> =
         targets.iter().map(|target| action_command(verb, target).with_deadline(ACTION_TIMEOUT)).collect();
     let batch = RemoteCommand::batch(&marks, &commands)?.with_deadline(ACTION_TIMEOUT * 3);
-    let output = line.run(batch, CallUrgency::Interactive).await?;
+    let output = connection.run(batch, CallUrgency::Interactive).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut results = Vec::new();
     for _ in targets {
@@ -75,11 +75,11 @@ fn action_command(verb: JobAction, target: &JobActionTarget) -> RemoteCommand {
 
 /// Some versions print an error and still exit with success.
 fn action_result(part: &CommandOutput) -> Result<(), String> {
-    let complaint = part.stderr_text();
-    let telling = complaint.lines().filter(|line| !line.starts_with("scancel: Terminating"));
-    let said = sanitize(&telling.collect::<Vec<_>>().join(" "), 300);
+    let stderr = part.stderr_text();
+    let relevant = stderr.lines().filter(|line| !line.starts_with("scancel: Terminating"));
+    let message = sanitize(&relevant.collect::<Vec<_>>().join(" "), 300);
     // It may be too late for some tasks of an array although the others accepted it.
-    let took = complaint.lines().any(|line| line.trim_end().ends_with(": No error"));
-    let is_error = !took && (part.code != 0 || said.contains("error"));
-    if is_error { Err(said) } else { Ok(()) }
+    let is_accepted = stderr.lines().any(|line| line.trim_end().ends_with(": No error"));
+    let is_error = !is_accepted && (part.code != 0 || message.contains("error"));
+    if is_error { Err(message) } else { Ok(()) }
 }

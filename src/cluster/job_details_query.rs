@@ -46,7 +46,7 @@ pub struct JobDetailsReply {
 }
 
 pub async fn load_job_details(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     wanted: JobDetailsRequest,
 ) -> Result<JobDetailsReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
@@ -70,12 +70,12 @@ pub async fn load_job_details(
         commands.push(command(live_usage::PROGRAM, live_usage::args(raw)));
     }
     let batch = RemoteCommand::batch(&marks, &commands)?;
-    let output = line.run(batch, CallUrgency::Interactive).await?;
+    let output = connection.run(batch, CallUrgency::Interactive).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut next = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
     let (show, script, submit, steps, own) = (next()?, next()?, next()?, next()?, next()?);
     let last = if commands.len() > 5 { Some(next()?) } else { None };
-    let mut told = JobDetailsReply {
+    let mut reply = JobDetailsReply {
         details: scontrol_job::parse_jobs(&show.stdout_text())
             .into_iter()
             .find(|one| one.id == wanted.id || one.raw_id == raw),
@@ -85,18 +85,18 @@ pub async fn load_job_details(
         ..JobDetailsReply::default()
     };
     // Some versions exit with success and print nothing.
-    (told.script, told.is_cut) = clean_script(&script.stdout);
+    (reply.script, reply.is_cut) = clean_script(&script.stdout);
     match last {
-        Some(last) if wanted.is_over && told.script.is_empty() => {
-            (told.script, told.is_cut) = clean_script(script_from_sacct(&last));
+        Some(last) if wanted.is_over && reply.script.is_empty() => {
+            (reply.script, reply.is_cut) = clean_script(script_from_sacct(&last));
         }
         Some(last) if !wanted.is_over => {
             let so_far = live_usage::parse_live_usage(&last.stdout_text(), wanted.running_s.unwrap_or(0));
-            told.usage = so_far.or(told.usage);
+            reply.usage = so_far.or(reply.usage);
         }
         _ => {}
     }
-    Ok(told)
+    Ok(reply)
 }
 
 /// The script below the heading that `sacct` prints above it.

@@ -82,23 +82,23 @@ impl OutputFileChunk {
 }
 
 pub async fn read_output_file(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     path: &str,
     from: OutputFilePosition,
     most: u32,
     urgency: CallUrgency,
 ) -> Result<OutputFileResult, RunCommandError> {
-    let (place, inode) = match from {
+    let (position, inode) = match from {
         OutputFilePosition::End => ("end".to_owned(), 0),
         OutputFilePosition::Offset { offset, inode } => (offset.to_string(), inode),
     };
-    let within = if urgency == CallUrgency::Bulk { BULK_READ_TIMEOUT } else { READ_TIMEOUT };
-    let room = usize::try_from(most).unwrap_or(usize::MAX).saturating_add(4096);
+    let timeout = if urgency == CallUrgency::Bulk { BULK_READ_TIMEOUT } else { READ_TIMEOUT };
+    let max_output = usize::try_from(most).unwrap_or(usize::MAX).saturating_add(4096);
     let command = RemoteCommand::new("/bin/sh")
-        .args(["-c", READ_SCRIPT, "sh", path, &place, &most.to_string(), &inode.to_string()])
-        .with_deadline(within)
-        .with_max_output(room);
-    let output = line.run(command, urgency).await?;
+        .args(["-c", READ_SCRIPT, "sh", path, &position, &most.to_string(), &inode.to_string()])
+        .with_deadline(timeout)
+        .with_max_output(max_output);
+    let output = connection.run(command, urgency).await?;
     parse_output_file(output.stdout).ok_or(RunCommandError::ConnectionLost)
 }
 

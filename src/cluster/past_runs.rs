@@ -14,7 +14,7 @@ pub const MAX_PAST_JOBS: usize = 10;
 /// Reads past runs; jobs that the accounting does not know are left out, and those beyond [`MAX_PAST_JOBS`] are
 /// skipped.
 pub async fn load_past_runs(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     numbers: &[u64],
 ) -> Result<Vec<PastJobRun>, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
@@ -22,7 +22,7 @@ pub async fn load_past_runs(
     let Some(args) = accounting::past_runs_args(&fields, numbers) else { return Ok(Vec::new()) };
     let command = RemoteCommand::new(accounting::PROGRAM).args(args).with_deadline(SACCT_TIMEOUT);
     let batch = RemoteCommand::batch(&marks, &[command])?;
-    let output = line.run(batch, CallUrgency::Background).await?;
+    let output = connection.run(batch, CallUrgency::Background).await?;
     let part = output.split_batch(&marks).into_iter().next().flatten().ok_or(RunCommandError::ConnectionLost)?;
     Ok(accounting::parse_past_runs(&part.stdout, &fields))
 }

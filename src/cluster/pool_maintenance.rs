@@ -17,7 +17,7 @@ use crate::entropy;
 use crate::ssh::login::LoginAttendance;
 use crate::ssh::route::ConnectionFolder;
 use crate::ssh::{ControlMaster, RemoteShellDialect, SshLoginError, control_master};
-use crate::store::connections::ConnectionKey;
+use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 
 /// How often we check which connections should be open.
@@ -57,17 +57,17 @@ impl ConnectionPool {
             Some(key) => self.find_wanted(key).await.ok().flatten().map(|found| (key, found)),
             None => None,
         };
-        if let Some((key, (line, cluster))) = known
+        if let Some((key, (connection, cluster))) = known
             && let Some(master) = ControlMaster::find(&folder).await
         {
             let dialect = if key.role == ConnectionRole::Automation {
                 RemoteShellDialect::Automation
             } else {
-                let facts = self.0.accounts.discovered(&line).unwrap_or_default();
+                let facts = self.0.accounts.discovered(&connection).unwrap_or_default();
                 discovery::dialect_for(&facts)
             };
             let up = cluster.new_connection(master, dialect);
-            let since = line.connected_at().unwrap_or_else(|| self.0.core.clock.now());
+            let since = connection.connected_at.unwrap_or_else(|| self.0.core.clock.now());
             let status = ConnectionStatus::Up(OpenConnection { connection: up.clone(), since, notices: String::new() });
             self.entries().entry(key).or_default().status = status;
             self.watch_end(key, up);
@@ -84,10 +84,12 @@ impl ConnectionPool {
         key: ConnectionKey,
     ) -> Result<Option<(store::connections::ConnectionRow, Arc<ClusterProfile>)>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        let lines = store::connections::list_wanted(&mut db).await?;
-        let Some(line) = lines.into_iter().find(|line| line.key() == key) else { return Ok(None) };
+        let connections = store::connections::list_wanted(&mut db).await?;
+        let Some(connection) = connections.into_iter().find(|connection| connection.key() == key) else {
+            return Ok(None);
+        };
         let Some(row) = store::clusters::get(&mut db, key.cluster).await? else { return Ok(None) };
-        Ok(Some((line, self.0.accounts.profile(&mut db, row).await?)))
+        Ok(Some((connection, self.0.accounts.profile(&mut db, row).await?)))
     }
 
     /// Maintains connections until the portal stops.
@@ -98,7 +100,7 @@ impl ConnectionPool {
             tokio::select! {
                 () = self.0.core.stop.cancelled() => return,
                 _ = ticks.tick() => {}
-                told = ended.recv() => match told {
+                event = ended.recv() => match event {
                     // Signing out in a single browser closes nothing.
                     Ok(SessionsEndedEvent::Session(_) | SessionsEndedEvent::Person(_, Some(_))) => continue,
                     // Running attempts end too, and no row records them.
@@ -132,35 +134,31 @@ impl ConnectionPool {
                 self.close(key).await;
             }
         }
-        for line in wanted {
-            let Some(known) = clusters.iter().find(|known| known.row.id == line.cluster_id) else {
+        for connection in wanted {
+            let Some(profile) = clusters.iter().find(|profile| profile.row.id == connection.cluster_id) else {
                 continue;
             };
-            self.maintain(&line, known).await?;
+            self.maintain(&connection, profile).await?;
         }
         Ok(())
     }
 
     async fn maintain(
         &self,
-        line: &store::connections::ConnectionRow,
-        known: &ClusterProfile,
+        connection: &store::connections::ConnectionRow,
+        profile: &ClusterProfile,
     ) -> Result<(), StoreError> {
-        let key = line.key();
+        let key = connection.key();
         if let Some(idle) = self.idle_time(key) {
-            let minutes = u64::from(known.site.limits.idle_minutes);
+            let minutes = u64::from(profile.site.limits.idle_minutes);
             if idle >= Duration::from_secs(minutes * 60) {
-                self.save_problem(
-                    key,
-                    &format!("Closed after {minutes} minutes without use, to be polite to the cluster."),
-                    false,
-                )
-                .await?;
+                let words = format!("Closed after {minutes} minutes without use, to be polite to the cluster.");
+                self.save_problem(key, &ConnectionProblem::new("idle", words), false).await?;
                 self.close(key).await;
             }
             return Ok(());
         }
-        if line.has_prompts || !known.is_open() || !self.can_retry(key) {
+        if connection.has_prompts || !profile.is_open() || !self.can_retry(key) {
             return Ok(());
         }
         if let Err(error) = self.connect(key, portal_actor(), LoginAttendance::Unattended).await {
@@ -170,12 +168,12 @@ impl ConnectionPool {
     }
 
     fn is_connected(&self, key: ConnectionKey) -> bool {
-        matches!(self.entries().get(&key).map(|spot| &spot.status), Some(ConnectionStatus::Up(_)))
+        matches!(self.entries().get(&key).map(|entry| &entry.status), Some(ConnectionStatus::Up(_)))
     }
 
     /// How long an open connection has not been used.
     fn idle_time(&self, key: ConnectionKey) -> Option<Duration> {
-        match self.entries().get(&key).map(|spot| &spot.status) {
+        match self.entries().get(&key).map(|entry| &entry.status) {
             Some(ConnectionStatus::Up(up)) => {
                 up.connection.raise_session_limit();
                 Some(up.stats().idle)
@@ -186,8 +184,8 @@ impl ConnectionPool {
 
     fn can_retry(&self, key: ConnectionKey) -> bool {
         let now = self.0.core.clock.now();
-        self.entries().get(&key).is_none_or(|spot| {
-            matches!(spot.status, ConnectionStatus::Down) && spot.backoff.not_before.is_none_or(|until| now >= until)
+        self.entries().get(&key).is_none_or(|entry| {
+            matches!(entry.status, ConnectionStatus::Down) && entry.backoff.not_before.is_none_or(|until| now >= until)
         })
     }
 
@@ -195,8 +193,8 @@ impl ConnectionPool {
     /// at once.
     pub(super) fn back_off(&self, key: ConnectionKey, failure: &SshLoginError) {
         let now = self.0.core.clock.now();
-        let mut spots = self.entries();
-        let patience = &mut spots.entry(key).or_default().backoff;
+        let mut entries = self.entries();
+        let patience = &mut entries.entry(key).or_default().backoff;
         patience.failures = patience.failures.saturating_add(1);
         let pause = FIRST_RETRY_PAUSE_S
             .saturating_mul(3_i64.saturating_pow(patience.failures.min(10) - 1))

@@ -83,24 +83,24 @@ enum QueueReadPart {
 
 /// Runs the query with one command.
 pub async fn load_queue(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     user: &str,
-    wishes: &QueueReadRequest,
+    request: &QueueReadRequest,
     urgency: CallUrgency,
 ) -> Result<QueueReadReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
-    let asks = query_commands(user, wishes, &fields);
-    let commands: Vec<RemoteCommand> = asks.iter().map(|(_, command)| command.clone()).collect();
+    let queries = query_commands(user, request, &fields);
+    let commands: Vec<RemoteCommand> = queries.iter().map(|(_, command)| command.clone()).collect();
     let batch = RemoteCommand::batch(&marks, &commands)?.with_max_output(MAX_OUTPUT_BYTES);
-    let output = line.run(batch, urgency).await?;
-    let mut told = QueueReadReply::default();
+    let output = connection.run(batch, urgency).await?;
+    let mut reply = QueueReadReply::default();
     let mut parts = output.split_batch(&marks).into_iter();
-    for (ask, _) in asks {
+    for (query, _) in queries {
         // A missing part was cut off with everything after it.
         let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
-        told.add_part(ask, &part, &fields, wishes);
+        reply.add_part(query, &part, &fields, request);
     }
-    Ok(told)
+    Ok(reply)
 }
 
 /// A word that nobody can guess.
@@ -110,90 +110,90 @@ pub(super) fn nonce() -> Result<String, RunCommandError> {
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
-fn query_commands(user: &str, wishes: &QueueReadRequest, fields: &str) -> Vec<(QueueReadPart, RemoteCommand)> {
+fn query_commands(user: &str, request: &QueueReadRequest, fields: &str) -> Vec<(QueueReadPart, RemoteCommand)> {
     let slurm = |program, args: Vec<String>| RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT);
     let site = |program| RemoteCommand::new(program).with_deadline(SITE_TOOL_TIMEOUT);
-    let mut asks = Vec::new();
-    let mut ask = |what, program, args: Option<Vec<String>>| {
-        asks.extend(args.map(|args| (what, slurm(program, args))));
+    let mut queries = Vec::new();
+    let mut add = |part, program, args: Option<Vec<String>>| {
+        queries.extend(args.map(|args| (part, slurm(program, args))));
     };
-    ask(QueueReadPart::OwnJobs, queue::PROGRAM, queue::args(fields, SqueueFilter::User(user)));
-    if !wishes.ended_jobs.is_empty() {
-        ask(QueueReadPart::EndedJobs, accounting::PROGRAM, accounting::args_for_jobs(fields, &wishes.ended_jobs));
+    add(QueueReadPart::OwnJobs, queue::PROGRAM, queue::args(fields, SqueueFilter::User(user)));
+    if !request.ended_jobs.is_empty() {
+        add(QueueReadPart::EndedJobs, accounting::PROGRAM, accounting::args_for_jobs(fields, &request.ended_jobs));
     }
-    if let Some((from, until)) = wishes.history {
-        ask(QueueReadPart::History, accounting::PROGRAM, accounting::args_for_user(fields, user, from, Some(until)));
+    if let Some((from, until)) = request.history {
+        add(QueueReadPart::History, accounting::PROGRAM, accounting::args_for_user(fields, user, from, Some(until)));
     }
-    if !wishes.group_accounts.is_empty() {
-        ask(
+    if !request.group_accounts.is_empty() {
+        add(
             QueueReadPart::GroupJobs,
             queue::PROGRAM,
-            queue::args(fields, SqueueFilter::Accounts(&wishes.group_accounts)),
+            queue::args(fields, SqueueFilter::Accounts(&request.group_accounts)),
         );
     }
-    if wishes.ranks {
-        ask(QueueReadPart::PendingCounts, "sh", Some(vec!["-c".to_owned(), COUNT_PENDING_SCRIPT.to_owned()]));
-        ask(QueueReadPart::PriorityFactors, priority_factors::PROGRAM, priority_factors::args(user));
+    if request.ranks {
+        add(QueueReadPart::PendingCounts, "sh", Some(vec!["-c".to_owned(), COUNT_PENDING_SCRIPT.to_owned()]));
+        add(QueueReadPart::PriorityFactors, priority_factors::PROGRAM, priority_factors::args(user));
     }
-    if !wishes.fair_share.is_empty() {
-        ask(QueueReadPart::FairShare, fair_share::PROGRAM, fair_share::args(user, &wishes.fair_share));
+    if !request.fair_share.is_empty() {
+        add(QueueReadPart::FairShare, fair_share::PROGRAM, fair_share::args(user, &request.fair_share));
     }
-    match wishes.quota {
+    match request.quota {
         QuotaTool::DiskusageReport => {
-            asks.push((QueueReadPart::StorageQuotas, site("diskusage_report")));
+            queries.push((QueueReadPart::StorageQuotas, site("diskusage_report")));
         }
         QuotaTool::Dusage => {
-            asks.push((QueueReadPart::StorageQuotas, site("dusage").arg("--no-colors")));
+            queries.push((QueueReadPart::StorageQuotas, site("dusage").arg("--no-colors")));
         }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
-    if wishes.storage_per_user && wishes.quota == QuotaTool::DiskusageReport {
-        asks.push((QueueReadPart::StoragePerUser, site("diskusage_report").arg("--per_user")));
+    if request.storage_per_user && request.quota == QuotaTool::DiskusageReport {
+        queries.push((QueueReadPart::StoragePerUser, site("diskusage_report").arg("--per_user")));
     }
-    if wishes.cost == AllocationBalanceTool::Cost {
-        asks.push((QueueReadPart::Cost, site("cost")));
+    if request.cost == AllocationBalanceTool::Cost {
+        queries.push((QueueReadPart::Cost, site("cost")));
     }
-    asks
+    queries
 }
 
 impl QueueReadReply {
-    fn add_part(&mut self, ask: QueueReadPart, part: &CommandOutput, fields: &str, wishes: &QueueReadRequest) {
-        let well = part.code == 0;
-        let said = || if well { Ok(()) } else { Err(error_text(part)) };
-        match ask {
+    fn add_part(&mut self, kind: QueueReadPart, part: &CommandOutput, fields: &str, request: &QueueReadRequest) {
+        let is_ok = part.code == 0;
+        let check = || if is_ok { Ok(()) } else { Err(error_text(part)) };
+        match kind {
             QueueReadPart::OwnJobs => {
-                self.queue = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
+                self.queue = Some(check().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
             QueueReadPart::GroupJobs => {
-                self.group_jobs = Some(said().map(|()| queue::parse_queue(&part.stdout, fields)));
+                self.group_jobs = Some(check().map(|()| queue::parse_queue(&part.stdout, fields)));
             }
             QueueReadPart::History => {
-                self.history = Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
+                self.history = Some(check().map(|()| accounting::parse_accounting(&part.stdout, fields)));
             }
             QueueReadPart::EndedJobs => {
-                self.ended_jobs = Some(said().map(|()| accounting::parse_accounting(&part.stdout, fields)));
+                self.ended_jobs = Some(check().map(|()| accounting::parse_accounting(&part.stdout, fields)));
             }
-            QueueReadPart::PendingCounts if well => {
+            QueueReadPart::PendingCounts if is_ok => {
                 self.pending_counts = Some(pending_counts::parse_pending_counts(&part.stdout_text()));
             }
-            QueueReadPart::PriorityFactors if well => {
+            QueueReadPart::PriorityFactors if is_ok => {
                 self.priority_factors = Some(priority_factors::parse_factors(&part.stdout_text()));
             }
-            QueueReadPart::FairShare if well => {
+            QueueReadPart::FairShare if is_ok => {
                 self.fair_share = Some(fair_share::parse_fair_share(&part.stdout_text()));
             }
-            QueueReadPart::StorageQuotas if well => {
-                self.storage_quotas = Some(match wishes.quota {
+            QueueReadPart::StorageQuotas if is_ok => {
+                self.storage_quotas = Some(match request.quota {
                     QuotaTool::Dusage => quota::parse_dusage(&part.stdout_text()),
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
             // Not every site's program supports the option: then there is nothing to report.
-            QueueReadPart::StoragePerUser if well => {
+            QueueReadPart::StoragePerUser if is_ok => {
                 self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()));
             }
             QueueReadPart::StoragePerUser => self.storage_per_user = Some(Vec::new()),
-            QueueReadPart::Cost if well => {
+            QueueReadPart::Cost if is_ok => {
                 self.cost = Some(cost::parse_cost(&part.stdout_text())).filter(|cost| !cost.accounts.is_empty());
             }
             QueueReadPart::PendingCounts
@@ -207,7 +207,7 @@ impl QueueReadReply {
 
 /// What a program printed instead of its answer, bounded.
 pub(super) fn error_text(part: &CommandOutput) -> String {
-    let said = part.stderr_text();
-    let said = if said.trim().is_empty() { part.stdout_text() } else { said };
-    crate::text::sanitize(&said.replace('\n', " "), 400)
+    let text = part.stderr_text();
+    let text = if text.trim().is_empty() { part.stdout_text() } else { text };
+    crate::text::sanitize(&text.replace('\n', " "), 400)
 }

@@ -65,7 +65,7 @@ pub enum SbatchOutcome {
 
 /// Submits a script to `sbatch` with these arguments, from the first of the folders, which are created first.
 pub async fn submit(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     script: &str,
     folders: &[String],
     args: Vec<String>,
@@ -75,9 +75,9 @@ pub async fn submit(
         Ok(mark) => mark,
         Err(error) => return SbatchOutcome::RetryLater(error.to_string()),
     };
-    let (command, given) = sbatch_command(&mark, script, folders, args, timeouts);
-    let result = line.run(command, CallUrgency::Interactive).await;
-    parse_outcome(&mark, given.is_sent(), result)
+    let (command, sent_flag) = sbatch_command(&mark, script, folders, args, timeouts);
+    let result = connection.run(command, CallUrgency::Interactive).await;
+    parse_outcome(&mark, sent_flag.is_sent(), result)
 }
 
 fn sbatch_command(
@@ -100,21 +100,21 @@ fn sbatch_command(
         .hold_back_input(&format!("{mark} ready"), format!("{mark} go\n").into_bytes())
 }
 
-fn parse_outcome(mark: &str, given: bool, result: Result<CommandOutput, RunCommandError>) -> SbatchOutcome {
+fn parse_outcome(mark: &str, is_sent: bool, result: Result<CommandOutput, RunCommandError>) -> SbatchOutcome {
     let output = match result {
-        Err(error) if given => return SbatchOutcome::Unconfirmed(error.to_string()),
+        Err(error) if is_sent => return SbatchOutcome::Unconfirmed(error.to_string()),
         Err(error @ (RunCommandError::InvalidCommand(_) | RunCommandError::Rejected(_))) => {
             return SbatchOutcome::Impossible(error.to_string());
         }
         Err(error) => return SbatchOutcome::RetryLater(error.to_string()),
         Ok(output) => output,
     };
-    let (printed, complained) = (output.stdout_text(), output.stderr_text());
+    let (printed, stderr) = (output.stdout_text(), output.stderr_text());
     let has = |word: &str| printed.contains(&format!("{mark} {word}\n"));
     if has("folder") {
-        return SbatchOutcome::Answered(SbatchAnswer::Refused(submit::combine_output("", &complained)));
+        return SbatchOutcome::Answered(SbatchAnswer::Refused(submit::combine_output("", &stderr)));
     }
-    if !given || has("unasked") {
+    if !is_sent || has("unasked") {
         return SbatchOutcome::RetryLater("The connection was too slow to hand the script over.".to_owned());
     }
     let ended = printed.split_once(&format!("{mark} begin\n")).and_then(|(_, rest)| {
@@ -122,7 +122,7 @@ fn parse_outcome(mark: &str, given: bool, result: Result<CommandOutput, RunComma
         Some((printed, code.trim().parse().ok()?))
     });
     match ended {
-        Some((printed, code)) => SbatchOutcome::Answered(submit::parse_sbatch_answer(code, printed, &complained)),
+        Some((printed, code)) => SbatchOutcome::Answered(submit::parse_sbatch_answer(code, printed, &stderr)),
         None => SbatchOutcome::Unconfirmed("The cluster broke off in the middle of its answer.".to_owned()),
     }
 }
@@ -147,22 +147,22 @@ pub struct SubmissionSearchOutput {
 
 /// Reads all jobs of a person since a given time, with one command.
 pub async fn search_submissions(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     user: &str,
     since: UnixTime,
-    within: Duration,
+    timeout: Duration,
 ) -> Result<SubmissionSearchOutput, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
     let since = since.plus(-SEARCH_MARGIN_S);
-    let asks = [
+    let commands = [
         (queue::PROGRAM, submit::queue_args(&fields, user)),
         (accounting::PROGRAM, submit::history_args(&fields, user, since)),
     ];
     // User names were checked when they were entered, so there are always arguments.
-    let asks =
-        asks.map(|(program, args)| RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(within));
-    let batch = RemoteCommand::batch(&marks, &asks)?.with_max_output(MAX_LIST_BYTES);
-    let output = line.run(batch, CallUrgency::Background).await?;
+    let commands = commands
+        .map(|(program, args)| RemoteCommand::new(program).args(args.unwrap_or_default()).with_deadline(timeout));
+    let batch = RemoteCommand::batch(&marks, &commands)?.with_max_output(MAX_LIST_BYTES);
+    let output = connection.run(batch, CallUrgency::Background).await?;
     let mut parts = output.split_batch(&marks).into_iter();
     let mut part = || parts.next().flatten().ok_or(RunCommandError::ConnectionLost);
     Ok(SubmissionSearchOutput { fields, queue: part()?, history: part()? })

@@ -3,6 +3,7 @@
 
 use toml::{Table, Value};
 
+use self::SettingKind::{Flag, List, Number, Text};
 use super::{Config, ConfigError};
 
 /// How an environment variable's text becomes a TOML value.
@@ -25,48 +26,32 @@ pub struct SettingDefinition {
     pub about: &'static str,
 }
 
-const fn setting_key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingDefinition {
+const fn key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingDefinition {
     SettingDefinition { name, kind, about }
 }
 
 pub const SETTING_KEYS: &[SettingDefinition] = &[
-    setting_key("data_dir", SettingKind::Text, "Folder of the database and the master key."),
-    setting_key(
+    key("data_dir", Text, "Folder of the database and the master key."),
+    key(
         "run_dir",
-        SettingKind::Text,
+        Text,
         "Folder of the sockets of connections to clusters; a short path. The folder run in the data folder if not set.",
     ),
-    setting_key("portal.listen", SettingKind::Text, "Address and port the portal listens on."),
-    setting_key("portal.public_url", SettingKind::Text, "Address people type to reach the portal."),
-    setting_key("dashboards.listen", SettingKind::Text, "Address and port the dashboards' origin listens on."),
-    setting_key(
-        "dashboards.public_url",
-        SettingKind::Text,
-        "Address of the dashboards' origin; another host name than the portal's.",
-    ),
-    setting_key(
-        "dashboards.idle_minutes",
-        SettingKind::Number,
-        "Minutes without a look after which a dashboard is stopped automatically.",
-    ),
-    setting_key("metrics.listen", SettingKind::Text, "Loopback address and port of /healthz and /metrics."),
-    setting_key(
-        "proxy.trusted",
-        SettingKind::List,
-        "Networks of the proxies whose X-Forwarded-For header is believed.",
-    ),
-    setting_key("sessions.idle_hours", SettingKind::Number, "Hours without use after which a browser is signed out."),
-    setting_key("sessions.absolute_days", SettingKind::Number, "Days after which a browser is signed out in any case."),
-    setting_key("log.level", SettingKind::Text, "How much is logged: error, warn, info, debug, or a tracing filter."),
-    setting_key(
-        "log.format",
-        SettingKind::Text,
-        "auto, text or json; auto is readable on a terminal and JSON otherwise.",
-    ),
-    setting_key("activity.keep_days", SettingKind::Number, "Days the activity log is kept."),
-    setting_key(
+    key("portal.listen", Text, "Address and port the portal listens on."),
+    key("portal.public_url", Text, "Address people type to reach the portal."),
+    key("dashboards.listen", Text, "Address and port the dashboards' origin listens on."),
+    key("dashboards.public_url", Text, "Address of the dashboards' origin; another host name than the portal's."),
+    key("dashboards.idle_minutes", Number, "Minutes without a look after which a dashboard is stopped automatically."),
+    key("metrics.listen", Text, "Loopback address and port of /healthz and /metrics."),
+    key("proxy.trusted", List, "Networks of the proxies whose X-Forwarded-For header is believed."),
+    key("sessions.idle_hours", Number, "Hours without use after which a browser is signed out."),
+    key("sessions.absolute_days", Number, "Days after which a browser is signed out in any case."),
+    key("log.level", Text, "How much is logged: error, warn, info, debug, or a tracing filter."),
+    key("log.format", Text, "auto, text or json; auto is readable on a terminal and JSON otherwise."),
+    key("activity.keep_days", Number, "Days the activity log is kept."),
+    key(
         "notifications.allow_private",
-        SettingKind::Flag,
+        Flag,
         "Whether people may have notifications sent to addresses of private networks.",
     ),
 ];
@@ -185,20 +170,20 @@ pub fn fill_defaults(table: &mut Table) {
 
 fn parse_env_value(key: &SettingDefinition, variable: &str, text: &str) -> Result<Value, ConfigError> {
     match key.kind {
-        SettingKind::Text => Ok(Value::String(text.to_owned())),
-        SettingKind::List => Ok(Value::Array(
+        Text => Ok(Value::String(text.to_owned())),
+        List => Ok(Value::Array(
             text.split(',')
                 .map(str::trim)
                 .filter(|item| !item.is_empty())
                 .map(|item| Value::String(item.to_owned()))
                 .collect(),
         )),
-        SettingKind::Flag => text
+        Flag => text
             .trim()
             .parse()
             .map(Value::Boolean)
             .map_err(|_| ConfigError::Invalid(format!("{variable} is '{text}', but it must be true or false."))),
-        SettingKind::Number => text
+        Number => text
             .trim()
             .parse()
             .map(Value::Integer)

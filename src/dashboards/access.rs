@@ -34,7 +34,7 @@ const MEMBER_ACCESS_S: i64 = 12 * 3600;
 pub(super) struct DashboardTickets(Mutex<HashMap<[u8; 32], DashboardTicket>>);
 
 struct DashboardTicket {
-    board: DashboardId,
+    dashboard: DashboardId,
     session: SessionId,
     until: UnixTime,
 }
@@ -54,7 +54,7 @@ pub enum DashboardViewer {
 pub(super) struct DashboardAccessLookup {
     access: DashboardBrowserAccess,
     dashboard: Dashboard,
-    share: Option<DashboardGuestLink>,
+    link: Option<DashboardGuestLink>,
     viewer: Option<Viewer>,
 }
 
@@ -84,7 +84,7 @@ pub enum DashboardAccessError {
 
 impl Dashboards {
     /// Issues a one-time ticket to someone who may see the dashboard.
-    pub fn issue_ticket(&self, board: DashboardId, session: SessionId) -> Result<SecretToken, AuthError> {
+    pub fn issue_ticket(&self, dashboard: DashboardId, session: SessionId) -> Result<SecretToken, AuthError> {
         let token = SecretToken::generate()?;
         let now = self.0.core.clock.now();
         let mut tickets = lock(&self.0.tickets.0);
@@ -92,7 +92,7 @@ impl Dashboards {
         if tickets.len() >= MAX_TICKETS {
             return Err(AuthError::Overloaded);
         }
-        tickets.insert(token.hash_token(), DashboardTicket { board, session, until: now.plus(TICKET_LIFETIME_S) });
+        tickets.insert(token.hash_token(), DashboardTicket { dashboard, session, until: now.plus(TICKET_LIFETIME_S) });
         Ok(token)
     }
 
@@ -100,12 +100,12 @@ impl Dashboards {
     pub async fn redeem_ticket(
         &self,
         ticket: &str,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<Option<GuestViewingSession>, AuthError> {
         let now = self.0.core.clock.now();
         let found = lock(&self.0.tickets.0).remove(&token::hash(ticket));
         let Some(ticket) = found.filter(|ticket| now < ticket.until) else {
-            self.0.core.auth.limit_link_guess(visitor)?;
+            self.0.core.auth.limit_link_guess(client)?;
             return Ok(None);
         };
         let mut db = self.0.core.store.read().await?;
@@ -116,16 +116,16 @@ impl Dashboards {
         }
         let by = DashboardAccessGrant::Session(ticket.session);
         let until = now.plus(MEMBER_ACCESS_S);
-        self.grant_access(ticket.board, by, false, until, visitor).await.map(Some)
+        self.grant_access(ticket.dashboard, by, false, until, client).await.map(Some)
     }
 
     pub(super) async fn grant_access(
         &self,
-        board: DashboardId,
+        dashboard: DashboardId,
         by: DashboardAccessGrant,
         is_locked: bool,
         until: UnixTime,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<GuestViewingSession, AuthError> {
         let core = &self.0.core;
         let now = core.clock.now();
@@ -133,7 +133,7 @@ impl Dashboards {
         let new = NewDashboardAccess {
             access_key: word.as_str(),
             cookie_hash: cookie.hash_token(),
-            dashboard: board,
+            dashboard,
             grant: by,
             is_locked,
             expires_at: until,
@@ -141,10 +141,10 @@ impl Dashboards {
         let mut tx = core.store.write().await?;
         accesses::add(&mut tx, &new, now).await?;
         if !is_locked {
-            self.record_visit(&mut tx, board, by, visitor).await?;
+            self.record_visit(&mut tx, dashboard, by, client).await?;
         }
         store::commit(tx).await?;
-        self.notify_watchers(board);
+        self.notify_watchers(dashboard);
         Ok(GuestViewingSession { path_token: word.as_str().to_owned(), cookie, lifetime_secs: until.since(now) })
     }
 
@@ -152,21 +152,21 @@ impl Dashboards {
     async fn record_visit(
         &self,
         tx: &mut store::DbConnection,
-        board: DashboardId,
+        dashboard: DashboardId,
         by: DashboardAccessGrant,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<(), AuthError> {
         let DashboardAccessGrant::GuestLink(id) = by else { return Ok(()) };
         let now = self.0.core.clock.now();
         guest_links::count_opening(tx, id, now).await?;
-        let share = guest_links::get(tx, id).await?;
-        if let Some(share) = share.filter(|share| share.dashboard_id == board) {
+        let link = guest_links::get(tx, id).await?;
+        if let Some(link) = link.filter(|link| link.dashboard_id == dashboard) {
             let about = ActivityDetails {
-                person: Some(share.person_id),
-                subject: &share.dashboard_title,
-                detail: &share.terms.label,
+                person: Some(link.person_id),
+                subject: &link.dashboard_title,
+                detail: &link.terms.label,
             };
-            let guest = Actor::anonymous("guest", visitor);
+            let guest = Actor::anonymous("guest", client);
             record(tx, &guest, ActivityEvent::DashboardLinkOpened, about, now).await?;
         }
         Ok(())
@@ -191,42 +191,42 @@ impl Dashboards {
     ) -> Result<CheckedDashboardAccess, DashboardAccessError> {
         let core = &self.0.core;
         let read = async || self.load_access(word).await;
-        let looked = self.0.access_cache.get_or_load(&core.store, &word.to_owned(), read).await?;
-        let looked = looked.as_ref().as_ref().ok_or(DashboardAccessError::Closed)?;
-        let (access, board) = (&looked.access, &looked.dashboard);
+        let lookup = self.0.access_cache.get_or_load(&core.store, &word.to_owned(), read).await?;
+        let lookup = lookup.as_ref().as_ref().ok_or(DashboardAccessError::Closed)?;
+        let (access, dashboard) = (&lookup.access, &lookup.dashboard);
         let now = core.clock.now();
-        if !is_theirs(access) || now >= access.expires_at || board.is_removed() || board.is_owner_off {
+        if !is_theirs(access) || now >= access.expires_at || dashboard.is_removed() || dashboard.is_owner_off {
             return Err(DashboardAccessError::Closed);
         }
         let holds = |(seen, ends)| core.auth.is_session_valid(seen, ends);
-        let who = match (&looked.share, &looked.viewer) {
-            (Some(share), _) if share.terms.is_open(now) => DashboardViewer::Guest(Box::new(share.clone())),
+        let who = match (&lookup.link, &lookup.viewer) {
+            (Some(link), _) if link.terms.is_open(now) => DashboardViewer::Guest(Box::new(link.clone())),
             // An expired session gives no access, whether or not its row is gone.
             (None, Some(_)) if !access.session_times().is_some_and(holds) => {
                 return Err(DashboardAccessError::Closed);
             }
-            (None, Some(viewer)) if viewer.id == board.person_id => DashboardViewer::Owner,
-            (None, Some(viewer)) if viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok() => {
+            (None, Some(viewer)) if viewer.id == dashboard.person_id => DashboardViewer::Owner,
+            (None, Some(viewer)) if viewer.may(Permission::SeeDashboard(owner_of(dashboard))).is_ok() => {
                 DashboardViewer::Member(viewer.id)
             }
             _ => return Err(DashboardAccessError::Closed),
         };
-        let pass = CheckedDashboardAccess {
-            dashboard: board.clone(),
+        let checked = CheckedDashboardAccess {
+            dashboard: dashboard.clone(),
             viewer: who,
             word: access.access_key.clone(),
             until: access.expires_at,
         };
-        if access.is_locked { Err(DashboardAccessError::Locked(Box::new(pass))) } else { Ok(pass) }
+        if access.is_locked { Err(DashboardAccessError::Locked(Box::new(checked))) } else { Ok(checked) }
     }
 
     async fn load_access(&self, word: &str) -> Result<Option<DashboardAccessLookup>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let Some(access) = accesses::find(&mut db, word).await? else { return Ok(None) };
-        let Some(board) = dashboards::get(&mut db, access.dashboard_id).await? else {
+        let Some(dashboard) = dashboards::get(&mut db, access.dashboard_id).await? else {
             return Ok(None);
         };
-        let share = match access.grant() {
+        let link = match access.grant() {
             Some(DashboardAccessGrant::GuestLink(id)) => guest_links::get(&mut db, id).await?,
             _ => None,
         };
@@ -234,46 +234,48 @@ impl Dashboards {
             Some(person) => self.0.core.auth.viewer(&mut db, person).await?,
             None => None,
         };
-        Ok(Some(DashboardAccessLookup { access, dashboard: board, share, viewer }))
+        Ok(Some(DashboardAccessLookup { access, dashboard, link, viewer }))
     }
 
     /// Unlocks an access with its passphrase. False if the passphrase was wrong.
     pub async fn unlock(
         &self,
-        pass: &CheckedDashboardAccess,
+        checked: &CheckedDashboardAccess,
         passphrase: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<bool, AuthError> {
-        let DashboardViewer::Guest(share) = &pass.viewer else { return Ok(false) };
+        let DashboardViewer::Guest(link) = &checked.viewer else { return Ok(false) };
         let core = &self.0.core;
-        let link = GuestLinkId::Dashboard(share.id);
-        let is_right = core.auth.verify_passphrase(link, &share.terms.passphrase, passphrase, visitor).await?;
+        let is_right = core
+            .auth
+            .verify_passphrase(GuestLinkId::Dashboard(link.id), &link.terms.passphrase, passphrase, client)
+            .await?;
         if is_right {
             let mut tx = core.store.write().await?;
-            accesses::unlock(&mut tx, &pass.word).await?;
-            self.record_visit(&mut tx, pass.dashboard.id, DashboardAccessGrant::GuestLink(share.id), visitor).await?;
+            accesses::unlock(&mut tx, &checked.word).await?;
+            self.record_visit(&mut tx, checked.dashboard.id, DashboardAccessGrant::GuestLink(link.id), client).await?;
             store::commit(tx).await?;
         }
         Ok(is_right)
     }
 
     /// The dashboard's status, as a browser with access sees it.
-    pub async fn status_for(&self, pass: &CheckedDashboardAccess) -> Result<DashboardStatus, StoreError> {
-        self.load_status(pass.dashboard.clone()).await
+    pub async fn status_for(&self, checked: &CheckedDashboardAccess) -> Result<DashboardStatus, StoreError> {
+        self.load_status(checked.dashboard.clone()).await
     }
 
     /// Registers a stream. The guard's token is cancelled when the access ends, which cuts the stream.
-    pub fn open_stream(&self, pass: &CheckedDashboardAccess) -> DashboardStreamGuard {
+    pub fn open_stream(&self, checked: &CheckedDashboardAccess) -> DashboardStreamGuard {
         let mut streams = lock(&self.0.streams);
         let new = || AccessStreams {
             cancel: CancellationToken::new(),
             open_count: 0,
             request_slots: Arc::new(Semaphore::new(MAX_REQUESTS_PER_ACCESS)),
         };
-        let stream = streams.entry(pass.word.clone()).or_insert_with(new);
+        let stream = streams.entry(checked.word.clone()).or_insert_with(new);
         stream.open_count += 1;
-        let (cut, places) = (stream.cancel.clone(), stream.request_slots.clone());
-        DashboardStreamGuard { dashboards: self.clone(), word: pass.word.clone(), cancel: cut, request_slots: places }
+        let (cancel, request_slots) = (stream.cancel.clone(), stream.request_slots.clone());
+        DashboardStreamGuard { dashboards: self.clone(), word: checked.word.clone(), cancel, request_slots }
     }
 
     /// Cuts the streams of every access that has ended.

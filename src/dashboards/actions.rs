@@ -79,70 +79,62 @@ impl From<std::io::Error> for DashboardError {
 
 impl Dashboards {
     /// Creates a dashboard and its first run. Sending the same form again returns the same dashboard.
-    pub async fn create(&self, actor: &Actor, wish: &NewDashboard) -> Result<DashboardId, DashboardError> {
-        let title = wish.check()?;
+    pub async fn create(&self, actor: &Actor, request: &NewDashboard) -> Result<DashboardId, DashboardError> {
+        let title = request.check()?;
         let core = &self.0.core;
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
         core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
-        if actor.id.is_some_and(|id| id != wish.person) {
+        if actor.id.is_some_and(|id| id != request.person) {
             return Err(AuthError::Denied.into());
         }
-        if let Some(known) = dashboards::find_by_form(&mut tx, wish.person, &wish.form).await? {
-            return Ok(known);
+        if let Some(existing) = dashboards::find_by_form(&mut tx, request.person, &request.form).await? {
+            return Ok(existing);
         }
-        if dashboards::count_for_person(&mut tx, wish.person).await? >= MAX_DASHBOARDS {
+        if dashboards::count_for_person(&mut tx, request.person).await? >= MAX_DASHBOARDS {
             return Err(DashboardError::TooMany);
         }
         let new = NewDashboardRow {
-            person: wish.person,
-            cluster: wish.cluster,
-            kind: wish.kind.as_str(),
+            person: request.person,
+            cluster: request.cluster,
+            kind: request.kind.as_str(),
             title: title.as_str(),
-            places: &wish.places,
-            minutes: wish.minutes.into(),
-            account: &wish.account,
-            form: &wish.form,
+            places: &request.places,
+            minutes: request.minutes.into(),
+            account: &request.account,
+            form: &request.form,
         };
         let id = dashboards::add(&mut tx, &new, now).await?;
-        let board = dashboards::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
-        self.add_run(&mut tx, &board, None, board.minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardCreated, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
+        let dashboard = dashboards::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
+        self.add_run(&mut tx, &dashboard, None, dashboard.minutes, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::DashboardCreated, &dashboard).await?;
         Ok(id)
     }
 
     pub async fn start(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let mut tx = self.0.core.store.write().await?;
-        let board = self.load_managed(&mut tx, actor, id).await?;
+        let dashboard = self.load_managed(&mut tx, actor, id).await?;
         ensure_no_open_run(&mut tx, id).await?;
-        self.add_run(&mut tx, &board, None, board.minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStarted, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.add_run(&mut tx, &dashboard, None, dashboard.minutes, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::DashboardStarted, &dashboard).await
     }
 
     /// Starts another member's dashboard, as its owner and within the owner's limits.
     pub async fn wake(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
-        let board = load_existing(&mut tx, id).await?;
-        core.auth.authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&board))).await?;
+        let dashboard = load_existing(&mut tx, id).await?;
+        core.auth.authorise(&mut tx, actor, Permission::StartSharedDashboard(owner_of(&dashboard))).await?;
         ensure_no_open_run(&mut tx, id).await?;
         let since = core.clock.now().plus(-SECONDS_PER_DAY);
-        if runs::count_wakes(&mut tx, id, since).await? >= board.wakes_per_day {
+        if runs::count_wakes(&mut tx, id, since).await? >= dashboard.wakes_per_day {
             return Err(DashboardError::WakeLimitReached);
         }
-        if board.is_owner_off || self.0.connections.connection(queue_key(&board).connection_key()).is_err() {
+        if dashboard.is_owner_off || self.0.connections.connection(queue_key(&dashboard).connection_key()).is_err() {
             return Err(DashboardError::OwnerNotConnected);
         }
-        self.add_run(&mut tx, &board, actor.id, board.wake_minutes, None).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStartedByMember, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.add_run(&mut tx, &dashboard, actor.id, dashboard.wake_minutes, None).await?;
+        self.finish_change(tx, actor, ActivityEvent::DashboardStartedByMember, &dashboard).await
     }
 
     /// Schedules a follow-up run that starts shortly before the current one ends.
@@ -150,24 +142,21 @@ impl Dashboards {
         let core = &self.0.core;
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
-        let board = self.load_managed(&mut tx, actor, id).await?;
+        let dashboard = self.load_managed(&mut tx, actor, id).await?;
         let open = list_open_runs(&mut tx, id).await?;
         let [run] = open.as_slice() else {
             return Err(if open.is_empty() { DashboardError::NotRunning } else { DashboardError::AlreadyExtended });
         };
         let ends = run.ends_at().filter(|_| run.stop.is_empty()).ok_or(DashboardError::NotRunning)?;
         let begin = ends.plus(-FOLLOW_UP_LEAD_S).max(now);
-        self.add_run(&mut tx, &board, None, board.minutes, Some(begin)).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardExtended, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.add_run(&mut tx, &dashboard, None, dashboard.minutes, Some(begin)).await?;
+        self.finish_change(tx, actor, ActivityEvent::DashboardExtended, &dashboard).await
     }
 
     /// Stops all its runs.
     pub async fn stop(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let mut tx = self.0.core.store.write().await?;
-        let board = self.load_managed(&mut tx, actor, id).await?;
+        let dashboard = self.load_managed(&mut tx, actor, id).await?;
         let open = list_open_runs(&mut tx, id).await?;
         if open.is_empty() {
             return Err(DashboardError::NotRunning);
@@ -175,24 +164,18 @@ impl Dashboards {
         for run in open {
             runs::request_stop(&mut tx, run.id, "person").await?;
         }
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardStopped, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardStopped, &dashboard).await
     }
 
     /// Deletes it: runs are stopped, and its guest links stop working at once.
     pub async fn remove(&self, actor: &Actor, id: DashboardId) -> Result<(), DashboardError> {
         let mut tx = self.0.core.store.write().await?;
-        let board = self.load_managed(&mut tx, actor, id).await?;
+        let dashboard = self.load_managed(&mut tx, actor, id).await?;
         for run in list_open_runs(&mut tx, id).await? {
             runs::request_stop(&mut tx, run.id, "removed").await?;
         }
         dashboards::remove(&mut tx, id, self.0.core.clock.now()).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardDeleted, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardDeleted, &dashboard).await
     }
 
     /// Changes its title and what members of the group may do.
@@ -204,9 +187,9 @@ impl Dashboards {
     ) -> Result<(), DashboardError> {
         let title: DisplayName = settings.title.parse().map_err(DashboardError::InvalidTitle)?;
         let mut tx = self.0.core.store.write().await?;
-        let board = self.load_managed(&mut tx, actor, id).await?;
+        let dashboard = self.load_managed(&mut tx, actor, id).await?;
         if let Some(group) = settings.group {
-            self.authorise_group(&mut tx, actor, &board, group).await?;
+            self.authorise_group(&mut tx, actor, &dashboard, group).await?;
         }
         let settings = DashboardOwnerSettings {
             title: title.as_str(),
@@ -215,20 +198,17 @@ impl Dashboards {
             ..settings
         };
         dashboards::update_settings(&mut tx, id, settings).await?;
-        self.record_activity(&mut tx, actor, ActivityEvent::DashboardChanged, &board).await?;
-        store::commit(tx).await?;
-        self.notify_changed(id);
-        Ok(())
+        self.finish_change(tx, actor, ActivityEvent::DashboardChanged, &dashboard).await
     }
 
     async fn authorise_group(
         &self,
         db: &mut DbConnection,
         actor: &Actor,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         group: GroupId,
     ) -> Result<(), DashboardError> {
-        let action = Permission::ShowDashboard(owner_of(board), group);
+        let action = Permission::ShowDashboard(owner_of(dashboard), group);
         Ok(self.0.core.auth.authorise(db, actor, action).await?)
     }
 
@@ -239,26 +219,27 @@ impl Dashboards {
         actor: &Actor,
         id: DashboardId,
     ) -> Result<Dashboard, DashboardError> {
-        let board = load_existing(db, id).await?;
-        self.0.core.auth.authorise(db, actor, Permission::ManageDashboard(owner_of(&board))).await?;
-        Ok(board)
+        let dashboard = load_existing(db, id).await?;
+        self.0.core.auth.authorise(db, actor, Permission::ManageDashboard(owner_of(&dashboard))).await?;
+        Ok(dashboard)
     }
 
     async fn add_run(
         &self,
         db: &mut DbConnection,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         woken_by: Option<PersonId>,
         minutes: i64,
         begin_at: Option<UnixTime>,
     ) -> Result<(), DashboardError> {
         let accounts = self.0.connections.accounts();
-        let owner = accounts.get_with(db, queue_key(board)).await?;
+        let owner = accounts.get_with(db, queue_key(dashboard)).await?;
         let owner = owner.filter(|owner| owner.cluster().retired_at().is_none());
         let base = owner.and_then(|owner| base_folder(&owner)).ok_or(DashboardError::NotConnected)?;
         let name = random_run_name()?;
         let folder = format!("{base}/boards/{name}");
-        let new = NewDashboardRun { dashboard: board.id, name: &name, folder: &folder, woken_by, minutes, begin_at };
+        let new =
+            NewDashboardRun { dashboard: dashboard.id, name: &name, folder: &folder, woken_by, minutes, begin_at };
         runs::add(db, &new, self.0.core.clock.now()).await?;
         Ok(())
     }
@@ -268,22 +249,40 @@ impl Dashboards {
         db: &mut DbConnection,
         actor: &Actor,
         event: ActivityEvent,
-        board: &Dashboard,
+        dashboard: &Dashboard,
     ) -> Result<(), DashboardError> {
-        let about = ActivityDetails { person: Some(board.person_id), subject: &board.title, detail: &board.cluster };
+        let about = ActivityDetails {
+            person: Some(dashboard.person_id),
+            subject: &dashboard.title,
+            detail: &dashboard.cluster,
+        };
         Ok(record(db, actor, event, about, self.0.core.clock.now()).await?)
     }
 
-    pub(super) fn notify_changed(&self, board: DashboardId) {
-        self.notify_watchers(board);
+    /// Records a change, commits it, and tells everyone who waits for it.
+    async fn finish_change(
+        &self,
+        mut tx: store::Transaction,
+        actor: &Actor,
+        event: ActivityEvent,
+        dashboard: &Dashboard,
+    ) -> Result<(), DashboardError> {
+        self.record_activity(&mut tx, actor, event, dashboard).await?;
+        store::commit(tx).await?;
+        self.notify_changed(dashboard.id);
+        Ok(())
+    }
+
+    pub(super) fn notify_changed(&self, dashboard: DashboardId) {
+        self.notify_watchers(dashboard);
         self.wake_reconciler();
     }
 }
 
 /// A dashboard that was not deleted.
 pub(super) async fn load_existing(db: &mut DbConnection, id: DashboardId) -> Result<Dashboard, DashboardError> {
-    let board = dashboards::get(db, id).await?.filter(|board| !board.is_removed());
-    Ok(board.ok_or(AuthError::NotFound)?)
+    let dashboard = dashboards::get(db, id).await?.filter(|dashboard| !dashboard.is_removed());
+    Ok(dashboard.ok_or(AuthError::NotFound)?)
 }
 
 async fn list_open_runs(db: &mut DbConnection, id: DashboardId) -> Result<Vec<DashboardRun>, StoreError> {
@@ -301,11 +300,11 @@ fn base_folder(owner: &ClusterAccount) -> Option<String> {
     let facts = &owner.discovered;
     let scratch = facts.folders_of_kind(FolderKind::Scratch).find(|folder| folder.writable);
     // Where jobs must not write to the home folder, they must not be submitted from there either.
-    let place = match owner.site().jobs.submit_from {
+    let base = match owner.site().jobs.submit_from {
         SubmitFolderRule::Scratch => scratch.map(|folder| &folder.path).or(facts.home.as_ref()),
         SubmitFolderRule::Anywhere => facts.home.as_ref(),
     };
-    place.map(|place| format!("{}/.portolan", place.trim_end_matches('/')))
+    base.map(|base| format!("{}/.portolan", base.trim_end_matches('/')))
 }
 
 /// A random name that is safe for a folder.

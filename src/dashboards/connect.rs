@@ -71,16 +71,16 @@ impl Dashboards {
     /// Tries to connect to a run on the node that Slurm names for its job.
     pub(super) async fn connect_run(
         &self,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         run: &DashboardRun,
         node: Option<&str>,
     ) -> DashboardReachOutcome {
-        let line = match self.0.connections.connection(queue_key(board).connection_key()) {
-            Ok(line) => line,
+        let connection = match self.0.connections.connection(queue_key(dashboard).connection_key()) {
+            Ok(connection) => connection,
             Err(error) => return DashboardReachOutcome::RetryLater(error.to_string()),
         };
         let path = join_path(&run.folder, job_report::REPORT_FILE);
-        let bytes = match sftp::read(&line, &path, job_report::MAX_REPORT_LEN).await {
+        let bytes = match sftp::read(&connection, &path, job_report::MAX_REPORT_LEN).await {
             Ok(bytes) => bytes,
             Err(SftpError::Run(error)) => {
                 return DashboardReachOutcome::RetryLater(error.to_string());
@@ -90,28 +90,28 @@ impl Dashboards {
         let Ok(report) = DashboardReport::parse(&bytes) else {
             return DashboardReachOutcome::NotReady(None);
         };
-        let DashboardStage::Ready(door) = &report.stage else {
+        let DashboardStage::Ready(endpoint) = &report.stage else {
             return DashboardReachOutcome::NotReady(Some(report));
         };
         let Some(node) = node else { return DashboardReachOutcome::NotReady(Some(report)) };
-        match self.open_forward(line, run, node, door).await {
-            Ok(way) => DashboardReachOutcome::Connected(way),
+        match self.open_forward(connection, run, node, endpoint).await {
+            Ok(live) => DashboardReachOutcome::Connected(live),
             Err(problem) => DashboardReachOutcome::Unreachable(problem),
         }
     }
 
     async fn open_forward(
         &self,
-        line: Arc<ClusterConnection>,
+        connection: Arc<ClusterConnection>,
         run: &DashboardRun,
         node: &str,
-        door: &DashboardEndpoint,
+        endpoint: &DashboardEndpoint,
     ) -> Result<LiveDashboard, String> {
         let name = forward_name(run.id);
-        let socket = line.forward(&name, node, door.port).await.map_err(|error| error.to_string())?;
-        let dial = make_dialer(socket, door.secret.clone());
+        let socket = connection.forward(&name, node, endpoint.port).await.map_err(|error| error.to_string())?;
+        let dial = make_dialer(socket, endpoint.secret.clone());
         if let Err(error) = dial().await {
-            let _ = line.close_forward(&name, node, door.port).await;
+            let _ = connection.close_forward(&name, node, endpoint.port).await;
             return Err(match error.kind() {
                 ErrorKind::InvalidData => "Something else answers at the dashboard's port.".to_owned(),
                 _ => format!(
@@ -123,24 +123,24 @@ impl Dashboards {
             run: run.id,
             upstream: UpstreamClient::new(dial, ProxyLimits::default()),
             reader_slots: Arc::new(Semaphore::new(MAX_READER_REQUESTS)),
-            connection: line,
+            connection,
             node: node.to_owned(),
-            port: door.port,
+            port: endpoint.port,
         })
     }
 
     /// The live dashboard, if it can be reached now.
-    pub fn live(&self, board: DashboardId) -> Option<LiveDashboard> {
-        lock(&self.0.live).get(&board).cloned()
+    pub fn live(&self, dashboard: DashboardId) -> Option<LiveDashboard> {
+        lock(&self.0.live).get(&dashboard).cloned()
     }
 
     /// Replaces the live dashboard, and closes the forwarding of the old one.
-    pub(super) async fn set_live(&self, board: DashboardId, live: Option<LiveDashboard>) {
+    pub(super) async fn set_live(&self, dashboard: DashboardId, live: Option<LiveDashboard>) {
         let old = {
             let mut all = lock(&self.0.live);
             match live {
-                Some(live) => all.insert(board, live),
-                None => all.remove(&board),
+                Some(live) => all.insert(dashboard, live),
+                None => all.remove(&dashboard),
             }
         };
         if let Some(old) = old {
@@ -149,9 +149,9 @@ impl Dashboards {
     }
 
     /// Whether the connection that a live dashboard uses is still open.
-    pub(super) fn is_connection_current(&self, board: &Dashboard, live: &LiveDashboard) -> bool {
-        let now = self.0.connections.connection(queue_key(board).connection_key());
-        now.is_ok_and(|line| Arc::ptr_eq(&line, &live.connection))
+    pub(super) fn is_connection_current(&self, dashboard: &Dashboard, live: &LiveDashboard) -> bool {
+        let now = self.0.connections.connection(queue_key(dashboard).connection_key());
+        now.is_ok_and(|connection| Arc::ptr_eq(&connection, &live.connection))
     }
 }
 
@@ -161,11 +161,11 @@ fn forward_name(run: DashboardRunId) -> String {
 
 /// Opens connections through a socket, each with its handshake.
 fn make_dialer(socket: PathBuf, secret: DashboardSecret) -> DialUpstream {
-    let turns = Arc::new(Semaphore::new(MAX_PARALLEL_DIALS));
+    let permits = Arc::new(Semaphore::new(MAX_PARALLEL_DIALS));
     Arc::new(move || {
-        let (socket, secret, turns) = (socket.clone(), secret.clone(), turns.clone());
+        let (socket, secret, permits) = (socket.clone(), secret.clone(), permits.clone());
         Box::pin(async move {
-            let _turn = turns.acquire_owned().await.map_err(std::io::Error::other)?;
+            let _permit = permits.acquire_owned().await.map_err(std::io::Error::other)?;
             for left in (0..DIAL_ATTEMPTS).rev() {
                 let mut stream = UnixStream::connect(&socket).await?;
                 match handshake::authenticate(&mut stream, &secret, entropy::random_bytes()?).await {

@@ -68,8 +68,8 @@ where
     let proof = decode_hex(proof).filter(|_| is_line && decode_hex(theirs).is_some());
     let proof = proof.ok_or_else(stranger)?;
     let nonces = [ours.as_bytes(), theirs].concat();
-    let board = secret.proof("board", &nonces).ok_or_else(stranger)?;
-    board.verify_slice(&proof).map_err(|_| stranger())?;
+    let dashboard = secret.proof("board", &nonces).ok_or_else(stranger)?;
+    dashboard.verify_slice(&proof).map_err(|_| stranger())?;
     let portal = secret.proof("portal", &nonces).ok_or_else(stranger)?;
     let mut answer = encode_hex(&portal.finalize().into_bytes());
     answer.push('\n');

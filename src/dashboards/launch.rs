@@ -12,10 +12,10 @@ use crate::store::{self, StoreError};
 
 impl Dashboards {
     /// Submits a run. Repeated after a crash it is the same submission, because the run's name is its form token.
-    pub(super) async fn launch(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
-        let request = match self.load_submit_request(board, run).await? {
+    pub(super) async fn launch(&self, dashboard: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
+        let request = match self.load_submit_request(dashboard, run).await? {
             Ok(request) => request,
-            Err(problem) => return self.end_run(board, run, "not-sent", &problem).await,
+            Err(problem) => return self.end_run(dashboard, run, "not-sent", &problem).await,
         };
         // It runs as its owner, who asked for it or allowed others to; that was authorised and recorded before.
         let core = &self.0.core;
@@ -24,44 +24,44 @@ impl Dashboards {
                 let mut tx = core.store.write().await?;
                 runs::set_submission(&mut tx, run.id, id).await?;
                 store::commit(tx).await?;
-                self.notify_changed(board.id);
+                self.notify_changed(dashboard.id);
                 Ok(())
             }
             Err(SubmitError::Store(error)) => Err(error),
-            Err(problem) => self.end_run(board, run, "not-sent", &problem.to_string()).await,
+            Err(problem) => self.end_run(dashboard, run, "not-sent", &problem.to_string()).await,
         }
     }
 
     async fn load_submit_request(
         &self,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         run: &DashboardRun,
     ) -> Result<Result<SubmitRequest, String>, StoreError> {
         let accounts = self.0.connections.accounts();
-        Ok(match accounts.get(queue_key(board)).await? {
-            Some(account) => build_submit_request(board, run, &account),
+        Ok(match accounts.get(queue_key(dashboard)).await? {
+            Some(account) => build_submit_request(dashboard, run, &account),
             None => Err("There is no way to this cluster any more.".to_owned()),
         })
     }
 }
 
 fn build_submit_request(
-    board: &Dashboard,
+    dashboard: &Dashboard,
     run: &DashboardRun,
     owner: &ClusterAccount,
 ) -> Result<SubmitRequest, String> {
     let site = owner.site();
-    let kind: DashboardKind = board.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
-    let account = charged_account(board, owner);
+    let kind: DashboardKind = dashboard.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
+    let account = charged_account(dashboard, owner);
     let minutes = u32::try_from(run.minutes).unwrap_or(super::DEFAULT_RUN_MINUTES);
     let base = run.folder.strip_suffix(&format!("/boards/{}", run.name)).unwrap_or(&run.folder);
-    let request = job::build_request(kind, minutes, account.as_deref(), run.begin_at(), site);
-    let places = board.places();
+    let request = job::build_request(kind, minutes, account.as_deref(), run.begin_at, site);
+    let places = dashboard.places();
     let plan = LaunchPlan { kind, places: &places, folder: &run.folder, base, site, request };
     let script = job::render_script(&plan).map_err(|error| error.to_string())?;
     Ok(SubmitRequest {
-        person: board.person_id,
-        cluster: board.cluster_id,
+        person: dashboard.person_id,
+        cluster: dashboard.cluster_id,
         form_token: format!("board-run-{}", run.name),
         script,
         job_name: kind.job_name().to_owned(),
@@ -75,9 +75,9 @@ fn build_submit_request(
 }
 
 /// The account to charge: the chosen one, or the first where Slurm requires one.
-fn charged_account(board: &Dashboard, owner: &ClusterAccount) -> Option<String> {
-    if !board.account.is_empty() {
-        return Some(board.account.clone());
+fn charged_account(dashboard: &Dashboard, owner: &ClusterAccount) -> Option<String> {
+    if !dashboard.account.is_empty() {
+        return Some(dashboard.account.clone());
     }
     let first = owner.discovered.accounts.first().map(|account| account.name.clone());
     first.filter(|_| owner.site().jobs.account_required)

@@ -39,11 +39,11 @@ impl NewDashboard {
 
 /// Checks whether these folders can be shown.
 pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'static str> {
-    let is_path = |place: &String| {
-        place.starts_with('/')
-            && place.len() <= 1000
-            && !place.chars().any(char::is_control)
-            && !place.split('/').any(|part| part == "..")
+    let is_path = |folder: &String| {
+        folder.starts_with('/')
+            && folder.len() <= 1000
+            && !folder.chars().any(char::is_control)
+            && !folder.split('/').any(|part| part == "..")
     };
     match (kind, places.len()) {
         (_, 0) => Err("Choose at least one folder."),
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn places_are_full_paths() {
         let check = |kind, places: &[&str]| {
-            let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
+            let places: Vec<String> = places.iter().map(|folder| (*folder).to_owned()).collect();
             check_folders(kind, &places).is_ok()
         };
         assert!(check(DashboardKind::TensorBoard, &["/home/alice/runs", "/scratch/it's; a \"name\""]));
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_name_is_made_of_what_is_shown() {
         let title =
-            |places: &[&str]| title_from_folders(&places.iter().map(|place| (*place).to_owned()).collect::<Vec<_>>());
+            |places: &[&str]| title_from_folders(&places.iter().map(|folder| (*folder).to_owned()).collect::<Vec<_>>());
         assert_eq!(title(&["/home/alice/runs/one/"]), "runs/one");
         assert_eq!(title(&["/runs"]), "runs");
         assert_eq!(title(&["/"]), "Dashboard");

@@ -44,7 +44,7 @@ impl Dashboards {
     /// Follows runs until the portal stops.
     pub async fn run_reconciler(self) {
         let core = &self.0.core;
-        let (mut queues, mut submissions, mut lines) =
+        let (mut queues, mut submissions, mut connections) =
             (self.0.queues.subscribe(), self.0.submissions.subscribe(), self.0.connections.subscribe());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -56,7 +56,7 @@ impl Dashboards {
                 // Falling behind loses nothing: every pass checks all runs.
                 _ = queues.recv() => {}
                 _ = submissions.recv() => {}
-                _ = lines.recv() => {}
+                _ = connections.recv() => {}
             }
             self.close_ended_streams().await;
             if let Err(error) = self.reconcile().await {
@@ -75,17 +75,17 @@ impl Dashboards {
         let open = runs::list_open(&mut db).await?;
         let mut due = Vec::new();
         for run in open {
-            if let Some(board) = dashboards::get(&mut db, run.dashboard_id).await? {
-                due.push((board, run));
+            if let Some(dashboard) = dashboards::get(&mut db, run.dashboard_id).await? {
+                due.push((dashboard, run));
             }
         }
         drop(db);
         let shown: Vec<DashboardId> = lock(&self.0.live).keys().copied().collect();
-        for id in shown.into_iter().filter(|id| !due.iter().any(|(board, _)| board.id == *id)) {
+        for id in shown.into_iter().filter(|id| !due.iter().any(|(dashboard, _)| dashboard.id == *id)) {
             self.set_live(id, None).await;
         }
         lock(&self.0.retries).retain(|id, _| due.iter().any(|(_, run)| run.id == *id));
-        for (board, run) in due {
+        for (dashboard, run) in due {
             if !lock(&self.0.busy).insert(run.id) {
                 continue;
             }
@@ -93,7 +93,7 @@ impl Dashboards {
             self.0.core.tasks.spawn(async move {
                 let id = run.id;
                 tokio::select! {
-                    result = this.advance_run(&board, run) => {
+                    result = this.advance_run(&dashboard, run) => {
                         if let Err(error) = result {
                             tracing::warn!(%error, run = id.0, "A dashboard could not be looked after");
                         }
@@ -107,46 +107,46 @@ impl Dashboards {
     }
 
     /// Advances a run as far as possible now.
-    async fn advance_run(&self, board: &Dashboard, run: DashboardRun) -> Result<(), StoreError> {
-        let Some(submission) = run.submission() else {
+    async fn advance_run(&self, dashboard: &Dashboard, run: DashboardRun) -> Result<(), StoreError> {
+        let Some(submission) = run.submission_id else {
             return if run.stop.is_empty() {
-                self.launch(board, &run).await
+                self.launch(dashboard, &run).await
             } else {
-                self.end_run(board, &run, "stopped", "").await
+                self.end_run(dashboard, &run, "stopped", "").await
             };
         };
         if run.state == DashboardRunState::Asked {
-            let sent = self.0.submissions.get(board.person_id, submission).await?;
+            let sent = self.0.submissions.get(dashboard.person_id, submission).await?;
             return match sent {
-                Some(sent) => self.follow_submission(board, &run, &sent).await,
-                None => self.end_run(board, &run, "failed", "Its job is no longer known here.").await,
+                Some(sent) => self.follow_submission(dashboard, &run, &sent).await,
+                None => self.end_run(dashboard, &run, "failed", "Its job is no longer known here.").await,
             };
         }
         let Some(number) = run.job.and_then(|number| u64::try_from(number).ok()) else {
-            return self.end_run(board, &run, "failed", "Its job is no longer known here.").await;
+            return self.end_run(dashboard, &run, "failed", "Its job is no longer known here.").await;
         };
-        self.follow_job(board, &run, number).await
+        self.follow_job(dashboard, &run, number).await
     }
 
     async fn follow_submission(
         &self,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         run: &DashboardRun,
         sent: &Submission,
     ) -> Result<(), StoreError> {
         match sent.state {
             Sent::Accepted => {
                 self.save_run_state(run, DashboardRunState::Waiting, ("", "")).await?;
-                self.0.queues.refresh_after_action(queue_key(board));
+                self.0.queues.refresh_after_action(queue_key(dashboard));
                 Ok(())
             }
-            Sent::Refused => self.end_run(board, run, "refused", &sent.refusal).await,
-            Sent::NotSent => self.end_run(board, run, "not-sent", &sent.problem).await,
-            Sent::GivenUp => self.end_run(board, run, "stopped", "").await,
+            Sent::Refused => self.end_run(dashboard, run, "refused", &sent.refusal).await,
+            Sent::NotSent => self.end_run(dashboard, run, "not-sent", &sent.problem).await,
+            Sent::GivenUp => self.end_run(dashboard, run, "stopped", "").await,
             Sent::Ready | Sent::Sent | Sent::Checking => {
                 if !run.stop.is_empty() {
                     // One that may have arrived cannot be cancelled yet: its job is cancelled once it is found.
-                    self.0.submissions.give_up(board.person_id, sent.id).await?;
+                    self.0.submissions.give_up(dashboard.person_id, sent.id).await?;
                 } else if run.message != sent.problem {
                     self.save_run_state(run, DashboardRunState::Asked, ("", &sent.problem)).await?;
                 }
@@ -155,34 +155,34 @@ impl Dashboards {
         }
     }
 
-    async fn follow_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) -> Result<(), StoreError> {
+    async fn follow_job(&self, dashboard: &Dashboard, run: &DashboardRun, number: u64) -> Result<(), StoreError> {
         let core = &self.0.core;
-        let key = queue_key(board);
-        let picture = self.0.queues.snapshot(key).await?;
-        let record = picture.records.get(&JobId::without_task(number)).cloned();
+        let key = queue_key(dashboard);
+        let snapshot = self.0.queues.snapshot(key).await?;
+        let record = snapshot.records.get(&JobId::without_task(number)).cloned();
         // A reinstalled cluster counts its jobs from the beginning: an older job had this number.
         let is_this =
             |record: &Arc<JobRecord>| record.ended_at().is_none_or(|at| at >= run.asked_at.plus(-CLOCK_SKEW_S));
         let Some(record) = record.filter(is_this) else {
-            let is_gone = picture.seen.is_some_and(|seen| seen.since(run.asked_at) > JOB_GONE_AFTER_S)
-                && picture.trouble.is_none();
+            let is_gone = snapshot.seen.is_some_and(|seen| seen.since(run.asked_at) > JOB_GONE_AFTER_S)
+                && snapshot.trouble.is_none();
             if is_gone {
-                return self.end_run(board, run, "gone", "").await;
+                return self.end_run(dashboard, run, "gone", "").await;
             }
             self.0.queues.refresh_soon(key).await?;
             return Ok(());
         };
         if record.is_over {
-            return self.end_by_job_state(board, run, &record).await;
+            return self.end_by_job_state(dashboard, run, &record).await;
         }
         if !run.stop.is_empty() {
-            self.cancel_job(board, run, number).await;
+            self.cancel_job(dashboard, run, number).await;
             return Ok(());
         }
         let stage = record.job.state.stage();
         if stage == JobStage::Running
             && let Some(start) = record.job.start
-            && run.started_at() != Some(start)
+            && run.started_at != Some(start)
         {
             let mut tx = core.store.write().await?;
             runs::set_started(&mut tx, run.id, start).await?;
@@ -190,58 +190,63 @@ impl Dashboards {
                 runs::set_state(&mut tx, run.id, DashboardRunState::Starting, ("", "")).await?;
             }
             store::commit(tx).await?;
-            self.notify_watchers(board.id);
+            self.notify_watchers(dashboard.id);
         }
-        let live = self.live(board.id);
+        let live = self.live(dashboard.id);
         match live {
-            Some(live) if live.run == run.id && self.is_connection_current(board, &live) => {
-                self.stop_if_idle(board, run).await
+            Some(live) if live.run == run.id && self.is_connection_current(dashboard, &live) => {
+                self.stop_if_idle(dashboard, run).await
             }
             // This run replaces the live one, unless the live one is newer.
-            Some(live) if live.run > run.id => self.stop_run(board, run, "replaced").await,
-            _ => self.try_connect(board, run, &record).await,
+            Some(live) if live.run > run.id => self.stop_run(dashboard, run, "replaced").await,
+            _ => self.try_connect(dashboard, run, &record).await,
         }
     }
 
     /// Asks the run's job how far it is, at a moderate pace, and connects once it is ready.
-    async fn try_connect(&self, board: &Dashboard, run: &DashboardRun, record: &JobRecord) -> Result<(), StoreError> {
+    async fn try_connect(
+        &self,
+        dashboard: &Dashboard,
+        run: &DashboardRun,
+        record: &JobRecord,
+    ) -> Result<(), StoreError> {
         let is_running = record.job.state == JobState::Running;
-        let is_early = run.begin_at().is_some_and(|at| self.0.core.clock.now() < at);
+        let is_early = run.begin_at.is_some_and(|at| self.0.core.clock.now() < at);
         if (is_early && !is_running) || !self.is_retry_due(run.id) {
             return Ok(());
         }
         // A dashboard has one node, and Slurm names it.
         let node = Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
-        match self.connect_run(board, run, node).await {
+        match self.connect_run(dashboard, run, node).await {
             DashboardReachOutcome::Connected(live) => {
-                self.set_live(board.id, Some(live)).await;
+                self.set_live(dashboard.id, Some(live)).await;
                 let now = self.0.core.clock.now();
                 let mut tx = self.0.core.store.write().await?;
                 runs::mark_ready(&mut tx, run.id, now).await?;
                 store::commit(tx).await?;
                 lock(&self.0.retries).remove(&run.id);
-                self.notify_changed(board.id);
+                self.notify_changed(dashboard.id);
                 Ok(())
             }
             DashboardReachOutcome::NotReady(report) => {
                 let Some(report) = report else { return Ok(()) };
                 if !is_running {
                     // The job has started, but the queue does not show it yet.
-                    self.0.queues.refresh_soon(queue_key(board)).await?;
+                    self.0.queues.refresh_soon(queue_key(dashboard)).await?;
                 }
                 let (stage, message) = match report.stage {
                     DashboardStage::Ready(_) => ("", String::new()),
                     stage => (stage.code(), report.message),
                 };
-                let told = (stage, message.as_str());
-                let is_new = told != (run.stage.as_str(), run.message.as_str());
+                let reported = (stage, message.as_str());
+                let is_new = reported != (run.stage.as_str(), run.message.as_str());
                 if run.state != DashboardRunState::Ready && is_new {
-                    self.save_run_state(run, DashboardRunState::Starting, told).await?;
+                    self.save_run_state(run, DashboardRunState::Starting, reported).await?;
                 }
                 Ok(())
             }
             DashboardReachOutcome::RetryLater(problem) | DashboardReachOutcome::Unreachable(problem) => {
-                self.set_unreachable(board, run).await;
+                self.set_unreachable(dashboard, run).await;
                 if problem != run.message && run.state != DashboardRunState::Waiting {
                     self.save_run_state(run, run.state, ("", &problem)).await?;
                 }
@@ -251,17 +256,17 @@ impl Dashboards {
     }
 
     /// Drops a live dashboard whose connection or run is gone.
-    pub(super) async fn set_unreachable(&self, board: &Dashboard, run: &DashboardRun) {
-        if self.live(board.id).is_some_and(|live| live.run == run.id) {
-            self.set_live(board.id, None).await;
-            self.notify_watchers(board.id);
+    pub(super) async fn set_unreachable(&self, dashboard: &Dashboard, run: &DashboardRun) {
+        if self.live(dashboard.id).is_some_and(|live| live.run == run.id) {
+            self.set_live(dashboard.id, None).await;
+            self.notify_watchers(dashboard.id);
         }
     }
 
     fn is_retry_due(&self, run: DashboardRunId) -> bool {
         let now = Instant::now();
-        let mut tries = lock(&self.0.retries);
-        let entry = tries.entry(run).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
+        let mut retries = lock(&self.0.retries);
+        let entry = retries.entry(run).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
         let (due, count) = entry.next_reach.unwrap_or((now, 0));
         if due > now {
             return false;
@@ -277,12 +282,12 @@ impl Dashboards {
     }
 
     /// Saves when it was last used; stops a run that nobody has viewed for long, and notifies its owner.
-    async fn stop_if_idle(&self, board: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
+    async fn stop_if_idle(&self, dashboard: &Dashboard, run: &DashboardRun) -> Result<(), StoreError> {
         let core = &self.0.core;
         let now = core.clock.now();
         let seen = lock(&self.0.last_used).get(&run.id).copied();
-        let used = seen.max(run.used_at()).or(run.ready_at()).unwrap_or(now);
-        if seen.is_some_and(|at| at.since(run.used_at().unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S) {
+        let used = seen.max(run.used_at).or(run.ready_at).unwrap_or(now);
+        if seen.is_some_and(|at| at.since(run.used_at.unwrap_or(UnixTime(0))) >= USED_SAVE_INTERVAL_S) {
             let mut tx = core.store.write().await?;
             runs::mark_used(&mut tx, run.id, used).await?;
             store::commit(tx).await?;
@@ -293,10 +298,10 @@ impl Dashboards {
         }
         let mut tx = core.store.write().await?;
         if runs::request_stop(&mut tx, run.id, "idle").await? {
-            store::notifications::add_dashboard_idle(&mut tx, board.person_id, board.id, now).await?;
+            store::notifications::add_dashboard_idle(&mut tx, dashboard.person_id, dashboard.id, now).await?;
             store::commit(tx).await?;
-            self.0.notifications.notify(board.person_id);
-            self.notify_changed(board.id);
+            self.0.notifications.notify(dashboard.person_id);
+            self.notify_changed(dashboard.id);
         }
         Ok(())
     }
@@ -305,10 +310,10 @@ impl Dashboards {
         &self,
         run: &DashboardRun,
         state: DashboardRunState,
-        told: (&str, &str),
+        reported: (&str, &str),
     ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
-        runs::set_state(&mut tx, run.id, state, told).await?;
+        runs::set_state(&mut tx, run.id, state, reported).await?;
         store::commit(tx).await?;
         self.notify_changed(run.dashboard_id);
         Ok(())

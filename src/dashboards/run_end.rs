@@ -16,31 +16,36 @@ use crate::store::{self, StoreError};
 const CANCEL_RETRY: Duration = Duration::from_secs(20);
 
 impl Dashboards {
-    pub(super) async fn stop_run(&self, board: &Dashboard, run: &DashboardRun, why: &str) -> Result<(), StoreError> {
+    pub(super) async fn stop_run(
+        &self,
+        dashboard: &Dashboard,
+        run: &DashboardRun,
+        why: &str,
+    ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
         runs::request_stop(&mut tx, run.id, why).await?;
         store::commit(tx).await?;
-        self.notify_changed(board.id);
+        self.notify_changed(dashboard.id);
         Ok(())
     }
 
     /// Asks Slurm to cancel the job of a run that should stop; again if that had no effect.
-    pub(super) async fn cancel_job(&self, board: &Dashboard, run: &DashboardRun, number: u64) {
+    pub(super) async fn cancel_job(&self, dashboard: &Dashboard, run: &DashboardRun, number: u64) {
         let now = Instant::now();
         {
-            let mut tries = lock(&self.0.retries);
-            let entry = tries.entry(run.id).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
+            let mut retries = lock(&self.0.retries);
+            let entry = retries.entry(run.id).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
             if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY) {
                 return;
             }
             entry.last_cancel = Some(now);
         }
-        self.set_unreachable(board, run).await;
+        self.set_unreachable(dashboard, run).await;
         let actor = Actor::portal();
         let target = vec![JobActionTarget { id: JobId::without_task(number), tasks: None }];
         let queues = &self.0.queues;
-        let asked = queues.act(queue_key(board), &actor, JobAction::Cancel, target, &board.cluster).await;
-        if let Err(error) = asked {
+        let result = queues.act(queue_key(dashboard), &actor, JobAction::Cancel, target, &dashboard.cluster).await;
+        if let Err(error) = result {
             tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
         }
     }
@@ -48,12 +53,12 @@ impl Dashboards {
     /// Ends a run whose job is over, with the reason.
     pub(super) async fn end_by_job_state(
         &self,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         run: &DashboardRun,
         record: &JobRecord,
     ) -> Result<(), StoreError> {
         let job = record.job.state;
-        let was_ready = run.ready_at().is_some();
+        let was_ready = run.ready_at.is_some();
         let end = match (run.stop.as_str(), job) {
             ("idle", _) => "idle",
             ("replaced", _) => "replaced",
@@ -65,13 +70,13 @@ impl Dashboards {
             (_, JobState::Completed) if was_ready => "time",
             _ => "failed",
         };
-        self.end_run(board, run, end, &run.message).await
+        self.end_run(dashboard, run, end, &run.message).await
     }
 
     /// Records that a run has ended, or never started.
     pub(super) async fn end_run(
         &self,
-        board: &Dashboard,
+        dashboard: &Dashboard,
         run: &DashboardRun,
         end: &str,
         message: &str,
@@ -79,9 +84,9 @@ impl Dashboards {
         let mut tx = self.0.core.store.write().await?;
         runs::mark_over(&mut tx, run.id, end, message, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
-        self.set_unreachable(board, run).await;
+        self.set_unreachable(dashboard, run).await;
         lock(&self.0.last_used).remove(&run.id);
-        self.notify_changed(board.id);
+        self.notify_changed(dashboard.id);
         Ok(())
     }
 }

@@ -112,37 +112,37 @@ impl Dashboards {
     /// A dashboard that the person may see.
     pub async fn get(&self, viewer: &Viewer, id: DashboardId) -> Result<Option<DashboardStatus>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        let board = dashboards::get(&mut db, id).await?.filter(|board| !board.is_removed());
-        let seen = board.filter(|board| viewer.may(Permission::SeeDashboard(owner_of(board))).is_ok());
-        let Some(board) = seen else { return Ok(None) };
+        let dashboard = dashboards::get(&mut db, id).await?.filter(|dashboard| !dashboard.is_removed());
+        let seen = dashboard.filter(|dashboard| viewer.may(Permission::SeeDashboard(owner_of(dashboard))).is_ok());
+        let Some(dashboard) = seen else { return Ok(None) };
         let last = runs::list_for_dashboard(&mut db, id, RECENT_RUNS).await?;
-        Ok(Some(self.build_status(board, last)))
+        Ok(Some(self.build_status(dashboard, last)))
     }
 
     /// A person's own dashboards, and those that their groups can see.
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<DashboardStatus>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        let mut found = Vec::new();
-        for board in dashboards::list(&mut db, viewer.id).await? {
-            if viewer.may(Permission::SeeDashboard(owner_of(&board))).is_ok() {
-                let last = runs::list_for_dashboard(&mut db, board.id, RECENT_RUNS).await?;
-                found.push(self.build_status(board, last));
+        let mut statuses = Vec::new();
+        for dashboard in dashboards::list(&mut db, viewer.id).await? {
+            if viewer.may(Permission::SeeDashboard(owner_of(&dashboard))).is_ok() {
+                let last = runs::list_for_dashboard(&mut db, dashboard.id, RECENT_RUNS).await?;
+                statuses.push(self.build_status(dashboard, last));
             }
         }
         // Running ones come first.
-        found.sort_by_key(|standing| !standing.is_open());
-        Ok(found)
+        statuses.sort_by_key(|status| !status.is_open());
+        Ok(statuses)
     }
 
     /// The status regardless of the viewer: for guests, who have access through a link.
-    pub(super) async fn load_status(&self, board: Dashboard) -> Result<DashboardStatus, StoreError> {
+    pub(super) async fn load_status(&self, dashboard: Dashboard) -> Result<DashboardStatus, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        let last = runs::list_for_dashboard(&mut db, board.id, RECENT_RUNS).await?;
-        Ok(self.build_status(board, last))
+        let last = runs::list_for_dashboard(&mut db, dashboard.id, RECENT_RUNS).await?;
+        Ok(self.build_status(dashboard, last))
     }
 
-    fn build_status(&self, board: Dashboard, last: Vec<DashboardRun>) -> DashboardStatus {
-        let live = lock(&self.0.live).get(&board.id).map(|live| live.run);
+    fn build_status(&self, dashboard: Dashboard, last: Vec<DashboardRun>) -> DashboardStatus {
+        let live = lock(&self.0.live).get(&dashboard.id).map(|live| live.run);
         let mut open: Vec<DashboardRun> =
             last.iter().filter(|run| run.state != DashboardRunState::Over).cloned().collect();
         open.reverse();
@@ -150,17 +150,12 @@ impl Dashboards {
         let run = if open.is_empty() { None } else { Some(open.remove(shown)) };
         let next = run.as_ref().and_then(|run| open.into_iter().find(|other| other.id > run.id));
         let run = run.or_else(|| last.into_iter().next());
-        DashboardStatus {
-            is_live: live.is_some() && live == run.as_ref().map(|run| run.id),
-            dashboard: board,
-            run,
-            next,
-        }
+        DashboardStatus { is_live: live.is_some() && live == run.as_ref().map(|run| run.id), dashboard, run, next }
     }
 
-    pub(super) fn notify_watchers(&self, board: DashboardId) {
+    pub(super) fn notify_watchers(&self, dashboard: DashboardId) {
         // There may be no receivers.
-        let _ = self.0.changes.send(board);
+        let _ = self.0.changes.send(dashboard);
     }
 
     /// Wakes the reconciler, because something is due.
@@ -169,13 +164,13 @@ impl Dashboards {
     }
 }
 
-pub const fn owner_of(board: &Dashboard) -> OwnerAndGroup {
-    OwnerAndGroup { owner: Some(board.person_id), group: board.group() }
+pub const fn owner_of(dashboard: &Dashboard) -> OwnerAndGroup {
+    OwnerAndGroup { owner: Some(dashboard.person_id), group: dashboard.group() }
 }
 
 /// The queue that its jobs are in.
-pub(super) const fn queue_key(board: &Dashboard) -> ClusterAccountId {
-    ClusterAccountId { person: board.person_id, cluster: board.cluster_id }
+pub(super) const fn queue_key(dashboard: &Dashboard) -> ClusterAccountId {
+    ClusterAccountId { person: dashboard.person_id, cluster: dashboard.cluster_id }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -111,7 +111,7 @@ impl QueueMonitor {
         let records = rows.into_iter().map(|row| Arc::new(super::JobRecord::from_row(row)));
         Ok(QueueSnapshot {
             records: records.map(|record| (record.job.id, record)).collect(),
-            seen: queue.seen_at(),
+            seen: queue.seen_at,
             history_from: queue.history().map(|(from, _)| from),
             resources: Arc::new(serde_json::from_str(&queue.standing).unwrap_or_default()),
             ..QueueSnapshot::default()

@@ -52,7 +52,9 @@ pub struct WebhookStatus {
     pub kinds: Vec<NotificationKind>,
     /// The last successful delivery.
     pub sent: Option<UnixTime>,
-    /// The last error; empty after a success.
+    /// Whether nothing arrives at the moment.
+    pub is_failing: bool,
+    /// The last error, in words.
     pub problem: String,
     /// The next try.
     pub next: UnixTime,
@@ -103,9 +105,10 @@ impl WebhookWorker {
         Ok(Some(WebhookStatus {
             host,
             kinds: NotificationKind::parse_list(&found.kinds),
-            sent: found.sent_at(),
+            sent: found.sent_at,
             next: found.next_at,
-            stopped: found.stopped_at(),
+            stopped: found.stopped_at,
+            is_failing: found.failing_since.is_some(),
             problem: found.problem,
         }))
     }

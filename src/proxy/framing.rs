@@ -16,17 +16,17 @@ pub(super) enum DeclaredLength {
 
 /// Parses the length; `None` if it is stated twice, differently, or in a way that others may read differently.
 pub(super) fn declared_length(headers: &HeaderMap) -> Option<DeclaredLength> {
-    let mut told = DeclaredLength::Undeclared;
+    let mut declared = DeclaredLength::Undeclared;
     for value in headers.get_all(CONTENT_LENGTH) {
         let bytes = DeclaredLength::Bytes(parse_digits(value.as_bytes())?);
-        if told != DeclaredLength::Undeclared && told != bytes {
+        if declared != DeclaredLength::Undeclared && declared != bytes {
             return None;
         }
-        told = bytes;
+        declared = bytes;
     }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
-    let Some(encoding) = encodings.next() else { return Some(told) };
-    let alone = told == DeclaredLength::Undeclared && encodings.next().is_none();
+    let Some(encoding) = encodings.next() else { return Some(declared) };
+    let alone = declared == DeclaredLength::Undeclared && encodings.next().is_none();
     (alone && encoding.as_bytes().eq_ignore_ascii_case(b"chunked")).then_some(DeclaredLength::Chunked)
 }
 

@@ -28,14 +28,14 @@ pub(super) enum BodySize {
 /// Builds the upstream's request head from the client's.
 pub(super) fn prepare_request(
     parts: &mut request::Parts,
-    known: BodySize,
+    body_size: BodySize,
     passage: &ProxyContext,
 ) -> Result<ProxyRequestKind, ProxyError> {
     check_request(parts)?;
-    let told = declared_length(&parts.headers).ok_or(ProxyError::Refused("its length is told twice"))?;
-    let kind = websocket::requested_kind(parts, told)?;
+    let declared = declared_length(&parts.headers).ok_or(ProxyError::Refused("its length is told twice"))?;
+    let kind = websocket::requested_kind(parts, declared)?;
     let mut headers = kept_headers(&mut parts.headers, kind);
-    set_body_length(&mut headers, &parts.method, told, known)?;
+    set_body_length(&mut headers, &parts.method, declared, body_size)?;
     set_forwarding_headers(&mut headers, passage)?;
     if kind == ProxyRequestKind::WebSocket {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -111,10 +111,10 @@ fn is_passed_header(name: &str, kind: ProxyRequestKind) -> bool {
 fn set_body_length(
     headers: &mut HeaderMap,
     method: &Method,
-    told: DeclaredLength,
-    known: BodySize,
+    declared: DeclaredLength,
+    body_size: BodySize,
 ) -> Result<(), ProxyError> {
-    let bytes = match (told, known) {
+    let bytes = match (declared, body_size) {
         (DeclaredLength::Undeclared | DeclaredLength::Chunked, BodySize::Empty) => {
             let usual = [Method::POST, Method::PUT, Method::PATCH].contains(method);
             if !usual {

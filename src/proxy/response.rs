@@ -18,14 +18,14 @@ pub(super) fn prepare_response(
     kind: ProxyRequestKind,
     passage: &ProxyContext,
 ) -> Result<response::Parts, ProxyError> {
-    let told = declared_length(&parts.headers).ok_or(ProxyError::BadResponse)?;
+    let declared = declared_length(&parts.headers).ok_or(ProxyError::BadResponse)?;
     let headers = if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         if kind != ProxyRequestKind::WebSocket {
             return Err(ProxyError::BadResponse);
         }
         websocket_headers(&parts.headers)?
     } else {
-        kept_headers(parts.headers, parts.status, told, passage)?
+        kept_headers(parts.headers, parts.status, declared, passage)?
     };
     // A fresh head, so that the version, the reason phrase and the extensions don't carry over.
     let (mut fresh, ()) = Response::new(()).into_parts();
@@ -54,7 +54,7 @@ fn websocket_headers(from: &HeaderMap) -> Result<HeaderMap, ProxyError> {
 fn kept_headers(
     from: HeaderMap,
     status: StatusCode,
-    told: DeclaredLength,
+    declared: DeclaredLength,
     passage: &ProxyContext,
 ) -> Result<HeaderMap, ProxyError> {
     let named = named_by_connection(&from);
@@ -78,7 +78,7 @@ fn kept_headers(
             }
         }
     }
-    if let DeclaredLength::Bytes(bytes) = told
+    if let DeclaredLength::Bytes(bytes) = declared
         && status != StatusCode::NO_CONTENT
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));

@@ -19,7 +19,7 @@ const KEY_BYTES: usize = 16;
 
 /// Whether this request asks for a WebSocket. A malformed upgrade is refused; other upgrades are ignored, and their
 /// headers are dropped with all other hop-by-hop headers.
-pub(super) fn requested_kind(parts: &request::Parts, told: DeclaredLength) -> Result<ProxyRequestKind, ProxyError> {
+pub(super) fn requested_kind(parts: &request::Parts, declared: DeclaredLength) -> Result<ProxyRequestKind, ProxyError> {
     let headers = &parts.headers;
     if !has_token(headers, UPGRADE, "websocket") {
         return Ok(ProxyRequestKind::Plain);
@@ -31,7 +31,7 @@ pub(super) fn requested_kind(parts: &request::Parts, told: DeclaredLength) -> Re
     let key = only(SEC_WEBSOCKET_KEY).and_then(|key| STANDARD.decode(key).ok());
     let fine = parts.method == Method::GET
         && parts.version == Version::HTTP_11
-        && matches!(told, DeclaredLength::Undeclared | DeclaredLength::Bytes(0))
+        && matches!(declared, DeclaredLength::Undeclared | DeclaredLength::Bytes(0))
         && has_token(headers, CONNECTION, "upgrade")
         && only(UPGRADE).is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"))
         && only(SEC_WEBSOCKET_VERSION).is_some_and(|it| it == "13")

@@ -78,8 +78,8 @@ pub(super) struct HeldInputSender {
 
 impl HeldInputSender {
     /// Whether the program has printed the word.
-    pub(super) fn is_due(&self, said: &[u8]) -> bool {
-        memchr::memmem::find(said, &self.held.word).is_some()
+    pub(super) fn is_due(&self, output: &[u8]) -> bool {
+        memchr::memmem::find(output, &self.held.word).is_some()
     }
 
     /// Sends it. The flag is set first, so that a *no* can be relied on.
@@ -142,9 +142,9 @@ impl RemoteCommand {
     /// delayed: it waits a few seconds for this input and gives up.
     #[must_use]
     pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, HeldInputSentFlag) {
-        let given = HeldInputSentFlag::default();
-        self.held_input = Some(HeldCommandInput { word: word.into(), bytes, sent: given.clone() });
-        (self, given)
+        let sent = HeldInputSentFlag::default();
+        self.held_input = Some(HeldCommandInput { word: word.into(), bytes, sent: sent.clone() });
+        (self, sent)
     }
 
     /// Applies both here and on the cluster.
@@ -173,10 +173,7 @@ impl RemoteCommand {
                 " echo {nonce}; echo {nonce} >&2; timeout -k {KILL_AFTER} {seconds} {}",
                 command.program
             );
-            for arg in &command.args {
-                script.push(' ');
-                script.push_str(&quote(arg)?);
-            }
+            command.append_args(&mut script)?;
             let _ = write!(script, " </dev/null; echo {nonce}=$?;");
         }
         let all = commands.iter().map(|command| command.deadline).sum();
@@ -226,11 +223,16 @@ impl RemoteCommand {
             " timeout -k {KILL_AFTER} {seconds} /bin/sh -c 'echo {OUTPUT_MARK}; echo {OUTPUT_MARK} >&2; exec \"$0\" \"$@\"' {}",
             self.program
         );
+        self.append_args(&mut line)?;
+        Ok(line)
+    }
+
+    fn append_args(&self, line: &mut String) -> Result<(), InvalidCommandError> {
         for arg in &self.args {
             line.push(' ');
             line.push_str(&quote(arg)?);
         }
-        Ok(line)
+        Ok(())
     }
 
     fn automation_line(&self) -> Result<String, InvalidCommandError> {

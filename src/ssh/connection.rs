@@ -59,6 +59,9 @@ fn split_at_mark<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'
     })
 }
 
+/// What [`RunCommandError::ShellFailed`] means, in words.
+pub const SHELL_FAILED: &str = "The login shell on the cluster did not run the command.";
+
 /// Why a command gave no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunCommandError {
@@ -88,7 +91,7 @@ pub enum RunCommandError {
     #[error("The automation node does not allow this command: {0}")]
     Rejected(String),
     /// The login shell did not reach the command; what it printed instead.
-    #[error("The login shell on the cluster did not run the command. It said: {0}")]
+    #[error("{sentence} It said: {0}", sentence = SHELL_FAILED)]
     ShellFailed(String),
     #[error("This cannot be sent to the cluster: {0}.")]
     InvalidCommand(#[from] InvalidCommandError),

@@ -28,11 +28,11 @@ impl ControlMaster {
     pub(super) fn watch(folder: ConnectionFolder, pid: i32) -> io::Result<Self> {
         let handle = open_pidfd(pid)?;
         let ended = CancellationToken::new();
-        let (watched, told) = (async_pidfd(handle.try_clone()?)?, ended.clone());
+        let (watched, ended_signal) = (async_pidfd(handle.try_clone()?)?, ended.clone());
         tokio::spawn(async move {
             // A process handle becomes readable when the process has ended.
             let _ = watched.readable().await;
-            told.cancel();
+            ended_signal.cancel();
         });
         Ok(Self { folder, pid, handle, ended })
     }

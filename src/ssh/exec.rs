@@ -27,23 +27,23 @@ pub(super) type RemoteChild = Child<Arc<Session>>;
 
 /// Runs a command and reports to the caller; then keeps the slot until the server's session is over.
 pub(super) async fn execute(
-    line: &ClusterConnection,
+    connection: &ClusterConnection,
     text: String,
     mut command: RemoteCommand,
     dialect: &RemoteShellDialect,
     urgency: CallUrgency,
     tell: CommandOutputSender,
 ) {
-    let begun = Instant::now();
-    let Some(place) = line.slots.acquire(urgency).await else {
+    let started = Instant::now();
+    let Some(slot) = connection.slots.acquire(urgency).await else {
         let _ = tell.send(Err(RunCommandError::Busy));
         return;
     };
     let until = tokio::time::Instant::now() + command.deadline() + GRACE;
     let (input, handover) = command.take_input();
     // On a silent network not even a session opens, and ssh takes a minute to notice.
-    let opened = tokio::time::timeout_at(until, start_command(line, &text, place, input)).await;
-    let (mut child, _place) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
+    let opened = tokio::time::timeout_at(until, start_command(connection, &text, slot, input)).await;
+    let (mut child, _slot) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
         Ok(started) => started,
         Err(error) => {
             let _ = tell.send(Err(error));
@@ -51,50 +51,50 @@ pub(super) async fn execute(
         }
     };
     let pipes = (child.stdout().take(), child.stderr().take());
-    let collecting = collect_output(pipes, command.max_output(), handover.map(|one| (one, &tell)));
+    let collecting = collect_output(pipes, command.max_output(), handover.map(|sender| (sender, &tell)));
     match tokio::time::timeout_at(until, collecting).await {
         Ok(Ok((stdout, stderr))) => {
             let ended = tokio::time::timeout(GRACE, child.wait()).await;
             let result = match ended {
-                Ok(status) => interpret_exit(line, status, begun, &command, dialect, stdout, stderr).await,
+                Ok(status) => interpret_exit(connection, status, started, &command, dialect, stdout, stderr).await,
                 Err(_) => Err(RunCommandError::ConnectionLost),
             };
-            metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
+            metrics::histogram!("portolan_cluster_command_seconds").record(started.elapsed().as_secs_f64());
             let _ = tell.send(result);
         }
         Ok(Err(problem)) => {
             let _ = tell.send(Err(problem));
-            wait_for_session_end(line, child.wait()).await;
+            wait_for_session_end(connection, child.wait()).await;
         }
         Err(_) => {
             let _ = tell.send(Err(RunCommandError::TimedOut));
-            wait_for_session_end(line, child.wait()).await;
+            wait_for_session_end(connection, child.wait()).await;
         }
     }
 }
 
 /// The caller has moved on, but the server still counts the session.
-pub(super) async fn wait_for_session_end(line: &ClusterConnection, ended: impl Future) {
+pub(super) async fn wait_for_session_end(connection: &ClusterConnection, ended: impl Future) {
     tokio::select! {
         _ = ended => {}
-        () = line.master().ended().cancelled() => {}
+        () = connection.master().ended().cancelled() => {}
     }
 }
 
 async fn start_command<'a>(
-    line: &'a ClusterConnection,
+    connection: &'a ClusterConnection,
     text: &str,
-    place: SessionSlot<'a>,
+    slot: SessionSlot<'a>,
     input: Option<CommandInput>,
 ) -> Result<(RemoteChild, SessionSlot<'a>), RunCommandError> {
     let has_input = input.is_some();
     let command = || {
-        let mut command = line.session.clone().arc_raw_command(text);
+        let mut command = connection.session.clone().arc_raw_command(text);
         let stdin = if has_input { Stdio::piped() } else { Stdio::null() };
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
-    let (mut child, place) = open_session(line, place, command).await?;
+    let (mut child, slot) = open_session(connection, slot, command).await?;
     if let (Some(input), Some(mut stdin)) = (input, child.stdin().take()) {
         // A program that does not read all its input is not an error.
         tokio::spawn(async move {
@@ -108,28 +108,28 @@ async fn start_command<'a>(
             let _ = stdin.shutdown().await;
         });
     }
-    Ok((child, place))
+    Ok((child, slot))
 }
 
 /// Opens a session. The server counts an ended session for a moment longer than we do, so we first wait briefly after
 /// a refusal; if it persists, we queue again with one slot fewer.
 pub(super) async fn open_session<'a>(
-    line: &'a ClusterConnection,
-    mut place: SessionSlot<'a>,
+    connection: &'a ClusterConnection,
+    mut slot: SessionSlot<'a>,
     command: impl Fn() -> OwningCommand<Arc<Session>>,
 ) -> Result<(RemoteChild, SessionSlot<'a>), RunCommandError> {
     let mut pause = SHORT_PAUSE;
     loop {
         match command().spawn().await {
-            Ok(child) => return Ok((child, place)),
+            Ok(child) => return Ok((child, slot)),
             Err(error) if is_refusal(&error) => {
                 metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
-                line.slots.request_release();
+                connection.slots.request_release();
                 if pause <= LONG_PAUSE {
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 } else {
-                    place = line.slots.retry_after_refusal(place).await.ok_or(RunCommandError::Busy)?;
+                    slot = connection.slots.retry_after_refusal(slot).await.ok_or(RunCommandError::Busy)?;
                     pause = SHORT_PAUSE;
                 }
             }
@@ -183,9 +183,9 @@ async fn read_bounded(
 }
 
 async fn interpret_exit(
-    line: &ClusterConnection,
+    connection: &ClusterConnection,
     status: Result<std::process::ExitStatus, Error>,
-    begun: Instant,
+    started: Instant,
     command: &RemoteCommand,
     dialect: &RemoteShellDialect,
     stdout: Vec<u8>,
@@ -199,12 +199,12 @@ async fn interpret_exit(
         // The library treats 127 as its own failure.
         Err(Error::Remote(_)) => NOT_FOUND,
         // Ended by a signal, or the connection broke: the library cannot tell them apart.
-        Err(_) if line.master().ended().is_cancelled() || !line.is_open().await => {
+        Err(_) if connection.master().ended().is_cancelled() || !connection.is_open().await => {
             return Err(RunCommandError::ConnectionLost);
         }
         Err(_) => KILLED,
     };
-    if matches!(code, TIMED_OUT | KILLED) && begun.elapsed() >= command.deadline() {
+    if matches!(code, TIMED_OUT | KILLED) && started.elapsed() >= command.deadline() {
         return Err(RunCommandError::TimedOut);
     }
     if *dialect == RemoteShellDialect::Automation {
@@ -213,13 +213,13 @@ async fn interpret_exit(
             None => Ok(CommandOutput { code, stdout, stderr }),
         };
     }
-    let Some(said) = after_mark(&stdout) else {
+    let Some(output) = after_mark(&stdout) else {
         let mut chatter = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
         chatter.retain(|c| !is_hidden(c) || c == '\n');
         return Err(RunCommandError::ShellFailed(chatter.chars().take(MAX_CHATTER).collect()));
     };
-    let complained = after_mark(&stderr).unwrap_or(&stderr).to_vec();
-    Ok(CommandOutput { code, stdout: said.to_vec(), stderr: complained })
+    let stderr = after_mark(&stderr).unwrap_or(&stderr).to_vec();
+    Ok(CommandOutput { code, stdout: output.to_vec(), stderr })
 }
 
 /// What follows the mark: the login shell's own output comes before it.

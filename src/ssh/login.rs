@@ -82,11 +82,15 @@ pub struct CompletedSshLogin {
 }
 
 /// Opens a connection; each of the server's questions goes to `ask`.
-pub async fn log_in(plan: LoginRequest, ask: impl Fn(LoginQuestion) + Send) -> Result<CompletedSshLogin, ConnectError> {
+pub async fn log_in(
+    request: LoginRequest,
+    ask: impl Fn(LoginQuestion) + Send,
+) -> Result<CompletedSshLogin, ConnectError> {
     let notices = SshServerNotices::default();
-    let folder = plan.folder.clone();
-    let attempt = LoginTask { ask, cancel: plan.cancel.clone(), notices: notices.clone(), questions: 0, answered: 0 };
-    attempt.run(plan).await.map_err(|failure| {
+    let folder = request.folder.clone();
+    let attempt =
+        LoginTask { ask, cancel: request.cancel.clone(), notices: notices.clone(), questions: 0, answered: 0 };
+    attempt.run(request).await.map_err(|failure| {
         folder.remove();
         ConnectError { failure, notices: notices.text() }
     })
@@ -101,22 +105,22 @@ struct LoginTask<Ask> {
 }
 
 impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
-    async fn run(mut self, plan: LoginRequest) -> Result<CompletedSshLogin, SshLoginError> {
-        let here = |error: io::Error| SshLoginError::LocalFault(error.to_string());
-        let folder = plan.folder;
-        folder.prepare(&plan.route).map_err(here)?;
+    async fn run(mut self, request: LoginRequest) -> Result<CompletedSshLogin, SshLoginError> {
+        let local_fault = |error: io::Error| SshLoginError::LocalFault(error.to_string());
+        let folder = request.folder;
+        folder.prepare(&request.route).map_err(local_fault)?;
         let ssh = Arc::new(AtomicI32::new(0));
-        let ours = {
+        let is_allowed = {
             let ssh = ssh.clone();
             move |pid| process::is_self_or_descendant(pid, ssh.load(Ordering::SeqCst))
         };
-        let desk = AskpassListener::bind(&folder.askpass_socket(), ours.clone()).map_err(here)?;
-        let agent = SshAgent::start(&folder.agent_socket(), plan.keys, ours).map_err(here)?;
-        let mut child = spawn_ssh(&folder, &plan.route, &plan.askpass_program).map_err(here)?;
+        let askpass = AskpassListener::bind(&folder.askpass_socket(), is_allowed.clone()).map_err(local_fault)?;
+        let agent = SshAgent::start(&folder.agent_socket(), request.keys, is_allowed).map_err(local_fault)?;
+        let mut child = spawn_ssh(&folder, &request.route, &request.askpass_program).map_err(local_fault)?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
         ssh.store(pid, Ordering::SeqCst);
         self.notices.collect(&mut child);
-        let signed_in = self.drive(&mut child, pid, &folder, desk, plan.timeout, plan.attendance);
+        let signed_in = self.drive(&mut child, pid, &folder, askpass, request.timeout, request.attendance);
         let signed_in = signed_in.await.and_then(|()| Ok(ControlMaster::watch(folder.clone(), pid)?));
         let signed = agent.signing_key_index();
         drop(agent);
@@ -150,14 +154,14 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         child: &mut Child,
         ssh: i32,
         folder: &ConnectionFolder,
-        mut desk: AskpassListener,
-        patience: Duration,
-        attended: LoginAttendance,
+        mut askpass: AskpassListener,
+        timeout: Duration,
+        attendance: LoginAttendance,
     ) -> Result<(), LoginEnd> {
         // Recorded so that the process can be ended if this program dies in between.
         folder.write("pid", &ssh.to_string())?;
-        let deadline = tokio::time::Instant::now() + patience;
-        let mut look = tokio::time::interval(POLL_INTERVAL);
+        let deadline = tokio::time::Instant::now() + timeout;
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut waiting: Option<AskpassQuestion> = None;
         let mut reply = oneshot::channel().1;
         let end = loop {
@@ -165,16 +169,16 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                 _ = child.wait() => break Err(LoginEnd::Exited),
                 () = self.cancel.cancelled() => break Err(SshLoginError::Cancelled.into()),
                 () = tokio::time::sleep_until(deadline) => break Err(SshLoginError::AnswerTimedOut.into()),
-                _ = look.tick() => {
+                _ = poll.tick() => {
                     if folder.control_socket().exists() && control_master::find_master_pid(folder).await == Some(ssh) {
                         break Ok(());
                     }
                 }
-                Some(question) = desk.next_question(), if waiting.is_none() => {
+                Some(question) = askpass.next_question(), if waiting.is_none() => {
                     let text = question.text.clone();
                     // It stays open without an answer until ssh is gone.
                     waiting = Some(question);
-                    if attended == LoginAttendance::Unattended {
+                    if attendance == LoginAttendance::Unattended {
                         break Err(SshLoginError::NeedsPerson.into());
                     }
                     self.questions += 1;
@@ -255,13 +259,13 @@ struct SshServerNotices(Arc<Mutex<Vec<u8>>>);
 impl SshServerNotices {
     fn collect(&self, child: &mut Child) {
         let Some(mut stderr) = child.stderr.take() else { return };
-        let kept = self.0.clone();
+        let collected = self.0.clone();
         tokio::spawn(async move {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = stderr.read(&mut piece).await {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = MAX_NOTICE_BYTES.saturating_sub(kept.len());
-                kept.extend_from_slice(&piece[..length.min(room)]);
+                let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+                let room = MAX_NOTICE_BYTES.saturating_sub(collected.len());
+                collected.extend_from_slice(&piece[..length.min(room)]);
             }
         });
     }

@@ -98,43 +98,32 @@ impl SshLoginError {
         matches!(self, Self::ConnectionRefused(_) | Self::TimedOut(_) | Self::Disconnected { .. } | Self::NoSuchHost(_))
     }
 
-    /// A few words, for lists.
-    pub const fn short_reason(&self) -> &'static str {
-        match self {
-            Self::HostKeyChanged(..) => "its host key had changed",
-            Self::HostKeyUnknown(_) => "its host key is not pinned",
-            Self::KeyRefused => "the key was not accepted",
-            Self::SignInRefused { .. } => "the sign-in was refused",
-            Self::NoSuchHost(_) => "its name was not found",
-            Self::ConnectionRefused(_) => "it refused the connection",
-            Self::TimedOut(_) => "it did not answer",
-            Self::Disconnected { .. } => "it hung up",
-            Self::Cancelled => "given up",
-            Self::AnswerTimedOut => "nobody answered its question in time",
-            Self::NeedsPerson => "it asked for a code or a password",
-            Self::LocalFault(_) => "the portal's own machine failed",
-            Self::Unusable(_) => "no command could be run there",
-            Self::Other(_) => "another reason",
-        }
-    }
-
     /// A stable code for statistics and records.
     pub const fn code(&self) -> &'static str {
+        self.code_and_reason().0
+    }
+
+    /// A few words, for lists.
+    pub const fn short_reason(&self) -> &'static str {
+        self.code_and_reason().1
+    }
+
+    const fn code_and_reason(&self) -> (&'static str, &'static str) {
         match self {
-            Self::HostKeyChanged(..) => "host-key-changed",
-            Self::HostKeyUnknown(_) => "host-key-unknown",
-            Self::KeyRefused => "key-refused",
-            Self::SignInRefused { .. } => "sign-in-refused",
-            Self::NoSuchHost(_) => "no-such-host",
-            Self::ConnectionRefused(_) => "refused",
-            Self::TimedOut(_) => "silent",
-            Self::Disconnected { .. } => "hung-up",
-            Self::Cancelled => "given-up",
-            Self::AnswerTimedOut => "ran-out",
-            Self::NeedsPerson => "needs-person",
-            Self::LocalFault(_) => "here",
-            Self::Unusable(_) => "no-use",
-            Self::Other(_) => "other",
+            Self::HostKeyChanged(..) => ("host-key-changed", "its host key had changed"),
+            Self::HostKeyUnknown(_) => ("host-key-unknown", "its host key is not pinned"),
+            Self::KeyRefused => ("key-refused", "the key was not accepted"),
+            Self::SignInRefused { .. } => ("sign-in-refused", "the sign-in was refused"),
+            Self::NoSuchHost(_) => ("no-such-host", "its name was not found"),
+            Self::ConnectionRefused(_) => ("refused", "it refused the connection"),
+            Self::TimedOut(_) => ("silent", "it did not answer"),
+            Self::Disconnected { .. } => ("hung-up", "it hung up"),
+            Self::Cancelled => ("given-up", "given up"),
+            Self::AnswerTimedOut => ("ran-out", "nobody answered its question in time"),
+            Self::NeedsPerson => ("needs-person", "it asked for a code or a password"),
+            Self::LocalFault(_) => ("here", "the portal's own machine failed"),
+            Self::Unusable(_) => ("no-use", "no command could be run there"),
+            Self::Other(_) => ("other", "another reason"),
         }
     }
 }

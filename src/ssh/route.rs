@@ -54,9 +54,9 @@ impl SshRoute {
 
     fn known_hosts(&self) -> String {
         let mut text = String::new();
-        let jump = self.jump.iter().map(|stop| (self.jump_alias(), stop));
-        for (alias, stop) in jump.chain([(self.alias().to_owned(), &self.target)]) {
-            for key in &stop.host_keys {
+        let jump = self.jump.iter().map(|hop| (self.jump_alias(), hop));
+        for (alias, hop) in jump.chain([(self.alias().to_owned(), &self.target)]) {
+            for key in &hop.host_keys {
                 let _ = writeln!(text, "{alias} {}", key.to_line());
             }
         }
@@ -91,18 +91,14 @@ impl SshRoute {
             user = self.user.as_str(),
             password = if self.takes_password { ",password" } else { "" },
         );
-        let mut stop = |alias: &str, stop: &RouteHost| {
-            let _ = writeln!(
-                text,
-                "Host {alias}\nHostName {}\nPort {}\nHostKeyAlias {alias}",
-                stop.host.as_str(),
-                stop.port
-            );
+        let mut add_host = |alias: &str, hop: &RouteHost| {
+            let _ =
+                writeln!(text, "Host {alias}\nHostName {}\nPort {}\nHostKeyAlias {alias}", hop.host.as_str(), hop.port);
         };
         if let Some(jump) = &self.jump {
-            stop(&self.jump_alias(), jump);
+            add_host(&self.jump_alias(), jump);
         }
-        stop(self.alias(), &self.target);
+        add_host(self.alias(), &self.target);
         if self.jump.is_some() {
             let _ = writeln!(
                 text,
@@ -121,9 +117,6 @@ impl SshRoute {
 pub struct ConnectionFolder(PathBuf);
 
 impl ConnectionFolder {
-    /// The longest path of a run folder: socket paths must stay below 108 bytes, and ssh adds 17 while it binds.
-    pub const MAX_PARENT_LEN: usize = 64;
-
     /// The folder with this name in the run folder.
     pub fn new(run: &Path, name: &str) -> Self {
         Self(run.join(name))
@@ -220,12 +213,12 @@ mod tests {
     }
 
     fn route(jump: bool) -> SshRoute {
-        let stop = |host: &str, port| RouteHost { host: host.parse().unwrap(), port, host_keys: vec![key()] };
+        let hop = |host: &str, port| RouteHost { host: host.parse().unwrap(), port, host_keys: vec![key()] };
         SshRoute {
             name: "fir".parse().unwrap(),
             user: "alice".parse().unwrap(),
-            target: stop("fir.example.org", 22),
-            jump: jump.then(|| stop("gate.example.org", 2222)),
+            target: hop("fir.example.org", 22),
+            jump: jump.then(|| hop("gate.example.org", 2222)),
             takes_password: false,
         }
     }

@@ -91,9 +91,9 @@ pub struct RemoteDirListing {
 }
 
 /// Lists a folder, up to `most` names.
-pub async fn list(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<RemoteDirListing, SftpError> {
+pub async fn list(connection: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<RemoteDirListing, SftpError> {
     let path = path.to_owned();
-    run_operation(line, async move |session| {
+    run_operation(connection, async move |session| {
         let mut contents = match read_folder(&session, &path, most).await {
             Err(fault) => return Err(explain_missing_folder(&session, &path, fault).await),
             Ok(contents) => contents,
@@ -105,15 +105,15 @@ pub async fn list(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Res
 }
 
 /// Reads the attributes of one file or folder; follows links.
-pub async fn stat(line: &Arc<ClusterConnection>, path: &str) -> Result<RemoteFileAttrs, SftpError> {
+pub async fn stat(connection: &Arc<ClusterConnection>, path: &str) -> Result<RemoteFileAttrs, SftpError> {
     let path = path.to_owned();
-    run_operation(line, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs))).await
+    run_operation(connection, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs))).await
 }
 
 /// Reads a short file, up to `most` bytes plus one: that extra byte shows that the file is longer.
-pub async fn read(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
+pub async fn read(connection: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
     let path = path.to_owned();
-    run_operation(line, async move |session| {
+    run_operation(connection, async move |session| {
         // Opening a pipe would wait for someone to write to it.
         if parse_attrs(&session.raw.stat(path.as_str()).await?.attrs).kind != RemoteFileKind::File {
             return Err(SftpOperationError::Classified(SftpError::NotFound));
@@ -130,7 +130,7 @@ pub async fn read(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Res
             match session.raw.read(handle.as_str(), at, left.min(READ_CHUNK)).await {
                 Ok(data) if data.data.is_empty() => break Ok(()),
                 Ok(data) => bytes.extend_from_slice(&data.data),
-                Err(Fault::Status(said)) if said.status_code == StatusCode::Eof => break Ok(()),
+                Err(Fault::Status(status)) if status.status_code == StatusCode::Eof => break Ok(()),
                 Err(fault) => break Err(fault),
             }
         };
@@ -143,14 +143,14 @@ pub async fn read(line: &Arc<ClusterConnection>, path: &str, most: usize) -> Res
 }
 
 /// Creates a folder with the account's default permissions.
-pub async fn make_folder(line: &Arc<ClusterConnection>, path: &str) -> Result<(), SftpError> {
+pub async fn make_folder(connection: &Arc<ClusterConnection>, path: &str) -> Result<(), SftpError> {
     let path = path.to_owned();
-    run_operation(line, async move |session| {
+    run_operation(connection, async move |session| {
         let Err(fault) = session.raw.mkdir(path.as_str(), FileAttributes::empty()).await else {
             return Ok(());
         };
         // This protocol has no separate error for a name that already exists.
-        let is_unclear = matches!(&fault, Fault::Status(said) if said.status_code == StatusCode::Failure);
+        let is_unclear = matches!(&fault, Fault::Status(status) if status.status_code == StatusCode::Failure);
         if is_unclear && session.raw.lstat(path).await.is_ok() {
             return Err(SftpOperationError::Classified(SftpError::AlreadyExists));
         }
@@ -174,38 +174,38 @@ impl From<Fault> for SftpOperationError {
 /// Runs an operation. It continues to its end or deadline even if the caller stops waiting, so that nothing stays
 /// open on the server.
 async fn run_operation<T: Send + 'static, Asked: Future<Output = Result<T, SftpOperationError>> + Send + 'static>(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     verb: impl FnOnce(Arc<SftpSession>) -> Asked + Send + 'static,
 ) -> Result<T, SftpError> {
-    line.call_budget.admit(CallUrgency::Interactive, Instant::now())?;
-    let (tell, told) = oneshot::channel();
-    let this = line.clone();
+    connection.call_budget.admit(CallUrgency::Interactive, Instant::now())?;
+    let (tell, reply) = oneshot::channel();
+    let this = connection.clone();
     tokio::spawn(async move {
         let _ = tell.send(execute_operation(&this, verb).await);
     });
-    let result = told.await.unwrap_or(Err(RunCommandError::ConnectionLost.into()));
+    let result = reply.await.unwrap_or(Err(RunCommandError::ConnectionLost.into()));
     // A missing folder is a valid answer, not a failure of the connection.
     let failure = match &result {
         Err(SftpError::Run(error)) => Err(error.clone()),
         _ => Ok(()),
     };
-    line.call_budget.record_result(&failure, Instant::now());
+    connection.call_budget.record_result(&failure, Instant::now());
     result
 }
 
 async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationError>>>(
-    line: &Arc<ClusterConnection>,
+    connection: &Arc<ClusterConnection>,
     verb: impl FnOnce(Arc<SftpSession>) -> Asked,
 ) -> Result<T, SftpError> {
     let begun = Instant::now();
-    let session = get_session(line).await?;
-    let asked = tokio::time::timeout(REPLY_TIMEOUT + FOLLOW_LINKS_TIMEOUT, verb(session.clone())).await;
+    let session = get_session(connection).await?;
+    let result = tokio::time::timeout(REPLY_TIMEOUT + FOLLOW_LINKS_TIMEOUT, verb(session.clone())).await;
     metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
-    match asked {
+    match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(SftpOperationError::Classified(error))) => Err(error),
-        Ok(Err(SftpOperationError::Fault(Fault::Status(said)))) => {
-            Err(error_from_status(said.status_code, &said.error_message))
+        Ok(Err(SftpOperationError::Fault(Fault::Status(status)))) => {
+            Err(error_from_status(status.status_code, &status.error_message))
         }
         // This session may hang forever: the next operation gets a new one.
         Err(_) | Ok(Err(SftpOperationError::Fault(Fault::Timeout))) => {
@@ -220,11 +220,11 @@ async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationErro
     }
 }
 
-fn error_from_status(code: StatusCode, said: &str) -> SftpError {
+fn error_from_status(code: StatusCode, message: &str) -> SftpError {
     match code {
         StatusCode::NoSuchFile => SftpError::NotFound,
         StatusCode::PermissionDenied => SftpError::NotAllowed,
-        _ => SftpError::Refused(strip_hidden(said, MAX_QUOTE_CHARS)),
+        _ => SftpError::Refused(strip_hidden(message, MAX_QUOTE_CHARS)),
     }
 }
 
@@ -242,7 +242,7 @@ async fn read_folder(session: &SftpSession, path: &str, most: usize) -> Result<R
                     name: file.filename,
                 }));
             }
-            Err(Fault::Status(said)) if said.status_code == StatusCode::Eof => break Ok(()),
+            Err(Fault::Status(status)) if status.status_code == StatusCode::Eof => break Ok(()),
             Err(fault) => break Err(fault),
         }
         if contents.entries.len() > most {
@@ -263,10 +263,10 @@ fn is_dot_entry(name: &str) -> bool {
 /// For a file, servers report that there is no such folder.
 async fn explain_missing_folder(session: &SftpSession, path: &str, fault: Fault) -> SftpOperationError {
     let is_unclear = |code| matches!(code, StatusCode::NoSuchFile | StatusCode::Failure);
-    if let Fault::Status(said) = &fault
-        && is_unclear(said.status_code)
-        && let Ok(there) = session.raw.stat(path).await
-        && parse_attrs(&there.attrs).kind != RemoteFileKind::Folder
+    if let Fault::Status(status) = &fault
+        && is_unclear(status.status_code)
+        && let Ok(target) = session.raw.stat(path).await
+        && parse_attrs(&target.attrs).kind != RemoteFileKind::Folder
     {
         return SftpOperationError::Classified(SftpError::NotAFolder);
     }
@@ -276,20 +276,20 @@ async fn explain_missing_folder(session: &SftpSession, path: &str, fault: Fault)
 /// Resolves all links at the same time. One of them may point to a disk that does not answer; then the server hangs,
 /// but what is known by then is returned.
 async fn follow_links(session: &Arc<SftpSession>, folder: &str, named: &mut [RemoteDirEntry]) {
-    let mut asked = JoinSet::new();
-    for (place, one) in named.iter().enumerate() {
-        if one.attrs.kind == RemoteFileKind::Link && one.is_exact {
-            let path = format!("{}/{}", folder.trim_end_matches('/'), one.name);
+    let mut lookups = JoinSet::new();
+    for (index, entry) in named.iter().enumerate() {
+        if entry.attrs.kind == RemoteFileKind::Link && entry.is_exact {
+            let path = format!("{}/{}", folder.trim_end_matches('/'), entry.name);
             let session = session.clone();
-            asked.spawn(async move { (place, session.raw.stat(path).await) });
+            lookups.spawn(async move { (index, session.raw.stat(path).await) });
         }
     }
     let until = tokio::time::Instant::now() + FOLLOW_LINKS_TIMEOUT;
     loop {
-        match tokio::time::timeout_at(until, asked.join_next()).await {
-            Ok(Some(Ok((place, Ok(there))))) => {
-                if let Some(one) = named.get_mut(place) {
-                    one.attrs = parse_attrs(&there.attrs);
+        match tokio::time::timeout_at(until, lookups.join_next()).await {
+            Ok(Some(Ok((index, Ok(target))))) => {
+                if let Some(entry) = named.get_mut(index) {
+                    entry.attrs = parse_attrs(&target.attrs);
                 }
             }
             Ok(Some(_)) => {}

@@ -75,11 +75,11 @@ impl SessionSlots {
     }
 
     /// The server refused a session although a slot was free: lowers the limit by one and queues again.
-    pub async fn retry_after_refusal<'a>(&'a self, place: SessionSlot<'a>) -> Option<SessionSlot<'a>> {
+    pub async fn retry_after_refusal<'a>(&'a self, slot: SessionSlot<'a>) -> Option<SessionSlot<'a>> {
         *self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Instant::now());
         let lowered =
             self.limit.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |limit| (limit > 1).then(|| limit - 1)).is_ok();
-        let SessionSlot { all, class } = place;
+        let SessionSlot { all, class } = slot;
         if lowered {
             all.forget();
         } else {
@@ -138,9 +138,9 @@ mod tests {
     async fn refusals_lower_the_limit_to_one_at_least() {
         let slots = SessionSlots::new(3);
         for expected in [2, 1, 1] {
-            let place = slots.acquire(CallUrgency::Interactive).await.unwrap();
-            let place = slots.retry_after_refusal(place).await.unwrap();
-            drop(place);
+            let slot = slots.acquire(CallUrgency::Interactive).await.unwrap();
+            let slot = slots.retry_after_refusal(slot).await.unwrap();
+            drop(slot);
             assert_eq!(slots.limit(), expected);
         }
     }

@@ -51,40 +51,26 @@ pub struct ActivityFilter {
 }
 
 pub async fn add(db: &mut DbConnection, entry: &NewActivityEntry<'_>, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO activity (at, actor_id, actor_name, action, person_id, subject, detail, address)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        [now, entry.actor, entry.actor_name, entry.action, entry.person, entry.subject, entry.detail, entry.address]
     )
-    .bind(now)
-    .bind(entry.actor)
-    .bind(entry.actor_name)
-    .bind(entry.action)
-    .bind(entry.person)
-    .bind(entry.subject)
-    .bind(entry.detail)
-    .bind(entry.address)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Lists entries, newest first.
 pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<ActivityEntry>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT id, at, actor_name, actor_id IS NULL AS is_stranger, action, subject, detail, address FROM activity
          WHERE ($1 IS NULL OR actor_id = $1 OR person_id = $1)
            AND ($2 IS NULL OR action = $2)
            AND ($3 IS NULL OR instr(lower(actor_name || ' ' || subject || ' ' || detail || ' ' || address), lower($3)) > 0)
            AND ($4 IS NULL OR id < $4)
          ORDER BY id DESC LIMIT $5",
+        [filter.about, filter.action.as_deref(), filter.text.as_deref(), filter.before, filter.limit]
     )
-    .bind(filter.about)
-    .bind(filter.action.as_deref())
-    .bind(filter.text.as_deref())
-    .bind(filter.before)
-    .bind(filter.limit)
-    .fetch_all(db)
-    .await?)
 }
 
 /// Whether this actor did this to this subject since a given time.
@@ -95,25 +81,20 @@ pub async fn was_recorded(
     (subject, detail): (&str, &str),
     since: UnixTime,
 ) -> Result<bool> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "SELECT EXISTS (SELECT 1 FROM activity
          WHERE actor_id = $1 AND action = $2 AND subject = $3 AND detail = $4 AND at >= $5)",
+        [actor, action, subject, detail, since]
     )
-    .bind(actor)
-    .bind(action)
-    .bind(subject)
-    .bind(detail)
-    .bind(since)
-    .fetch_one(db)
-    .await?)
 }
 
 /// When the newest entry was written: a clock that shows an earlier time is wrong.
 pub async fn newest_at(db: &mut DbConnection) -> Result<Option<UnixTime>> {
-    Ok(sqlx::query_scalar("SELECT max(at) FROM activity").fetch_one(db).await?)
+    scalar_one!(db, "SELECT max(at) FROM activity")
 }
 
 /// Deletes entries older than `until`.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    Ok(sqlx::query("DELETE FROM activity WHERE at < $1").bind(until).execute(db).await?.rows_affected())
+    affected_rows!(db, "DELETE FROM activity WHERE at < $1", [until])
 }

@@ -53,35 +53,33 @@ pub struct NewAllocation {
 
 impl NewAllocation {
     /// Whether an allocation is for the same account, unit and days.
-    pub fn covers_same_period(&self, known: &Allocation) -> bool {
-        (self.cluster, &self.account, self.unit) == (known.cluster_id, &known.account, &*known.unit)
-            && (self.begins, self.ends) == (known.begins(), known.ends())
+    pub fn covers_same_period(&self, other: &Allocation) -> bool {
+        (self.cluster, &self.account, self.unit) == (other.cluster_id, &other.account, &*other.unit)
+            && (self.begins, self.ends) == (other.begins(), other.ends())
     }
 
     /// Whether an allocation is identical.
-    pub fn is_same(&self, known: &Allocation) -> bool {
-        self.covers_same_period(known) && self.amount.to_bits() == known.amount.to_bits()
+    pub fn is_same(&self, other: &Allocation) -> bool {
+        self.covers_same_period(other) && self.amount.to_bits() == other.amount.to_bits()
     }
 }
 
 pub async fn list_accounts(db: &mut DbConnection, group: GroupId) -> Result<Vec<GroupAccount>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT group_id, cluster_id, account FROM group_accounts WHERE group_id = $1 ORDER BY cluster_id, account",
+        [group]
     )
-    .bind(group)
-    .fetch_all(db)
-    .await?)
 }
 
 /// The accounts of all groups that a person belongs to, and whether they are a PI there.
 pub async fn list_accounts_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<(GroupAccount, bool)>> {
-    let rows: Vec<(GroupId, ClusterId, String, bool)> = sqlx::query_as(
+    let rows: Vec<(GroupId, ClusterId, String, bool)> = fetch_all!(
+        db,
         "SELECT a.group_id, a.cluster_id, a.account, m.role = 'pi' FROM group_accounts a
          JOIN memberships m ON m.group_id = a.group_id WHERE m.person_id = $1 ORDER BY a.cluster_id, a.account",
-    )
-    .bind(person)
-    .fetch_all(db)
-    .await?;
+        [person]
+    )?;
     let account = |(group_id, cluster_id, account, leads)| (GroupAccount { group_id, cluster_id, account }, leads);
     Ok(rows.into_iter().map(account).collect())
 }
@@ -93,75 +91,47 @@ pub async fn set_accounts(
     cluster: ClusterId,
     accounts: &[String],
 ) -> Result<()> {
-    sqlx::query("DELETE FROM group_accounts WHERE group_id = $1 AND cluster_id = $2")
-        .bind(group)
-        .bind(cluster)
-        .execute(&mut *db)
-        .await?;
+    execute!(db, "DELETE FROM group_accounts WHERE group_id = $1 AND cluster_id = $2", [group, cluster])?;
     for account in accounts {
-        sqlx::query(
+        execute!(
+            db,
             "INSERT INTO group_accounts (group_id, cluster_id, account) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-        )
-        .bind(group)
-        .bind(cluster)
-        .bind(account)
-        .execute(&mut *db)
-        .await?;
+            [group, cluster, account]
+        )?;
     }
     Ok(())
 }
 
 /// The allocations of a group, latest period first.
 pub async fn list_for_group(db: &mut DbConnection, group: GroupId) -> Result<Vec<Allocation>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT id, group_id, cluster_id, account, unit, amount, begins_on, ends_on FROM allocations
          WHERE group_id = $1 ORDER BY begins_on DESC, id",
+        [group]
     )
-    .bind(group)
-    .fetch_all(db)
-    .await?)
 }
 
 pub async fn add(db: &mut DbConnection, new: &NewAllocation, now: UnixTime) -> Result<AllocationId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO allocations (group_id, cluster_id, account, unit, amount, begins_on, ends_on, set_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
+        [new.group, new.cluster, &new.account, new.unit, new.amount, new.begins, new.ends, now]
     )
-    .bind(new.group)
-    .bind(new.cluster)
-    .bind(&new.account)
-    .bind(new.unit)
-    .bind(new.amount)
-    .bind(new.begins)
-    .bind(new.ends)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 /// Changes one of a group's allocations.
 pub async fn update(db: &mut DbConnection, id: AllocationId, new: &NewAllocation, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE allocations SET cluster_id = $3, account = $4, unit = $5, amount = $6, begins_on = $7, ends_on = $8,
                                 set_at = $9 WHERE id = $1 AND group_id = $2",
+        [id, new.group, new.cluster, &new.account, new.unit, new.amount, new.begins, new.ends, now]
     )
-    .bind(id)
-    .bind(new.group)
-    .bind(new.cluster)
-    .bind(&new.account)
-    .bind(new.unit)
-    .bind(new.amount)
-    .bind(new.begins)
-    .bind(new.ends)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Removes an allocation. False if the group has none with this id.
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: AllocationId) -> Result<bool> {
-    let done =
-        sqlx::query("DELETE FROM allocations WHERE id = $1 AND group_id = $2").bind(id).bind(group).execute(db).await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(db, "DELETE FROM allocations WHERE id = $1 AND group_id = $2", [id, group])
 }

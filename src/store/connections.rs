@@ -24,29 +24,43 @@ pub struct ConnectionRow {
     pub is_wanted: bool,
     /// Whether the server asked anything at the last login.
     pub has_prompts: bool,
-    connected_at: Option<UnixTime>,
-    /// Why it is not open, in words.
-    pub problem: String,
-    /// The same as a code of `ssh::SshLoginError`; empty if there is none.
-    pub problem_code: String,
+    pub connected_at: Option<UnixTime>,
+    #[sqlx(flatten)]
+    pub problem: ConnectionProblem,
     /// The discovered facts, as JSON.
     pub discovered: String,
-    discovered_at: Option<UnixTime>,
+    /// When facts were last discovered.
+    pub discovered_at: Option<UnixTime>,
+}
+
+/// Why a connection is not open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
+pub struct ConnectionProblem {
+    /// A code of `ssh::SshLoginError`, `lost`, `lost-silent` or `idle`; empty if there is no problem.
+    #[sqlx(rename = "problem_code")]
+    pub code: String,
+    /// The same in words.
+    #[sqlx(rename = "problem")]
+    pub words: String,
+    /// What the server printed.
+    #[sqlx(rename = "problem_notices")]
+    pub notices: String,
+}
+
+impl ConnectionProblem {
+    pub fn new(code: &str, words: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), words: words.into(), notices: String::new() }
+    }
+
+    pub const fn is_none(&self) -> bool {
+        self.code.is_empty()
+    }
 }
 
 impl ConnectionRow {
     pub fn key(&self) -> ConnectionKey {
         let role = self.role.parse().unwrap_or(ConnectionRole::Login);
         ConnectionKey { person: self.person_id, cluster: self.cluster_id, role }
-    }
-
-    pub fn connected_at(&self) -> Option<UnixTime> {
-        self.connected_at
-    }
-
-    /// When facts were last discovered.
-    pub fn discovered_at(&self) -> Option<UnixTime> {
-        self.discovered_at
     }
 }
 
@@ -62,55 +76,46 @@ pub struct SshKeyUse {
 macro_rules! columns {
     () => {
         "SELECT person_id, cluster_id, role, remote_user, is_wanted, has_prompts, connected_at, problem, problem_code,
-                discovered, discovered_at FROM connections "
+                problem_notices, discovered, discovered_at FROM connections "
     };
 }
 
 /// Saves a person's user name on a cluster; facts discovered under another name are dropped.
 pub async fn save_user(db: &mut DbConnection, key: ConnectionKey, user: &RemoteUser, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO connections (person_id, cluster_id, role, remote_user, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id, cluster_id, role) DO UPDATE
-         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', problem_code = '', discovered = '',
-             discovered_at = NULL
+         SET remote_user = $4, is_wanted = 0, has_prompts = 0, problem = '', problem_code = '',
+             problem_notices = '', discovered = '', discovered_at = NULL
          WHERE remote_user <> $4",
+        [key.person, key.cluster, key.role.as_str(), user.as_str(), now]
     )
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(key.role.as_str())
-    .bind(user.as_str())
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<ConnectionRow>> {
-    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"))
-        .bind(key.person)
-        .bind(key.cluster)
-        .bind(key.role.as_str())
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(
+        db,
+        concat!(columns!(), "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"),
+        [key.person, key.cluster, key.role.as_str()]
+    )
 }
 
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<ConnectionRow>> {
-    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY cluster_id, role"))
-        .bind(person)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, concat!(columns!(), "WHERE person_id = $1 ORDER BY cluster_id, role"), [person])
 }
 
 /// All connections to keep open: those of people whose account is on, to clusters that may be connected to.
 pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
-    Ok(sqlx::query_as(concat!(
-        columns!(),
-        "WHERE is_wanted = 1
-           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
-           AND cluster_id IN (SELECT id FROM clusters WHERE retired_at IS NULL)"
-    ))
-    .fetch_all(db)
-    .await?)
+    fetch_all!(
+        db,
+        concat!(
+            columns!(),
+            "WHERE is_wanted = 1
+             AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
+             AND cluster_id IN (SELECT id FROM clusters WHERE retired_at IS NULL)"
+        )
+    )
 }
 
 /// Records that a connection is open under this user name, and whether its server asked anything. False if the person
@@ -122,136 +127,101 @@ pub async fn mark_connected(
     has_prompts: bool,
     now: UnixTime,
 ) -> Result<bool> {
-    let done = sqlx::query(
-        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = ''
+    affects_row!(
+        db,
+        "UPDATE connections SET is_wanted = 1, has_prompts = $4, connected_at = $5, problem = '', problem_code = '',
+                problem_notices = ''
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3 AND remote_user = $6",
+        [key.person, key.cluster, key.role.as_str(), has_prompts, now, user]
     )
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(key.role.as_str())
-    .bind(has_prompts)
-    .bind(now)
-    .bind(user)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
-/// Records why a connection is not open: a code of `ssh::SshLoginError`, if there is one, and words.
+/// Records why a connection is not open.
 pub async fn set_problem(
     db: &mut DbConnection,
     key: ConnectionKey,
-    (code, words): (&str, &str),
+    problem: &ConnectionProblem,
     is_wanted: bool,
 ) -> Result<()> {
-    sqlx::query(
-        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5, problem_code = $6
+    execute!(
+        db,
+        "UPDATE connections SET problem = $4, is_wanted = is_wanted AND $5, problem_code = $6,
+                problem_notices = $7
          WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+        [key.person, key.cluster, key.role.as_str(), &problem.words, is_wanted, &problem.code, &problem.notices]
     )
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(key.role.as_str())
-    .bind(words)
-    .bind(is_wanted)
-    .bind(code)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that the server asks for input, so that the person must be there to log in.
 pub async fn mark_asks(db: &mut DbConnection, key: ConnectionKey) -> Result<()> {
-    sqlx::query("UPDATE connections SET has_prompts = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3")
-        .bind(key.person)
-        .bind(key.cluster)
-        .bind(key.role.as_str())
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "UPDATE connections SET has_prompts = 1 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+        [key.person, key.cluster, key.role.as_str()]
+    )
 }
 
 /// Saves the discovered facts.
 pub async fn save_discovered(db: &mut DbConnection, key: ConnectionKey, discovered: &str, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE connections SET discovered = $4, discovered_at = $5 WHERE person_id = $1 AND cluster_id = $2 AND role = $3",
+        [key.person, key.cluster, key.role.as_str(), discovered, now]
     )
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(key.role.as_str())
-    .bind(discovered)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Keeps none of a person's connections open from now on; the connection pool closes them.
 pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()> {
-    sqlx::query("UPDATE connections SET is_wanted = 0 WHERE person_id = $1").bind(person).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE connections SET is_wanted = 0 WHERE person_id = $1", [person])
 }
 
 /// Records the start of a connect attempt.
 pub async fn begin_attempt(db: &mut DbConnection, key: ConnectionKey, now: UnixTime) -> Result<i64> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO connection_attempts (at, person_id, cluster_id, role) VALUES ($1, $2, $3, $4) RETURNING id",
+        [now, key.person, key.cluster, key.role.as_str()]
     )
-    .bind(now)
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(key.role.as_str())
-    .fetch_one(db)
-    .await?)
 }
 
 /// Records the end of an attempt, and which key was accepted.
 pub async fn finish_attempt(db: &mut DbConnection, id: i64, outcome: &str, used: Option<SshKeyId>) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE connection_attempts SET outcome = $2, key_id = (SELECT id FROM ssh_keys WHERE id = $3) WHERE id = $1",
+        [id, outcome, used]
     )
-    .bind(id)
-    .bind(outcome)
-    .bind(used)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Counts the attempts on a cluster since a given time: by this person, and by everyone.
 pub async fn count_attempts(db: &mut DbConnection, key: ConnectionKey, since: UnixTime) -> Result<(i64, i64)> {
-    Ok(sqlx::query_as(
+    fetch_one!(
+        db,
         "SELECT count(*) FILTER (WHERE person_id = $1), count(*) FROM connection_attempts WHERE cluster_id = $2 AND at > $3",
+        [key.person, key.cluster, since]
     )
-    .bind(key.person)
-    .bind(key.cluster)
-    .bind(since)
-    .fetch_one(db)
-    .await?)
 }
 
 pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<SshKeyUse>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT c.title AS cluster, count(*) AS times, max(u.at) AS last_at FROM connection_attempts u
          JOIN clusters c ON c.id = u.cluster_id
          WHERE u.key_id = $1 AND u.outcome IN ('up', 'tested') GROUP BY c.id ORDER BY last_at DESC",
+        [key]
     )
-    .bind(key)
-    .fetch_all(db)
-    .await?)
 }
 
 /// Whether a key has ever opened a connection.
 pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "SELECT EXISTS (SELECT 1 FROM connection_attempts WHERE key_id = $1 AND outcome IN ('up', 'tested'))",
+        [key]
     )
-    .bind(key)
-    .fetch_one(db)
-    .await?)
 }
 
 /// Deletes attempts older than `until`.
 pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM connection_attempts WHERE at < $1").bind(until).execute(db).await?;
-    Ok(done.rows_affected())
+    affected_rows!(db, "DELETE FROM connection_attempts WHERE at < $1", [until])
 }

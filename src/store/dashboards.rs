@@ -98,54 +98,39 @@ macro_rules! select {
 
 pub async fn add(db: &mut DbConnection, new: &NewDashboardRow<'_>, now: UnixTime) -> Result<DashboardId> {
     let places = serde_json::to_string(new.places).unwrap_or_default();
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO dashboards (person_id, cluster_id, kind, title, places, minutes, account, form, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
+        [new.person, new.cluster, new.kind, new.title, places, new.minutes, new.account, new.form, now]
     )
-    .bind(new.person)
-    .bind(new.cluster)
-    .bind(new.kind)
-    .bind(new.title)
-    .bind(places)
-    .bind(new.minutes)
-    .bind(new.account)
-    .bind(new.form)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 /// The dashboard that a form created.
 pub async fn find_by_form(db: &mut DbConnection, person: PersonId, form: &str) -> Result<Option<DashboardId>> {
-    Ok(sqlx::query_scalar("SELECT id FROM dashboards WHERE person_id = $1 AND form = $2")
-        .bind(person)
-        .bind(form)
-        .fetch_optional(db)
-        .await?)
+    scalar_optional!(db, "SELECT id FROM dashboards WHERE person_id = $1 AND form = $2", [person, form])
 }
 
 /// A dashboard, deleted or not.
 pub async fn get(db: &mut DbConnection, id: DashboardId) -> Result<Option<Dashboard>> {
-    Ok(sqlx::query_as(select!("WHERE b.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select!("WHERE b.id = $1"), [id])
 }
 
 /// A person's own dashboards and those that their groups can see, newest first.
 pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<Dashboard>> {
-    Ok(sqlx::query_as(select!(
-        "WHERE b.removed_at IS NULL AND p.disabled_at IS NULL AND (b.person_id = $1
-            OR b.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
-         ORDER BY b.id DESC LIMIT 500"
-    ))
-    .bind(person)
-    .fetch_all(db)
-    .await?)
+    fetch_all!(
+        db,
+        select!(
+            "WHERE b.removed_at IS NULL AND p.disabled_at IS NULL AND (b.person_id = $1
+                OR b.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
+             ORDER BY b.id DESC LIMIT 500"
+        ),
+        [person]
+    )
 }
 
 pub async fn count_for_person(db: &mut DbConnection, person: PersonId) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL")
-        .bind(person)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL", [person])
 }
 
 /// The folders that a person's dashboards on a cluster showed, latest first.
@@ -155,15 +140,12 @@ pub async fn list_recent_places(
     cluster: ClusterId,
     kind: &str,
 ) -> Result<Vec<Vec<String>>> {
-    let rows: Vec<String> = sqlx::query_scalar(
+    let rows: Vec<String> = scalar_all!(
+        db,
         "SELECT places FROM dashboards WHERE person_id = $1 AND cluster_id = $2 AND kind = $3
          GROUP BY places ORDER BY max(id) DESC LIMIT 10",
-    )
-    .bind(person)
-    .bind(cluster)
-    .bind(kind)
-    .fetch_all(db)
-    .await?;
+        [person, cluster, kind]
+    )?;
     Ok(rows.iter().filter_map(|row| serde_json::from_str(row).ok()).collect())
 }
 
@@ -173,47 +155,31 @@ pub async fn update_settings(
     id: DashboardId,
     settings: DashboardOwnerSettings<'_>,
 ) -> Result<()> {
-    sqlx::query("UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1")
-        .bind(id)
-        .bind(settings.title)
-        .bind(settings.group)
-        .bind(settings.wakes_per_day)
-        .bind(settings.wake_minutes)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "UPDATE dashboards SET title = $2, group_id = $3, wakes_per_day = $4, wake_minutes = $5 WHERE id = $1",
+        [id, settings.title, settings.group, settings.wakes_per_day, settings.wake_minutes]
+    )
 }
 
 /// Hides a person's dashboards from a group that they have left.
 pub async fn hide_from_group(db: &mut DbConnection, person: PersonId, group: GroupId) -> Result<()> {
-    sqlx::query("UPDATE dashboards SET group_id = NULL WHERE person_id = $1 AND group_id = $2")
-        .bind(person)
-        .bind(group)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboards SET group_id = NULL WHERE person_id = $1 AND group_id = $2", [person, group])
 }
 
 /// Marks a dashboard as deleted; its guest links and accesses end at once.
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
-    sqlx::query("DELETE FROM dashboard_guest_links WHERE dashboard_id = $1").bind(id).execute(&mut *db).await?;
-    sqlx::query("DELETE FROM dashboard_accesses WHERE dashboard_id = $1").bind(id).execute(&mut *db).await?;
-    let done = sqlx::query("UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL")
-        .bind(id)
-        .bind(now)
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    execute!(db, "DELETE FROM dashboard_guest_links WHERE dashboard_id = $1", [id])?;
+    execute!(db, "DELETE FROM dashboard_accesses WHERE dashboard_id = $1", [id])?;
+    affects_row!(db, "UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL", [id, now])
 }
 
 /// Deletes the rows of dashboards that were removed before then and have no open runs.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query(
+    affected_rows!(
+        db,
         "DELETE FROM dashboards WHERE removed_at < $1
            AND NOT EXISTS (SELECT 1 FROM dashboard_runs r WHERE r.dashboard_id = dashboards.id AND r.over_at IS NULL)",
+        [before]
     )
-    .bind(before)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected())
 }

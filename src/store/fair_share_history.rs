@@ -24,22 +24,14 @@ pub async fn add(
     account: &str,
     point: FairSharePoint,
 ) -> Result<bool> {
-    let done = sqlx::query(
+    Ok(affected_rows!(
+        db,
         "INSERT INTO fair_share_history (person_id, cluster_id, account, at, share, used)
          SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (
              SELECT 1 FROM fair_share_history
              WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at > $7)",
-    )
-    .bind(person)
-    .bind(cluster)
-    .bind(account)
-    .bind(point.at)
-    .bind(point.share)
-    .bind(point.used)
-    .bind(point.at.plus(-MIN_INTERVAL_SECONDS))
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() > 0)
+        [person, cluster, account, point.at, point.share, point.used, point.at.plus(-MIN_INTERVAL_SECONDS)]
+    )? > 0)
 }
 
 /// The points of an account since a given time, oldest first.
@@ -50,22 +42,17 @@ pub async fn list_since(
     account: &str,
     from: UnixTime,
 ) -> Result<Vec<FairSharePoint>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT at, share, used FROM fair_share_history
          WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND at >= $4 ORDER BY at",
+        [person, cluster, account, from]
     )
-    .bind(person)
-    .bind(cluster)
-    .bind(account)
-    .bind(from)
-    .fetch_all(db)
-    .await?)
 }
 
 /// Deletes points older than `until` and returns how many.
 pub async fn sweep(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM fair_share_history WHERE at < $1").bind(until).execute(db).await?;
-    Ok(done.rows_affected())
+    affected_rows!(db, "DELETE FROM fair_share_history WHERE at < $1", [until])
 }
 
 #[cfg(test)]

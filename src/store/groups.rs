@@ -46,11 +46,7 @@ impl GroupMember {
 }
 
 pub async fn add(db: &mut DbConnection, name: &DisplayName, now: UnixTime) -> Result<GroupId> {
-    Ok(sqlx::query_scalar("INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id")
-        .bind(name.as_str())
-        .bind(now)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "INSERT INTO groups (name, created_at) VALUES ($1, $2) RETURNING id", [name.as_str(), now])
 }
 
 macro_rules! select_group {
@@ -66,20 +62,19 @@ macro_rules! select_group {
 }
 
 pub async fn list(db: &mut DbConnection) -> Result<Vec<Group>> {
-    Ok(sqlx::query_as(select_group!("ORDER BY g.name")).fetch_all(db).await?)
+    fetch_all!(db, select_group!("ORDER BY g.name"))
 }
 
 pub async fn get(db: &mut DbConnection, id: GroupId) -> Result<Option<Group>> {
-    Ok(sqlx::query_as(select_group!("WHERE g.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select_group!("WHERE g.id = $1"), [id])
 }
 
 pub async fn find_by_name(db: &mut DbConnection, name: &DisplayName) -> Result<Option<GroupId>> {
-    Ok(sqlx::query_scalar("SELECT id FROM groups WHERE name = $1").bind(name.as_str()).fetch_optional(db).await?)
+    scalar_optional!(db, "SELECT id FROM groups WHERE name = $1", [name.as_str()])
 }
 
 pub async fn rename(db: &mut DbConnection, id: GroupId, name: &DisplayName) -> Result<()> {
-    sqlx::query("UPDATE groups SET name = $2 WHERE id = $1").bind(id).bind(name.as_str()).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE groups SET name = $2 WHERE id = $1", [id, name.as_str()])
 }
 
 /// Adds someone to a group, or changes their role there.
@@ -90,47 +85,35 @@ pub async fn set_member(
     role: GroupRole,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO memberships (group_id, person_id, role, since) VALUES ($1, $2, $3, $4)
          ON CONFLICT (group_id, person_id) DO UPDATE SET role = excluded.role",
+        [group, person, role.as_str(), now]
     )
-    .bind(group)
-    .bind(person)
-    .bind(role.as_str())
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Removes someone from a group. False if they were not in it.
 pub async fn remove_member(db: &mut DbConnection, group: GroupId, person: PersonId) -> Result<bool> {
-    let done = sqlx::query("DELETE FROM memberships WHERE group_id = $1 AND person_id = $2")
-        .bind(group)
-        .bind(person)
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(db, "DELETE FROM memberships WHERE group_id = $1 AND person_id = $2", [group, person])
 }
 
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<Membership>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT m.group_id, g.name AS group_name, m.role FROM memberships m JOIN groups g ON g.id = m.group_id
          WHERE m.person_id = $1 ORDER BY g.name",
+        [person]
     )
-    .bind(person)
-    .fetch_all(db)
-    .await?)
 }
 
 /// The members of a group, PIs first.
 pub async fn list_members(db: &mut DbConnection, group: GroupId) -> Result<Vec<GroupMember>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT m.person_id, p.name, p.display_name, p.disabled_at IS NOT NULL AS is_disabled, m.since, m.role
          FROM memberships m JOIN people p ON p.id = m.person_id
          WHERE m.group_id = $1 ORDER BY m.role DESC, p.display_name",
+        [group]
     )
-    .bind(group)
-    .fetch_all(db)
-    .await?)
 }

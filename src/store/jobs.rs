@@ -89,7 +89,8 @@ macro_rules! select {
 
 /// Saves a job, new or changed, and returns its row id.
 pub async fn save(db: &mut DbConnection, row: &StoredJobRow) -> Result<JobRowId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
                            partition, qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes,
                            memory_mb, gpus, node_list, priority, dependency, restarts, exit_code, exit_signal, work_dir,
@@ -103,50 +104,18 @@ pub async fn save(db: &mut DbConnection, row: &StoredJobRow) -> Result<JobRowId>
              restarts = $26, exit_code = $27, exit_signal = $28, work_dir = $29, submit_line = $30, cancelled_by = $31,
              is_over = $32, is_settled = $33, seen_at = $35
          RETURNING id",
+        row.{
+            person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account, partition, qos,
+            submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes, memory_mb, gpus, node_list,
+            priority, dependency, restarts, exit_code, exit_signal, work_dir, submit_line, cancelled_by, is_over,
+            is_settled, first_seen_at, seen_at
+        }
     )
-    .bind(row.person_id)
-    .bind(row.cluster_id)
-    .bind(row.number)
-    .bind(row.task)
-    .bind(row.raw)
-    .bind(&row.tasks)
-    .bind(&row.user)
-    .bind(&row.name)
-    .bind(&row.state)
-    .bind(&row.reason)
-    .bind(&row.account)
-    .bind(&row.partition)
-    .bind(&row.qos)
-    .bind(row.submitted_at)
-    .bind(row.eligible_at)
-    .bind(row.start_at)
-    .bind(row.end_at)
-    .bind(row.limit_minutes)
-    .bind(row.cpus)
-    .bind(row.nodes)
-    .bind(row.memory_mb)
-    .bind(&row.gpus)
-    .bind(&row.node_list)
-    .bind(row.priority)
-    .bind(&row.dependency)
-    .bind(row.restarts)
-    .bind(row.exit_code)
-    .bind(row.exit_signal)
-    .bind(&row.work_dir)
-    .bind(&row.submit_line)
-    .bind(&row.cancelled_by)
-    .bind(row.is_over)
-    .bind(row.is_settled)
-    .bind(row.first_seen_at)
-    .bind(row.seen_at)
-    .fetch_one(db)
-    .await?)
 }
 
 /// Removes a job's row: the pending rest of an array whose tasks have all started.
 pub async fn remove(db: &mut DbConnection, id: JobRowId) -> Result<()> {
-    sqlx::query("DELETE FROM jobs WHERE id = $1").bind(id).execute(db).await?;
-    Ok(())
+    execute!(db, "DELETE FROM jobs WHERE id = $1", [id])
 }
 
 /// A person's jobs on a cluster that are not over, and those that ended since the given time.
@@ -157,16 +126,14 @@ pub async fn list_current(
     ended_since: UnixTime,
     most: i64,
 ) -> Result<Vec<StoredJobRow>> {
-    Ok(sqlx::query_as(select!(
-        "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
-         ORDER BY is_over, end_at DESC LIMIT $4"
-    ))
-    .bind(person)
-    .bind(cluster)
-    .bind(ended_since)
-    .bind(most)
-    .fetch_all(db)
-    .await?)
+    fetch_all!(
+        db,
+        select!(
+            "WHERE person_id = $1 AND cluster_id = $2 AND (is_over = 0 OR end_at >= $3)
+             ORDER BY is_over, end_at DESC LIMIT $4"
+        ),
+        [person, cluster, ended_since, most]
+    )
 }
 
 /// One of a person's jobs.
@@ -177,22 +144,17 @@ pub async fn find(
     number: i64,
     task: i64,
 ) -> Result<Option<StoredJobRow>> {
-    Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"))
-        .bind(person)
-        .bind(cluster)
-        .bind(number)
-        .bind(task)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(
+        db,
+        select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 AND task = $4"),
+        [person, cluster, number, task]
+    )
 }
 
 /// Whether any job of a person on a cluster is known.
 pub async fn has_any(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<bool> {
-    let found: Option<i64> = sqlx::query_scalar("SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1")
-        .bind(person)
-        .bind(cluster)
-        .fetch_optional(db)
-        .await?;
+    let found: Option<i64> =
+        scalar_optional!(db, "SELECT 1 FROM jobs WHERE person_id = $1 AND cluster_id = $2 LIMIT 1", [person, cluster])?;
     Ok(found.is_some())
 }
 
@@ -203,12 +165,11 @@ pub async fn list_array_tasks(
     cluster: ClusterId,
     number: i64,
 ) -> Result<Vec<StoredJobRow>> {
-    Ok(sqlx::query_as(select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"))
-        .bind(person)
-        .bind(cluster)
-        .bind(number)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(
+        db,
+        select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY task"),
+        [person, cluster, number]
+    )
 }
 
 /// Filter for the job history.
@@ -233,33 +194,23 @@ pub async fn search_history(
     most: i64,
 ) -> Result<(Vec<StoredJobRow>, i64)> {
     let pattern = like_pattern(&search.text);
-    let rows = sqlx::query_as(select!(
-        "WHERE person_id = $1 AND is_over = 1
-           AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
-           AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
-         ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
-    ))
-    .bind(person)
-    .bind(search.cluster)
-    .bind(&search.state)
-    .bind(&search.account)
-    .bind(&pattern)
-    .bind(most)
-    .bind(offset)
-    .fetch_all(&mut *db)
-    .await?;
-    let count = sqlx::query_scalar(
+    let rows = fetch_all!(
+        db,
+        select!(
+            "WHERE person_id = $1 AND is_over = 1
+               AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
+               AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
+             ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
+        ),
+        [person, search.cluster, &search.state, &search.account, &pattern, most, offset]
+    )?;
+    let count = scalar_one!(
+        db,
         "SELECT count(*) FROM jobs WHERE person_id = $1 AND is_over = 1
            AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
            AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')",
-    )
-    .bind(person)
-    .bind(search.cluster)
-    .bind(&search.state)
-    .bind(&search.account)
-    .bind(&pattern)
-    .fetch_one(db)
-    .await?;
+        [person, search.cluster, &search.state, &search.account, &pattern]
+    )?;
     Ok((rows, count))
 }
 
@@ -272,27 +223,20 @@ fn like_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
-pub async fn add_event(db: &mut DbConnection, id: JobRowId, moment: &JobEvent) -> Result<()> {
-    sqlx::query("INSERT INTO job_events (job_id, at, state, detail) VALUES ($1, $2, $3, $4)")
-        .bind(id)
-        .bind(moment.at)
-        .bind(&moment.state)
-        .bind(&moment.detail)
-        .execute(db)
-        .await?;
-    Ok(())
+pub async fn add_event(db: &mut DbConnection, id: JobRowId, event: &JobEvent) -> Result<()> {
+    execute!(
+        db,
+        "INSERT INTO job_events (job_id, at, state, detail) VALUES ($1, $2, $3, $4)",
+        [id, event.at, &event.state, &event.detail]
+    )
 }
 
 /// The changes that were seen, in order.
 pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobEvent>> {
-    Ok(sqlx::query_as("SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200")
-        .bind(id)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, "SELECT at, state, detail FROM job_events WHERE job_id = $1 ORDER BY at, rowid LIMIT 200", [id])
 }
 
 /// Deletes jobs that ended before then.
 pub async fn delete_ended_before(db: &mut DbConnection, ended_before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM jobs WHERE is_over = 1 AND end_at < $1").bind(ended_before).execute(db).await?;
-    Ok(done.rows_affected())
+    affected_rows!(db, "DELETE FROM jobs WHERE is_over = 1 AND end_at < $1", [ended_before])
 }

@@ -77,10 +77,7 @@ macro_rules! columns {
 }
 
 pub async fn find_keychain(db: &mut DbConnection, person: PersonId) -> Result<Option<KeychainRow>> {
-    Ok(sqlx::query_as("SELECT salt, by_password FROM keychains WHERE person_id = $1")
-        .bind(person)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, "SELECT salt, by_password FROM keychains WHERE person_id = $1", [person])
 }
 
 pub async fn save_keychain(
@@ -89,98 +86,63 @@ pub async fn save_keychain(
     keychain: &KeychainRow,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO keychains (person_id, salt, by_password, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (person_id) DO UPDATE SET salt = $2, by_password = $3",
+        [person, &keychain.salt, &keychain.by_password, now]
     )
-    .bind(person)
-    .bind(&keychain.salt)
-    .bind(&keychain.by_password)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Deletes a person's keychain and keys, and returns how many keys there were.
 pub async fn delete_all(db: &mut DbConnection, person: PersonId) -> Result<u64> {
-    sqlx::query("DELETE FROM keychains WHERE person_id = $1").bind(person).execute(&mut *db).await?;
-    sqlx::query("UPDATE sessions SET keychain = NULL WHERE person_id = $1").bind(person).execute(&mut *db).await?;
-    let done = sqlx::query("DELETE FROM ssh_keys WHERE person_id = $1").bind(person).execute(db).await?;
-    Ok(done.rows_affected())
+    execute!(db, "DELETE FROM keychains WHERE person_id = $1", [person])?;
+    execute!(db, "UPDATE sessions SET keychain = NULL WHERE person_id = $1", [person])?;
+    affected_rows!(db, "DELETE FROM ssh_keys WHERE person_id = $1", [person])
 }
 
 /// Adds a key and returns its id; [`save_sealed`] must follow in the same transaction.
 pub async fn add(db: &mut DbConnection, key: &NewSshKey<'_>, now: UnixTime) -> Result<SshKeyId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO ssh_keys (person_id, role, state, origin, kind, public_line, fingerprint, body, own_key, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, x'', x'', $8) RETURNING id",
+        [key.person, key.role.as_str(), key.state, key.origin, key.kind, key.public_line, key.fingerprint, now]
     )
-    .bind(key.person)
-    .bind(key.role.as_str())
-    .bind(key.state)
-    .bind(key.origin)
-    .bind(key.kind)
-    .bind(key.public_line)
-    .bind(key.fingerprint)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 pub async fn save_sealed(db: &mut DbConnection, id: SshKeyId, body: &[u8], own_key: &[u8]) -> Result<()> {
-    sqlx::query("UPDATE ssh_keys SET body = $2, own_key = $3 WHERE id = $1")
-        .bind(id)
-        .bind(body)
-        .bind(own_key)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE ssh_keys SET body = $2, own_key = $3 WHERE id = $1", [id, body, own_key])
 }
 
 /// A person's keys, current ones first.
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<SshKey>> {
-    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 ORDER BY role, state, id"))
-        .bind(person)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, concat!(columns!(), "WHERE person_id = $1 ORDER BY role, state, id"), [person])
 }
 
 pub async fn get(db: &mut DbConnection, person: PersonId, id: SshKeyId) -> Result<Option<SshKey>> {
-    Ok(sqlx::query_as(concat!(columns!(), "WHERE person_id = $1 AND id = $2"))
-        .bind(person)
-        .bind(id)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, concat!(columns!(), "WHERE person_id = $1 AND id = $2"), [person, id])
 }
 
 pub async fn load_sealed(db: &mut DbConnection, id: SshKeyId) -> Result<Option<SealedSshKey>> {
-    Ok(sqlx::query_as("SELECT body, own_key, unattended FROM ssh_keys WHERE id = $1")
-        .bind(id)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, "SELECT body, own_key, unattended FROM ssh_keys WHERE id = $1", [id])
 }
 
 /// Allows or forbids the use of a key while its owner is away.
 pub async fn set_unattended(db: &mut DbConnection, id: SshKeyId, sealed: Option<&[u8]>) -> Result<()> {
-    sqlx::query("UPDATE ssh_keys SET unattended = $2 WHERE id = $1").bind(id).bind(sealed).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE ssh_keys SET unattended = $2 WHERE id = $1", [id, sealed])
 }
 
 /// Makes a proven key the current one.
 pub async fn promote(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
-    sqlx::query("UPDATE ssh_keys SET state = 'current' WHERE id = $1").bind(id).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE ssh_keys SET state = 'current' WHERE id = $1", [id])
 }
 
 pub async fn remove(db: &mut DbConnection, id: SshKeyId) -> Result<()> {
-    sqlx::query("DELETE FROM ssh_keys WHERE id = $1").bind(id).execute(db).await?;
-    Ok(())
+    execute!(db, "DELETE FROM ssh_keys WHERE id = $1", [id])
 }
+
 /// Whether a person allows any of their keys to be used while they are away.
 pub async fn has_unattended(db: &mut DbConnection, person: PersonId) -> Result<bool> {
-    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)")
-        .bind(person)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM ssh_keys WHERE person_id = $1 AND unattended IS NOT NULL)", [person])
 }

@@ -58,32 +58,23 @@ pub struct NewJobNotification<'a> {
 /// Adds a notification. A person is notified once: a second one only corrects how the job ended. It is queued for
 /// sending only if the person has a webhook.
 pub async fn add(db: &mut DbConnection, new: &NewJobNotification<'_>, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO notifications (person_id, job_id, kind, state, restarts, at, read_at, sent_at)
          VALUES ($1, $2, $3, $4, $5, $6, iif($7, $6, NULL),
                  iif($7 OR NOT EXISTS (SELECT 1 FROM webhooks WHERE person_id = $1 AND stopped_at IS NULL), $6, NULL))
          ON CONFLICT (job_id, kind, restarts) DO UPDATE SET state = $4",
+        [new.person, new.job, new.kind, new.state, new.restarts, now, new.is_quiet]
     )
-    .bind(new.person)
-    .bind(new.job)
-    .bind(new.kind)
-    .bind(new.state)
-    .bind(new.restarts)
-    .bind(now)
-    .bind(new.is_quiet)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Notifies a person that their webhook is off.
 pub async fn add_webhook_off(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query("INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)")
-        .bind(person)
-        .bind(now)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "INSERT INTO notifications (person_id, kind, at, sent_at) VALUES ($1, 'webhook-off', $2, $2)",
+        [person, now]
+    )
 }
 
 /// Notifies a person that a dashboard of theirs was stopped because nobody viewed it.
@@ -93,15 +84,11 @@ pub async fn add_dashboard_idle(
     dashboard: DashboardId,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO notifications (person_id, dashboard_id, kind, at, sent_at) VALUES ($1, $2, 'dashboard-idle', $3, $3)",
+        [person, dashboard, now]
     )
-    .bind(person)
-    .bind(dashboard)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Notifies a PI about their group. In the portal only, because it contains other people's names.
@@ -112,25 +99,16 @@ pub async fn add_group(
     text: &str,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO notifications (person_id, group_id, kind, text, at, sent_at) VALUES ($1, $2, 'group', $3, $4, $4)",
+        [person, group, text, now]
     )
-    .bind(person)
-    .bind(group)
-    .bind(text)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// A person's latest notifications.
 pub async fn list_latest(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Notification>> {
-    Ok(sqlx::query_as(select!("WHERE n.person_id = $1 ORDER BY n.id DESC LIMIT $2"))
-        .bind(person)
-        .bind(most)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select!("WHERE n.person_id = $1 ORDER BY n.id DESC LIMIT $2"), [person, most])
 }
 
 /// The notifications after one that a page already shows.
@@ -140,57 +118,42 @@ pub async fn list_after(
     last: NotificationId,
     most: i64,
 ) -> Result<Vec<Notification>> {
-    Ok(sqlx::query_as(select!("WHERE n.person_id = $1 AND n.id > $2 ORDER BY n.id LIMIT $3"))
-        .bind(person)
-        .bind(last)
-        .bind(most)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select!("WHERE n.person_id = $1 AND n.id > $2 ORDER BY n.id LIMIT $3"), [person, last, most])
 }
 
 /// Counts a person's unread notifications, and returns the id of the last one.
 pub async fn count_unread(db: &mut DbConnection, person: PersonId) -> Result<(i64, NotificationId)> {
-    Ok(sqlx::query_as(
+    fetch_one!(
+        db,
         "SELECT (SELECT count(*) FROM notifications WHERE person_id = $1 AND read_at IS NULL),
                 (SELECT coalesce(max(id), 0) FROM notifications WHERE person_id = $1)",
+        [person]
     )
-    .bind(person)
-    .fetch_one(db)
-    .await?)
 }
 
 /// Marks all notifications up to one as read.
 pub async fn mark_read(db: &mut DbConnection, person: PersonId, up_to: NotificationId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE notifications SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL")
-        .bind(person)
-        .bind(up_to)
-        .bind(now)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "UPDATE notifications SET read_at = $3 WHERE person_id = $1 AND id <= $2 AND read_at IS NULL",
+        [person, up_to, now]
+    )
 }
 
 /// Notifications that still have to be sent to the person's webhook, oldest first.
 pub async fn list_unsent(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Notification>> {
-    Ok(sqlx::query_as(select!("WHERE n.person_id = $1 AND n.sent_at IS NULL ORDER BY n.id LIMIT $2"))
-        .bind(person)
-        .bind(most)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select!("WHERE n.person_id = $1 AND n.sent_at IS NULL ORDER BY n.id LIMIT $2"), [person, most])
 }
 
 /// Marks notifications up to one as sent, or as no longer worth sending.
 pub async fn mark_sent(db: &mut DbConnection, person: PersonId, up_to: NotificationId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE notifications SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL")
-        .bind(person)
-        .bind(up_to)
-        .bind(now)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "UPDATE notifications SET sent_at = $3 WHERE person_id = $1 AND id <= $2 AND sent_at IS NULL",
+        [person, up_to, now]
+    )
 }
 
 pub async fn delete_before(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM notifications WHERE at < $1").bind(before).execute(db).await?;
-    Ok(done.rows_affected())
+    affected_rows!(db, "DELETE FROM notifications WHERE at < $1", [before])
 }

@@ -4,7 +4,8 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, GroupRole, OneTimeLinkId, PersonId};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(rename_all = "lowercase")]
 pub enum OneTimeLinkPurpose {
     /// Creates the first administrator.
     Setup,
@@ -12,16 +13,6 @@ pub enum OneTimeLinkPurpose {
     Join,
     /// Lets someone choose a new password.
     Reset,
-}
-
-impl OneTimeLinkPurpose {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Setup => "setup",
-            Self::Join => "join",
-            Self::Reset => "reset",
-        }
-    }
 }
 
 /// A link to add.
@@ -40,6 +31,13 @@ pub struct NewOneTimeLink<'a> {
     pub expires_at: UnixTime,
 }
 
+impl NewOneTimeLink<'_> {
+    /// A link for nobody in particular.
+    pub const fn new(purpose: OneTimeLinkPurpose, token_hash: [u8; 32], expires_at: UnixTime) -> Self {
+        Self { purpose, token_hash, label: "", group_role: None, person: None, created_by: None, expires_at }
+    }
+}
+
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct OneTimeLink {
     pub id: OneTimeLinkId,
@@ -49,7 +47,7 @@ pub struct OneTimeLink {
     /// The group it invites to.
     pub group_name: Option<String>,
     role: Option<String>,
-    person_id: Option<PersonId>,
+    pub person_id: Option<PersonId>,
     pub created_by_name: Option<String>,
     pub created_at: UnixTime,
     pub expires_at: UnixTime,
@@ -62,10 +60,6 @@ impl OneTimeLink {
     /// For an invitation: the group, and the role there.
     pub fn group_role(&self) -> Option<(GroupId, GroupRole)> {
         Some((self.group_id?, self.role.as_deref()?.parse().ok()?))
-    }
-
-    pub fn person(&self) -> Option<PersonId> {
-        self.person_id
     }
 
     /// Whether it still works.
@@ -89,21 +83,15 @@ macro_rules! select_link {
 }
 
 pub async fn add(db: &mut DbConnection, link: &NewOneTimeLink<'_>, now: UnixTime) -> Result<OneTimeLinkId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO one_time_links (purpose, token_hash, label, group_id, role, person_id, created_by, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id",
+        [
+            link.purpose, &link.token_hash[..], link.label, link.group_role.map(|(group, _)| group),
+            link.group_role.map(|(_, role)| role.as_str()), link.person, link.created_by, now, link.expires_at
+        ]
     )
-    .bind(link.purpose.as_str())
-    .bind(&link.token_hash[..])
-    .bind(link.label)
-    .bind(link.group_role.map(|(group, _)| group))
-    .bind(link.group_role.map(|(_, role)| role.as_str()))
-    .bind(link.person)
-    .bind(link.created_by)
-    .bind(now)
-    .bind(link.expires_at)
-    .fetch_one(db)
-    .await?)
 }
 
 /// The link with this secret, whether or not it still works.
@@ -112,73 +100,54 @@ pub async fn find(
     purpose: OneTimeLinkPurpose,
     token_hash: &[u8; 32],
 ) -> Result<Option<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"))
-        .bind(purpose.as_str())
-        .bind(&token_hash[..])
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, select_link!("WHERE l.purpose = $1 AND l.token_hash = $2"), [purpose, &token_hash[..]])
 }
 
 pub async fn get(db: &mut DbConnection, id: OneTimeLinkId) -> Result<Option<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select_link!("WHERE l.id = $1"), [id])
 }
 
 /// The newest invitations to a group.
 pub async fn list_invitations(db: &mut DbConnection, group: GroupId) -> Result<Vec<OneTimeLink>> {
-    Ok(sqlx::query_as(select_link!("WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"))
-        .bind(group)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select_link!("WHERE l.purpose = 'join' AND l.group_id = $1 ORDER BY l.id DESC LIMIT 100"), [group])
 }
 
 /// Uses up a link. False if it no longer works: someone was quicker.
 pub async fn use_up(db: &mut DbConnection, id: OneTimeLinkId, by: PersonId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE one_time_links SET used_at = $2, used_by = $3
          WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > $2",
+        [id, now, by]
     )
-    .bind(id)
-    .bind(now)
-    .bind(by)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Revokes a link. False if it was used or revoked before.
 pub async fn revoke(db: &mut DbConnection, id: OneTimeLinkId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE one_time_links SET revoked_at = $2 WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+        [id, now]
     )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Revokes every open setup link.
 pub async fn revoke_setup(db: &mut DbConnection, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $1 WHERE purpose = 'setup' AND used_at IS NULL AND revoked_at IS NULL",
+        [now]
     )
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Revokes a person's open reset links.
 pub async fn revoke_resets(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $2
          WHERE purpose = 'reset' AND person_id = $1 AND used_at IS NULL AND revoked_at IS NULL",
+        [person, now]
     )
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Revokes the open invitations to a group that a person made.
@@ -188,27 +157,20 @@ pub async fn revoke_invitations_by(
     person: PersonId,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $3
          WHERE purpose = 'join' AND group_id = $1 AND created_by = $2 AND used_at IS NULL AND revoked_at IS NULL",
+        [group, person, now]
     )
-    .bind(group)
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Revokes every open link made for (or by) a person.
 pub async fn revoke_for_person(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE one_time_links SET revoked_at = $2
          WHERE (person_id = $1 OR created_by = $1) AND used_at IS NULL AND revoked_at IS NULL",
+        [person, now]
     )
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }

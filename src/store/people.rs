@@ -38,14 +38,8 @@ pub struct PersonListItem {
     pub person: Person,
     /// Groups and roles, e.g. `Smith Lab (pi), Jones Lab (member)`.
     pub groups: String,
-    last_seen_at: Option<UnixTime>,
-}
-
-impl PersonListItem {
     /// Last request of any of their browsers.
-    pub fn last_seen_at(&self) -> Option<UnixTime> {
-        self.last_seen_at
-    }
+    pub last_seen_at: Option<UnixTime>,
 }
 
 macro_rules! columns {
@@ -54,6 +48,7 @@ macro_rules! columns {
          p.disabled_at IS NOT NULL AS is_disabled, p.created_at"
     };
 }
+
 pub(super) use columns;
 
 /// Adds a person. Set the password in the same transaction: until then, nobody can sign in.
@@ -64,116 +59,92 @@ pub async fn add(
     is_admin: bool,
     now: UnixTime,
 ) -> Result<PersonId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO people (name, display_name, is_admin, password_sealed, password_changed_at, created_at)
          VALUES ($1, $2, $3, x'', $4, $4) RETURNING id",
+        [name.as_str(), display_name.as_str(), is_admin, now]
     )
-    .bind(name.as_str())
-    .bind(display_name.as_str())
-    .bind(is_admin)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 pub async fn get(db: &mut DbConnection, id: PersonId) -> Result<Option<Person>> {
-    Ok(sqlx::query_as(concat!("SELECT ", columns!(), " FROM people p WHERE p.id = $1"))
-        .bind(id)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, concat!("SELECT ", columns!(), " FROM people p WHERE p.id = $1"), [id])
 }
 
 /// The person with this user name, with their credentials.
 pub async fn find_by_name(db: &mut DbConnection, name: &SignInName) -> Result<Option<PersonCredentials>> {
-    Ok(sqlx::query_as(concat!(
-        "SELECT ",
-        columns!(),
-        ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.name = $1"
-    ))
-    .bind(name.as_str())
-    .fetch_optional(db)
-    .await?)
+    fetch_optional!(
+        db,
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.name = $1"
+        ),
+        [name.as_str()]
+    )
 }
 
 pub async fn load_credentials(db: &mut DbConnection, id: PersonId) -> Result<Option<PersonCredentials>> {
-    Ok(sqlx::query_as(concat!(
-        "SELECT ",
-        columns!(),
-        ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.id = $1"
-    ))
-    .bind(id)
-    .fetch_optional(db)
-    .await?)
+    fetch_optional!(
+        db,
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", p.password_sealed, p.totp_sealed, p.totp_last_step FROM people p WHERE p.id = $1"
+        ),
+        [id]
+    )
 }
 
 pub async fn list(db: &mut DbConnection) -> Result<Vec<PersonListItem>> {
-    Ok(sqlx::query_as(concat!(
-        "SELECT ",
-        columns!(),
-        ", coalesce((SELECT group_concat(g.name || CASE m.role WHEN 'pi' THEN ' (PI)' ELSE '' END, ', ')
+    fetch_all!(
+        db,
+        concat!(
+            "SELECT ",
+            columns!(),
+            ", coalesce((SELECT group_concat(g.name || CASE m.role WHEN 'pi' THEN ' (PI)' ELSE '' END, ', ')
                       FROM memberships m JOIN groups g ON g.id = m.group_id WHERE m.person_id = p.id), '') AS groups,
            (SELECT max(last_seen_at) FROM sessions s WHERE s.person_id = p.id) AS last_seen_at
          FROM people p ORDER BY p.display_name COLLATE NOCASE, p.name"
-    ))
-    .fetch_all(db)
-    .await?)
+        )
+    )
 }
 
 /// How many administrators can still sign in.
 pub async fn count_active_admins(db: &mut DbConnection) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL").fetch_one(db).await?)
+    scalar_one!(db, "SELECT count(*) FROM people WHERE is_admin AND disabled_at IS NULL")
 }
 
 /// Counts all people, including disabled ones.
 pub async fn count(db: &mut DbConnection) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM people").fetch_one(db).await?)
+    scalar_one!(db, "SELECT count(*) FROM people")
 }
 
 /// Sets the password hash, which is sealed.
 pub async fn set_password(db: &mut DbConnection, id: PersonId, sealed: &[u8], now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE people SET password_sealed = $2, password_changed_at = $3 WHERE id = $1")
-        .bind(id)
-        .bind(sealed)
-        .bind(now)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE people SET password_sealed = $2, password_changed_at = $3 WHERE id = $1", [id, sealed, now])
 }
 
 pub async fn set_display_name(db: &mut DbConnection, id: PersonId, name: &DisplayName) -> Result<()> {
-    sqlx::query("UPDATE people SET display_name = $2 WHERE id = $1").bind(id).bind(name.as_str()).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE people SET display_name = $2 WHERE id = $1", [id, name.as_str()])
 }
 
 /// Makes someone an administrator, or takes that role away.
 pub async fn set_admin(db: &mut DbConnection, id: PersonId, is_admin: bool) -> Result<()> {
-    sqlx::query("UPDATE people SET is_admin = $2 WHERE id = $1").bind(id).bind(is_admin).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE people SET is_admin = $2 WHERE id = $1", [id, is_admin])
 }
 
 /// Disables (`Some`) or enables (`None`) the account.
 pub async fn set_disabled(db: &mut DbConnection, id: PersonId, at: Option<UnixTime>) -> Result<()> {
-    sqlx::query("UPDATE people SET disabled_at = $2 WHERE id = $1").bind(id).bind(at).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE people SET disabled_at = $2 WHERE id = $1", [id, at])
 }
 
 /// Turns the second factor on (sealed secret) or off.
 pub async fn set_totp(db: &mut DbConnection, id: PersonId, sealed: Option<&[u8]>, step: i64) -> Result<()> {
-    sqlx::query("UPDATE people SET totp_sealed = $2, totp_last_step = $3 WHERE id = $1")
-        .bind(id)
-        .bind(sealed)
-        .bind(step)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE people SET totp_sealed = $2, totp_last_step = $3 WHERE id = $1", [id, sealed, step])
 }
 
 /// Marks a time step as used. False if it or a later one was used before: the code is spent.
 pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
-    let done = sqlx::query("UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2")
-        .bind(id)
-        .bind(step)
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(db, "UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2", [id, step])
 }

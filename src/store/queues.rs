@@ -8,7 +8,8 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 /// How much of a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
 pub struct QueueReadState {
-    seen_at: Option<UnixTime>,
+    /// When the queue was last read.
+    pub seen_at: Option<UnixTime>,
     history_from: Option<UnixTime>,
     history_until: Option<UnixTime>,
     /// Fair share, storage and quota, as JSON.
@@ -16,11 +17,6 @@ pub struct QueueReadState {
 }
 
 impl QueueReadState {
-    /// When the queue was last read.
-    pub fn seen_at(&self) -> Option<UnixTime> {
-        self.seen_at
-    }
-
     /// The span of time for which the accounting was read.
     pub fn history(&self) -> Option<(UnixTime, UnixTime)> {
         self.history_from.zip(self.history_until)
@@ -28,28 +24,22 @@ impl QueueReadState {
 }
 
 pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueReadState> {
-    let row = sqlx::query_as(
+    let row = fetch_optional!(
+        db,
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",
-    )
-    .bind(person)
-    .bind(cluster)
-    .fetch_optional(db)
-    .await?;
+        [person, cluster]
+    )?;
     Ok(row.unwrap_or_default())
 }
 
 /// Records that the queue was read.
 pub async fn mark_seen(db: &mut DbConnection, person: PersonId, cluster: ClusterId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO queues (person_id, cluster_id, seen_at) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET seen_at = $3",
+        [person, cluster, now]
     )
-    .bind(person)
-    .bind(cluster)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Saves the span of time for which the accounting was read.
@@ -59,72 +49,48 @@ pub async fn set_history(
     cluster: ClusterId,
     (from, until): (UnixTime, UnixTime),
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO queues (person_id, cluster_id, history_from, history_until) VALUES ($1, $2, $3, $4)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET history_from = $3, history_until = $4",
+        [person, cluster, from, until]
     )
-    .bind(person)
-    .bind(cluster)
-    .bind(from)
-    .bind(until)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Saves fair share, storage and quota.
 pub async fn set_standing(db: &mut DbConnection, person: PersonId, cluster: ClusterId, standing: &str) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO queues (person_id, cluster_id, standing) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, cluster_id) DO UPDATE SET standing = $3",
+        [person, cluster, standing]
     )
-    .bind(person)
-    .bind(cluster)
-    .bind(standing)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// What was read for a job's page, and when.
 pub async fn load_job_details(db: &mut DbConnection, job: JobRowId) -> Result<Option<(String, UnixTime)>> {
-    Ok(sqlx::query_as("SELECT details, read_at FROM job_details WHERE job_id = $1")
-        .bind(job)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(db, "SELECT details, read_at FROM job_details WHERE job_id = $1", [job])
 }
 
 pub async fn save_job_details(db: &mut DbConnection, job: JobRowId, details: &str, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO job_details (job_id, details, read_at) VALUES ($1, $2, $3)
          ON CONFLICT (job_id) DO UPDATE SET details = $2, read_at = $3",
+        [job, details, now]
     )
-    .bind(job)
-    .bind(details)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// One of a person's preferences.
 pub async fn load_preference(db: &mut DbConnection, person: PersonId, name: &str) -> Result<Option<String>> {
-    Ok(sqlx::query_scalar("SELECT value FROM preferences WHERE person_id = $1 AND name = $2")
-        .bind(person)
-        .bind(name)
-        .fetch_optional(db)
-        .await?)
+    scalar_optional!(db, "SELECT value FROM preferences WHERE person_id = $1 AND name = $2", [person, name])
 }
 
 pub async fn set_preference(db: &mut DbConnection, person: PersonId, name: &str, value: &str) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO preferences (person_id, name, value) VALUES ($1, $2, $3)
          ON CONFLICT (person_id, name) DO UPDATE SET value = $3",
+        [person, name, value]
     )
-    .bind(person)
-    .bind(name)
-    .bind(value)
-    .execute(db)
-    .await?;
-    Ok(())
 }

@@ -86,37 +86,25 @@ pub async fn add(
     title: &DisplayName,
     now: UnixTime,
 ) -> Result<RecipeId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO recipes (owner_id, group_id, title, created_at) VALUES ($1, $2, $3, $4) RETURNING id",
+        [owner, group, title.as_str(), now]
     )
-    .bind(owner)
-    .bind(group)
-    .bind(title.as_str())
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 pub async fn add_version(db: &mut DbConnection, new: &NewRecipeVersion<'_>, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO recipe_versions (recipe_id, version, text, author_id, author_name, note, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        [new.recipe, new.version, new.text, new.author, new.author_name, new.note, now]
     )
-    .bind(new.recipe)
-    .bind(new.version)
-    .bind(new.text)
-    .bind(new.author)
-    .bind(new.author_name)
-    .bind(new.note)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// A recipe, deleted or not.
 pub async fn get(db: &mut DbConnection, id: RecipeId) -> Result<Option<SavedRecipeRow>> {
-    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select!("WHERE r.id = $1"), [id])
 }
 
 /// A person's own recipes and those of their groups, by title; those of every group if `of_all_groups`.
@@ -126,59 +114,49 @@ pub async fn list(db: &mut DbConnection, person: PersonId, of_all_groups: bool) 
            OR r.group_id IN (SELECT group_id FROM memberships WHERE person_id = $1))
          ORDER BY r.title COLLATE NOCASE, r.id"
     );
-    Ok(sqlx::query_as(sql).bind(person).bind(of_all_groups).fetch_all(db).await?)
+    fetch_all!(db, sql, [person, of_all_groups])
 }
 
 /// Counts a person's recipes that are not deleted.
 pub async fn count_for_person(db: &mut DbConnection, owner: PersonId) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL")
-        .bind(owner)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "SELECT count(*) FROM recipes WHERE owner_id = $1 AND archived_at IS NULL", [owner])
 }
 
 pub async fn find_version(db: &mut DbConnection, id: RecipeId, number: i64) -> Result<Option<RecipeVersion>> {
-    Ok(sqlx::query_as(
+    fetch_optional!(
+        db,
         "SELECT version, text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 AND version = $2",
+        [id, number]
     )
-    .bind(id)
-    .bind(number)
-    .fetch_optional(db)
-    .await?)
 }
 
 /// All versions, newest first, without their texts.
 pub async fn list_versions(db: &mut DbConnection, id: RecipeId) -> Result<Vec<RecipeVersion>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT version, '' AS text, author_name, note, created_at FROM recipe_versions
          WHERE recipe_id = $1 ORDER BY version DESC",
+        [id]
     )
-    .bind(id)
-    .fetch_all(db)
-    .await?)
 }
 
 /// Saves the title of the newest version.
 pub async fn set_title(db: &mut DbConnection, id: RecipeId, title: &DisplayName) -> Result<()> {
-    sqlx::query("UPDATE recipes SET title = $2 WHERE id = $1").bind(id).bind(title.as_str()).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE recipes SET title = $2 WHERE id = $1", [id, title.as_str()])
 }
 
 /// Publishes a recipe to a group, or to none.
 pub async fn set_group(db: &mut DbConnection, id: RecipeId, group: Option<GroupId>) -> Result<()> {
-    sqlx::query("UPDATE recipes SET group_id = $2 WHERE id = $1").bind(id).bind(group).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE recipes SET group_id = $2 WHERE id = $1", [id, group])
 }
 
 /// Hides a recipe from people; jobs that were made with it still refer to it.
 pub async fn archive(db: &mut DbConnection, id: RecipeId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE recipes SET archived_at = $2 WHERE id = $1").bind(id).bind(now).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE recipes SET archived_at = $2 WHERE id = $1", [id, now])
 }
 
 /// Deletes recipes that nobody can reach any more: private ones of people who are gone.
 pub async fn delete_ownerless(db: &mut DbConnection) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL").execute(db).await?;
-    Ok(done.rows_affected())
+    affected_rows!(db, "DELETE FROM recipes WHERE owner_id IS NULL AND group_id IS NULL")
 }

@@ -45,70 +45,54 @@ pub async fn add(
     body: &str,
     now: UnixTime,
 ) -> Result<ReportId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO reports (group_id, person_id, title, body, created_at) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        [group, by, title, body, now]
     )
-    .bind(group)
-    .bind(by)
-    .bind(title)
-    .bind(body)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 /// One of a group's reports.
 pub async fn get(db: &mut DbConnection, group: GroupId, id: ReportId, now: UnixTime) -> Result<Option<FrozenReport>> {
-    Ok(sqlx::query_as(select!("r.body", "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"))
-        .bind(id)
-        .bind(now)
-        .bind(group)
-        .fetch_optional(db)
-        .await?)
+    fetch_optional!(
+        db,
+        select!("r.body", "WHERE r.group_id = $3 AND r.id = $1 AND r.removed_at IS NULL"),
+        [id, now, group]
+    )
 }
 
 /// A group's reports, newest first, without their content.
 pub async fn list_for_group(db: &mut DbConnection, group: GroupId, now: UnixTime) -> Result<Vec<FrozenReport>> {
-    Ok(sqlx::query_as(select!("''", "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"))
-        .bind(group)
-        .bind(now)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(
+        db,
+        select!("''", "WHERE r.group_id = $1 AND r.removed_at IS NULL ORDER BY r.id DESC LIMIT 500"),
+        [group, now]
+    )
 }
 
 /// Counts a group's reports.
 pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL")
-        .bind(group)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "SELECT count(*) FROM reports WHERE group_id = $1 AND removed_at IS NULL", [group])
 }
 
 /// Deletes a report; guests who came by a link lose access at once. False if there was none.
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: ReportId, now: UnixTime) -> Result<bool> {
-    sqlx::query(
+    execute!(
+        db,
         "DELETE FROM report_accesses WHERE link_id IN (
             SELECT l.id FROM report_guest_links l JOIN reports r ON r.id = l.report_id
             WHERE r.id = $1 AND r.group_id = $2)",
-    )
-    .bind(id)
-    .bind(group)
-    .execute(&mut *db)
-    .await?;
+        [id, group]
+    )?;
     // The content goes now. The row stays for a while, so that its links can say that the report was deleted.
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE reports SET removed_at = $3, body = '' WHERE id = $1 AND group_id = $2 AND removed_at IS NULL",
+        [id, group, now]
     )
-    .bind(id)
-    .bind(group)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Deletes the rows of reports that were removed before then.
 pub async fn delete_removed(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    let done = sqlx::query("DELETE FROM reports WHERE removed_at < $1").bind(before).execute(db).await?;
-    Ok(done.rows_affected())
+    affected_rows!(db, "DELETE FROM reports WHERE removed_at < $1", [before])
 }

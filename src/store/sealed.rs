@@ -75,7 +75,7 @@ pub async fn list(db: &mut DbConnection, column: SealedColumn) -> Result<Vec<Sea
             "SELECT person_id AS row, person_id AS person, 0 AS key, x'' AS token_hash, secret AS value FROM webhooks"
         }
     };
-    Ok(sqlx::query_as(sql).fetch_all(db).await?)
+    fetch_all!(db, sql)
 }
 
 pub async fn put(db: &mut DbConnection, column: SealedColumn, row: i64, value: &[u8]) -> Result<()> {
@@ -89,6 +89,5 @@ pub async fn put(db: &mut DbConnection, column: SealedColumn, row: i64, value: &
         SealedColumn::WebhookAddress => "UPDATE webhooks SET url = $2 WHERE person_id = $1",
         SealedColumn::WebhookSecret => "UPDATE webhooks SET secret = $2 WHERE person_id = $1",
     };
-    sqlx::query(sql).bind(row).bind(value).execute(db).await?;
-    Ok(())
+    execute!(db, sql, [row, value])
 }

@@ -56,52 +56,47 @@ pub struct PendingSignIn {
 }
 
 pub async fn exists(db: &mut DbConnection, id: SessionId) -> Result<bool> {
-    Ok(sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)").bind(id).fetch_one(db).await?)
+    scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM sessions WHERE id = $1)", [id])
 }
 
 pub async fn add(db: &mut DbConnection, session: &NewSession<'_>, now: UnixTime) -> Result<SessionId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO sessions (token_hash, person_id, created_at, last_seen_at, expires_at, address, user_agent, keychain)
          VALUES ($1, $2, $3, $3, $4, $5, $6, $7) RETURNING id",
+        [
+            &session.token_hash[..], session.person, now, session.expires_at, session.address, session.user_agent,
+            session.keychain
+        ]
     )
-    .bind(&session.token_hash[..])
-    .bind(session.person)
-    .bind(now)
-    .bind(session.expires_at)
-    .bind(session.address)
-    .bind(session.user_agent)
-    .bind(session.keychain)
-    .fetch_one(db)
-    .await?)
 }
 
 /// The session behind a cookie, with its person.
 pub async fn find(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<Option<Session>> {
-    Ok(sqlx::query_as(concat!(
-        "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, s.keychain, ",
-        people::columns!(),
-        " FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.token_hash = $1"
-    ))
-    .bind(&token_hash[..])
-    .fetch_optional(db)
-    .await?)
+    fetch_optional!(
+        db,
+        concat!(
+            "SELECT s.id AS session_id, s.last_seen_at, s.expires_at, s.keychain, ",
+            people::columns!(),
+            " FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.token_hash = $1"
+        ),
+        [&token_hash[..]]
+    )
 }
 
 /// Records a request of the browser.
 pub async fn touch(db: &mut DbConnection, id: SessionId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1").bind(id).bind(now).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE sessions SET last_seen_at = $2 WHERE id = $1", [id, now])
 }
 
 /// A person's signed-in browsers, most recently used first.
 pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<SignedInBrowser>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT id, created_at, last_seen_at, address, user_agent FROM sessions
          WHERE person_id = $1 ORDER BY last_seen_at DESC, id DESC",
+        [person]
     )
-    .bind(person)
-    .fetch_all(db)
-    .await?)
 }
 
 /// Whether a person is signed in anywhere: a session that has neither expired nor been idle for too long.
@@ -111,43 +106,28 @@ pub async fn is_signed_in(
     idle_since: UnixTime,
     now: UnixTime,
 ) -> Result<bool> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "SELECT EXISTS (SELECT 1 FROM sessions WHERE person_id = $1 AND expires_at > $2 AND last_seen_at > $3)",
+        [person, now, idle_since]
     )
-    .bind(person)
-    .bind(now)
-    .bind(idle_since)
-    .fetch_one(db)
-    .await?)
 }
 
 /// Ends one session of a person. False if they have no such session.
 pub async fn end(db: &mut DbConnection, person: PersonId, id: SessionId) -> Result<bool> {
-    let done =
-        sqlx::query("DELETE FROM sessions WHERE id = $1 AND person_id = $2").bind(id).bind(person).execute(db).await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(db, "DELETE FROM sessions WHERE id = $1 AND person_id = $2", [id, person])
 }
 
 /// Ends every session of a person except the one to keep, and every pending sign-in.
 pub async fn end_all(db: &mut DbConnection, person: PersonId, keep: Option<SessionId>) -> Result<u64> {
-    sqlx::query("DELETE FROM pending_sign_ins WHERE person_id = $1").bind(person).execute(&mut *db).await?;
-    let done = sqlx::query("DELETE FROM sessions WHERE person_id = $1 AND id <> $2")
-        .bind(person)
-        .bind(keep.unwrap_or(SessionId(0)))
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected())
+    execute!(db, "DELETE FROM pending_sign_ins WHERE person_id = $1", [person])?;
+    affected_rows!(db, "DELETE FROM sessions WHERE person_id = $1 AND id <> $2", [person, keep.unwrap_or(SessionId(0))])
 }
 
 /// Deletes expired sessions and pending sign-ins.
 pub async fn sweep(db: &mut DbConnection, idle_since: UnixTime, now: UnixTime) -> Result<u64> {
-    sqlx::query("DELETE FROM pending_sign_ins WHERE expires_at <= $1").bind(now).execute(&mut *db).await?;
-    let done = sqlx::query("DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2")
-        .bind(now)
-        .bind(idle_since)
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected())
+    execute!(db, "DELETE FROM pending_sign_ins WHERE expires_at <= $1", [now])?;
+    affected_rows!(db, "DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2", [now, idle_since])
 }
 
 /// Pending sign-ins per person. Anyone who knows the password could create more.
@@ -161,22 +141,17 @@ pub async fn add_pending(
     keychain: Option<&[u8]>,
     expires_at: UnixTime,
 ) -> Result<()> {
-    sqlx::query("INSERT INTO pending_sign_ins (token_hash, person_id, keychain, expires_at) VALUES ($1, $2, $3, $4)")
-        .bind(&token_hash[..])
-        .bind(person)
-        .bind(keychain)
-        .bind(expires_at)
-        .execute(&mut *db)
-        .await?;
-    sqlx::query(
+    execute!(
+        db,
+        "INSERT INTO pending_sign_ins (token_hash, person_id, keychain, expires_at) VALUES ($1, $2, $3, $4)",
+        [&token_hash[..], person, keychain, expires_at]
+    )?;
+    execute!(
+        db,
         "DELETE FROM pending_sign_ins WHERE person_id = $1 AND rowid NOT IN
            (SELECT rowid FROM pending_sign_ins WHERE person_id = $1 ORDER BY rowid DESC LIMIT $2)",
+        [person, MAX_PENDING]
     )
-    .bind(person)
-    .bind(MAX_PENDING)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// The pending sign-in behind a cookie, if it has not expired.
@@ -185,26 +160,18 @@ pub async fn find_pending(
     token_hash: &[u8; 32],
     now: UnixTime,
 ) -> Result<Option<PendingSignIn>> {
-    Ok(sqlx::query_as(
+    fetch_optional!(
+        db,
         "SELECT person_id, tries, keychain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",
+        [&token_hash[..], now]
     )
-    .bind(&token_hash[..])
-    .bind(now)
-    .fetch_optional(db)
-    .await?)
 }
 
 pub async fn count_wrong_code(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<()> {
-    sqlx::query("UPDATE pending_sign_ins SET tries = tries + 1 WHERE token_hash = $1")
-        .bind(&token_hash[..])
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE pending_sign_ins SET tries = tries + 1 WHERE token_hash = $1", [&token_hash[..]])
 }
 
 /// Ends a pending sign-in. False if it was gone already: of two answers at once, the other won.
 pub async fn end_pending(db: &mut DbConnection, token_hash: &[u8; 32]) -> Result<bool> {
-    let done =
-        sqlx::query("DELETE FROM pending_sign_ins WHERE token_hash = $1").bind(&token_hash[..]).execute(db).await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(db, "DELETE FROM pending_sign_ins WHERE token_hash = $1", [&token_hash[..]])
 }

@@ -11,7 +11,8 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, PersonId, SubmissionId};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(rename_all = "snake_case")]
 pub enum SubmissionState {
     /// To be sent; nothing was sent yet.
     Ready,
@@ -30,32 +31,9 @@ pub enum SubmissionState {
 }
 
 impl SubmissionState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Sent => "sent",
-            Self::Checking => "checking",
-            Self::Accepted => "accepted",
-            Self::Refused => "refused",
-            Self::NotSent => "not_sent",
-            Self::GivenUp => "given_up",
-        }
-    }
-
     /// Whether nothing more happens without its owner.
     pub const fn is_settled(self) -> bool {
         !matches!(self, Self::Ready | Self::Sent | Self::Checking)
-    }
-}
-
-impl TryFrom<String> for SubmissionState {
-    type Error = super::StoreError;
-
-    fn try_from(word: String) -> Result<Self> {
-        let all =
-            [Self::Ready, Self::Sent, Self::Checking, Self::Accepted, Self::Refused, Self::NotSent, Self::GivenUp];
-        let known = all.into_iter().find(|state| state.as_str() == word);
-        known.ok_or(super::StoreError::Malformed("submissions.state"))
     }
 }
 
@@ -66,7 +44,6 @@ pub struct Submission {
     pub cluster_id: ClusterId,
     /// The token by which the job is found.
     pub token: String,
-    #[sqlx(try_from = "String")]
     pub state: SubmissionState,
     pub script: String,
     pub job_name: String,
@@ -95,29 +72,17 @@ pub struct Submission {
     pub created_at: UnixTime,
     /// Since when it is ready to be sent.
     pub ready_at: UnixTime,
-    sent_at: Option<UnixTime>,
-    checked_at: Option<UnixTime>,
-    settled_at: Option<UnixTime>,
+    pub sent_at: Option<UnixTime>,
+    /// When the cluster last answered whether the job exists.
+    pub checked_at: Option<UnixTime>,
+    /// When the outcome was known.
+    pub settled_at: Option<UnixTime>,
 }
 
 impl Submission {
     /// Folders to create first.
     pub fn folders(&self) -> Vec<String> {
         serde_json::from_str(&self.folders).unwrap_or_default()
-    }
-
-    pub fn sent_at(&self) -> Option<UnixTime> {
-        self.sent_at
-    }
-
-    /// When the cluster last answered whether the job exists.
-    pub fn checked_at(&self) -> Option<UnixTime> {
-        self.checked_at
-    }
-
-    /// When the outcome was known.
-    pub fn settled_at(&self) -> Option<UnixTime> {
-        self.settled_at
     }
 }
 
@@ -165,41 +130,27 @@ pub async fn add(
     carrier: &str,
     now: UnixTime,
 ) -> Result<SubmissionId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO submissions (person_id, cluster_id, token, form, state, script, job_name, folders, carrier, recipe,
                                   recipe_version, recipe_id, answers, sweep, created_at, ready_at)
          VALUES ($1, $2, $3, $4, 'ready', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)
          RETURNING id",
+        [
+            new.person, new.cluster, token, &new.form_token, &new.script, &new.job_name,
+            serde_json::to_string(&new.folders).unwrap_or_else(|_| "[]".to_owned()), carrier, &new.recipe,
+            new.recipe_version, new.recipe_id, &new.answers, &new.sweep, now
+        ]
     )
-    .bind(new.person)
-    .bind(new.cluster)
-    .bind(token)
-    .bind(&new.form_token)
-    .bind(&new.script)
-    .bind(&new.job_name)
-    .bind(serde_json::to_string(&new.folders).unwrap_or_else(|_| "[]".to_owned()))
-    .bind(carrier)
-    .bind(&new.recipe)
-    .bind(new.recipe_version)
-    .bind(new.recipe_id)
-    .bind(&new.answers)
-    .bind(&new.sweep)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 /// The submission that a form made before.
 pub async fn find_by_form(db: &mut DbConnection, person: PersonId, form: &str) -> Result<Option<SubmissionId>> {
-    Ok(sqlx::query_scalar("SELECT id FROM submissions WHERE person_id = $1 AND form = $2")
-        .bind(person)
-        .bind(form)
-        .fetch_optional(db)
-        .await?)
+    scalar_optional!(db, "SELECT id FROM submissions WHERE person_id = $1 AND form = $2", [person, form])
 }
 
 pub async fn get(db: &mut DbConnection, id: SubmissionId) -> Result<Option<Submission>> {
-    Ok(sqlx::query_as(select!("WHERE id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select!("WHERE id = $1"), [id])
 }
 
 /// The submission that became this job.
@@ -210,8 +161,7 @@ pub async fn find_by_job(
     number: i64,
 ) -> Result<Option<Submission>> {
     let sql = select!("WHERE person_id = $1 AND cluster_id = $2 AND number = $3 ORDER BY id DESC LIMIT 1");
-    let query = sqlx::query_as(sql).bind(person).bind(cluster).bind(number);
-    Ok(query.fetch_optional(db).await?)
+    fetch_optional!(db, sql, [person, cluster, number])
 }
 
 /// A person's last jobs from a recipe on a cluster, newest first.
@@ -225,36 +175,26 @@ pub async fn list_by_recipe(
     let sql = select!(
         "WHERE person_id = $1 AND cluster_id = $2 AND recipe = $3 AND number IS NOT NULL ORDER BY id DESC LIMIT $4"
     );
-    let query = sqlx::query_as(sql).bind(person).bind(cluster).bind(recipe).bind(most);
-    Ok(query.fetch_all(db).await?)
+    fetch_all!(db, sql, [person, cluster, recipe, most])
 }
 
 /// A person's open submissions on a cluster, in order.
 pub async fn list_open(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<Vec<Submission>> {
     let sql = select!("WHERE person_id = $1 AND cluster_id = $2 AND settled_at IS NULL ORDER BY id");
-    Ok(sqlx::query_as(sql).bind(person).bind(cluster).fetch_all(db).await?)
+    fetch_all!(db, sql, [person, cluster])
 }
 
 /// Counts a person's open submissions.
 pub async fn count_open(db: &mut DbConnection, person: PersonId) -> Result<i64> {
-    Ok(sqlx::query_scalar("SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL")
-        .bind(person)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "SELECT count(*) FROM submissions WHERE person_id = $1 AND settled_at IS NULL", [person])
 }
 
 /// All people and clusters with open submissions.
 pub async fn list_open_accounts(db: &mut DbConnection) -> Result<Vec<(PersonId, ClusterId)>> {
-    Ok(sqlx::query_as("SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL")
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, "SELECT DISTINCT person_id, cluster_id FROM submissions WHERE settled_at IS NULL")
 }
 
 /// When a submission of this person was last sent to a cluster.
 pub async fn last_sent_at(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<Option<UnixTime>> {
-    Ok(sqlx::query_scalar("SELECT max(sent_at) FROM submissions WHERE person_id = $1 AND cluster_id = $2")
-        .bind(person)
-        .bind(cluster)
-        .fetch_one(db)
-        .await?)
+    scalar_one!(db, "SELECT max(sent_at) FROM submissions WHERE person_id = $1 AND cluster_id = $2", [person, cluster])
 }

@@ -15,29 +15,15 @@ pub struct Webhook {
     pub kinds: String,
     /// Failures since the last success.
     pub failures: i64,
-    failing_since: Option<UnixTime>,
+    /// Since when deliveries fail.
+    pub failing_since: Option<UnixTime>,
     pub next_at: UnixTime,
     /// The last error, in words.
     pub problem: String,
-    sent_at: Option<UnixTime>,
-    stopped_at: Option<UnixTime>,
-}
-
-impl Webhook {
     /// When a message was last delivered.
-    pub fn sent_at(&self) -> Option<UnixTime> {
-        self.sent_at
-    }
-
-    /// Since when deliveries fail.
-    pub fn failing_since(&self) -> Option<UnixTime> {
-        self.failing_since
-    }
-
+    pub sent_at: Option<UnixTime>,
     /// When the portal gave up.
-    pub fn stopped_at(&self) -> Option<UnixTime> {
-        self.stopped_at
-    }
+    pub stopped_at: Option<UnixTime>,
 }
 
 macro_rules! select {
@@ -51,22 +37,21 @@ macro_rules! select {
 }
 
 pub async fn get(db: &mut DbConnection, person: PersonId) -> Result<Option<Webhook>> {
-    let query = sqlx::query_as(select!("WHERE person_id = $1"));
-    Ok(query.bind(person).fetch_optional(db).await?)
+    fetch_optional!(db, select!("WHERE person_id = $1"), [person])
 }
 
 /// Webhooks of people with an enabled account that have something to send and may be tried now.
 pub async fn list_due(db: &mut DbConnection, now: UnixTime, most: i64) -> Result<Vec<Webhook>> {
-    Ok(sqlx::query_as(select!(
-        "WHERE next_at <= $1 AND stopped_at IS NULL
-           AND EXISTS (SELECT 1 FROM notifications n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
-           AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
-         ORDER BY next_at LIMIT $2"
-    ))
-    .bind(now)
-    .bind(most)
-    .fetch_all(db)
-    .await?)
+    fetch_all!(
+        db,
+        select!(
+            "WHERE next_at <= $1 AND stopped_at IS NULL
+               AND EXISTS (SELECT 1 FROM notifications n WHERE n.person_id = webhooks.person_id AND n.sent_at IS NULL)
+               AND person_id IN (SELECT id FROM people WHERE disabled_at IS NULL)
+             ORDER BY next_at LIMIT $2"
+        ),
+        [now, most]
+    )
 }
 
 /// Saves a person's webhook and resets its failures.
@@ -77,34 +62,24 @@ pub async fn save(
     kinds: &str,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO webhooks (person_id, url, secret, kinds, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (person_id) DO UPDATE
          SET url = $2, secret = $3, kinds = $4, failures = 0, failing_since = NULL, next_at = 0, problem = '',
              stopped_at = NULL",
+        [person, url, secret, kinds, now]
     )
-    .bind(person)
-    .bind(url)
-    .bind(secret)
-    .bind(kinds)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records a delivery, and the earliest time for the next one.
 pub async fn mark_sent(db: &mut DbConnection, person: PersonId, next: UnixTime, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE webhooks SET failures = 0, failing_since = NULL, next_at = $2, problem = '', sent_at = $3
          WHERE person_id = $1",
+        [person, next, now]
     )
-    .bind(person)
-    .bind(next)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records a failed delivery and its reason, and the earliest time for the next try.
@@ -115,27 +90,20 @@ pub async fn record_failure(
     next: UnixTime,
     now: UnixTime,
 ) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE webhooks SET failures = failures + 1, failing_since = coalesce(failing_since, $4), next_at = $2,
                              problem = $3
          WHERE person_id = $1",
+        [person, next, problem, now]
     )
-    .bind(person)
-    .bind(next)
-    .bind(problem)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Gives up on a webhook.
 pub async fn stop(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1").bind(person).bind(now).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE webhooks SET stopped_at = $2 WHERE person_id = $1", [person, now])
 }
 
 pub async fn remove(db: &mut DbConnection, person: PersonId) -> Result<()> {
-    sqlx::query("DELETE FROM webhooks WHERE person_id = $1").bind(person).execute(db).await?;
-    Ok(())
+    execute!(db, "DELETE FROM webhooks WHERE person_id = $1", [person])
 }

@@ -66,6 +66,8 @@ pub struct GroupAccountUsage {
     pub progress: (i64, i64),
     /// Why the last read failed, in words; empty if it went well.
     pub problem: String,
+    /// What the cluster printed then.
+    pub problem_output: String,
     /// When something was last read.
     pub read_at: Option<UnixTime>,
 }
@@ -180,11 +182,13 @@ impl UsageService {
             let reader = ClusterAccountId { person: viewer.id, cluster: facts.cluster };
             let least = ledgers.iter().map(|ledger| schedule::progress(ledger, depth, today)).min();
             let read_at = |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
+            let failed = facts.sources.iter().max_by_key(|source| (&source.problem, &source.problem_output));
             accounts.push(GroupAccountUsage {
                 is_connected: self.0.connections.connection(reader.connection_key()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
-                problem: facts.sources.iter().map(|book| book.problem.clone()).max().unwrap_or_default(),
+                problem: failed.map(|source| source.problem.clone()).unwrap_or_default(),
+                problem_output: failed.map(|source| source.problem_output.clone()).unwrap_or_default(),
                 read_at: ledgers.iter().filter_map(read_at).max(),
                 details: facts.clone(),
                 usage: ledgers,

@@ -12,7 +12,7 @@ use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::cluster::accounting_day::{AccountedRun, AccountingDay, AccountingDayError, load_accounting_day};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::ClusterId;
-use crate::ssh::RunCommandError;
+use crate::ssh::{RunCommandError, SHELL_FAILED};
 use crate::store::usage::{UsageDayReadRow, UsageSource, jobs};
 use crate::store::{self, StoreError};
 
@@ -149,7 +149,7 @@ impl UsageService {
                 | RunCommandError::HostKeyInDoubt,
             )) => Err(UsageReadError::Reported),
             Err(error) => {
-                self.save_problem(&books, &error_text(&error)).await?;
+                self.save_problem(&books, error_text(&error)).await?;
                 self.publish_change(reader);
                 Err(UsageReadError::Reported)
             }
@@ -209,10 +209,14 @@ impl UsageService {
         Ok(())
     }
 
-    async fn save_problem(&self, books: &[&(UsageSource, Arc<AccountUsage>)], problem: &str) -> Result<(), StoreError> {
+    async fn save_problem(
+        &self,
+        books: &[&(UsageSource, Arc<AccountUsage>)],
+        (problem, output): (String, &str),
+    ) -> Result<(), StoreError> {
         let mut tx = self.0.core.store.write().await?;
         for (book, _) in books {
-            store::usage::set_problem(&mut tx, book.id, problem).await?;
+            store::usage::set_problem(&mut tx, book.id, (&problem, output)).await?;
         }
         store::commit(tx).await
     }
@@ -269,7 +273,7 @@ pub async fn save_daily_totals(
         };
         store::usage::jobs::add(db, book.id, &row).await?;
     }
-    store::usage::set_problem(db, book.id, "").await
+    store::usage::set_problem(db, book.id, ("", "")).await
 }
 
 /// Why nothing was read.
@@ -285,11 +289,11 @@ impl From<StoreError> for UsageReadError {
     }
 }
 
-fn error_text(error: &AccountingDayError) -> String {
+/// What went wrong in words, and what the cluster printed.
+fn error_text(error: &AccountingDayError) -> (String, &str) {
     match error {
-        AccountingDayError::Accounting(said) if !said.is_empty() => {
-            format!("{error} It said: {said}")
-        }
-        other => other.to_string(),
+        AccountingDayError::Accounting(output) => (error.to_string(), output),
+        AccountingDayError::Run(RunCommandError::ShellFailed(output)) => (SHELL_FAILED.to_owned(), output),
+        other => (other.to_string(), ""),
     }
 }

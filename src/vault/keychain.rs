@@ -59,29 +59,29 @@ impl KeychainLayer {
     }
 
     /// `version | nonce | ciphertext`; the version and the place are authenticated.
-    fn seal(self, secret: &[u8], place: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
+    fn seal(self, secret: &[u8], context: &str, plain: &[u8]) -> Result<Vec<u8>, VaultError> {
         let nonce: [u8; NONCE_LEN] = entropy::random_bytes()?;
         let sealed = self
             .cipher(secret)
-            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &associated_data(place) })
+            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &associated_data(context) })
             .map_err(|_| VaultError::DoesNotOpen)?;
         Ok([&[VERSION][..], &nonce, &sealed].concat())
     }
 
-    fn open(self, secret: &[u8], place: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+    fn open(self, secret: &[u8], context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
         let Some((&VERSION, rest)) = sealed.split_first() else {
             return Err(VaultError::DoesNotOpen);
         };
         let (nonce, body) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::DoesNotOpen)?;
         self.cipher(secret)
-            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &associated_data(place) })
+            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &associated_data(context) })
             .map(Zeroizing::new)
             .map_err(|_| VaultError::DoesNotOpen)
     }
 }
 
-fn associated_data(place: &str) -> Vec<u8> {
-    [&[VERSION][..], place.as_bytes()].concat()
+fn associated_data(context: &str) -> Vec<u8> {
+    [&[VERSION][..], context.as_bytes()].concat()
 }
 
 /// 32 secret bytes, zeroed when dropped and never shown.
@@ -165,30 +165,34 @@ impl PersonKeychainKey {
     }
 
     /// Seals a private key under a new key of its own. `place` is for example `person:17/key:5`.
-    pub fn seal_private(&self, place: &str, private: &[u8]) -> Result<SealedPrivateKey, VaultError> {
+    pub fn seal_private(&self, context: &str, private: &[u8]) -> Result<SealedPrivateKey, VaultError> {
         let own = DataEncryptionKey(SecretKeyBytes::random()?);
-        let body = KeychainLayer::Private.seal(&*own.0.0, place, private)?;
-        Ok(SealedPrivateKey { body, own_key: self.wrap(place, &own)? })
+        let body = KeychainLayer::Private.seal(&*own.0.0, context, private)?;
+        Ok(SealedPrivateKey { body, own_key: self.wrap(context, &own)? })
     }
 
     /// Opens what [`PersonKeychainKey::seal_private`] sealed for the same place.
-    pub fn open_private(&self, place: &str, sealed: SealedPrivateKeyRef<'_>) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        self.unwrap(place, sealed.own_key)?.open(place, sealed.body)
+    pub fn open_private(
+        &self,
+        context: &str,
+        sealed: SealedPrivateKeyRef<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+        self.unwrap(context, sealed.own_key)?.open(context, sealed.body)
     }
 
-    fn wrap(&self, place: &str, own: &DataEncryptionKey) -> Result<Vec<u8>, VaultError> {
-        KeychainLayer::OwnKey.seal(&*self.0.0, place, &*own.0.0)
+    fn wrap(&self, context: &str, own: &DataEncryptionKey) -> Result<Vec<u8>, VaultError> {
+        KeychainLayer::OwnKey.seal(&*self.0.0, context, &*own.0.0)
     }
 
-    fn unwrap(&self, place: &str, own_key: &[u8]) -> Result<DataEncryptionKey, VaultError> {
-        let opened = KeychainLayer::OwnKey.open(&*self.0.0, place, own_key)?;
+    fn unwrap(&self, context: &str, own_key: &[u8]) -> Result<DataEncryptionKey, VaultError> {
+        let opened = KeychainLayer::OwnKey.open(&*self.0.0, context, own_key)?;
         SecretKeyBytes::from_opened(&opened).map(DataEncryptionKey)
     }
 }
 
 impl DataEncryptionKey {
-    fn open(&self, place: &str, body: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        KeychainLayer::Private.open(&*self.0.0, place, body)
+    fn open(&self, context: &str, body: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
+        KeychainLayer::Private.open(&*self.0.0, context, body)
     }
 }
 
@@ -198,9 +202,9 @@ impl Vault {
         &self,
         person: &str,
         stretched: &PasswordDerivedKey,
-        chain: &PersonKeychainKey,
+        keychain: &PersonKeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
-        let inner = KeychainLayer::Password.seal(&*stretched.0.0, person, &*chain.0.0)?;
+        let inner = KeychainLayer::Password.seal(&*stretched.0.0, person, &*keychain.0.0)?;
         self.seal(VaultPurpose::ChainByPassword, person, &inner)
     }
 
@@ -212,8 +216,8 @@ impl Vault {
         sealed: &[u8],
     ) -> Result<PersonKeychainKey, VaultError> {
         let inner = self.open(VaultPurpose::ChainByPassword, person, sealed)?;
-        let chain = KeychainLayer::Password.open(&*stretched.0.0, person, &inner)?;
-        SecretKeyBytes::from_opened(&chain).map(PersonKeychainKey)
+        let keychain = KeychainLayer::Password.open(&*stretched.0.0, person, &inner)?;
+        SecretKeyBytes::from_opened(&keychain).map(PersonKeychainKey)
     }
 
     /// Locks a keychain key with a session token, which only the browser keeps: after a restart, the portal unlocks
@@ -222,51 +226,51 @@ impl Vault {
     /// A token is fully random already, so it isn't stretched.
     pub fn lock_keychain_for_session(
         &self,
-        place: &str,
+        context: &str,
         token: &str,
-        chain: &PersonKeychainKey,
+        keychain: &PersonKeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
-        let inner = KeychainLayer::Session.seal(token.as_bytes(), place, &*chain.0.0)?;
-        self.seal(VaultPurpose::ChainBySession, place, &inner)
+        let inner = KeychainLayer::Session.seal(token.as_bytes(), context, &*keychain.0.0)?;
+        self.seal(VaultPurpose::ChainBySession, context, &inner)
     }
 
     /// Opens what [`Vault::lock_keychain_for_session`] locked for the same place and token.
     pub fn unlock_keychain_for_session(
         &self,
-        place: &str,
+        context: &str,
         token: &str,
         sealed: &[u8],
     ) -> Result<PersonKeychainKey, VaultError> {
-        let inner = self.open(VaultPurpose::ChainBySession, place, sealed)?;
-        let chain = KeychainLayer::Session.open(token.as_bytes(), place, &inner)?;
-        SecretKeyBytes::from_opened(&chain).map(PersonKeychainKey)
+        let inner = self.open(VaultPurpose::ChainBySession, context, sealed)?;
+        let keychain = KeychainLayer::Session.open(token.as_bytes(), context, &inner)?;
+        SecretKeyBytes::from_opened(&keychain).map(PersonKeychainKey)
     }
 
     /// Allows unattended use of a private key: seals its own key under the master key alone.
     pub fn allow_unattended(
         &self,
-        chain: &PersonKeychainKey,
-        place: &str,
+        keychain: &PersonKeychainKey,
+        context: &str,
         own_key: &[u8],
     ) -> Result<Vec<u8>, VaultError> {
-        let own = chain.unwrap(place, own_key)?;
+        let own = keychain.unwrap(context, own_key)?;
         let mut versioned = Zeroizing::new([VERSION; 1 + KEY_LEN]);
         versioned[1..].copy_from_slice(&*own.0.0);
-        self.seal(VaultPurpose::UnattendedKey, place, &*versioned)
+        self.seal(VaultPurpose::UnattendedKey, context, &*versioned)
     }
 
     /// Opens a private key with what [`Vault::allow_unattended`] returned.
     pub fn open_private_unattended(
         &self,
-        place: &str,
+        context: &str,
         body: &[u8],
         unattended: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        self.open_unattended_data_key(place, unattended)?.open(place, body)
+        self.open_unattended_data_key(context, unattended)?.open(context, body)
     }
 
-    fn open_unattended_data_key(&self, place: &str, sealed: &[u8]) -> Result<DataEncryptionKey, VaultError> {
-        match self.open(VaultPurpose::UnattendedKey, place, sealed)?.split_first() {
+    fn open_unattended_data_key(&self, context: &str, sealed: &[u8]) -> Result<DataEncryptionKey, VaultError> {
+        match self.open(VaultPurpose::UnattendedKey, context, sealed)?.split_first() {
             Some((&VERSION, own)) => SecretKeyBytes::from_opened(own).map(DataEncryptionKey),
             _ => Err(VaultError::DoesNotOpen),
         }

@@ -119,7 +119,7 @@ async fn follow_up_job_takes_over_before_the_first_ends() {
     })
     .await;
     let (run, next) = (now.run.unwrap(), now.next.unwrap());
-    let begins = next.begin_at().unwrap();
+    let begins = next.begin_at.unwrap();
     assert_eq!(run.ends_at().unwrap().since(begins), 180, "three minutes before the end");
     // Its time has come earlier than planned: Slurm lets people move it.
     let job = next.job.unwrap().to_string();
@@ -159,7 +159,7 @@ async fn unused_dashboard_is_stopped_and_its_owner_notified() {
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     let run = over.run.unwrap();
     assert_eq!(run.end, "idle", "{run:#?}");
-    assert!(run.ready_at().is_some());
+    assert!(run.ready_at.is_some());
     let notices = owner.get("/notifications").await;
     assert!(notices.text().contains("nobody had looked at this dashboard"), "{}", notices.text());
     assert!(notices.text().contains(&format!("/dashboards/{id}")), "{}", notices.text());

@@ -160,7 +160,7 @@ async fn a_connection_cut_while_sbatch_runs_gives_one_job() {
         )
         .await;
         bob.connect("own").await;
-        let missed = async || portal.submission(id).await.checked_at().is_some();
+        let missed = async || portal.submission(id).await.checked_at.is_some();
         wait_until("it was looked for in vain", missed).await;
         if goes_on {
             desk.let_go();

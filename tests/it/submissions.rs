@@ -238,7 +238,7 @@ async fn submissions_keep_their_order_and_the_sites_spacing() {
     for id in ids {
         all.push(portal.settled(id).await);
     }
-    let sent: Vec<_> = all.iter().map(|one| one.sent_at().unwrap()).collect();
+    let sent: Vec<_> = all.iter().map(|one| one.sent_at.unwrap()).collect();
     assert!(one_job_each("bob", &all).is_sorted());
     assert!(sent.windows(2).all(|two| two[1].since(two[0]) >= 2), "{sent:?}");
 }

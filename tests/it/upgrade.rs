@@ -149,6 +149,33 @@ async fn every_row_is_still_there() {
 }
 
 #[tokio::test]
+async fn sentences_with_output_are_split() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("portolan.db");
+    unpack("portolan.db", &path);
+    let mut before = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    for sql in [
+        "UPDATE lines SET problem = 'The cluster hung up.' || char(10, 10) || 'Node down' || char(10, 10) || 'Bye'",
+        "UPDATE usage_books SET problem = 'Slurm''s accounting did not answer. It said: sacct: error: It said: no'",
+    ] {
+        sqlx::query(sql).execute(&mut before).await.unwrap();
+    }
+    sqlx::Connection::close(before).await.unwrap();
+    let store = Store::open(&path).await.unwrap();
+    let mut db = store.read().await.unwrap();
+    let connections: Vec<(String, String, String)> =
+        sqlx::query_as("SELECT DISTINCT problem, problem_code, problem_notices FROM connections")
+            .fetch_all(&mut *db)
+            .await
+            .unwrap();
+    assert_eq!(connections, [("The cluster hung up.".into(), "other".into(), "Node down\n\nBye".into())]);
+    let sources: Vec<(String, String)> =
+        sqlx::query_as("SELECT DISTINCT problem, problem_output FROM usage_sources").fetch_all(&mut *db).await.unwrap();
+    let output = "sacct: error: It said: no".to_owned();
+    assert_eq!(sources, [("Slurm's accounting did not answer.".to_owned(), output)]);
+}
+
+#[tokio::test]
 async fn whoever_was_signed_in_finds_every_page() {
     let (portal, expected) = upgraded().await;
     for (name, pages) in expected["pages"].as_object().unwrap() {

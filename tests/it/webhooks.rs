@@ -146,7 +146,7 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     assert_eq!(body["portolan"]["counts"]["started"], 0);
 
     // The next one waits half a minute, and then holds everything.
-    wait_until("it is noted", async || stored_webhook(&portal).await.sent_at().is_some()).await;
+    wait_until("it is noted", async || stored_webhook(&portal).await.sent_at.is_some()).await;
     tell(&portal, "bob", "key", &ended(40..41, "soon", "FAILED")).await;
     portal.app.webhooks.send_due().await.unwrap();
     tell(&portal, "bob", "key", &ended(41..42, "later", "FAILED")).await;
@@ -205,7 +205,7 @@ async fn delivery_is_given_up_after_three_days_and_reported() {
     portal.clock.advance(3 * 86_400);
     portal.app.webhooks.send_due().await.unwrap();
     bob.sign_in("bob", PASSWORD).await;
-    wait_until("it is off", async || stored_webhook(&portal).await.stopped_at().is_some()).await;
+    wait_until("it is off", async || stored_webhook(&portal).await.stopped_at.is_some()).await;
     wait_until("and said", async || bob.get("/notifications").await.text().contains("no longer sent to your address"))
         .await;
     let page = bob.get("/account/notifications").await;

@@ -36,8 +36,8 @@ impl FromStr for HostKeyArg {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(print) = text.parse() {
-            return Ok(Self::Fingerprint(print));
+        if let Ok(fingerprint) = text.parse() {
+            return Ok(Self::Fingerprint(fingerprint));
         }
         let whole = text.split_once(char::is_whitespace).and_then(|(hop, key)| {
             let hop = [hops::LOGIN, hops::JUMP, hops::AUTOMATION].into_iter().find(|of| *of == hop)?;
@@ -74,8 +74,8 @@ impl HostKeyArgs {
             }
             for key in keys {
                 let published = if host.is_published(&key) { ", as published" } else { "" };
-                let (what, print) = (hop_label(host.hop), key.fingerprint());
-                say!("{what} {}: {} {print}{published}", host.host.as_str(), key.kind());
+                let (label, fingerprint) = (hop_label(host.hop), key.fingerprint());
+                say!("{label} {}: {} {fingerprint}{published}", host.host.as_str(), key.kind());
                 pins.push((host.hop.to_owned(), key.to_line()));
             }
         }
@@ -86,8 +86,10 @@ impl HostKeyArgs {
     fn trusted_keys(&self, host: &ScannedHost) -> Vec<HostKey> {
         let trusted = self.trust_shown && host.published.is_empty();
         let named = |key: &HostKey| {
-            let print = key.fingerprint();
-            self.host_key.iter().any(|name| matches!(name, HostKeyArg::Fingerprint(wanted) if wanted.as_str() == print))
+            let fingerprint = key.fingerprint();
+            self.host_key
+                .iter()
+                .any(|name| matches!(name, HostKeyArg::Fingerprint(wanted) if wanted.as_str() == fingerprint))
         };
         let believed = |key: &&HostKey| trusted || host.is_published(key) || named(key);
         let mut keys: Vec<HostKey> = host.shown.iter().flatten().filter(believed).cloned().collect();
@@ -104,11 +106,11 @@ impl HostKeyArgs {
 
     /// Why none of a host's keys is trusted. Only the automation host may go without for now.
     fn explain_no_trusted_key(&self, host: &ScannedHost, site: &Site) -> anyhow::Result<()> {
-        let (what, name) = (hop_label(host.hop), host.host.as_str());
+        let (label, name) = (hop_label(host.hop), host.host.as_str());
         let is_optional = host.hop == hops::AUTOMATION;
         match &host.shown {
             Ok(keys) => {
-                say!("{what} {name} shows these host keys:");
+                say!("{label} {name} shows these host keys:");
                 for key in keys {
                     say!("  {:<22} {}", key.kind(), key.fingerprint());
                 }

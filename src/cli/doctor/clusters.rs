@@ -16,16 +16,16 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
     if !path.exists() {
         return Vec::new();
     }
-    let known = async {
+    let load = async {
         let mut db = store::backup::open_read_only(&path).await?;
-        let mut known = Vec::new();
+        let mut profiles = Vec::new();
         for row in store::clusters::list(&mut db).await? {
-            known.push(ClusterProfile::load(&mut db, row).await?);
+            profiles.push(ClusterProfile::load(&mut db, row).await?);
         }
-        store::Result::Ok(known)
+        store::Result::Ok(profiles)
     };
-    let known = match known.await {
-        Ok(known) => known,
+    let profiles = match load.await {
+        Ok(profiles) => profiles,
         Err(error) => {
             return vec![DoctorFinding::warning(
                 CLUSTER_SUBJECT,
@@ -33,14 +33,14 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
             )];
         }
     };
-    if known.is_empty() {
+    if profiles.is_empty() {
         return vec![DoctorFinding::warning(
             CLUSTER_SUBJECT,
             "None is known yet. Add one on the portal's pages, or with: portolan cluster add NAME --preset PRESET",
         )];
     }
     // All in parallel, because a host that doesn't respond takes a while.
-    let work: Vec<_> = known.into_iter().map(|known| tokio::spawn(check_cluster(known))).collect();
+    let work: Vec<_> = profiles.into_iter().map(|profile| tokio::spawn(check_cluster(profile))).collect();
     let mut findings = Vec::new();
     for findings_of_one in work {
         findings.extend(findings_of_one.await.unwrap_or_default());
@@ -48,37 +48,37 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
     findings
 }
 
-async fn check_cluster(known: ClusterProfile) -> Vec<DoctorFinding> {
-    let title = &known.row.title;
-    if known.row.retired_at().is_some() {
+async fn check_cluster(profile: ClusterProfile) -> Vec<DoctorFinding> {
+    let title = &profile.row.title;
+    if profile.row.retired_at().is_some() {
         return vec![DoctorFinding::good(CLUSTER_SUBJECT, format!("{title}: out of use, so it was not asked."))];
     }
     let mut findings = Vec::new();
-    if let Some(since) = known.row.alarm_at() {
+    if let Some(since) = profile.row.alarm_at() {
         findings.push(DoctorFinding::bad(
             CLUSTER_SUBJECT,
             format!(
                 "{title}: STOPPED since {since}, because {}, which is not pinned. Compare with what the centre publishes, then decide on the cluster's page of host keys.",
-                known.row.alarm
+                profile.row.alarm
             ),
         ));
     }
-    for host in scan_hosts(&known.site).await {
-        findings.push(check_host(&known, &host));
+    for host in scan_hosts(&profile.site).await {
+        findings.push(check_host(&profile, &host));
     }
     findings
 }
 
-fn check_host(known: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
+fn check_host(profile: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
     let title = match host.hop {
-        hops::JUMP => format!("{}, jump host", known.row.title),
-        hops::AUTOMATION => format!("{}, automation host", known.row.title),
-        _ => known.row.title.clone(),
+        hops::JUMP => format!("{}, jump host", profile.row.title),
+        hops::AUTOMATION => format!("{}, automation host", profile.row.title),
+        _ => profile.row.title.clone(),
     };
-    let pinned = known.host_keys(host.hop);
+    let pinned = profile.host_keys(host.hop);
     let shown = match &host.shown {
         Ok(shown) => shown,
-        Err(_) if host.hop == hops::LOGIN && known.site.login.jump.is_some() => {
+        Err(_) if host.hop == hops::LOGIN && profile.site.login.jump.is_some() => {
             return DoctorFinding::good(
                 CLUSTER_SUBJECT,
                 format!("{title}: it stands behind a jump host, so it was not asked from here."),

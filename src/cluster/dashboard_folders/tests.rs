@@ -74,12 +74,12 @@ fn a_start_lies_in_no_other() {
         writable: true,
         group: None,
     };
-    let learnt = DiscoveredFacts {
+    let facts = DiscoveredFacts {
         home: Some("/home/a/".to_owned()),
         folders: ["/home/a", "/home/a/project", "/scratch/a", "/home/ab", "x"].map(folder).to_vec(),
         ..DiscoveredFacts::default()
     };
-    assert_eq!(search_roots(&learnt), ["/home/a", "/scratch/a", "/home/ab"]);
+    assert_eq!(search_roots(&facts), ["/home/a", "/scratch/a", "/home/ab"]);
     assert_eq!(search_roots(&DiscoveredFacts::default()), [""; 0]);
 }
 

@@ -145,33 +145,33 @@ impl<'a> DiscoveryFolderLine<'a> {
 /// The folders worth showing, each once. Paths from variables are kept as the centre writes them; links in the home
 /// folder are resolved, because some centres refuse jobs whose folder begins with `/home`. Folders that really are
 /// inside the home folder belong to the person (`~/projects/thesis`) and are not listed separately.
-fn folders_to_show(seen: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder> {
-    let homes: Vec<&str> = seen.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
+fn folders_to_show(lines: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder> {
+    let homes: Vec<&str> = lines.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
     let at_home = |path: &str| homes.iter().any(|home| is_below(path, home));
-    let has_groups = seen.iter().any(|s| s.source == "group" && !at_home(s.real_path));
-    let mut found: Vec<(&str, DiscoveredUserFolder)> = Vec::new();
-    for one in seen {
-        let Some(label) = one.kind() else { continue };
-        let own = match one.source {
+    let has_groups = lines.iter().any(|s| s.source == "group" && !at_home(s.real_path));
+    let mut folders: Vec<(&str, DiscoveredUserFolder)> = Vec::new();
+    for line in lines {
+        let Some(label) = line.kind() else { continue };
+        let own = match line.source {
             "HOME" | "SCRATCH" | "USERWORK" => false,
             // If it only contains links to the groups' folders, those are enough.
-            "PROJECT" => has_groups && at_home(one.real_path),
-            _ => at_home(one.real_path),
+            "PROJECT" => has_groups && at_home(line.real_path),
+            _ => at_home(line.real_path),
         };
         if own {
             continue;
         }
-        let group = one.path.rsplit('/').next().filter(|_| one.source == "group");
+        let group = line.path.rsplit('/').next().filter(|_| line.source == "group");
         let group = group.filter(|group| is_name(group)).map(str::to_owned);
-        if let Some((_, known)) = found.iter_mut().find(|(real, _)| *real == one.real_path) {
-            known.group = known.group.take().or(group);
+        if let Some((_, folder)) = folders.iter_mut().find(|(real, _)| *real == line.real_path) {
+            folder.group = folder.group.take().or(group);
         } else {
-            let path = if at_home(one.path) { one.real_path } else { one.path };
-            let folder = DiscoveredUserFolder { label, path: path.to_owned(), writable: one.writable, group };
-            found.push((one.real_path, folder));
+            let path = if at_home(line.path) { line.real_path } else { line.path };
+            let folder = DiscoveredUserFolder { label, path: path.to_owned(), writable: line.writable, group };
+            folders.push((line.real_path, folder));
         }
     }
-    found.into_iter().map(|(_, folder)| folder).collect()
+    folders.into_iter().map(|(_, folder)| folder).collect()
 }
 
 /// An absolute path that can be shown and used unchanged: truncating or repairing it would name another folder.

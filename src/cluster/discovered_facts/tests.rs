@@ -73,17 +73,17 @@ fn bash_and_dash_look_around() {
         ("USERWORK", "/no/such/folder"),
     ];
     for shell in ["bash", "dash"] {
-        let learnt = look(&run(shell, Path::new(&at("home")), &variables));
-        assert_eq!(learnt.home.as_deref(), Some(at("home").as_str()), "{shell}");
-        assert!(learnt.host.is_some() && learnt.user.is_some());
-        assert_eq!(learnt.search_path(), Some(path.as_str()));
-        assert_eq!(learnt.env["LANG"], "nb_NO.UTF-8");
-        assert!(!learnt.env.contains_key("SLURM_CONF"));
-        assert_eq!(learnt.our_address, Some("192.0.2.7".parse().unwrap()));
-        assert_eq!(learnt.shell.as_deref(), Some("/bin/zsh"));
-        assert!(learnt.has_tool("seff") && learnt.has_tool("tensorboard") && !learnt.has_tool("unasked"));
+        let facts = look(&run(shell, Path::new(&at("home")), &variables));
+        assert_eq!(facts.home.as_deref(), Some(at("home").as_str()), "{shell}");
+        assert!(facts.host.is_some() && facts.user.is_some());
+        assert_eq!(facts.search_path(), Some(path.as_str()));
+        assert_eq!(facts.env["LANG"], "nb_NO.UTF-8");
+        assert!(!facts.env.contains_key("SLURM_CONF"));
+        assert_eq!(facts.our_address, Some("192.0.2.7".parse().unwrap()));
+        assert_eq!(facts.shell.as_deref(), Some("/bin/zsh"));
+        assert!(facts.has_tool("seff") && facts.has_tool("tensorboard") && !facts.has_tool("unasked"));
         assert_eq!(
-            learnt.folders,
+            facts.folders,
             [
                 folder(FolderKind::Home, at("home"), None),
                 folder(FolderKind::Scratch, at("data/scratch"), None),
@@ -92,7 +92,7 @@ fn bash_and_dash_look_around() {
             ],
             "{shell}: the person's own folders and the folder of links are no places apart"
         );
-        assert!(learnt.missing[0].starts_with("USERWORK is set to /no/such/folder, but there is no such folder."));
+        assert!(facts.missing[0].starts_with("USERWORK is set to /no/such/folder, but there is no such folder."));
     }
 }
 
@@ -105,8 +105,8 @@ fn a_link_named_project_is_one_groups_folder() {
     std::fs::create_dir_all(group.join("another-member")).unwrap();
     symlink(&group, home.join("project")).unwrap();
     for shell in ["bash", "dash"] {
-        let learnt = look(&run(shell, &home, &[("PATH", "/usr/bin:/bin")]));
-        let projects: Vec<_> = learnt.folders_of_kind(FolderKind::Project).collect();
+        let facts = look(&run(shell, &home, &[("PATH", "/usr/bin:/bin")]));
+        let projects: Vec<_> = facts.folders_of_kind(FolderKind::Project).collect();
         assert_eq!(projects, [&folder(FolderKind::Project, group.to_str().unwrap(), None)]);
     }
 }
@@ -126,27 +126,27 @@ fn much_is_cut() {
     for shell in ["bash", "dash"] {
         let text = run(shell, &home, &[("PATH", &long), ("LANG", &"x".repeat(9000))]);
         assert!(text.lines().all(|line| line.len() < 4100), "{shell}");
-        let learnt = look(&text);
-        assert_eq!(learnt.folders_of_kind(FolderKind::Project).count(), 20);
-        let path = learnt.search_path().unwrap();
+        let facts = look(&text);
+        assert_eq!(facts.folders_of_kind(FolderKind::Project).count(), 20);
+        let path = facts.search_path().unwrap();
         assert!((3900..4000).contains(&path.len()) && path.ends_with("/opt/some/where/bin"));
-        assert!(!learnt.env.contains_key("LANG"));
+        assert!(!facts.env.contains_key("LANG"));
     }
 }
 
 #[test]
 fn the_demo_cluster() {
-    let learnt = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(ASSOC), &["_cpu".into()]);
-    assert_eq!(learnt.missing, Vec::<String>::new());
-    assert_eq!(learnt.host.as_deref(), Some("login1.harbour.local"));
-    assert_eq!(learnt.user.as_deref(), Some("alice"));
-    assert_eq!(learnt.our_address, Some("127.0.0.1".parse().unwrap()));
-    assert_eq!(learnt.slurm_version.as_deref(), Some("24.11.5"));
-    assert_eq!(learnt.slurm_cluster.as_deref(), Some("lab"));
-    assert_eq!((learnt.max_array_size, learnt.uses_fair_share), (Some(1001), true));
-    assert_eq!(learnt.half_life_hours, Some(168));
+    let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(ASSOC), &["_cpu".into()]);
+    assert_eq!(facts.missing, Vec::<String>::new());
+    assert_eq!(facts.host.as_deref(), Some("login1.harbour.local"));
+    assert_eq!(facts.user.as_deref(), Some("alice"));
+    assert_eq!(facts.our_address, Some("127.0.0.1".parse().unwrap()));
+    assert_eq!(facts.slurm_version.as_deref(), Some("24.11.5"));
+    assert_eq!(facts.slurm_cluster.as_deref(), Some("lab"));
+    assert_eq!((facts.max_array_size, facts.uses_fair_share), (Some(1001), true));
+    assert_eq!(facts.half_life_hours, Some(168));
     assert_eq!(
-        learnt.folders,
+        facts.folders,
         [
             folder(FolderKind::Home, "/home/alice", None),
             folder(FolderKind::Scratch, "/scratch/alice", None),
@@ -155,23 +155,23 @@ fn the_demo_cluster() {
             folder(FolderKind::Project, "/project/rrg-smith", Some("rrg-smith")),
         ]
     );
-    let accounts: Vec<_> = learnt.accounts.iter().map(|account| account.name.as_str()).collect();
+    let accounts: Vec<_> = facts.accounts.iter().map(|account| account.name.as_str()).collect();
     assert_eq!(accounts, ["def-jones", "def-smith", "rrg-smith"]);
-    assert_eq!(learnt.partitions.len(), 5);
+    assert_eq!(facts.partitions.len(), 5);
     let gpu = |model: &str, per_node_most, nodes| DiscoveredGpu { model: Some(model.into()), per_node_most, nodes };
-    assert_eq!(learnt.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
-    assert!(learnt.has_tool("diskusage_report") && learnt.has_tool("module") && !learnt.has_tool("seff"));
+    assert_eq!(facts.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
+    assert!(facts.has_tool("diskusage_report") && facts.has_tool("module") && !facts.has_tool("seff"));
 
-    let json = serde_json::to_string(&learnt).unwrap();
-    assert_eq!(serde_json::from_str::<DiscoveredFacts>(&json).unwrap(), learnt);
+    let json = serde_json::to_string(&facts).unwrap();
+    assert_eq!(serde_json::from_str::<DiscoveredFacts>(&json).unwrap(), facts);
 }
 
 #[test]
 fn old_and_newer_rows_still_read() {
     assert_eq!(serde_json::from_str::<DiscoveredFacts>("{}").unwrap(), DiscoveredFacts::default());
     let row = r#"{"folders":[{"label":"attic","path":"/x"}],"accounts":[{"name":"a"}],"partitions":[{}],"gpus":[{}],"news":1}"#;
-    let learnt = serde_json::from_str::<DiscoveredFacts>(row).unwrap();
-    assert_eq!(learnt.folders[0].label, FolderKind::Work);
+    let facts = serde_json::from_str::<DiscoveredFacts>(row).unwrap();
+    assert_eq!(facts.folders[0].label, FolderKind::Work);
 }
 
 #[test]
@@ -204,13 +204,13 @@ fn what_is_missing_is_said() {
         ]
     );
     let without = DEMO.replace("tool\tsacctmgr\n", "");
-    let learnt = DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
-    assert_eq!(learnt.missing, ["The list of accounts could not be read: sacctmgr is not there."]);
-    let learnt = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
-    assert!(learnt.accounts.is_empty());
-    assert_eq!(learnt.missing, ["There is no account of yours on lab."]);
-    let learnt = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
-    assert_eq!(learnt.missing, ["The list of accounts could not be read: sacctmgr answered with nothing."]);
+    let facts = DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
+    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr is not there."]);
+    let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
+    assert!(facts.accounts.is_empty());
+    assert_eq!(facts.missing, ["There is no account of yours on lab."]);
+    let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
+    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr answered with nothing."]);
     assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("Looking around was cut"));
 }
 
@@ -221,13 +221,13 @@ fn hostile_answers_stay_small() {
     let row = |n: u32| format!("dir\tgroup\tw\t/p/{n}\t/p/{n}\ngone\tSCRATCH\t/{n}\ntool\tseff\ntool\tx{n}\n");
     let rows: Vec<String> = (0..5000).map(row).collect();
     let text = start.to_owned() + &rows.concat();
-    let learnt = look(&text);
-    assert_eq!((learnt.home.as_deref(), learnt.user.as_deref()), (None, None));
-    assert_eq!((learnt.host.as_deref(), learnt.search_path()), (Some("evil"), Some("/bin")));
-    assert_eq!(learnt.folders.len(), 200);
-    assert!(learnt.folders.iter().all(|folder| folder.label == FolderKind::Project));
-    assert!(learnt.missing.len() <= 10);
-    assert_eq!(learnt.tools, ["seff"]);
+    let facts = look(&text);
+    assert_eq!((facts.home.as_deref(), facts.user.as_deref()), (None, None));
+    assert_eq!((facts.host.as_deref(), facts.search_path()), (Some("evil"), Some("/bin")));
+    assert_eq!(facts.folders.len(), 200);
+    assert!(facts.folders.iter().all(|folder| folder.label == FolderKind::Project));
+    assert!(facts.missing.len() <= 10);
+    assert_eq!(facts.tools, ["seff"]);
 }
 
 proptest! {

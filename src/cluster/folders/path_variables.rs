@@ -21,7 +21,7 @@ struct PathVariable {
 }
 
 impl FolderVariables {
-    pub fn from_facts(learnt: &DiscoveredFacts) -> Self {
+    pub fn from_facts(facts: &DiscoveredFacts) -> Self {
         let mut names = Vec::new();
         for (variable, kind) in [
             ("$HOME", FolderKind::Home),
@@ -29,8 +29,8 @@ impl FolderVariables {
             ("$PROJECT", FolderKind::Project),
             ("$USERWORK", FolderKind::Work),
         ] {
-            let home = learnt.home.as_deref().filter(|_| kind == FolderKind::Home);
-            let mut folders = learnt.folders_of_kind(kind).map(|folder| folder.path.as_str());
+            let home = facts.home.as_deref().filter(|_| kind == FolderKind::Home);
+            let mut folders = facts.folders_of_kind(kind).map(|folder| folder.path.as_str());
             let Some(folder) = home.or_else(|| folders.next()) else { continue };
             let is_certain = home.is_some() || folders.next().is_none();
             let folder = folder.trim_end_matches('/').to_owned();

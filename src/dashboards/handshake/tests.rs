@@ -7,15 +7,15 @@ const NONCE: [u8; SECRET_LEN] = [7; SECRET_LEN];
 
 /// Runs the handshake against a server that sends `answer` whatever it receives.
 async fn against(answer: impl Fn(&str) -> Vec<u8>) -> io::Result<()> {
-    let (mut portal, mut board) = tokio::net::UnixStream::pair().unwrap();
+    let (mut portal, mut dashboard) = tokio::net::UnixStream::pair().unwrap();
     let secret = DashboardSecret::from_hex(SECRET).unwrap();
     let mut line = [0; 75];
     let play = async {
-        board.read_exact(&mut line).await.unwrap();
+        dashboard.read_exact(&mut line).await.unwrap();
         let text = str::from_utf8(&line).unwrap();
         let nonce = text.strip_prefix("PORTOLAN1 ").unwrap().trim_end();
-        board.write_all(&answer(nonce)).await.unwrap();
-        board.shutdown().await.unwrap();
+        dashboard.write_all(&answer(nonce)).await.unwrap();
+        dashboard.shutdown().await.unwrap();
     };
     tokio::join!(authenticate(&mut portal, &secret, NONCE), play).0
 }

@@ -48,7 +48,7 @@ impl SubmissionWorker {
             Err(problem) => return self.postpone(one, &problem).await.map(Some),
         };
         // Search once more for anything that was sent before, even if it seemed certain that it did not arrive.
-        if one.sent_at().is_some() && memory.known_absent != Some(one.id) {
+        if one.sent_at.is_some() && memory.known_absent != Some(one.id) {
             match self.search_cluster(&ground, one.created_at).await {
                 Ok(look) => match look.find(&one.token) {
                     SubmissionSearchResult::Found(number) => {

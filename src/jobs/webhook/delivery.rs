@@ -188,7 +188,7 @@ impl WebhookWorkerInner {
 }
 
 fn has_failed_too_long(webhook: &Webhook, now: UnixTime) -> bool {
-    webhook.failing_since().is_some_and(|since| now.since(since) >= GIVE_UP_AFTER)
+    webhook.failing_since.is_some_and(|since| now.since(since) >= GIVE_UP_AFTER)
 }
 
 /// The pause after a failure, given how many came before it.

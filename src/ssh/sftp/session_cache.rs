@@ -52,38 +52,38 @@ impl SftpSession {
 }
 
 /// The open session, or a new one. Callers who arrive while it is being opened wait for the same one.
-pub(super) async fn get_session(line: &Arc<ClusterConnection>) -> Result<Arc<SftpSession>, SftpError> {
-    let mut shelf = line.sftp_sessions.0.lock().await;
-    if let Some(session) = shelf.as_ref().filter(|session| !session.closed.is_cancelled()) {
+pub(super) async fn get_session(connection: &Arc<ClusterConnection>) -> Result<Arc<SftpSession>, SftpError> {
+    let mut cache = connection.sftp_sessions.0.lock().await;
+    if let Some(session) = cache.as_ref().filter(|session| !session.closed.is_cancelled()) {
         session.touch();
         return Ok(session.clone());
     }
-    *shelf = None;
-    let (tell, told) = oneshot::channel();
-    let this = line.clone();
+    *cache = None;
+    let (tell, reply) = oneshot::channel();
+    let this = connection.clone();
     tokio::spawn(async move { open_and_hold(&this, tell).await });
-    let session = told.await.unwrap_or(Err(RunCommandError::ConnectionLost.into()))?;
-    *shelf = Some(session.clone());
+    let session = reply.await.unwrap_or(Err(RunCommandError::ConnectionLost.into()))?;
+    *cache = Some(session.clone());
     Ok(session)
 }
 
 type OpenedSftpSender = oneshot::Sender<Result<Arc<SftpSession>, SftpError>>;
 
 /// Runs from taking a session slot until that slot is free again.
-async fn open_and_hold(line: &ClusterConnection, tell: OpenedSftpSender) {
-    let wait = tokio::time::timeout(SLOT_TIMEOUT, line.slots.acquire(CallUrgency::Interactive));
-    let Ok(Some(place)) = wait.await else {
+async fn open_and_hold(connection: &ClusterConnection, tell: OpenedSftpSender) {
+    let wait = tokio::time::timeout(SLOT_TIMEOUT, connection.slots.acquire(CallUrgency::Interactive));
+    let Ok(Some(slot)) = wait.await else {
         let _ = tell.send(Err(RunCommandError::Busy.into()));
         return;
     };
     let until = Instant::now() + OPEN_TIMEOUT;
     let command = || {
-        let mut command = openssh::Session::to_subsystem(line.session.clone(), "sftp");
+        let mut command = openssh::Session::to_subsystem(connection.session.clone(), "sftp");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     };
     // On a silent network not even a session opens, and ssh takes a minute to notice.
-    let opened = tokio::time::timeout_at(until, exec::open_session(line, place, command)).await;
+    let opened = tokio::time::timeout_at(until, exec::open_session(connection, slot, command)).await;
     let (mut child, _place) = match opened.unwrap_or(Err(RunCommandError::TimedOut)) {
         Ok(opened) => opened,
         Err(error) => {
@@ -99,9 +99,9 @@ async fn open_and_hold(line: &ClusterConnection, tell: OpenedSftpSender) {
             let session = Arc::new(SftpSession { raw, used_at: Mutex::new(Instant::now()), closed: over });
             let _ = tell.send(Ok(session.clone()));
             let is_gone = tokio::select! {
-                () = wait_until_closable(line, &session) => false,
+                () = wait_until_closable(connection, &session) => false,
                 _ = &mut ended => true,
-                () = line.master().ended().cancelled() => true,
+                () = connection.master().ended().cancelled() => true,
             };
             session.closed.cancel();
             let _ = session.raw.close_session();
@@ -113,7 +113,7 @@ async fn open_and_hold(line: &ClusterConnection, tell: OpenedSftpSender) {
             let _ = tell.send(Err(error));
         }
     }
-    exec::wait_for_session_end(line, ended).await;
+    exec::wait_for_session_end(connection, ended).await;
 }
 
 /// Negotiates the protocol version with the SFTP service.
@@ -135,32 +135,32 @@ async fn init_protocol(child: &mut RemoteChild, until: Instant) -> Result<RawSft
 }
 
 /// Resolves when the session should be closed: broken, or unused and either idle for long or blocking others.
-async fn wait_until_closable(line: &ClusterConnection, session: &Arc<SftpSession>) {
+async fn wait_until_closable(connection: &ClusterConnection, session: &Arc<SftpSession>) {
     let mut is_wanted = false;
     loop {
         let look_at = if is_wanted { Instant::now() + EVICT_RETRY } else { session.idle_at() };
         tokio::select! {
             () = session.closed.cancelled() => return,
-            () = line.slots.release_requested() => is_wanted = true,
+            () = connection.slots.release_requested() => is_wanted = true,
             () = tokio::time::sleep_until(look_at) => {}
         }
         let is_due = is_wanted || session.idle_at() <= Instant::now();
-        if is_due && evict_if_unused(line, session).await {
+        if is_due && evict_if_unused(connection, session).await {
             return;
         }
     }
 }
 
 /// Removes the session from the cache, unless it is in use.
-async fn evict_if_unused(line: &ClusterConnection, session: &Arc<SftpSession>) -> bool {
+async fn evict_if_unused(connection: &ClusterConnection, session: &Arc<SftpSession>) -> bool {
     const OWN_AND_CACHED: usize = 2;
-    let mut shelf = tokio::select! {
-        shelf = line.sftp_sessions.0.lock() => shelf,
+    let mut cache = tokio::select! {
+        cache = connection.sftp_sessions.0.lock() => cache,
         () = session.closed.cancelled() => return true,
     };
     let is_free = Arc::strong_count(session) <= OWN_AND_CACHED;
-    if is_free && shelf.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, session)) {
-        *shelf = None;
+    if is_free && cache.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, session)) {
+        *cache = None;
     }
     is_free
 }

@@ -46,10 +46,9 @@ pub struct DashboardRun {
     /// The name of its folder on the cluster.
     pub name: String,
     pub folder: String,
-    submission_id: Option<SubmissionId>,
+    pub submission_id: Option<SubmissionId>,
     /// The job ID, once there is one.
     pub job: Option<i64>,
-    woken_by: Option<PersonId>,
     /// Who started it, if not its owner.
     pub woken_by_name: Option<String>,
     #[sqlx(try_from = "String")]
@@ -63,52 +62,23 @@ pub struct DashboardRun {
     pub message: String,
     /// The time limit.
     pub minutes: i64,
-    begin_at: Option<UnixTime>,
+    /// A follow-up run starts no earlier than this.
+    pub begin_at: Option<UnixTime>,
     /// When it was requested.
     pub asked_at: UnixTime,
-    started_at: Option<UnixTime>,
-    ready_at: Option<UnixTime>,
-    used_at: Option<UnixTime>,
-    over_at: Option<UnixTime>,
+    /// When its job started.
+    pub started_at: Option<UnixTime>,
+    /// When it first answered.
+    pub ready_at: Option<UnixTime>,
+    /// When someone last viewed it.
+    pub used_at: Option<UnixTime>,
+    pub over_at: Option<UnixTime>,
 }
 
 impl DashboardRun {
-    pub fn submission(&self) -> Option<SubmissionId> {
-        self.submission_id
-    }
-
-    /// Who started it, if not its owner.
-    pub fn woken_by(&self) -> Option<PersonId> {
-        self.woken_by
-    }
-
-    /// A follow-up run starts no earlier than this.
-    pub fn begin_at(&self) -> Option<UnixTime> {
-        self.begin_at
-    }
-
-    /// When its job started.
-    pub fn started_at(&self) -> Option<UnixTime> {
-        self.started_at
-    }
-
-    /// When it first answered.
-    pub fn ready_at(&self) -> Option<UnixTime> {
-        self.ready_at
-    }
-
-    /// When someone last viewed it.
-    pub fn used_at(&self) -> Option<UnixTime> {
-        self.used_at
-    }
-
-    pub fn over_at(&self) -> Option<UnixTime> {
-        self.over_at
-    }
-
     /// When its time limit ends, once it has started.
     pub fn ends_at(&self) -> Option<UnixTime> {
-        self.started_at().map(|at| at.plus(self.minutes * 60))
+        self.started_at.map(|at| at.plus(self.minutes * 60))
     }
 }
 
@@ -128,7 +98,7 @@ pub struct NewDashboardRun<'a> {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT r.id, r.dashboard_id, r.name, r.folder, r.submission_id, s.number AS job, r.woken_by,
+            "SELECT r.id, r.dashboard_id, r.name, r.folder, r.submission_id, s.number AS job,
                     w.display_name AS woken_by_name, r.state, r.stage, r.stop, r.end, r.message, r.minutes, r.begin_at,
                     r.asked_at, r.started_at, r.ready_at, r.used_at, r.over_at
              FROM dashboard_runs r
@@ -140,57 +110,39 @@ macro_rules! select {
 }
 
 pub async fn add(db: &mut DbConnection, new: &NewDashboardRun<'_>, now: UnixTime) -> Result<DashboardRunId> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "INSERT INTO dashboard_runs (dashboard_id, name, folder, woken_by, state, minutes, begin_at, asked_at)
          VALUES ($1, $2, $3, $4, 'asked', $5, $6, $7) RETURNING id",
+        [new.dashboard, new.name, new.folder, new.woken_by, new.minutes, new.begin_at, now]
     )
-    .bind(new.dashboard)
-    .bind(new.name)
-    .bind(new.folder)
-    .bind(new.woken_by)
-    .bind(new.minutes)
-    .bind(new.begin_at)
-    .bind(now)
-    .fetch_one(db)
-    .await?)
 }
 
 /// All runs that are not over, of all dashboards.
 pub async fn list_open(db: &mut DbConnection) -> Result<Vec<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.over_at IS NULL ORDER BY r.id")).fetch_all(db).await?)
+    fetch_all!(db, select!("WHERE r.over_at IS NULL ORDER BY r.id"))
 }
 
 /// The last runs of a dashboard, newest first.
 pub async fn list_for_dashboard(db: &mut DbConnection, dashboard: DashboardId, most: i64) -> Result<Vec<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"))
-        .bind(dashboard)
-        .bind(most)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(db, select!("WHERE r.dashboard_id = $1 ORDER BY r.id DESC LIMIT $2"), [dashboard, most])
 }
 
 pub async fn get(db: &mut DbConnection, id: DashboardRunId) -> Result<Option<DashboardRun>> {
-    Ok(sqlx::query_as(select!("WHERE r.id = $1")).bind(id).fetch_optional(db).await?)
+    fetch_optional!(db, select!("WHERE r.id = $1"), [id])
 }
 
 /// How often someone other than the owner started a dashboard since then.
 pub async fn count_wakes(db: &mut DbConnection, dashboard: DashboardId, since: UnixTime) -> Result<i64> {
-    Ok(sqlx::query_scalar(
+    scalar_one!(
+        db,
         "SELECT count(*) FROM dashboard_runs WHERE dashboard_id = $1 AND woken_by IS NOT NULL AND asked_at >= $2",
+        [dashboard, since]
     )
-    .bind(dashboard)
-    .bind(since)
-    .fetch_one(db)
-    .await?)
 }
 
 pub async fn set_submission(db: &mut DbConnection, id: DashboardRunId, submission: SubmissionId) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1")
-        .bind(id)
-        .bind(submission)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboard_runs SET submission_id = $2 WHERE id = $1", [id, submission])
 }
 
 pub async fn set_state(
@@ -199,58 +151,37 @@ pub async fn set_state(
     state: DashboardRunState,
     (reported, message): (&str, &str),
 ) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL")
-        .bind(id)
-        .bind(state.as_str())
-        .bind(message)
-        .bind(reported)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(
+        db,
+        "UPDATE dashboard_runs SET state = $2, message = $3, stage = $4 WHERE id = $1 AND over_at IS NULL",
+        [id, state.as_str(), message, reported]
+    )
 }
 
 /// Records when its job started.
 pub async fn set_started(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL")
-        .bind(id)
-        .bind(at)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboard_runs SET started_at = $2 WHERE id = $1 AND over_at IS NULL", [id, at])
 }
 
 /// Records that it answers. Counts as used: someone is about to view it.
 pub async fn mark_ready(db: &mut DbConnection, id: DashboardRunId, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE dashboard_runs SET state = 'ready', message = '', ready_at = coalesce(ready_at, $2),
                 used_at = coalesce(used_at, $2)
          WHERE id = $1 AND over_at IS NULL",
+        [id, now]
     )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that someone viewed it.
 pub async fn mark_used(db: &mut DbConnection, id: DashboardRunId, at: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1")
-        .bind(id)
-        .bind(at)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE dashboard_runs SET used_at = max(coalesce(used_at, 0), $2) WHERE id = $1", [id, at])
 }
 
 /// Requests that a run stops, and why. False if it is over, or a stop was requested before.
 pub async fn request_stop(db: &mut DbConnection, id: DashboardRunId, why: &str) -> Result<bool> {
-    let done = sqlx::query("UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''")
-        .bind(id)
-        .bind(why)
-        .execute(db)
-        .await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(db, "UPDATE dashboard_runs SET stop = $2 WHERE id = $1 AND over_at IS NULL AND stop = ''", [id, why])
 }
 
 pub async fn mark_over(
@@ -260,15 +191,10 @@ pub async fn mark_over(
     message: &str,
     at: UnixTime,
 ) -> Result<bool> {
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE dashboard_runs SET state = 'over', end = $2, message = $3, over_at = $4
          WHERE id = $1 AND over_at IS NULL",
+        [id, end, message, at]
     )
-    .bind(id)
-    .bind(end)
-    .bind(message)
-    .bind(at)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }

@@ -7,141 +7,104 @@ use crate::domain::{PersonId, SubmissionId};
 
 /// Marks it as about to be sent. False if it should no longer be sent.
 pub async fn mark_sent(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE submissions SET state = 'sent', sent_at = $2, tries = tries + 1, problem = '', refusal = ''
          WHERE id = $1 AND state = 'ready'",
+        [id, now]
     )
-    .bind(id)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Records that nothing was sent after all: it is ready again.
 pub async fn mark_unsent(db: &mut DbConnection, id: SubmissionId, problem: &str) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE submissions SET state = 'ready', tries = max(tries - 1, 0), problem = $2,
                                 sent_at = iif(tries > 1, sent_at, NULL)
          WHERE id = $1 AND state = 'sent'",
+        [id, problem]
     )
-    .bind(id)
-    .bind(problem)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records why it waits. True if the reason is new.
 pub async fn set_problem(db: &mut DbConnection, id: SubmissionId, problem: &str) -> Result<bool> {
-    let done =
-        sqlx::query("UPDATE submissions SET problem = $2 WHERE id = $1 AND settled_at IS NULL AND problem <> $2")
-            .bind(id)
-            .bind(problem)
-            .execute(db)
-            .await?;
-    Ok(done.rows_affected() == 1)
+    affects_row!(
+        db,
+        "UPDATE submissions SET problem = $2 WHERE id = $1 AND settled_at IS NULL AND problem <> $2",
+        [id, problem]
+    )
 }
 
 /// Records that it may have arrived. `refusal` is what Slurm said, if that would explain why it did not.
 pub async fn mark_checking(db: &mut DbConnection, id: SubmissionId, problem: &str, refusal: &str) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE submissions SET state = 'checking', problem = $2, refusal = $3 WHERE id = $1 AND state = 'sent'",
+        [id, problem, refusal]
     )
-    .bind(id)
-    .bind(problem)
-    .bind(refusal)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that the cluster answered whether the job exists.
 pub async fn mark_checked(db: &mut DbConnection, id: SubmissionId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE submissions SET checked_at = $2 WHERE id = $1").bind(id).bind(now).execute(db).await?;
-    Ok(())
+    execute!(db, "UPDATE submissions SET checked_at = $2 WHERE id = $1", [id, now])
 }
 
 /// Records that it is a job. This is final.
 pub async fn mark_accepted(db: &mut DbConnection, id: SubmissionId, number: i64, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE submissions SET state = 'accepted', number = $2, problem = '', refusal = '', settled_at = $3
          WHERE id = $1 AND state <> 'accepted'",
+        [id, number, now]
     )
-    .bind(id)
-    .bind(number)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that Slurm refused it. Does nothing unless it was sent and the outcome is still open.
 pub async fn mark_refused(db: &mut DbConnection, id: SubmissionId, refusal: &str, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE submissions SET state = 'refused', refusal = $2, problem = '', settled_at = $3
          WHERE id = $1 AND state IN ('sent', 'checking')",
+        [id, refusal, now]
     )
-    .bind(id)
-    .bind(refusal)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that it did not arrive and should be sent again.
 pub async fn mark_for_resend(db: &mut DbConnection, id: SubmissionId, problem: &str, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE submissions SET state = 'ready', problem = $2, ready_at = $3
          WHERE id = $1 AND state IN ('sent', 'checking')",
+        [id, problem, now]
     )
-    .bind(id)
-    .bind(problem)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Records that it could not be sent and will not be tried again.
 pub async fn mark_not_sent(db: &mut DbConnection, id: SubmissionId, problem: &str, now: UnixTime) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "UPDATE submissions SET state = 'not_sent', problem = $2, settled_at = $3
          WHERE id = $1 AND settled_at IS NULL",
+        [id, problem, now]
     )
-    .bind(id)
-    .bind(problem)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Tries a submission again that could not be sent, because its owner asks for it. False if there is none.
 pub async fn retry(db: &mut DbConnection, id: SubmissionId, person: PersonId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE submissions SET state = 'ready', problem = '', tries = 0, ready_at = $3, settled_at = NULL
          WHERE id = $1 AND person_id = $2 AND state = 'not_sent'",
+        [id, person, now]
     )
-    .bind(id)
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }
 
 /// Cancels it, because its owner asks for it. False if it may be a job already.
 pub async fn give_up(db: &mut DbConnection, id: SubmissionId, person: PersonId, now: UnixTime) -> Result<bool> {
-    let done = sqlx::query(
+    affects_row!(
+        db,
         "UPDATE submissions SET state = 'given_up', settled_at = $3
          WHERE id = $1 AND person_id = $2 AND state IN ('ready', 'not_sent')",
+        [id, person, now]
     )
-    .bind(id)
-    .bind(person)
-    .bind(now)
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() == 1)
 }

@@ -42,41 +42,19 @@ pub struct UsageDailyRow {
 }
 
 pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageDailyRow) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO usage_daily (source_id, day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed,
                                   timed_out, memory_out, cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s,
                                   held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s, spare_core_s, spare_mb_s, waits)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
                  $23, $24, $25)",
+        [source], row.{
+            day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out, cancelled,
+            held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s,
+            spare_core_s, spare_mb_s, waits
+        }
     )
-    .bind(source)
-    .bind(row.day)
-    .bind(row.user_id)
-    .bind(row.kind_id)
-    .bind(row.core_s)
-    .bind(row.site_ms)
-    .bind(row.gpu_s)
-    .bind(&row.gpus)
-    .bind(row.jobs)
-    .bind(row.done)
-    .bind(row.failed)
-    .bind(row.timed_out)
-    .bind(row.memory_out)
-    .bind(row.cancelled)
-    .bind(row.held_core_s)
-    .bind(row.used_core_s)
-    .bind(row.held_mb_s)
-    .bind(row.used_mb_s)
-    .bind(row.held_gpu_s)
-    .bind(row.used_gpu_s)
-    .bind(row.lost_core_s)
-    .bind(row.lost_gpu_s)
-    .bind(row.spare_core_s)
-    .bind(row.spare_mb_s)
-    .bind(&row.waits)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// The rows of a source between two days, both included, in order.
@@ -86,15 +64,12 @@ pub async fn list_between(
     from: Day,
     until: Day,
 ) -> Result<Vec<UsageDailyRow>> {
-    Ok(sqlx::query_as(
+    fetch_all!(
+        db,
         "SELECT day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out,
                 cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s,
                 lost_gpu_s, spare_core_s, spare_mb_s, waits
          FROM usage_daily WHERE source_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, user_id, kind_id",
+        [source, from, until]
     )
-    .bind(source)
-    .bind(from)
-    .bind(until)
-    .fetch_all(db)
-    .await?)
 }

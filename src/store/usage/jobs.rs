@@ -52,31 +52,16 @@ pub struct UsageJobFilter {
 }
 
 pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow) -> Result<()> {
-    sqlx::query(
+    execute!(
+        db,
         "INSERT INTO usage_jobs (source_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
                                  wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+        [source], row.{
+            day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s, wait_s, cores, memory_mb,
+            gpus, cpu_s, rss_mb
+        }
     )
-    .bind(source)
-    .bind(row.day)
-    .bind(row.raw)
-    .bind(row.start_at)
-    .bind(row.number)
-    .bind(row.task)
-    .bind(row.user_id)
-    .bind(row.kind_id)
-    .bind(row.state)
-    .bind(row.seconds)
-    .bind(row.elapsed_s)
-    .bind(row.wait_s)
-    .bind(row.cores)
-    .bind(row.memory_mb)
-    .bind(&row.gpus)
-    .bind(row.cpu_s)
-    .bind(row.rss_mb)
-    .execute(db)
-    .await?;
-    Ok(())
 }
 
 /// Sums over jobs with the same GPUs.
@@ -114,17 +99,11 @@ macro_rules! from_fitting {
 
 /// The matching jobs, those with the most core seconds first.
 pub async fn find(db: &mut DbConnection, source: UsageSourceId, filter: &UsageJobFilter) -> Result<Vec<UsageJobRow>> {
-    Ok(sqlx::query_as(from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"))
-        .bind(source)
-        .bind(filter.from)
-        .bind(filter.until)
-        .bind(&filter.user)
-        .bind(&filter.kind)
-        .bind(states(filter))
-        .bind(filter.with_gpus)
-        .bind(filter.limit)
-        .fetch_all(db)
-        .await?)
+    fetch_all!(
+        db,
+        from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"),
+        [source, filter.from, filter.until, &filter.user, &filter.kind, states(filter), filter.with_gpus, filter.limit]
+    )
 }
 
 /// The sums over all matching jobs, however many there are.
@@ -133,20 +112,15 @@ pub async fn sum_by_gpus(
     source: UsageSourceId,
     filter: &UsageJobFilter,
 ) -> Result<Vec<UsageGpuTotal>> {
-    Ok(sqlx::query_as(from_fitting!(
-        "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s,
+    fetch_all!(
+        db,
+        from_fitting!(
+            "gpus, count(*) AS jobs, sum(seconds) AS seconds, sum(seconds * cores) AS core_s,
          sum(elapsed_s * cores) AS run_core_s",
-        "GROUP BY gpus"
-    ))
-    .bind(source)
-    .bind(filter.from)
-    .bind(filter.until)
-    .bind(&filter.user)
-    .bind(&filter.kind)
-    .bind(states(filter))
-    .bind(filter.with_gpus)
-    .fetch_all(db)
-    .await?)
+            "GROUP BY gpus"
+        ),
+        [source, filter.from, filter.until, &filter.user, &filter.kind, states(filter), filter.with_gpus]
+    )
 }
 
 fn states(filter: &UsageJobFilter) -> String {

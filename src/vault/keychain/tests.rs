@@ -44,9 +44,9 @@ fn stretching_depends_on_password_and_salt_and_costs_what_a_check_costs() {
 
 #[test]
 fn a_chain_opens_with_its_password_and_master_key_only() {
-    let (right, chain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
-    let sealed = vault('a').lock_keychain(PERSON, &right, &chain).unwrap();
-    assert!(same(&vault('a').unlock_keychain(PERSON, &right, &sealed).unwrap(), &chain));
+    let (right, keychain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
+    let sealed = vault('a').lock_keychain(PERSON, &right, &keychain).unwrap();
+    assert!(same(&vault('a').unlock_keychain(PERSON, &right, &sealed).unwrap(), &keychain));
 
     let wrong = password("loud harbour");
     assert!(vault('a').unlock_keychain(PERSON, &wrong, &sealed).is_err(), "wrong password");
@@ -59,11 +59,11 @@ fn a_chain_opens_with_its_password_and_master_key_only() {
 
 #[test]
 fn the_master_key_alone_gives_no_chain() {
-    let (right, chain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
-    let sealed = vault('a').lock_keychain(PERSON, &right, &chain).unwrap();
+    let (right, keychain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
+    let sealed = vault('a').lock_keychain(PERSON, &right, &keychain).unwrap();
     let inner = vault('a').open(VaultPurpose::ChainByPassword, PERSON, &sealed).unwrap();
     assert_eq!(inner[0], VERSION);
-    assert!(!inner.windows(KEY_LEN).any(|window| *window == chain.0.0[..]));
+    assert!(!inner.windows(KEY_LEN).any(|window| *window == keychain.0.0[..]));
 
     let mut newer = inner.to_vec();
     newer[0] = VERSION + 1;
@@ -76,9 +76,9 @@ fn the_master_key_alone_gives_no_chain() {
 #[test]
 fn a_new_password_locks_the_same_chain_again() {
     let (old, new) = (password("quiet harbour"), password("open water ahead"));
-    let chain = PersonKeychainKey::generate().unwrap();
-    let key = chain.seal_private(KEY, b"private").unwrap();
-    let before = vault('a').lock_keychain(PERSON, &old, &chain).unwrap();
+    let keychain = PersonKeychainKey::generate().unwrap();
+    let key = keychain.seal_private(KEY, b"private").unwrap();
+    let before = vault('a').lock_keychain(PERSON, &old, &keychain).unwrap();
 
     let opened = vault('a').unlock_keychain(PERSON, &old, &before).unwrap();
     let after = vault('a').lock_keychain(PERSON, &new, &opened).unwrap();
@@ -89,12 +89,12 @@ fn a_new_password_locks_the_same_chain_again() {
 
 #[test]
 fn a_session_opens_the_chain_with_its_token_only() {
-    let chain = PersonKeychainKey::generate().unwrap();
-    let sealed = vault('a').lock_keychain_for_session(SESSION, "token", &chain).unwrap();
+    let keychain = PersonKeychainKey::generate().unwrap();
+    let sealed = vault('a').lock_keychain_for_session(SESSION, "token", &keychain).unwrap();
     let open = |vault: &Vault, place: &str, token: &str, sealed: &[u8]| {
         vault.unlock_keychain_for_session(place, token, sealed)
     };
-    assert!(same(&open(&vault('a'), SESSION, "token", &sealed).unwrap(), &chain));
+    assert!(same(&open(&vault('a'), SESSION, "token", &sealed).unwrap(), &keychain));
     assert!(open(&vault('a'), SESSION, "other", &sealed).is_err(), "wrong token");
     assert!(open(&vault('b'), SESSION, "token", &sealed).is_err(), "wrong master key");
     assert!(open(&vault('a'), "person:17/session:8", "token", &sealed).is_err(), "other session");
@@ -109,36 +109,36 @@ fn a_session_opens_the_chain_with_its_token_only() {
 
 #[test]
 fn a_private_key_opens_on_its_chain_in_its_place_only() {
-    let (chain, stranger) = (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
-    let sealed = chain.seal_private(KEY, b"private").unwrap();
-    let other = chain.seal_private("person:17/key:6", b"another").unwrap();
-    assert_eq!(&**chain.open_private(KEY, (&sealed).into()).unwrap(), b"private");
+    let (keychain, stranger) = (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
+    let sealed = keychain.seal_private(KEY, b"private").unwrap();
+    let other = keychain.seal_private("person:17/key:6", b"another").unwrap();
+    assert_eq!(&**keychain.open_private(KEY, (&sealed).into()).unwrap(), b"private");
 
     assert!(stranger.open_private(KEY, (&sealed).into()).is_err(), "other chain");
     for place in ["person:17/key:6", "person:1/key:5", ""] {
-        assert!(chain.open_private(place, (&sealed).into()).is_err(), "moved to {place:?}");
+        assert!(keychain.open_private(place, (&sealed).into()).is_err(), "moved to {place:?}");
     }
     let mixed = SealedPrivateKeyRef { body: &sealed.body, own_key: &other.own_key };
-    assert!(chain.open_private(KEY, mixed).is_err(), "another key's own key");
+    assert!(keychain.open_private(KEY, mixed).is_err(), "another key's own key");
     let mixed = SealedPrivateKeyRef { body: &other.body, own_key: &sealed.own_key };
-    assert!(chain.open_private(KEY, mixed).is_err(), "another key's body");
+    assert!(keychain.open_private(KEY, mixed).is_err(), "another key's body");
     for body in damaged(&sealed.body) {
         let changed = SealedPrivateKeyRef { body: &body, own_key: &sealed.own_key };
-        assert!(chain.open_private(KEY, changed).is_err());
+        assert!(keychain.open_private(KEY, changed).is_err());
     }
     for own_key in damaged(&sealed.own_key) {
         let changed = SealedPrivateKeyRef { body: &sealed.body, own_key: &own_key };
-        assert!(chain.open_private(KEY, changed).is_err());
+        assert!(keychain.open_private(KEY, changed).is_err());
     }
 }
 
 #[test]
 fn unattended_use_needs_the_master_key_and_nothing_else() {
-    let (chain, stranger) = (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
-    let sealed = chain.seal_private(KEY, b"private").unwrap();
+    let (keychain, stranger) = (PersonKeychainKey::generate().unwrap(), PersonKeychainKey::generate().unwrap());
+    let sealed = keychain.seal_private(KEY, b"private").unwrap();
     assert!(vault('a').allow_unattended(&stranger, KEY, &sealed.own_key).is_err(), "not theirs");
-    let unattended = vault('a').allow_unattended(&chain, KEY, &sealed.own_key).unwrap();
-    drop(chain);
+    let unattended = vault('a').allow_unattended(&keychain, KEY, &sealed.own_key).unwrap();
+    drop(keychain);
 
     let opened = vault('a').open_private_unattended(KEY, &sealed.body, &unattended).unwrap();
     assert_eq!(&**opened, b"private");
@@ -154,15 +154,15 @@ fn unattended_use_needs_the_master_key_and_nothing_else() {
 #[test]
 fn everything_moves_to_another_master_key_without_a_password() {
     let (old, new) = (vault('a'), vault('b'));
-    let (right, chain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
-    let key = chain.seal_private(KEY, b"private").unwrap();
-    let by_password = old.lock_keychain(PERSON, &right, &chain).unwrap();
-    let by_session = old.lock_keychain_for_session(SESSION, "token", &chain).unwrap();
-    let unattended = old.allow_unattended(&chain, KEY, &key.own_key).unwrap();
+    let (right, keychain) = (password("quiet harbour"), PersonKeychainKey::generate().unwrap());
+    let key = keychain.seal_private(KEY, b"private").unwrap();
+    let by_password = old.lock_keychain(PERSON, &right, &keychain).unwrap();
+    let by_session = old.lock_keychain_for_session(SESSION, "token", &keychain).unwrap();
+    let unattended = old.allow_unattended(&keychain, KEY, &key.own_key).unwrap();
     let move_to_new = |purpose, place, sealed: &[u8]| old.reseal(&new, purpose, place, sealed).unwrap();
 
     let by_password = move_to_new(VaultPurpose::ChainByPassword, PERSON, &by_password);
-    assert!(same(&new.unlock_keychain(PERSON, &right, &by_password).unwrap(), &chain));
+    assert!(same(&new.unlock_keychain(PERSON, &right, &by_password).unwrap(), &keychain));
     assert!(old.unlock_keychain(PERSON, &right, &by_password).is_err());
     assert!(new.unlock_keychain(PERSON, &password("loud harbour"), &by_password).is_err());
 
@@ -185,10 +185,10 @@ fn version_1_still_opens() {
     let (body, own_key, unattended) = (hex(GOLDEN[2]), hex(GOLDEN[3]), hex(GOLDEN[4]));
     let sealed = SealedPrivateKeyRef { body: &body, own_key: &own_key };
     let vault = vault('a');
-    let chain = vault.unlock_keychain(PERSON, &password("quiet harbour"), &by_password).unwrap();
-    assert_eq!(&**chain.open_private(KEY, sealed).unwrap(), b"private");
-    let chain = vault.unlock_keychain_for_session(SESSION, "token", &by_session).unwrap();
-    assert_eq!(&**chain.open_private(KEY, sealed).unwrap(), b"private");
+    let keychain = vault.unlock_keychain(PERSON, &password("quiet harbour"), &by_password).unwrap();
+    assert_eq!(&**keychain.open_private(KEY, sealed).unwrap(), b"private");
+    let keychain = vault.unlock_keychain_for_session(SESSION, "token", &by_session).unwrap();
+    assert_eq!(&**keychain.open_private(KEY, sealed).unwrap(), b"private");
     assert_eq!(&**vault.open_private_unattended(KEY, &body, &unattended).unwrap(), b"private");
 }
 
@@ -210,7 +210,7 @@ const GOLDEN: [&str; 5] = [
 
 #[test]
 fn nothing_secret_shows_in_debug_output() {
-    let chain = PersonKeychainKey::generate().unwrap();
-    assert_eq!(format!("{chain:?}"), "ChainKey");
+    let keychain = PersonKeychainKey::generate().unwrap();
+    assert_eq!(format!("{keychain:?}"), "ChainKey");
     assert_eq!(format!("{:?}", password("quiet harbour")), "Stretched");
 }

@@ -220,7 +220,7 @@ fn describe_unavailable(standing: &DashboardStatus) -> UnavailableDashboard {
         Some(Run::Over) | None => UnavailableDashboard {
             title: "This dashboard is not running",
             text: format!("{} can start it again; it then appears here by itself.", standing.dashboard.owner_name),
-            since: run.and_then(RunRow::over_at),
+            since: run.and_then(|run| run.over_at),
             is_coming: false,
         },
     }

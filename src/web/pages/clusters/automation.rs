@@ -130,8 +130,13 @@ pub async fn get(path: ClusterPath, QueryParams(query): QueryParams<AutomationQu
             let missing = dedup_keep_last(&facts.missing);
             AutomationTestResult::Works(facts, missing)
         }
-        (_, Some(connection)) if !connection.problem.is_empty() => AutomationTestResult::Fails(
-            connection.problem.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(),
+        (_, Some(connection)) if !connection.problem.is_none() => AutomationTestResult::Fails(
+            [&connection.problem.words, &connection.problem.notices]
+                .into_iter()
+                .flat_map(|text| text.lines())
+                .filter(|line| !line.is_empty())
+                .map(str::to_owned)
+                .collect(),
         ),
         _ => AutomationTestResult::None,
     };

@@ -107,8 +107,8 @@ impl ClusterSetupState {
             return NextConnectStep::Key;
         }
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
-        let is_refused = account.problem_code == SshLoginError::KeyRefused.code();
-        let is_tried = self.was_connected() || !account.problem.is_empty();
+        let is_refused = account.problem.code == SshLoginError::KeyRefused.code();
+        let is_tried = self.was_connected() || !account.problem.is_none();
         if cluster.site.keys.opens && (is_refused || !is_tried) {
             NextConnectStep::Key
         } else {

@@ -95,7 +95,7 @@ async fn load_rows(
 
 fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cluster: Cluster) -> ClusterListRow {
     let problem =
-        account.map(|account| account.problem.lines().next().unwrap_or_default().to_owned()).unwrap_or_default();
+        account.map(|account| account.problem.words.lines().next().unwrap_or_default().to_owned()).unwrap_or_default();
     let empty = ClusterListRow {
         user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
         kind: "neutral",

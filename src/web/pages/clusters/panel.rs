@@ -9,6 +9,7 @@ use axum::response::IntoResponse as _;
 use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection};
 use crate::sites::AuthFactor;
 use crate::sites::prompts::LoginPrompt;
+use crate::store::connections::ConnectionProblem;
 use crate::web::HandlerResult;
 use crate::web::http::page_frame::respond;
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
@@ -42,10 +43,8 @@ pub enum ConnectPanelContent {
     /// Something else has to be done first.
     NotReady(&'static str),
     Down {
-        /// The last problem, in a sentence; empty if there was none.
-        problem: String,
-        /// The server's own message.
-        server_message: String,
+        /// The last problem.
+        problem: ConnectionProblem,
         /// Whether it was connected before.
         was_connected: bool,
         /// What the person needs at hand; empty if nothing.
@@ -129,15 +128,11 @@ fn connection_content(cluster: &ClusterProfile, setup: &ClusterSetupState) -> Co
         (ConnectionStatus::Down, Some(_)) if !setup.has_needed_key(cluster) => {
             ConnectPanelContent::NotReady("First create or import your key above.")
         }
-        (ConnectionStatus::Down, Some(account)) => {
-            let (problem, server_message) = account.problem.split_once("\n\n").unwrap_or((&account.problem, ""));
-            ConnectPanelContent::Down {
-                problem: problem.to_owned(),
-                server_message: server_message.to_owned(),
-                was_connected: account.connected_at.is_some(),
-                needs: what_to_have_ready(cluster.site.login.preferred_factors()),
-            }
-        }
+        (ConnectionStatus::Down, Some(account)) => ConnectPanelContent::Down {
+            problem: account.problem.clone(),
+            was_connected: account.connected_at.is_some(),
+            needs: what_to_have_ready(cluster.site.login.preferred_factors()),
+        },
     }
 }
 
@@ -159,7 +154,7 @@ fn content_mark(content: &ConnectPanelContent) -> String {
     match content {
         ConnectPanelContent::NotReady(_) => "not-ready".into(),
         ConnectPanelContent::Alarm => "alarm".into(),
-        ConnectPanelContent::Down { problem, .. } => format!("down-{}", problem.len()),
+        ConnectPanelContent::Down { problem, .. } => format!("down-{}", problem.words.len()),
         ConnectPanelContent::Attempt(purpose, ConnectState::Prompted { number, .. }) => {
             format!("{}-asked-{number}", purpose.as_str())
         }

@@ -110,7 +110,7 @@ pub async fn build_live_view(
         steps: if is_down { Vec::new() } else { steps(status) },
         start: queue.start,
         queue_position: queue.position,
-        next_at: next.as_ref().and_then(DashboardRun::begin_at),
+        next_at: next.as_ref().and_then(|run| run.begin_at),
         woken_by: run.as_ref().and_then(|run| run.woken_by_name.clone()).unwrap_or_default(),
         cost: target
             .and_then(|target| cost::dashboard_cost_text(dashboard, &target.compose_context))

@@ -197,7 +197,7 @@ fn ended_text(
     context: DashboardStatusContext<'_>,
 ) -> DashboardStatusText {
     let dashboard = &status.dashboard;
-    let was_ready = run.ready_at().is_some();
+    let was_ready = run.ready_at.is_some();
     let minutes = format::minutes(u32::try_from(run.minutes).unwrap_or(0));
     let idle = format::minutes(context.idle_minutes);
     let text = match run.end.as_str() {

@@ -233,7 +233,7 @@ fn describe_accepted(view: &mut SubmissionView, submission: &Submission, now: i6
     view.badge = ("ok", "Accepted");
     view.tone = "ok";
     view.title = format!("Slurm has taken it as job {number}");
-    let is_recent = submission.settled_at().is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
+    let is_recent = submission.settled_at.is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
     view.is_moving = is_recent;
     view.text = if is_recent {
         "It appears in a moment, and this page leads there by itself.".into()
