@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{is_name, value_if_set};
+use super::text::{is_name, is_user_or_account, value_if_set};
 use super::units::TimeLimit;
 use crate::text::sanitize;
 
@@ -18,8 +18,8 @@ const MAX_WORDS: usize = 100;
 
 /// Its arguments for this remote user; none if the name is invalid.
 pub fn args(user: &str) -> Option<Vec<String>> {
-    // A comma would make it several users, and names contain no colon.
-    let good = is_name(user) && !user.contains(':');
+    // A comma would make it several users.
+    let good = is_user_or_account(user);
     let user = format!("user={user}");
     good.then(|| ["-nP", "show", "assoc", &user, FORMAT].map(str::to_owned).to_vec())
 }

@@ -14,7 +14,7 @@ use crate::clock::{Day, UnixTime};
 use crate::cluster::{ClusterAccountCache, ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::sites::Site;
-use crate::slurm::accounting::account_runs::is_account_name;
+use crate::slurm::text::is_user_or_account;
 use crate::store::allocations::Allocation;
 use crate::store::usage::UsageSource;
 use crate::store::{self, DbConnection, StoreError};
@@ -285,7 +285,7 @@ fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
     let known = learnt.accounts.iter().find(|one| one.name == account);
     let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
     let names = names.unwrap_or_else(|| vec![account.to_owned()]);
-    names.into_iter().filter(|name| is_account_name(name)).collect()
+    names.into_iter().filter(|name| is_user_or_account(name)).collect()
 }
 
 /// Maps user names on clusters to people. A name counts once its owner has connected with it: anyone can type any
