@@ -158,8 +158,6 @@ pub struct SoonerStart {
     pub sentence: String,
     /// When it would start; pages show it in the reader's time zone.
     pub at: UnixTime,
-    /// When the original request would start, if known.
-    pub instead_of: Option<UnixTime>,
     pub changes: Vec<(RequestField, String)>,
 }
 
@@ -200,7 +198,6 @@ pub fn compare_starts(
         is_notable(start.at).then(|| SoonerStart {
             sentence: format!("{}: {soon} {then}", alternative.words),
             at: start.at,
-            instead_of: as_asked,
             changes: alternative.changes.clone(),
         })
     };

@@ -7,7 +7,7 @@ use super::question::{QuestionChoice, QuestionKind, RecipeQuestion, RecipeValue}
 use super::recipe::{Recipe, SharedRecipeBlock};
 use super::request::RequestField;
 use super::requirements;
-use super::{sweep, template};
+use super::template;
 use crate::sites::JobOptionRule;
 
 /// What people typed, by question key. A sweep's values are stored under separate keys: see [`sweep_key`].
@@ -284,9 +284,4 @@ fn adapt_scratch_path(path: &str, place: &ComposeCluster) -> String {
         }
         _ => path.to_owned(),
     }
-}
-
-/// The question that holds a sweep's own parameters, if the form has one.
-pub fn sweep_question(form: &RecipeForm) -> Option<&RecipeQuestion> {
-    form.question(sweep::PARAMETERS_KEY)
 }

@@ -101,10 +101,6 @@ impl ShellWord {
         };
         self.pieces.iter().map(one).collect()
     }
-
-    pub fn has_variables(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, ShellWordPiece::Variable(_)))
-    }
 }
 
 /// Parses what follows a dollar sign: a known variable and the length of its name, or nothing special. `known` lists

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{is_name, is_user_or_account, value_if_set};
 use super::units::TimeLimit;
-use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sacctmgr";
 const FORMAT: &str = "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
@@ -37,8 +36,6 @@ pub struct Association {
     pub qos: Vec<String>,
     /// The QOS of jobs that request none.
     pub default_qos: Option<String>,
-    /// What all running jobs together may hold: `cpu` → `64`, `gres/gpu` → `8`.
-    pub group_limits: BTreeMap<String, String>,
     /// The most running jobs; none: no limit here.
     pub max_jobs: Option<u32>,
     /// The most pending and running jobs; none: no limit here.
@@ -54,7 +51,7 @@ pub fn parse_associations(answer: &str) -> Vec<Association> {
 impl Association {
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.trim().split('|').collect();
-        let [cluster, account, partition, qos, default_qos, limits, jobs, submit, wall] = fields.as_slice() else {
+        let [cluster, account, partition, qos, default_qos, _, jobs, submit, wall] = fields.as_slice() else {
             return None;
         };
         (is_name(cluster) && is_name(account)).then_some(())?;
@@ -64,10 +61,6 @@ impl Association {
             partition: value_if_set(partition).filter(|text| is_name(text)).map(str::to_owned),
             qos: split_commas(qos).filter(|word| is_name(word)).map(str::to_owned).collect(),
             default_qos: value_if_set(default_qos).filter(|text| is_name(text)).map(str::to_owned),
-            group_limits: split_commas(limits)
-                .filter_map(|word| word.split_once('='))
-                .map(|(name, most)| (sanitize(name, 100), sanitize(most, 40)))
-                .collect(),
             max_jobs: jobs.parse().ok(),
             max_submit: submit.parse().ok(),
             max_minutes: TimeLimit::parse(wall).minutes(),
@@ -208,9 +201,6 @@ mod tests {
                 partition: None,
                 qos: vec!["debug".into(), "high".into(), "normal".into()],
                 default_qos: Some("normal".into()),
-                group_limits: [("cpu", "64"), ("gres/gpu", "8")]
-                    .map(|(name, most)| (name.to_owned(), most.to_owned()))
-                    .into(),
                 max_jobs: Some(4),
                 max_submit: Some(1000),
                 max_minutes: Some(36 * 60),

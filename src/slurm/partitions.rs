@@ -121,19 +121,8 @@ impl Partition {
         self.states.values().fold(0, |sum, nodes| sum.saturating_add(*nodes))
     }
 
-    pub fn node_count_in(&self, state: &str) -> u32 {
-        self.states.get(state).copied().unwrap_or(0)
-    }
-
-    fn add(&mut self, row: &SinfoRow<'_>) {
-        self.is_default |= row.is_default;
-        self.is_up |= row.is_up;
-        self.time_limit = row.time_limit;
-        // A partition without nodes has one row, with 0 nodes in state n/a.
-        if row.nodes == 0 {
-            return;
-        }
-        let state = row.state.to_ascii_lowercase();
+    fn add_nodes(&mut self, nodes: u32, state: &str, cpus: &str, memory: &str, gres: &str) {
+        let state = state.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
         let room = self.states.len() < MAX_STATES || self.states.contains_key(&state);
         if room && text::is_name(&state) {
             let count = self.states.entry(state).or_default();
@@ -191,7 +180,7 @@ mod tests {
         assert_eq!(cpu.states, states(&[("allocated", 1), ("drained", 1), ("idle", 1)]));
         assert_eq!(cpu.cpus, Some(NodeSizeRange { least: 8, most: 8 }));
         assert_eq!(cpu.memory_mb, Some(NodeSizeRange { least: 16_000, most: 16_000 }));
-        assert_eq!((cpu.node_count(), cpu.node_count_in("idle"), cpu.node_count_in("down")), (3, 1, 0));
+        assert_eq!(cpu.node_count(), 3);
         assert_eq!(gpus.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
         assert_eq!(debug.time_limit, TimeLimit::Unlimited);
         assert!(!trial.is_up);

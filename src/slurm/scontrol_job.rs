@@ -53,7 +53,6 @@ pub struct ScontrolJob {
     pub stdout: String,
     /// The error path: the same as the output path by default.
     pub stderr: String,
-    pub stdin: String,
     /// The submit command line; only newer versions report it.
     pub submit_line: String,
     pub comment: String,
@@ -63,16 +62,8 @@ pub struct ScontrolJob {
     pub requeue: bool,
     /// How much its owner lowered its priority.
     pub nice: i64,
-    pub submitted: Option<UnixTime>,
-    /// When it becomes eligible to run.
-    pub eligible: Option<UnixTime>,
     /// When it started, or is expected to.
     pub start: Option<UnixTime>,
-    /// When it ended, or must end.
-    pub end: Option<UnixTime>,
-    pub suspended: Option<UnixTime>,
-    /// When the scheduler last considered it.
-    pub last_sched_eval: Option<UnixTime>,
     /// The time by which it must finish.
     pub deadline: Option<UnixTime>,
     /// The shortest time limit it accepts.
@@ -84,8 +75,6 @@ pub struct ScontrolJob {
     /// Allocated TRES; older versions report only one of the two.
     pub allocated: String,
     pub licenses: String,
-    /// What it depends on.
-    pub dependency: String,
     /// The exit status, once it has ended.
     pub exit: Option<ExitStatus>,
 }
@@ -127,12 +116,7 @@ impl ScontrolJob {
             raw_id: raw,
             requeue: inside("Requeue") == "1",
             nice: inside("Nice").parse().unwrap_or(0),
-            submitted: when("SubmitTime"),
-            eligible: when("EligibleTime"),
             start: when("StartTime"),
-            end: when("EndTime"),
-            suspended: when("SuspendTime"),
-            last_sched_eval: when("LastSchedEval"),
             deadline: when("Deadline"),
             time_min: TimeLimit::parse(inside("TimeMin")),
             batch_host: text_of("BatchHost"),
@@ -140,14 +124,12 @@ impl ScontrolJob {
             allocated: text_of("AllocTRES"),
             features: text_of("Features"),
             licenses: text_of("Licenses"),
-            dependency: text_of("Dependency"),
             exit: ExitStatus::parse(inside("ExitCode")),
             command: clean_value(tail.command, MAX_TEXT_LEN),
             submit_line: clean_value(tail.submit_line, MAX_TEXT_LEN),
             work_dir: clean_value(tail.work_dir, MAX_TEXT_LEN),
             comment: clean_field(tail.comment, MAX_TEXT_LEN),
             stderr: clean_value(if tail.stderr.is_empty() { tail.stdout } else { tail.stderr }, MAX_TEXT_LEN),
-            stdin: clean_value(tail.stdin, MAX_TEXT_LEN),
             stdout: clean_value(tail.stdout, MAX_TEXT_LEN),
         })
     }
@@ -210,7 +192,6 @@ struct ScontrolFreeText<'a> {
     work_dir: &'a str,
     comment: &'a str,
     stderr: &'a str,
-    stdin: &'a str,
     stdout: &'a str,
 }
 
@@ -218,7 +199,7 @@ impl<'a> ScontrolFreeText<'a> {
     fn parse(tail: &'a str) -> Option<Self> {
         // From the end: the last input, and the output after it.
         let (rest, input) = tail.rsplit_once(" StdIn=")?;
-        let (stdin, output) = input.split_once(" StdOut=").unwrap_or((input, ""));
+        let output = input.split_once(" StdOut=").map_or("", |(_, output)| output);
         let after = KEYS_AFTER_STDOUT.iter().filter_map(|key| output.find(key)).min();
         let stdout = &output[..after.unwrap_or(output.len())];
         let (command, rest) = rest.strip_prefix(" Command=")?.split_once(" WorkDir=")?;
@@ -228,8 +209,7 @@ impl<'a> ScontrolFreeText<'a> {
         let work_dir_end = notes.iter().filter_map(|key| rest.find(key)).min();
         let work_dir = &rest[..work_dir_end.unwrap_or(rest.len())];
         let comment = rest.split_once(" Comment=").map_or("", |(_, comment)| comment);
-        let stdin = stdin.trim();
-        Some(Self { command, submit_line, work_dir, comment, stderr, stdin, stdout: stdout.trim() })
+        Some(Self { command, submit_line, work_dir, comment, stderr, stdout: stdout.trim() })
     }
 }
 

@@ -7,8 +7,6 @@ use crate::text::sanitize;
 
 /// The program. It needs `SLURM_TIME_FORMAT=%s` in its environment.
 pub const PROGRAM: &str = "sbatch";
-/// With this flag, it submits nothing.
-pub const FLAG: &str = "--test-only";
 
 /// How much of an error message is kept.
 const MAX_MESSAGE_LEN: usize = 2000;

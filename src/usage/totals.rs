@@ -105,11 +105,6 @@ impl UsageTotals {
         fraction(self.used_gpu_s, self.held_gpu_s)
     }
 
-    /// Core seconds that were allocated and not used, as far as that was measured.
-    pub fn idle_core_s(&self) -> u64 {
-        self.held_core_s.saturating_sub(self.used_core_s)
-    }
-
     /// Whether there is no usage at all.
     pub const fn is_empty(&self) -> bool {
         self.core_s == 0 && self.gpu_s == 0 && self.jobs == 0
