@@ -42,7 +42,7 @@ pub struct JobDetails {
     pub allocated: String,
     /// The time by which it must finish.
     pub deadline: Option<i64>,
-    pub usage: Option<StoredJobUsage>,
+    pub usage: Option<JobUsage>,
     /// The person's user ID on the cluster.
     pub own_number: String,
     /// The end of its output after it ended, as plain lines.
@@ -54,32 +54,7 @@ pub struct JobDetails {
     pub read_at: i64,
 }
 
-/// [`JobUsage`] in its stored form.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StoredJobUsage {
-    elapsed_s: u64,
-    cpu_s: Option<u64>,
-    max_rss_mb: Option<u64>,
-    tasks: u32,
-    gpu_percent: Option<u32>,
-    gpu_memory_mb: Option<u64>,
-}
-
-impl From<&JobUsage> for StoredJobUsage {
-    fn from(usage: &JobUsage) -> Self {
-        let JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } = *usage;
-        Self { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb }
-    }
-}
-
 impl JobDetails {
-    pub fn usage(&self) -> Option<JobUsage> {
-        let StoredJobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
-            *self.usage.as_ref()?;
-        Some(JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
-    }
-
     pub fn read_at(&self) -> Option<UnixTime> {
         (self.read_at > 0).then_some(UnixTime(self.read_at))
     }
@@ -116,7 +91,7 @@ impl JobDetails {
         if begun {
             self.derive_paths(job);
         }
-        self.usage = told.usage.as_ref().map(StoredJobUsage::from).or(self.usage);
+        self.usage = told.usage.or(self.usage);
         job.state.slurm_name().clone_into(&mut self.state);
         self.restarts = job.restarts;
         self.read_at = now.0;

@@ -116,9 +116,9 @@ impl PastRunsCache {
             if !record.is_over {
                 return Ok(StoredPastRuns::NotOver);
             }
-            let paper = store::queues::load_job_details(&mut db, record.id).await?;
-            let paper: Option<JobDetails> = paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
-            let Some(usage) = paper.as_ref().and_then(JobDetails::usage) else {
+            let details = store::queues::load_job_details(&mut db, record.id).await?;
+            let details: Option<JobDetails> = details.and_then(|(json, _)| serde_json::from_str(&json).ok());
+            let Some(usage) = details.and_then(|details| details.usage) else {
                 return Ok(StoredPastRuns::Incomplete);
             };
             let job = record.job;

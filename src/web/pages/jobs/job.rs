@@ -215,7 +215,7 @@ async fn build_live_view(
     let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
     let stage = record_stage(record);
     let paper = &sheet.details;
-    let usage = paper.usage();
+    let usage = paper.usage;
     let findings = if record.is_over { findings::find_errors(&paper.log_end).list } else { Vec::new() };
     let verdict = (record.is_over && !record.is_lost()).then(|| {
         let own = !paper.own_number.is_empty() && paper.own_number == record.cancelled_by;
