@@ -29,8 +29,8 @@ pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipeForm {
-    /// In display order.
-    pub sections: Vec<FormSection>,
+    /// The recipe's own questions, whose section has no name, and then those of its blocks; in display order.
+    pub sections: Vec<SharedRecipeBlock>,
     /// Questions whose answers are fixed.
     pub locked: BTreeSet<String>,
     /// Questions that are not shown.
@@ -42,46 +42,17 @@ pub struct RecipeForm {
     pub task_per_gpu: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FormSection {
-    /// The block it comes from; empty for the recipe itself.
-    pub name: String,
-    pub title: String,
-    pub summary: String,
-    /// Whether it starts collapsed.
-    pub folded: bool,
-    pub questions: Vec<RecipeQuestion>,
-    /// What it adds before the recipe's own script.
-    pub script: String,
-    pub after: String,
-}
-
 impl RecipeForm {
     /// Builds the form. The recipe's own questions come first, because they are what it is about.
     pub fn new(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Self {
-        let own = FormSection {
-            name: String::new(),
+        let own = SharedRecipeBlock {
             title: recipe.title.clone(),
-            summary: String::new(),
-            folded: false,
             questions: recipe.questions.clone(),
-            script: String::new(),
-            after: String::new(),
+            ..SharedRecipeBlock::default()
         };
-        let of_block = |name: &String| {
-            let block = blocks.iter().find(|block| block.name == *name)?;
-            Some(FormSection {
-                name: block.name.clone(),
-                title: block.title.clone(),
-                summary: block.summary.clone(),
-                folded: block.folded,
-                questions: block.questions.clone(),
-                script: block.script.clone(),
-                after: block.after.clone(),
-            })
-        };
-        let mut sections: Vec<FormSection> =
-            std::iter::once(own).chain(recipe.blocks.iter().filter_map(of_block)).collect();
+        let mut sections = vec![own];
+        sections
+            .extend(recipe.blocks.iter().filter_map(|name| blocks.iter().find(|block| block.name == *name)).cloned());
         for question in sections.iter_mut().flat_map(|section| &mut section.questions) {
             apply_recipe(question, recipe);
         }
