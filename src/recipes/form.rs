@@ -212,7 +212,7 @@ fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
             jobs.gpu_model != JobOptionRule::Never && place.gpus.iter().any(|gpu| gpu.model.is_some())
         }
         Some(RequestField::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
-        Some(RequestField::Mail) => jobs.mail,
+        Some(RequestField::Mail) => jobs.mail.0,
         _ => true,
     }
 }

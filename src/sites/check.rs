@@ -64,12 +64,12 @@ fn check_keys(keys: &SiteKeyRegistration, login: &SiteLogin) -> SiteValidationRe
     check_sentences("keys.steps", &keys.steps)?;
     require(matches!(keys.steps.len(), 0 | 2..=5), "keys.steps", "give two to five short sentences, or none.")?;
     require(
-        keys.opens != keys.why_not.is_some(),
+        keys.opens.0 != keys.why_not.is_some(),
         "keys.why_not",
         "say why a key does not help exactly when keys.opens is false.",
     )?;
     require(
-        keys.opens == login.preferred_factors().contains(&AuthFactor::Key),
+        keys.opens.0 == login.preferred_factors().contains(&AuthFactor::Key),
         "keys.opens",
         "the first way of login.accepts must have a key in it exactly when keys.opens is true.",
     )

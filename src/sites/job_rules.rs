@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{is_default, is_true};
+use super::{OnByDefault, is_default};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own in the file")]
 pub struct SiteJobRules {
@@ -60,8 +60,8 @@ pub struct SiteJobRules {
     #[serde(skip_serializing_if = "is_default")]
     pub comment_lost: bool,
     /// Whether e-mail from Slurm arrives.
-    #[serde(skip_serializing_if = "is_true")]
-    pub mail: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub mail: OnByDefault,
     /// Whether programs in a job can reach the internet.
     #[serde(skip_serializing_if = "is_default")]
     pub internet: InternetAccess,
@@ -97,43 +97,6 @@ pub struct SiteJobRules {
     /// Named job types, if the site offers a choice.
     #[serde(skip_serializing_if = "is_default")]
     pub types: Vec<SiteJobType>,
-}
-
-impl Default for SiteJobRules {
-    fn default() -> Self {
-        Self {
-            account_required: false,
-            account_suffixes: Vec::new(),
-            max_hours: None,
-            min_minutes: None,
-            max_jobs: None,
-            max_running: None,
-            max_array: None,
-            partition: JobOptionRule::Optional,
-            gpu_model: JobOptionRule::Optional,
-            gpu_option: GpuSbatchOption::GpusPerNode,
-            gpu_only: false,
-            whole_node: false,
-            memory: JobOptionRule::Optional,
-            memory_note: None,
-            memory_default_mb: None,
-            submit_from: SubmitFolderRule::Anywhere,
-            comment_lost: false,
-            mail: true,
-            internet: InternetAccess::Unknown,
-            proxy: None,
-            internet_note: None,
-            tmpdir: None,
-            tmpdir_note: None,
-            wheelhouse: false,
-            containers_only: false,
-            modules: BTreeMap::new(),
-            accounts: Vec::new(),
-            gpus: Vec::new(),
-            slices: Vec::new(),
-            types: Vec::new(),
-        }
-    }
 }
 
 /// Whether a job sets an option.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::identifiers::{HostKeyFingerprint, SiteHost, SiteLink};
-use super::{is_default, is_true};
+use super::{OnByDefault, is_default};
 
 /// The default port of SSH servers.
 const SSH_PORT: u16 = 22;
@@ -88,12 +88,12 @@ pub enum AuthFactor {
 }
 
 /// How a person registers their key with the site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteKeyRegistration {
     /// Whether the site accepts keys at all. If not, the portal asks for no key and says why.
-    #[serde(skip_serializing_if = "is_true")]
-    pub opens: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub opens: OnByDefault,
     /// Why a key is useless here, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
@@ -118,22 +118,6 @@ pub struct SiteKeyRegistration {
     /// How the site treats a key that was added to `~/.ssh/authorized_keys` by hand.
     #[serde(skip_serializing_if = "is_default")]
     pub authorized_keys: AuthorizedKeysUse,
-}
-
-impl Default for SiteKeyRegistration {
-    fn default() -> Self {
-        Self {
-            opens: true,
-            why_not: None,
-            page: None,
-            page_name: None,
-            steps: Vec::new(),
-            delay: None,
-            access: None,
-            user_name: None,
-            authorized_keys: AuthorizedKeysUse::Unknown,
-        }
-    }
 }
 
 /// How a site treats the key file in a person's home folder.

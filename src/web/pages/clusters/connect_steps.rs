@@ -85,7 +85,7 @@ impl ClusterSetupState {
 
     /// Whether the person has a key, if this cluster requires one.
     pub fn has_needed_key(&self, known: &ClusterProfile) -> bool {
-        self.key.is_some() || self.next_key.is_some() || !known.site.keys.opens
+        self.key.is_some() || self.next_key.is_some() || !known.site.keys.opens.0
     }
 
     /// Whether this user name was connected before.
@@ -109,6 +109,10 @@ impl ClusterSetupState {
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem_code == SshLoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_empty();
-        if known.site.keys.opens && (is_refused || !is_tried) { NextConnectStep::Key } else { NextConnectStep::Connect }
+        if known.site.keys.opens.0 && (is_refused || !is_tried) {
+            NextConnectStep::Key
+        } else {
+            NextConnectStep::Connect
+        }
     }
 }
