@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::clock::UnixTime;
+use crate::domain::codes;
 use crate::format;
 use crate::slurm::job::JobState;
 use crate::store::notifications::Notification;
@@ -29,6 +30,15 @@ pub enum NotificationKind {
     Group,
 }
 
+codes!(NotificationKind {
+    NeverStarts = "never",
+    Ended = "ended",
+    Started = "started",
+    WebhookOff = "webhook-off",
+    DashboardIdle = "dashboard-idle",
+    Group = "group",
+});
+
 impl NotificationKind {
     /// The kinds that people can turn on or off, each with its label.
     pub const CHOICES: &'static [(Self, &'static str)] = &[
@@ -40,23 +50,6 @@ impl NotificationKind {
     /// Whether people can turn it off; the others are always shown.
     pub fn is_selectable(self) -> bool {
         Self::CHOICES.iter().any(|(kind, _)| *kind == self)
-    }
-
-    /// The word stored in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NeverStarts => "never",
-            Self::Ended => "ended",
-            Self::Started => "started",
-            Self::WebhookOff => "webhook-off",
-            Self::DashboardIdle => "dashboard-idle",
-            Self::Group => "group",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        let all = [Self::NeverStarts, Self::Ended, Self::Started, Self::WebhookOff, Self::DashboardIdle, Self::Group];
-        all.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// Parses `started,ended,never`; kinds that are not about jobs never appear in a list.

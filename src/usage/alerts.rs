@@ -10,7 +10,7 @@ use super::report::clean_name;
 use super::totals::UsageTotals;
 use super::units::AllocationUnit;
 use crate::clock::Day;
-use crate::domain::AllocationId;
+use crate::domain::{AllocationId, codes};
 use crate::format;
 use crate::sites::quota::StorageQuota;
 use crate::store::allocations::Allocation;
@@ -32,22 +32,7 @@ pub enum UsageAlertKind {
     Failing,
 }
 
-impl UsageAlertKind {
-    pub const ALL: [Self; 3] = [Self::Quota, Self::Storage, Self::Failing];
-
-    /// The code in the database and in forms.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Quota => "quota",
-            Self::Storage => "storage",
-            Self::Failing => "failing",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
-    }
-}
+codes!(UsageAlertKind { Quota = "quota", Storage = "storage", Failing = "failing" });
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAlertMessage {

@@ -9,7 +9,7 @@ use super::group_usage::{GroupAccountUsage, GroupUsage};
 use super::totals::UsageTotals;
 use super::units::UsageMeasure;
 use crate::clock::Day;
-use crate::domain::{ClusterId, PersonId};
+use crate::domain::{ClusterId, PersonId, codes};
 
 /// How many people have a colour of their own in charts; the others share one.
 pub const COLOUR_COUNT: usize = 8;
@@ -25,22 +25,9 @@ pub enum ChartStep {
     Month,
 }
 
+codes!(ChartStep { Day = "day", Week = "week", Month = "month" });
+
 impl ChartStep {
-    pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
-
-    /// The code in URLs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
-    }
-
     /// The first day of the bar that contains a day.
     pub fn first_day(self, day: Day) -> Day {
         match self {

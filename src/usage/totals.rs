@@ -2,6 +2,7 @@
 //! `docs/FIGURES.md` defines each figure.
 
 use super::wait_histogram::WaitHistogram;
+use crate::domain::codes;
 use crate::slurm::job::JobState;
 
 /// The sums over a set of jobs.
@@ -135,18 +136,18 @@ pub enum UsageJobOutcome {
     Interrupted,
 }
 
-impl UsageJobOutcome {
-    /// All outcomes, in the order of their numbers in the database.
-    pub const ALL: [Self; 7] = [
-        Self::Running,
-        Self::Done,
-        Self::Failed,
-        Self::TimedOut,
-        Self::OutOfMemory,
-        Self::Cancelled,
-        Self::Interrupted,
-    ];
+// In the order of their numbers in the database.
+codes!(UsageJobOutcome {
+    Running = "running",
+    Done = "done",
+    Failed = "failed",
+    TimedOut = "out-of-time",
+    OutOfMemory = "out-of-memory",
+    Cancelled = "cancelled",
+    Interrupted = "interrupted",
+});
 
+impl UsageJobOutcome {
     pub const fn from_state(state: JobState) -> Self {
         match state {
             JobState::Completed => Self::Done,
@@ -166,23 +167,6 @@ impl UsageJobOutcome {
 
     pub fn from_number(number: i64) -> Self {
         usize::try_from(number).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Self::Running)
-    }
-
-    /// The code in URLs and tables.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::TimedOut => "out-of-time",
-            Self::OutOfMemory => "out-of-memory",
-            Self::Cancelled => "cancelled",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
     pub const fn title(self) -> &'static str {
