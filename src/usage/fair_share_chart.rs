@@ -1,6 +1,7 @@
 //! Fair share over time as a line chart: the coordinates of its points in a drawing of fixed size. Pure.
 
 use super::fair_share::{format_times, ratio_of_point};
+use super::forecast::to_f64;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::format;
 use crate::store::fair_share_history::FairSharePoint;
@@ -66,7 +67,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         let part = (ratio.ln() - low.ln()) / (high.ln() - low.ln());
         format::coordinate(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
     };
-    let x = |at: UnixTime| format::coordinate(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE));
+    let x = |at: UnixTime| format::coordinate(LEFT + to_f64(at.since(first.0)) / to_f64(span) * (WIDTH - LEFT - EDGE));
     let mut stretches: Vec<String> = Vec::new();
     let mut before: Option<UnixTime> = None;
     for (at, ratio) in &known {
@@ -99,11 +100,6 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         days,
         label,
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a place in a drawing")]
-fn float(seconds: i64) -> f64 {
-    seconds as f64
 }
 
 #[cfg(test)]
