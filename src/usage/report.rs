@@ -180,7 +180,14 @@ impl UsageReport {
         let account = |one: &figures::AccountFigures| {
             ReportFiguresRow::new(clean_name(&one.account), clean_name(&one.cluster), &one.totals)
         };
-        let ReportChart { series, colours, bars } = build_chart(&all, until);
+        let (series, colours, bars) = build_chart(&all, until);
+        // A report has readers elsewhere: who has an account here does not matter to them.
+        let members = all.members.iter().map(|one| (one.name.as_str(), &one.totals)).collect();
+        let kinds = all
+            .kinds
+            .iter()
+            .map(|one| (if one.name.is_empty() { "Jobs of others" } else { one.name.as_str() }, &one.totals))
+            .collect();
         let group = clean_name(subject.group);
         Self {
             title: format!("{group}: {}", month.words()),
@@ -192,8 +199,8 @@ impl UsageReport {
             site_unit: site_unit(view),
             totals: ReportFiguresRow::new("All".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
-            members: rows_with_rest(all.members.iter().map(member_entry).collect(), MAX_MEMBER_ROWS, "people"),
-            kinds: rows_with_rest(all.kinds.iter().map(kind_entry).collect(), MAX_KIND_ROWS, "sorts of jobs"),
+            members: rows_with_rest(members, MAX_MEMBER_ROWS, "people"),
+            kinds: rows_with_rest(kinds, MAX_KIND_ROWS, "sorts of jobs"),
             measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
             series,
             colours,
@@ -204,26 +211,16 @@ impl UsageReport {
     }
 }
 
-fn member_entry(one: &figures::MemberFigures) -> (String, String, &UsageTotals) {
-    // A report has readers elsewhere: who has an account here does not matter to them.
-    (clean_name(&one.name), String::new(), &one.totals)
-}
-
-fn kind_entry(one: &figures::JobTypeFigures) -> (String, String, &UsageTotals) {
-    let name = if one.name.is_empty() { "Jobs of others" } else { &one.name };
-    (clean_name(name), String::new(), &one.totals)
-}
-
 /// The first rows as they are, and the others as one.
-fn rows_with_rest(all: Vec<(String, String, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportFiguresRow> {
+fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportFiguresRow> {
     // A single extra row needs no row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
     let mut rest = UsageTotals::default();
     let mut others = 0_usize;
     let mut rows = Vec::new();
-    for (place, (name, detail, sums)) in all.into_iter().enumerate() {
-        if place < most {
-            rows.push(ReportFiguresRow::new(name, detail, sums));
+    for (index, (name, sums)) in all.into_iter().enumerate() {
+        if index < most {
+            rows.push(ReportFiguresRow::new(clean_name(name), String::new(), sums));
         } else {
             rest.add(sums);
             others += 1;
@@ -235,14 +232,8 @@ fn rows_with_rest(all: Vec<(String, String, &UsageTotals)>, most: usize, noun: &
     rows
 }
 
-struct ReportChart {
-    series: Vec<String>,
-    colours: Vec<usize>,
-    bars: Vec<ReportChartDay>,
-}
-
-/// The chart: those with a colour of their own one by one, the others together.
-fn build_chart(all: &UsageFigures, until: Day) -> ReportChart {
+/// The chart's series, their colours and its bars: those with a colour of their own one by one, the others together.
+fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<ReportChartDay>) {
     let used = |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
     let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
     let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
@@ -263,8 +254,7 @@ fn build_chart(all: &UsageFigures, until: Day) -> ReportChart {
         }
         ReportChartDay { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
     };
-    let bars = all.bars.iter().map(bar).collect();
-    ReportChart { series, colours, bars }
+    (series, colours, all.bars.iter().map(bar).collect())
 }
 
 /// The name of the accounts' site unit, if they agree.

@@ -8,7 +8,7 @@ use super::{FiguresQuery, UsageFigures, compute_figures};
 use crate::clock::Day;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::usage::account_usage::AccountUsage;
-use crate::usage::group_usage::{GroupAccountUsage, GroupPerson, GroupUsage};
+use crate::usage::group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
 use crate::usage::service::{UsageService, lock};
 
 /// At most this many entries are kept.
@@ -33,11 +33,7 @@ struct FiguresFingerprint {
 }
 
 struct AccountFingerprint {
-    cluster: ClusterId,
-    slug: String,
-    title: String,
-    account: String,
-    own_user: Option<String>,
+    details: Arc<GroupAccountDetails>,
     today: Day,
     /// Weak, so that usage nobody views can leave the memory. Usage is never changed, only replaced, so the same
     /// address means the same content; an address is not reused while this points to it.
@@ -46,8 +42,8 @@ struct AccountFingerprint {
 
 impl FiguresFingerprint {
     fn new(view: &GroupUsage) -> Self {
-        let (leads, people) = (view.is_leader, view.people.clone());
-        Self { is_leader: leads, people, accounts: view.accounts.iter().map(AccountFingerprint::new).collect() }
+        let accounts = view.accounts.iter().map(AccountFingerprint::new).collect();
+        Self { is_leader: view.is_leader, people: view.people.clone(), accounts }
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
@@ -61,26 +57,18 @@ impl FiguresFingerprint {
 
 impl AccountFingerprint {
     fn new(account: &GroupAccountUsage) -> Self {
-        let facts = &account.details;
-        Self {
-            cluster: facts.cluster,
-            slug: facts.slug.clone(),
-            title: facts.title.clone(),
-            account: facts.account.clone(),
-            own_user: facts.own_user.clone(),
-            today: account.today,
-            usage: account.usage.iter().map(Arc::downgrade).collect(),
-        }
+        let usage = account.usage.iter().map(Arc::downgrade).collect();
+        Self { details: account.details.clone(), today: account.today, usage }
     }
 
     fn matches(&self, account: &GroupAccountUsage) -> bool {
-        let facts = &account.details;
-        let same = |(one, ledger): (&Weak<AccountUsage>, &Arc<AccountUsage>)| one.as_ptr() == Arc::as_ptr(ledger);
-        self.cluster == facts.cluster
-            && self.slug == facts.slug
-            && self.title == facts.title
-            && self.account == facts.account
-            && self.own_user == facts.own_user
+        let (before, now) = (&self.details, &account.details);
+        let same = |(one, usage): (&Weak<AccountUsage>, &Arc<AccountUsage>)| one.as_ptr() == Arc::as_ptr(usage);
+        before.cluster == now.cluster
+            && before.slug == now.slug
+            && before.title == now.title
+            && before.account == now.account
+            && before.own_user == now.own_user
             && self.today == account.today
             && self.usage.len() == account.usage.len()
             && self.usage.iter().zip(&account.usage).all(same)
