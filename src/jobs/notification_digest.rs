@@ -182,6 +182,7 @@ impl<'a> DigestBuilder<'a> {
         let is_array = self.same_number && first.task >= 0;
         let things = if is_array { "task" } else { "job" };
         let (name, before) = match (many, self.same_name || is_array) {
+            _ if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) => Default::default(),
             (false, _) => (display_name(&first.name), String::new()),
             (true, true) => {
                 let link = if is_array { "of " } else { "called " };
@@ -201,12 +202,7 @@ impl<'a> DigestBuilder<'a> {
             (NotificationKind::DashboardIdle, _) => {
                 " was stopped: nobody had looked at this dashboard for a while".to_owned()
             }
-            (NotificationKind::Group, _) => display_sentence(&first.text),
-        };
-        let (name, before) = if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) {
-            Default::default()
-        } else {
-            (name, before)
+            (NotificationKind::Group, _) => strip_hidden(&first.text, MAX_SENTENCE_CHARS),
         };
         let href = match (self.kind, many) {
             (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
@@ -271,14 +267,7 @@ pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
             .get(&key)
             .copied()
             .filter(|place| folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= FOLD_WITHIN));
-        let place = place.unwrap_or_else(|| {
-            folds.push(DigestBuilder::new(notice, kind));
-            folds.len() - 1
-        });
-        open.insert(key, place);
-        if let Some(fold) = folds.get_mut(place) {
-            fold.add(notice);
-        }
+        open.insert(key, fold_in(&mut folds, place, notice, kind));
     }
     folds.into_iter().map(DigestBuilder::build).collect()
 }
@@ -291,16 +280,25 @@ pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
         // Every group notification is a sentence of its own.
         let is_same = |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
         let place = folds.iter().position(is_same);
-        let place = place.unwrap_or_else(|| {
-            folds.push(DigestBuilder::new(notice, kind));
-            folds.len() - 1
-        });
-        if let Some(fold) = folds.get_mut(place) {
-            fold.add(notice);
-        }
+        fold_in(&mut folds, place, notice, kind);
     }
     folds.sort_by_key(|fold| fold.kind);
     folds.into_iter().map(DigestBuilder::build).collect()
+}
+
+/// Adds a notification to the digest at this index, or to a new one. Returns the index.
+fn fold_in<'a>(
+    digests: &mut Vec<DigestBuilder<'a>>,
+    index: Option<usize>,
+    notification: &'a Notification,
+    kind: NotificationKind,
+) -> usize {
+    let index = index.unwrap_or(digests.len());
+    if index == digests.len() {
+        digests.push(DigestBuilder::new(notification, kind));
+    }
+    digests[index].add(notification);
+    index
 }
 
 /// The line for one ended job, or for an array that `first` represents.
@@ -316,11 +314,6 @@ fn display_name(text: &str) -> String {
         name if text.chars().count() > MAX_NAME_CHARS => format!("{name}…"),
         name => name.to_owned(),
     }
-}
-
-/// Cleans and shortens a sentence for display.
-fn display_sentence(text: &str) -> String {
-    strip_hidden(text, MAX_SENTENCE_CHARS)
 }
 
 /// The outcome, as it follows the job's name.
