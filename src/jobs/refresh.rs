@@ -1,6 +1,6 @@
 //! One refresh: decides what to read, reads it with one command, and saves what changed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,11 +51,8 @@ impl QueueMonitor {
     }
 
     async fn try_refresh(&self, key: ClusterAccountId) -> Result<(), QueueReadError> {
-        let other = |error: StoreError| QueueReadError::Other(error.to_string());
-        let connection = self.0.connections.connection(key.connection_key()).map_err(|error| read_error(&error))?;
-        let Some(account) = self.0.connections.accounts().get(key).await.map_err(other)? else {
-            return Err(QueueReadError::NotConnected);
-        };
+        let connection = self.0.connections.connection(key.connection_key())?;
+        let account = self.0.connections.accounts().get(key).await?.ok_or(QueueReadError::NotConnected)?;
         let every = Duration::from_secs(account.site().limits.queue_every_s.into());
         let every = self.0.core.config.queue_pace.clamp_interval(every);
         if let Some(spot) = self.watched().get_mut(&key) {
@@ -65,15 +62,13 @@ impl QueueMonitor {
         if !allowed.map_err(|error| QueueReadError::Other(error.to_string()))? {
             return Err(QueueReadError::OwnerAway);
         }
-        let before = self.snapshot(key).await.map_err(other)?;
-        let wishes = self.plan_query(&account, &before).await.map_err(other)?;
+        let before = self.snapshot(key).await?;
+        let wishes = self.plan_query(&account, &before).await?;
         let is_looked_at = self.watched().get(&key).is_some_and(|spot| spot.is_viewed(Instant::now()));
         if is_looked_at {
             connection.call_budget().record_use(Instant::now());
         }
-        let told = queue::load_queue(&connection, &account.remote_user, &wishes, CallUrgency::Background)
-            .await
-            .map_err(|error| read_error(&error))?;
+        let told = queue::load_queue(&connection, &account.remote_user, &wishes, CallUrgency::Background).await?;
         self.apply_reply(key, &before, told, &wishes).await
     }
 
@@ -174,8 +169,7 @@ impl QueueMonitor {
         }
         let history = wishes.history.filter(|_| asked_all);
         let keeping = QueueChangeSet { changes, gone, history, notified_until: told_until };
-        let kept = self.save_update(key, before, keeping, now).await;
-        let (changes, gone) = kept.map_err(|error| QueueReadError::Other(error.to_string()))?;
+        let (changes, gone) = self.save_update(key, before, keeping, now).await?;
         self.after_save(key, &changes, history.is_some());
         let standing = self.save_resources(key, &before.resources, &mut told, now).await;
         self.update_snapshot(key, |picture| {
@@ -216,17 +210,13 @@ impl QueueMonitor {
         key: ClusterAccountId,
         missing: &[Arc<JobRecord>],
         now: UnixTime,
-    ) -> std::collections::HashMap<JobId, UnixTime> {
+    ) -> HashMap<JobId, UnixTime> {
         let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return std::collections::HashMap::new() };
-        let is_new = missing.iter().any(|record| !spot.missing_since.contains_key(&record.job.id));
+        let Some(spot) = spots.get_mut(&key) else { return HashMap::new() };
+        // Ask soon how new ones ended, not at the next regular time.
+        spot.is_urgent |= missing.iter().any(|record| !spot.missing_since.contains_key(&record.job.id));
         let since = |id: JobId| *spot.missing_since.get(&id).unwrap_or(&now);
-        let missed = missing.iter().map(|record| (record.job.id, since(record.job.id))).collect();
-        spot.missing_since = missed;
-        if is_new {
-            // Ask soon how they ended, not at the next regular time.
-            spot.is_urgent = true;
-        }
+        spot.missing_since = missing.iter().map(|record| (record.job.id, since(record.job.id))).collect();
         spot.missing_since.clone()
     }
 
@@ -315,10 +305,18 @@ fn started_rests(missing: &[Arc<JobRecord>], changes: &[JobChange]) -> Vec<Arc<J
         .collect()
 }
 
-fn read_error(error: &RunCommandError) -> QueueReadError {
-    match error {
-        RunCommandError::NotConnected | RunCommandError::ConnectionLost => QueueReadError::NotConnected,
-        RunCommandError::HostKeyInDoubt => QueueReadError::HostKeyInDoubt,
-        other => QueueReadError::Other(other.to_string()),
+impl From<RunCommandError> for QueueReadError {
+    fn from(error: RunCommandError) -> Self {
+        match error {
+            RunCommandError::NotConnected | RunCommandError::ConnectionLost => Self::NotConnected,
+            RunCommandError::HostKeyInDoubt => Self::HostKeyInDoubt,
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for QueueReadError {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error.to_string())
     }
 }

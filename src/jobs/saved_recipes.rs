@@ -80,8 +80,8 @@ impl SavedRecipes {
         version: Option<i64>,
     ) -> Result<Option<(SavedRecipeRow, RecipeVersion)>, StoreError> {
         let mut db = self.core.store.read().await?;
-        let kept = recipes::get(&mut db, id).await?;
-        let kept = kept
+        let kept = recipes::get(&mut db, id)
+            .await?
             .filter(|kept| viewer.may(Permission::UseRecipe(recipe_ownership(kept))).is_ok())
             .filter(|kept| version.is_some() || !kept.is_archived());
         let Some(kept) = kept else { return Ok(None) };
@@ -136,7 +136,7 @@ impl SavedRecipes {
         let title = parse_title(draft.text, blocks)?;
         let author = actor.id.ok_or(AuthError::Denied)?;
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
+        let kept = self.find_editable(&mut tx, actor, id).await?;
         if kept.version != was {
             return Err(SaveRecipeError::Outdated(kept.version));
         }
@@ -156,7 +156,7 @@ impl SavedRecipes {
     /// Publishes a recipe to a group, replacing the group it was published to before.
     pub async fn publish(&self, actor: &Actor, id: RecipeId, group: GroupId) -> Result<(), SaveRecipeError> {
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
+        let kept = self.find_editable(&mut tx, actor, id).await?;
         self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(recipe_ownership(&kept), group)).await?;
         recipes::set_group(&mut tx, id, Some(group)).await?;
         self.record_published(&mut tx, actor, &kept.title, group).await?;
@@ -166,7 +166,7 @@ impl SavedRecipes {
     /// Makes a recipe private again. If its owner is gone, it stays with the group.
     pub async fn withdraw(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
+        let kept = self.find_editable(&mut tx, actor, id).await?;
         if kept.owner().is_none() {
             return Err(AuthError::Denied.into());
         }
@@ -181,7 +181,7 @@ impl SavedRecipes {
     pub async fn delete(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
         let now = self.core.clock.now();
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
+        let kept = self.find_editable(&mut tx, actor, id).await?;
         recipes::archive(&mut tx, id, now).await?;
         let about = ActivityDetails {
             person: owner_if_other(actor, &kept),
@@ -198,15 +198,13 @@ impl SavedRecipes {
         db: &mut DbConnection,
         actor: &Actor,
         id: RecipeId,
-        action: fn(OwnerAndGroup) -> Permission,
     ) -> Result<SavedRecipeRow, SaveRecipeError> {
-        let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived());
-        let kept = kept.ok_or(AuthError::NotFound)?;
+        let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived()).ok_or(AuthError::NotFound)?;
         match self.core.auth.authorise(db, actor, Permission::UseRecipe(recipe_ownership(&kept))).await {
             Err(AuthError::Denied) => return Err(AuthError::NotFound.into()),
             other => other?,
         }
-        self.core.auth.authorise(db, actor, action(recipe_ownership(&kept))).await?;
+        self.core.auth.authorise(db, actor, Permission::ChangeRecipe(recipe_ownership(&kept))).await?;
         Ok(kept)
     }
 

@@ -144,15 +144,7 @@ impl WebhookWorker {
         // What was not yet sent to the old address must not go to the new one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
         let detail = if shown.is_some() { "a new address" } else { "what is sent" };
-        record(
-            &mut tx,
-            actor,
-            ActivityEvent::WebhookChanged,
-            ActivityDetails { detail, ..ActivityDetails::default() },
-            now,
-        )
-        .await?;
-        store::commit(tx).await?;
+        inner.commit_change(tx, actor, detail).await?;
         Ok(shown)
     }
 
@@ -163,9 +155,7 @@ impl WebhookWorker {
         let known = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
         store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, known.person_id.0, &sealed).await?;
-        let about = ActivityDetails { detail: "a new secret", ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.core.clock.now()).await?;
-        store::commit(tx).await?;
+        inner.commit_change(tx, actor, "a new secret").await?;
         Ok(secret)
     }
 
@@ -178,9 +168,7 @@ impl WebhookWorker {
         }
         store::webhooks::remove(&mut tx, person).await?;
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
-        let about = ActivityDetails { detail: "removed", ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, now).await?;
-        Ok(store::commit(tx).await?)
+        self.0.commit_change(tx, actor, "removed").await
     }
 
     /// Sends a test message now and returns the outcome.
@@ -219,20 +207,21 @@ impl WebhookWorkerInner {
         Ok(self.core.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 
+    /// Records the change in the same transaction.
+    async fn commit_change(&self, mut tx: store::Transaction, actor: &Actor, detail: &str) -> Result<(), WebhookError> {
+        let about = ActivityDetails { detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, self.core.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
     fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, WebhookError> {
-        Ok(self.core.vault.open(
-            VaultPurpose::WebhookSecret,
-            &auth::person_seal_context(webhook.person_id),
-            &webhook.secret,
-        )?)
+        let context = auth::person_seal_context(webhook.person_id);
+        Ok(self.core.vault.open(VaultPurpose::WebhookSecret, &context, &webhook.secret)?)
     }
 
     fn open_address(&self, webhook: &Webhook) -> Result<WebhookAddress, WebhookError> {
-        let opened = self.core.vault.open(
-            VaultPurpose::WebhookAddress,
-            &auth::person_seal_context(webhook.person_id),
-            &webhook.url,
-        )?;
+        let context = auth::person_seal_context(webhook.person_id);
+        let opened = self.core.vault.open(VaultPurpose::WebhookAddress, &context, &webhook.url)?;
         let text = std::str::from_utf8(&opened).unwrap_or_default();
         // Parsed without the private-network rule: that may have changed since, and is checked before every delivery.
         Ok(WebhookAddress::parse(text, true)?)

@@ -86,19 +86,14 @@ impl SubmissionWorker {
 
     /// Saves the outcome of sending.
     async fn apply_outcome(&self, one: &Submission, outcome: SbatchOutcome) -> Result<Option<Duration>, StoreError> {
-        let wait = self.0.core.config.submit_pace.retry_pause;
         match outcome {
-            SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => {
-                self.mark_accepted(one, number).await?;
-                Ok(None)
-            }
+            SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => self.mark_accepted(one, number).await?,
             SbatchOutcome::Answered(SbatchAnswer::Refused(words)) => {
                 self.save_step(one, async |db, now| submissions::mark_refused(db, one.id, &words, now).await).await?;
-                Ok(None)
             }
             SbatchOutcome::RetryLater(why) | SbatchOutcome::Answered(SbatchAnswer::RetryLater(why)) => {
                 self.save_step(one, async |db, _| submissions::mark_unsent(db, one.id, &why).await).await?;
-                Ok(Some(wait))
+                return Ok(Some(self.0.core.config.submit_pace.retry_pause));
             }
             SbatchOutcome::Impossible(why) => {
                 self.save_step(one, async |db, now| {
@@ -106,18 +101,16 @@ impl SubmissionWorker {
                     submissions::mark_not_sent(db, one.id, &why, now).await
                 })
                 .await?;
-                Ok(None)
             }
             SbatchOutcome::Unconfirmed(why) | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
                 tracing::warn!(submission = one.id.0, why, "A submission may have arrived");
                 self.save_step(one, async |db, _| submissions::mark_checking(db, one.id, &why, "").await).await?;
-                Ok(None)
             }
             SbatchOutcome::Answered(SbatchAnswer::Unclear(words)) => {
                 self.save_step(one, async |db, _| submissions::mark_checking(db, one.id, &words, &words).await).await?;
-                Ok(None)
             }
         }
+        Ok(None)
     }
 
     /// Searches for all due submissions that may have arrived, with one command. Returns how long to wait.
