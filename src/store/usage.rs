@@ -23,6 +23,8 @@ pub struct UsageSource {
     pub viewed_at: UnixTime,
     /// Why the last read failed; empty if it did not.
     pub problem: String,
+    /// What the command printed then; may be empty.
+    pub problem_output: String,
 }
 
 /// A day that was read.
@@ -38,7 +40,11 @@ pub struct UsageDayReadRow {
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!("SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem FROM usage_sources ", $rest)
+        concat!(
+            "SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem, problem_output
+             FROM usage_sources ",
+            $rest
+        )
     };
 }
 
@@ -115,13 +121,17 @@ pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<
     Ok(done.rows_affected())
 }
 
-/// Records why a read failed; empty if it went well.
-pub async fn set_problem(db: &mut DbConnection, source: UsageSourceId, problem: &str) -> Result<()> {
-    sqlx::query("UPDATE usage_sources SET problem = $2 WHERE id = $1 AND problem <> $2")
-        .bind(source)
-        .bind(problem)
-        .execute(db)
-        .await?;
+/// Records why a read failed and what the command printed; both empty if it went well.
+pub async fn set_problem(db: &mut DbConnection, source: UsageSourceId, problem: &str, output: &str) -> Result<()> {
+    sqlx::query(
+        "UPDATE usage_sources SET problem = $2, problem_output = $3
+         WHERE id = $1 AND (problem <> $2 OR problem_output <> $3)",
+    )
+    .bind(source)
+    .bind(problem)
+    .bind(output)
+    .execute(db)
+    .await?;
     Ok(())
 }
 

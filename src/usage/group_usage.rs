@@ -66,6 +66,8 @@ pub struct GroupAccountUsage {
     pub progress: (i64, i64),
     /// Why the last read failed, in words; empty if it went well.
     pub problem: String,
+    /// What the command printed then; may be empty.
+    pub problem_output: String,
     /// When something was last read.
     pub read_at: Option<UnixTime>,
 }
@@ -179,12 +181,15 @@ impl UsageService {
             let today = self.today(facts.cluster, now);
             let reader = ClusterAccountId { person: viewer.id, cluster: facts.cluster };
             let least = ledgers.iter().map(|ledger| schedule::progress(ledger, depth, today)).min();
+            let problem = |source: &UsageSource| (source.problem.clone(), source.problem_output.clone());
+            let (problem, problem_output) = facts.sources.iter().map(problem).max().unwrap_or_default();
             let read_at = |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
             accounts.push(GroupAccountUsage {
                 is_connected: self.0.connections.connection(reader.connection_key()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
-                problem: facts.sources.iter().map(|book| book.problem.clone()).max().unwrap_or_default(),
+                problem,
+                problem_output,
                 read_at: ledgers.iter().filter_map(read_at).max(),
                 details: facts.clone(),
                 usage: ledgers,

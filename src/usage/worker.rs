@@ -20,11 +20,23 @@ use crate::store::{self, StoreError};
 const READ_ON_SECONDS: i64 = 2 * SECONDS_PER_DAY;
 /// A person counts as viewing for this long after the last view, in seconds.
 const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
+/// Why nothing was read if the login shell did not get to the command; what it printed is stored beside it.
+const SHELL_FAILED_MESSAGE: &str = "The login shell on the cluster did not run the command.";
 
 /// What must be known before reading.
 struct UsageReadContext {
     account: Arc<ClusterAccount>,
     sources: Vec<(UsageSource, Arc<AccountUsage>)>,
+}
+
+enum UsageReadOutcome {
+    /// A day was read; the site allows this many calls per minute.
+    Read {
+        calls_per_minute: u16,
+    },
+    NothingDue,
+    /// Nothing could be read. The page says why, or the person may not be acted for.
+    Failed,
 }
 
 impl UsageService {
@@ -91,10 +103,10 @@ impl UsageService {
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
         let began = Instant::now();
         let (pause, failures) = match self.read_next_day(reader).await {
-            Ok(Some(calls_per_minute)) => (pace.pause_for_rate(calls_per_minute), 0),
-            Ok(None) => (pace.idle, 0),
-            Err(failure) => {
-                if let UsageReadError::Store(error) = &failure {
+            Ok(UsageReadOutcome::Read { calls_per_minute }) => (pace.pause_for_rate(calls_per_minute), 0),
+            Ok(UsageReadOutcome::NothingDue) => (pace.idle, 0),
+            failed => {
+                if let Err(error) = failed {
                     tracing::warn!(%error, "What a group used could not be written down");
                 }
                 (pace.after_failure * 2_u32.saturating_pow(before.min(5)), before.saturating_add(1))
@@ -110,23 +122,25 @@ impl UsageService {
         lock(&self.0.turns).insert(reader, turn);
     }
 
-    /// Reads one day if one is due, and returns how many calls per minute the site allows. None if no day is due.
-    async fn read_next_day(&self, reader: ClusterAccountId) -> Result<Option<u16>, UsageReadError> {
+    /// Reads one day if one is due.
+    async fn read_next_day(&self, reader: ClusterAccountId) -> Result<UsageReadOutcome, StoreError> {
         let core = &self.0.core;
         let Ok(line) = self.0.connections.connection(reader.connection_key()) else {
-            return Ok(None);
+            return Ok(UsageReadOutcome::NothingDue);
         };
-        if !core.auth.can_act_for(reader.person).await.map_err(|_| UsageReadError::Reported)? {
-            return Ok(None);
+        match core.auth.can_act_for(reader.person).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(UsageReadOutcome::NothingDue),
+            Err(_) => return Ok(UsageReadOutcome::Failed),
         }
-        let Some(ground) = self.load_read_context(reader).await? else { return Ok(None) };
+        let Some(ground) = self.load_read_context(reader).await? else { return Ok(UsageReadOutcome::NothingDue) };
         let now = core.clock.now();
         let today = self.today(reader.cluster, now);
         let looks = |book: &UsageSource| now.since(book.viewed_at) < ACTIVE_VIEWER_SECONDS;
         let next = |(book, ledger): &(UsageSource, Arc<AccountUsage>)| {
             schedule::next_day(ledger, core.config.usage_pace.history_days, today, now, looks(book))
         };
-        let Some(day) = ground.sources.iter().filter_map(next).max() else { return Ok(None) };
+        let Some(day) = ground.sources.iter().filter_map(next).max() else { return Ok(UsageReadOutcome::NothingDue) };
         let books: Vec<&(UsageSource, Arc<AccountUsage>)> = ground
             .sources
             .iter()
@@ -140,18 +154,18 @@ impl UsageService {
                     self.save_day(&books, day, &told, &ground).await?;
                 }
                 self.publish_change(reader);
-                Ok(Some(ground.account.site().limits.calls_per_minute))
+                Ok(UsageReadOutcome::Read { calls_per_minute: ground.account.site().limits.calls_per_minute })
             }
             Err(AccountingDayError::Run(
                 RunCommandError::NotConnected
                 | RunCommandError::Busy
                 | RunCommandError::OverBudget
                 | RunCommandError::HostKeyInDoubt,
-            )) => Err(UsageReadError::Reported),
+            )) => Ok(UsageReadOutcome::Failed),
             Err(error) => {
-                self.save_problem(&books, &error_text(&error)).await?;
+                self.save_problem(&books, error).await?;
                 self.publish_change(reader);
-                Err(UsageReadError::Reported)
+                Ok(UsageReadOutcome::Failed)
             }
         }
     }
@@ -209,10 +223,24 @@ impl UsageService {
         Ok(())
     }
 
-    async fn save_problem(&self, books: &[&(UsageSource, Arc<AccountUsage>)], problem: &str) -> Result<(), StoreError> {
+    async fn save_problem(
+        &self,
+        books: &[&(UsageSource, Arc<AccountUsage>)],
+        error: AccountingDayError,
+    ) -> Result<(), StoreError> {
+        let problem = match &error {
+            AccountingDayError::Run(RunCommandError::ShellFailed(_)) => SHELL_FAILED_MESSAGE.to_owned(),
+            other => other.to_string(),
+        };
+        let output = match error {
+            AccountingDayError::Accounting(output) | AccountingDayError::Run(RunCommandError::ShellFailed(output)) => {
+                output
+            }
+            _ => String::new(),
+        };
         let mut tx = self.0.core.store.write().await?;
         for (book, _) in books {
-            store::usage::set_problem(&mut tx, book.id, problem).await?;
+            store::usage::set_problem(&mut tx, book.id, &problem, &output).await?;
         }
         store::commit(tx).await
     }
@@ -269,27 +297,5 @@ pub async fn save_daily_totals(
         };
         store::usage::jobs::add(db, book.id, &row).await?;
     }
-    store::usage::set_problem(db, book.id, "").await
-}
-
-/// Why nothing was read.
-enum UsageReadError {
-    /// The problem was already reported.
-    Reported,
-    Store(StoreError),
-}
-
-impl From<StoreError> for UsageReadError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-fn error_text(error: &AccountingDayError) -> String {
-    match error {
-        AccountingDayError::Accounting(said) if !said.is_empty() => {
-            format!("{error} It said: {said}")
-        }
-        other => other.to_string(),
-    }
+    store::usage::set_problem(db, book.id, "", "").await
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use portolan::clock::{Clock, UnixTime};
 use portolan::store::Store;
 use serde_json::Value;
-use sqlx::{ConnectOptions as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::support::cluster::root;
 use crate::support::program::Installation;
@@ -146,6 +146,23 @@ async fn every_row_is_still_there() {
     }
     let broken: Vec<(String,)> = sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *now).await.unwrap();
     assert!(broken.is_empty(), "{broken:?}");
+}
+
+#[tokio::test]
+async fn what_a_command_printed_is_kept_beside_the_problem() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("portolan.db");
+    unpack("portolan.db", &path);
+    let mut before = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let sql = "UPDATE usage_books SET problem = 'No answer. It said: out of order. It said: again' WHERE id = 1";
+    sqlx::query(sql).execute(&mut before).await.unwrap();
+    before.close().await.unwrap();
+    let store = Store::open(&path).await.unwrap();
+    let mut now = store.read().await.unwrap();
+    let sql = "SELECT problem, problem_output FROM usage_sources WHERE id <= 2 ORDER BY id";
+    let rows: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&mut *now).await.unwrap();
+    let split = ("No answer.".to_owned(), "out of order. It said: again".to_owned());
+    assert_eq!(rows, [split, <(String, String)>::default()]);
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ fn view(leads: bool, ledger: Arc<AccountUsage>) -> GroupUsage {
         today: TODAY,
         progress: (1, 1),
         problem: String::new(),
+        problem_output: String::new(),
         read_at: None,
     };
     let person = |id: i64, name: &str| GroupPerson { id: PersonId(id), name: name.into() };

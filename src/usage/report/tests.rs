@@ -49,6 +49,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
         today: TODAY,
         progress: (1, 1),
         problem: String::new(),
+        problem_output: String::new(),
         read_at: None,
     };
     let ada = GroupPerson { id: PersonId(7), name: format!("Ada\u{202e}{}", "x".repeat(90)) };

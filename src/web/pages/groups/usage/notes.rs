@@ -8,9 +8,6 @@ use crate::usage::{GroupAccountUsage, GroupUsage};
 
 use crate::web::pages::groups::usage::query::UsageFilter;
 
-/// In a stored problem, the command's own output follows this.
-const COMMAND_OUTPUT_MARKER: &str = " It said: ";
-
 #[derive(Default)]
 pub struct UsageNote {
     pub tone: &'static str,
@@ -100,7 +97,6 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
 fn read_problem_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
     let title = format!("What {} used on {} could not be read.", facts.account, facts.title);
-    let (words, said) = account.problem.split_once(COMMAND_OUTPUT_MARKER).unwrap_or((&account.problem, ""));
-    let text = format!("{} It is tried again by itself. What was read before is below.", words.trim());
-    UsageNote { said: said.to_owned(), ..UsageNote::new("warning", title, text) }
+    let text = format!("{} It is tried again by itself. What was read before is below.", account.problem);
+    UsageNote { said: account.problem_output.clone(), ..UsageNote::new("warning", title, text) }
 }
