@@ -37,7 +37,6 @@ pub struct RecipeQuestion {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub show_when: BTreeMap<String, Vec<RecipeValue>>,
     /// The field of the job request that the answer sets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<RequestField>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub shape: TextAnswerFormat,
@@ -144,7 +143,6 @@ pub struct QuestionChoice {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
     /// Offered only at sites that have this feature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<SiteFeature>,
 }
 

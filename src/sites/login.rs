@@ -13,7 +13,6 @@ const SSH_PORT: u16 = 22;
 #[serde(default, deny_unknown_fields)]
 pub struct SiteLogin {
     /// The host that people log in to. Missing only in a file that an administrator has yet to complete.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<SiteHost>,
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
@@ -28,12 +27,9 @@ pub struct SiteLogin {
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
     /// From which countries people may connect, as a sentence; `None` if from everywhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Seconds that the server waits for a person to finish logging in, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_s: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jump: Option<SiteJumpHost>,
 }
 
@@ -95,25 +91,19 @@ pub struct SiteKeyRegistration {
     #[serde(skip_serializing_if = "is_default")]
     pub opens: OnByDefault,
     /// Why a key is useless here, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
     /// The page for uploading a public key; at sites without keys, the one for setting up codes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<SiteLink>,
     /// What that page is called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page_name: Option<String>,
     /// What to do on it, one short sentence each.
     #[serde(skip_serializing_if = "is_default")]
     pub steps: Vec<String>,
     /// How long it takes until a new key works, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
     /// The page where a person first requests access to this cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<SiteLink>,
     /// What the site calls the user name: "Alliance user name".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
     /// How the site treats a key that was added to `~/.ssh/authorized_keys` by hand.
     #[serde(skip_serializing_if = "is_default")]
@@ -144,13 +134,10 @@ pub struct SiteAutomationHosts {
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
     /// Where to request access: an e-mail address or a link.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub support: Option<String>,
     /// The page for uploading the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<SiteLink>,
     /// The centre's own documentation of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<SiteLink>,
     /// What is not possible on these hosts, one sentence each.
     #[serde(skip_serializing_if = "is_default")]
