@@ -220,8 +220,9 @@ fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
 fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
     let given = question.default.0.as_str();
     match question.kind {
-        QuestionKind::Account if given.is_empty() => default_account(place),
-        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => default_account(place),
+        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => {
+            place.accounts.first().map(|account| account.name.clone()).unwrap_or_default()
+        }
         QuestionKind::Gpu if place.gpu(given).is_none() => {
             let whole = place.gpus.iter().find(|gpu| !gpu.is_slice);
             let first = whole.or(place.gpus.first()).and_then(|gpu| gpu.model.clone());
@@ -235,14 +236,6 @@ fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
             available_choices(question, place).next().map_or_else(String::new, |choice| choice.value.clone())
         }
         _ => given.to_owned(),
-    }
-}
-
-/// Preselects the account if there is only one.
-fn default_account(place: &ComposeCluster) -> String {
-    match place.accounts.as_slice() {
-        [] => String::new(),
-        [first, ..] => first.name.clone(),
     }
 }
 
