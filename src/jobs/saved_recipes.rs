@@ -8,7 +8,7 @@ use crate::domain::{DisplayName, GroupId, NameError, PersonId, RecipeId};
 use crate::recipes::recipe::{Recipe, RecipeError, SharedRecipeBlock};
 use crate::store::recipes::{self, NewRecipeVersion};
 pub use crate::store::recipes::{RecipeVersion, SavedRecipeRow};
-use crate::store::{self, DbConnection, StoreError};
+use crate::store::{self, DbConnection, StoreError, Transaction};
 
 /// The most recipes that one person can save.
 const MOST_RECIPES: i64 = 200;
@@ -136,7 +136,7 @@ impl SavedRecipes {
         let title = parse_title(draft.text, blocks)?;
         let author = actor.id.ok_or(AuthError::Denied)?;
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id).await?;
+        let mut kept = self.find_editable(&mut tx, actor, id).await?;
         if kept.version != was {
             return Err(SaveRecipeError::Outdated(kept.version));
         }
@@ -147,9 +147,8 @@ impl SavedRecipes {
         self.save_version(&mut tx, (id, version), author, draft).await?;
         recipes::set_title(&mut tx, id, &title).await?;
         let detail = format!("version {version}");
-        let about = ActivityDetails { person: owner_if_other(actor, &kept), subject: title.as_str(), detail: &detail };
-        record(&mut tx, actor, ActivityEvent::RecipeChanged, about, self.core.clock.now()).await?;
-        store::commit(tx).await?;
+        kept.title = title.as_str().to_owned();
+        self.commit_change(tx, actor, ActivityEvent::RecipeChanged, &kept, &detail).await?;
         Ok(version)
     }
 
@@ -172,24 +171,15 @@ impl SavedRecipes {
         }
         recipes::set_group(&mut tx, id, None).await?;
         let detail = kept.group_name.clone().unwrap_or_default();
-        let about = ActivityDetails { person: owner_if_other(actor, &kept), subject: &kept.title, detail: &detail };
-        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.core.clock.now()).await?;
-        Ok(store::commit(tx).await?)
+        self.commit_change(tx, actor, ActivityEvent::RecipeWithdrawn, &kept, &detail).await
     }
 
     /// Deletes a recipe; jobs that were made with it keep the reference.
     pub async fn delete(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
-        let now = self.core.clock.now();
         let mut tx = self.core.store.write().await?;
         let kept = self.find_editable(&mut tx, actor, id).await?;
-        recipes::archive(&mut tx, id, now).await?;
-        let about = ActivityDetails {
-            person: owner_if_other(actor, &kept),
-            subject: &kept.title,
-            ..ActivityDetails::default()
-        };
-        record(&mut tx, actor, ActivityEvent::RecipeDeleted, about, now).await?;
-        Ok(store::commit(tx).await?)
+        recipes::archive(&mut tx, id, self.core.clock.now()).await?;
+        self.commit_change(tx, actor, ActivityEvent::RecipeDeleted, &kept, "").await
     }
 
     /// Loads a recipe for editing. A recipe that someone cannot see does not exist for them.
@@ -231,6 +221,21 @@ impl SavedRecipes {
         Ok(recipes::add_version(db, &new, self.core.clock.now()).await?)
     }
 
+    /// Records the change in the same transaction; its owner is named if someone else makes it.
+    async fn commit_change(
+        &self,
+        mut tx: Transaction,
+        actor: &Actor,
+        event: ActivityEvent,
+        kept: &SavedRecipeRow,
+        detail: &str,
+    ) -> Result<(), SaveRecipeError> {
+        let person = kept.owner().filter(|owner| actor.id != Some(*owner));
+        let about = ActivityDetails { person, subject: &kept.title, detail };
+        record(&mut tx, actor, event, about, self.core.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
     async fn record_published(
         &self,
         db: &mut DbConnection,
@@ -242,11 +247,6 @@ impl SavedRecipes {
         let about = ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
         Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.core.clock.now()).await?)
     }
-}
-
-/// The owner, if someone else is changing their recipe.
-fn owner_if_other(actor: &Actor, kept: &SavedRecipeRow) -> Option<PersonId> {
-    kept.owner().filter(|owner| actor.id != Some(*owner))
 }
 
 /// Parses a recipe and returns its title, which must be fit for lists.

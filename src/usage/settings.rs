@@ -14,7 +14,8 @@ use crate::cluster::{ClusterAccountCache, ClusterProfile};
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
-use crate::store::{self, DbConnection, StoreError};
+use crate::store::groups::Group;
+use crate::store::{self, DbConnection, StoreError, Transaction};
 
 /// At most this many allocations are kept per group.
 const MAX_ALLOCATIONS: usize = 100;
@@ -97,10 +98,7 @@ impl UsageService {
         added: &[(ClusterId, String)],
         removed: &[(ClusterId, String)],
     ) -> Result<(), UsageSettingsError> {
-        let core = &self.0.core;
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let person = actor.id.ok_or(AuthError::Denied)?;
         let known = self.0.connections.accounts();
         let offers = read_account_options(&mut tx, known, person, group).await?;
@@ -133,9 +131,7 @@ impl UsageService {
             words.extend(names.iter().map(|name| format!("{name} on {}", offer.profile.row.slug)));
         }
         let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, core.clock.now()).await?;
-        Ok(store::commit(tx).await?)
+        Ok(self.commit_change(tx, actor, ActivityEvent::UsageAccountsSet, &group_row, &detail).await?)
     }
 
     /// Adds an allocation for one of the group's accounts, or replaces one.
@@ -146,12 +142,9 @@ impl UsageService {
         old: Option<AllocationId>,
         grant: &AllocationInput,
     ) -> Result<(), UsageSettingsError> {
-        let core = &self.0.core;
-        let now = core.clock.now();
+        let now = self.0.core.clock.now();
         validate_allocation(grant)?;
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let accounts = allocations::list_accounts(&mut tx, group).await?;
         let is_theirs =
             |one: &allocations::GroupAccount| one.cluster_id == grant.cluster && one.account == grant.account;
@@ -195,25 +188,40 @@ impl UsageService {
             allocations::add(&mut tx, &new, now).await?;
             (ActivityEvent::AllocationSet, granted)
         };
-        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, event, about, now).await?;
-        store::commit(tx).await?;
-        Ok(())
+        Ok(self.commit_change(tx, actor, event, &group_row, &detail).await?)
     }
 
     /// Removes a group's allocation. Its usage stays.
     pub async fn remove_allocation(&self, actor: &Actor, group: GroupId, id: AllocationId) -> Result<(), AuthError> {
-        let core = &self.0.core;
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let all = allocations::list_for_group(&mut tx, group).await?;
         let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
         let detail = describe_allocation(&old);
-        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, core.clock.now()).await?;
-        Ok(store::commit(tx).await?)
+        Ok(self.commit_change(tx, actor, ActivityEvent::AllocationRemoved, &group_row, &detail).await?)
+    }
+
+    /// Begins a change of a group's settings, if the actor may make it.
+    pub(super) async fn begin_change(&self, actor: &Actor, group: GroupId) -> Result<(Transaction, Group), AuthError> {
+        let core = &self.0.core;
+        let mut tx = core.store.write().await?;
+        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
+        let row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        Ok((tx, row))
+    }
+
+    /// Records the change in the same transaction.
+    async fn commit_change(
+        &self,
+        mut tx: Transaction,
+        actor: &Actor,
+        event: ActivityEvent,
+        group: &Group,
+        detail: &str,
+    ) -> Result<(), StoreError> {
+        let about = ActivityDetails { subject: &group.name, detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, event, about, self.0.core.clock.now()).await?;
+        store::commit(tx).await
     }
 
     /// Records that someone viewed figures with names: of all members of a group, or of one. Once a day.

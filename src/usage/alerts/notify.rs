@@ -37,16 +37,12 @@ impl UsageService {
         group: GroupId,
         alerts: &[UsageAlertKind],
     ) -> Result<(), AuthError> {
-        let core = &self.0.core;
-        let now = core.clock.now();
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let named = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let words: Vec<&'static str> = alerts.iter().map(|alert| alert.as_str()).collect();
         store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
         let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-        let about = ActivityDetails { person: Some(person), subject: &named.name, detail: &detail };
-        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, now).await?;
+        let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         // Alerts that already apply are sent soon.
         lock(&self.0.alerts_checked_at).retain(|reader, _| reader.person != person);
