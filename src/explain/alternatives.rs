@@ -34,15 +34,15 @@ pub struct RequestAlternative {
 }
 
 /// Lists alternatives that can start here.
-pub fn alternatives(request: &JobRequest, place: &ComposeCluster) -> Vec<RequestAlternative> {
+pub fn alternatives(request: &JobRequest, cluster: &ComposeCluster) -> Vec<RequestAlternative> {
     let make = |(words, changes, then): AlternativeRequest| {
-        let args = changed_options(request, &then, place)?;
-        can_start(&then, place).then_some(RequestAlternative { words, changes, args })
+        let args = changed_options(request, &then, cluster)?;
+        can_start(&then, cluster).then_some(RequestAlternative { words, changes, args })
     };
     let mut all: Vec<RequestAlternative> =
         shorter_times(request).into_iter().filter_map(make).take(MAX_TIMES).collect();
-    all.extend(other_gpus(request, place).into_iter().filter_map(make).take(MAX_PER_KIND));
-    all.extend(other_job_types(request, place).into_iter().filter_map(make).take(MAX_PER_KIND));
+    all.extend(other_gpus(request, cluster).into_iter().filter_map(make).take(MAX_PER_KIND));
+    all.extend(other_job_types(request, cluster).into_iter().filter_map(make).take(MAX_PER_KIND));
     all.extend(fewer_nodes(request).into_iter().filter_map(make));
     all.truncate(MAX_ALTERNATIVES);
     all
@@ -51,8 +51,8 @@ pub fn alternatives(request: &JobRequest, place: &ComposeCluster) -> Vec<Request
 type AlternativeRequest = (String, Vec<(RequestField, String)>, JobRequest);
 
 /// The options that differ. None if one would have to be removed: options inside the script cannot be.
-fn changed_options(request: &JobRequest, changed: &JobRequest, place: &ComposeCluster) -> Option<Vec<String>> {
-    let option = place.site.jobs.gpu_option;
+fn changed_options(request: &JobRequest, changed: &JobRequest, cluster: &ComposeCluster) -> Option<Vec<String>> {
+    let option = cluster.site.jobs.gpu_option;
     let (before, after) = (request.directives(option), changed.directives(option));
     let is_kept = |old: &SbatchDirective| after.iter().any(|new| new.option == old.option);
     before.iter().all(is_kept).then_some(())?;
@@ -71,10 +71,10 @@ fn shorter_times(request: &JobRequest) -> Vec<AlternativeRequest> {
     shorter.map(one).collect()
 }
 
-fn other_gpus(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRequest> {
+fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<AlternativeRequest> {
     let Some(asked) = &request.gpus else { return Vec::new() };
     // Where jobs name no GPU model, the job type decides: see below.
-    if place.site.jobs.gpu_model == JobOptionRule::Never {
+    if cluster.site.jobs.gpu_model == JobOptionRule::Never {
         return Vec::new();
     }
     let is_other = |gpu: &&AvailableGpu| {
@@ -90,22 +90,22 @@ fn other_gpus(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRe
             && request.partition.as_ref() != Some(partition)
         {
             then.partition = Some(partition.clone());
-            changes.push((RequestField::Partition, form_value(place, partition)));
+            changes.push((RequestField::Partition, form_value(cluster, partition)));
         }
         Some((format!("on {} instead of {now}", gpu.label), changes, then))
     };
-    place.gpus.iter().filter(is_other).filter_map(one).collect()
+    cluster.gpus.iter().filter(is_other).filter_map(one).collect()
 }
 
 /// The name of a partition's job type, which forms show instead of the partition.
-fn form_value(place: &ComposeCluster, partition: &str) -> String {
+fn form_value(cluster: &ComposeCluster, partition: &str) -> String {
     let fits = |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
-    let sort = place.site.jobs.types.iter().find(fits);
-    sort.map_or(partition, |one| one.name.as_str()).to_owned()
+    let job_type = cluster.site.jobs.types.iter().find(fits);
+    job_type.map_or(partition, |one| one.name.as_str()).to_owned()
 }
 
-fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRequest> {
-    let jobs = &place.site.jobs;
+fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<AlternativeRequest> {
+    let jobs = &cluster.site.jobs;
     if jobs.partition == JobOptionRule::Never {
         return Vec::new();
     }
@@ -120,7 +120,7 @@ fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<Alternat
         let fits = |one: &&crate::recipes::context::Partition| {
             one.is_up && one.gpus.is_empty() != wants_gpus && !(one.is_default && request.partition.is_none())
         };
-        return place
+        return cluster
             .partitions
             .iter()
             .filter(fits)

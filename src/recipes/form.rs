@@ -112,24 +112,24 @@ impl RecipeForm {
     }
 
     /// The answers that a new form starts with.
-    pub fn defaults(&self, place: &ComposeCluster) -> FormAnswers {
+    pub fn defaults(&self, cluster: &ComposeCluster) -> FormAnswers {
         let mut answers: FormAnswers = self
             .questions()
             .map(|question| {
                 // A bare script sets its own requests, so the form adds no defaults for them.
                 let given = question.default.0.clone();
-                let first = if self.bare { given } else { default_answer(question, place) };
+                let first = if self.bare { given } else { default_answer(question, cluster) };
                 (question.key.clone(), first)
             })
             .collect();
-        self.fill_gpu_defaults(&mut answers, place);
+        self.fill_gpu_defaults(&mut answers, cluster);
         answers
     }
 
     /// Fills in cores and memory per GPU as the site advises, unless the recipe sets them.
-    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeCluster) {
+    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, cluster: &ComposeCluster) {
         let model = self.find_setting(RequestField::GpuModel).and_then(|question| answers.get(&question.key));
-        let Some(gpu) = model.and_then(|model| place.gpu(model)).cloned() else { return };
+        let Some(gpu) = model.and_then(|model| cluster.gpu(model)).cloned() else { return };
         let count = self.find_setting(RequestField::Gpus).and_then(|question| answers.get(&question.key));
         let count: u32 = count.and_then(|count| count.parse().ok()).unwrap_or(0).max(1);
         let times = if self.task_per_gpu { 1 } else { count };
@@ -144,14 +144,14 @@ impl RecipeForm {
     }
 
     /// Whether a question is shown, given the other answers.
-    pub fn is_asked(&self, question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster) -> bool {
-        !self.hidden.contains(&question.key) && self.is_active(question, answers, place)
+    pub fn is_asked(&self, question: &RecipeQuestion, answers: &FormAnswers, cluster: &ComposeCluster) -> bool {
+        !self.hidden.contains(&question.key) && self.is_active(question, answers, cluster)
     }
 
     /// Whether the answer to a question has any effect.
-    pub fn is_active(&self, question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster) -> bool {
+    pub fn is_active(&self, question: &RecipeQuestion, answers: &FormAnswers, cluster: &ComposeCluster) -> bool {
         let mut seen = BTreeSet::new();
-        self.is_active_with(question, answers, place, &mut seen)
+        self.is_active_with(question, answers, cluster, &mut seen)
     }
 
     /// `seen` holds questions checked already; checking each once is enough, because all of them must be active.
@@ -159,18 +159,18 @@ impl RecipeForm {
         &'a self,
         question: &'a RecipeQuestion,
         answers: &FormAnswers,
-        place: &ComposeCluster,
+        cluster: &ComposeCluster,
         seen: &mut BTreeSet<&'a str>,
     ) -> bool {
         if !seen.insert(&question.key) {
             return true;
         }
-        applies_at_site(question, place)
+        applies_at_site(question, cluster)
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
                 let told = |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
                 values.iter().any(told)
-                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, place, seen))
+                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, cluster, seen))
             })
     }
 }
@@ -178,9 +178,9 @@ impl RecipeForm {
 /// The choices that the site offers.
 pub fn available_choices<'a>(
     question: &'a RecipeQuestion,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
 ) -> impl Iterator<Item = &'a QuestionChoice> {
-    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, place)))
+    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, cluster)))
 }
 
 /// Applies the recipe's defaults, limits and help to a block's question.
@@ -203,13 +203,13 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
 }
 
 /// Whether a question makes sense at this site.
-fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
-    let jobs = &place.site.jobs;
+fn applies_at_site(question: &RecipeQuestion, cluster: &ComposeCluster) -> bool {
+    let jobs = &cluster.site.jobs;
     match question.sets {
         Some(RequestField::Memory | RequestField::MemoryPerCore) => jobs.memory != JobOptionRule::Never,
-        Some(RequestField::Gpus) => !place.gpus.is_empty(),
+        Some(RequestField::Gpus) => !cluster.gpus.is_empty(),
         Some(RequestField::GpuModel) => {
-            jobs.gpu_model != JobOptionRule::Never && place.gpus.iter().any(|gpu| gpu.model.is_some())
+            jobs.gpu_model != JobOptionRule::Never && cluster.gpus.iter().any(|gpu| gpu.model.is_some())
         }
         Some(RequestField::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
         Some(RequestField::Mail) => jobs.mail.0,
@@ -217,33 +217,33 @@ fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
     }
 }
 
-fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
+fn default_answer(question: &RecipeQuestion, cluster: &ComposeCluster) -> String {
     let given = question.default.0.as_str();
     match question.kind {
-        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => {
-            place.accounts.first().map(|account| account.name.clone()).unwrap_or_default()
+        QuestionKind::Account if !cluster.accounts.iter().any(|account| account.name == given) => {
+            cluster.accounts.first().map(|account| account.name.clone()).unwrap_or_default()
         }
-        QuestionKind::Gpu if place.gpu(given).is_none() => {
-            let whole = place.gpus.iter().find(|gpu| !gpu.is_slice);
-            let first = whole.or(place.gpus.first()).and_then(|gpu| gpu.model.clone());
+        QuestionKind::Gpu if cluster.gpu(given).is_none() => {
+            let whole = cluster.gpus.iter().find(|gpu| !gpu.is_slice);
+            let first = whole.or(cluster.gpus.first()).and_then(|gpu| gpu.model.clone());
             first.unwrap_or_default()
         }
-        QuestionKind::Path => adapt_scratch_path(given, place),
+        QuestionKind::Path => adapt_scratch_path(given, cluster),
         QuestionKind::Modules if given.is_empty() => {
-            place.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
+            cluster.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
         }
-        QuestionKind::Choice if !available_choices(question, place).any(|choice| choice.value == given) => {
-            available_choices(question, place).next().map_or_else(String::new, |choice| choice.value.clone())
+        QuestionKind::Choice if !available_choices(question, cluster).any(|choice| choice.value == given) => {
+            available_choices(question, cluster).next().map_or_else(String::new, |choice| choice.value.clone())
         }
         _ => given.to_owned(),
     }
 }
 
 /// Rewrites a path that starts with scratch for sites that use another variable.
-fn adapt_scratch_path(path: &str, place: &ComposeCluster) -> String {
+fn adapt_scratch_path(path: &str, cluster: &ComposeCluster) -> String {
     match path.strip_prefix("$SCRATCH") {
-        Some(rest) if !place.folders.contains_key("SCRATCH") => {
-            let other = ["USERWORK", "PROJECT", "HOME"].into_iter().find(|name| place.folders.contains_key(*name));
+        Some(rest) if !cluster.folders.contains_key("SCRATCH") => {
+            let other = ["USERWORK", "PROJECT", "HOME"].into_iter().find(|name| cluster.folders.contains_key(*name));
             other.map_or_else(|| path.to_owned(), |name| format!("${name}{rest}"))
         }
         _ => path.to_owned(),

@@ -109,8 +109,8 @@ impl Sweep {
     fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1_usize; self.axes.len()];
         if self.how == SweepMode::Grid {
-            for place in (0..self.axes.len().saturating_sub(1)).rev() {
-                strides[place] = strides[place + 1].saturating_mul(self.axes[place + 1].values.len()).max(1);
+            for index in (0..self.axes.len().saturating_sub(1)).rev() {
+                strides[index] = strides[index + 1].saturating_mul(self.axes[index + 1].values.len()).max(1);
             }
         }
         strides
