@@ -151,14 +151,14 @@ struct DigestBuilder<'a> {
 }
 
 impl<'a> DigestBuilder<'a> {
-    fn new(notice: &'a Notification, kind: NotificationKind) -> Self {
+    fn new(notification: &'a Notification, kind: NotificationKind) -> Self {
         Self {
-            first: notice,
+            first: notification,
             kind,
             counts: JobEndCounts::default(),
-            oldest: notice.at,
-            newest: notice.at,
-            state: JobState::parse(&notice.state),
+            oldest: notification.at,
+            newest: notification.at,
+            state: JobState::parse(&notification.state),
             unread: 0,
             same_name: true,
             same_cluster: true,
@@ -166,14 +166,14 @@ impl<'a> DigestBuilder<'a> {
         }
     }
 
-    fn add(&mut self, notice: &Notification) {
-        self.counts.add(JobState::parse(&notice.state));
-        self.oldest = self.oldest.min(notice.at);
-        self.newest = self.newest.max(notice.at);
-        self.unread += u64::from(!notice.is_read);
-        self.same_name &= notice.name == self.first.name;
-        self.same_cluster &= notice.slug == self.first.slug;
-        self.same_number &= self.same_cluster && notice.number == self.first.number;
+    fn add(&mut self, notification: &Notification) {
+        self.counts.add(JobState::parse(&notification.state));
+        self.oldest = self.oldest.min(notification.at);
+        self.newest = self.newest.max(notification.at);
+        self.unread += u64::from(!notification.is_read);
+        self.same_name &= notification.name == self.first.name;
+        self.same_cluster &= notification.slug == self.first.slug;
+        self.same_number &= self.same_cluster && notification.number == self.first.number;
     }
 
     fn build(self) -> NotificationDigest {
@@ -249,41 +249,40 @@ impl<'a> DigestBuilder<'a> {
     }
 }
 
-/// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notices` newest first.
-pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
-    let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
+/// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notifications` newest first.
+pub fn build_digests(notifications: &[Notification]) -> Vec<NotificationDigest> {
+    let mut digests: Vec<DigestBuilder<'_>> = Vec::new();
     let mut open: HashMap<(NotificationKind, &str, i64, &str), usize> = HashMap::new();
-    for notice in notices {
-        let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
+    for notification in notifications {
+        let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
         // Array tasks are grouped by the array's job ID, other jobs by name.
-        let key = match (kind, notice.task >= 0) {
+        let key = match (kind, notification.task >= 0) {
             (NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group, _) => {
-                (kind, "", notice.id.0, "")
+                (kind, "", notification.id.0, "")
             }
-            (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
-            (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
+            (_, true) => (kind, notification.slug.as_str(), notification.number, ""),
+            (_, false) => (kind, notification.slug.as_str(), -1, notification.name.as_str()),
         };
-        let place = open
-            .get(&key)
-            .copied()
-            .filter(|place| folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= FOLD_WITHIN));
-        open.insert(key, fold_in(&mut folds, place, notice, kind));
+        let index = open.get(&key).copied().filter(|index| {
+            digests.get(*index).is_some_and(|digest| digest.oldest.since(notification.at) <= FOLD_WITHIN)
+        });
+        open.insert(key, fold_in(&mut digests, index, notification, kind));
     }
-    folds.into_iter().map(DigestBuilder::build).collect()
+    digests.into_iter().map(DigestBuilder::build).collect()
 }
 
 /// The shortest form: one line for each kind, the ones that need attention first.
-pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
-    let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
-    for notice in notices {
-        let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
+pub fn summarize(notifications: &[Notification]) -> Vec<NotificationDigest> {
+    let mut digests: Vec<DigestBuilder<'_>> = Vec::new();
+    for notification in notifications {
+        let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
         // Every group notification is a sentence of its own.
-        let is_same = |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
-        let place = folds.iter().position(is_same);
-        fold_in(&mut folds, place, notice, kind);
+        let is_same = |digest: &DigestBuilder<'_>| digest.kind == kind && kind != NotificationKind::Group;
+        let index = digests.iter().position(is_same);
+        fold_in(&mut digests, index, notification, kind);
     }
-    folds.sort_by_key(|fold| fold.kind);
-    folds.into_iter().map(DigestBuilder::build).collect()
+    digests.sort_by_key(|digest| digest.kind);
+    digests.into_iter().map(DigestBuilder::build).collect()
 }
 
 /// Adds a notification to the digest at this index, or to a new one. Returns the index.
@@ -302,8 +301,8 @@ fn fold_in<'a>(
 }
 
 /// The line for one ended job, or for an array that `first` represents.
-pub fn ended_digest(first: &Notification, sums: JobEndCounts) -> NotificationDigest {
-    DigestBuilder { counts: sums, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
+pub fn ended_digest(first: &Notification, counts: JobEndCounts) -> NotificationDigest {
+    DigestBuilder { counts, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
 }
 
 /// Cleans and shortens a name for display.

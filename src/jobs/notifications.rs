@@ -49,10 +49,10 @@ impl Default for NotificationHub {
 impl NotificationHub {
     /// Announces that a person has new notifications, or has read some.
     pub fn notify(&self, person: PersonId) {
-        let mut known = self.lock();
-        known.generation += 1;
-        known.unread.remove(&person);
-        drop(known);
+        let mut cache = self.lock();
+        cache.generation += 1;
+        cache.unread.remove(&person);
+        drop(cache);
         // There may be no subscribers.
         let _ = self.changes.send(person);
     }
@@ -64,22 +64,22 @@ impl NotificationHub {
 
     /// The unread count, cached until the next change.
     pub async fn unread(&self, store: &Store, person: PersonId) -> Result<UnreadCount, StoreError> {
-        let rings = {
-            let known = self.lock();
-            if let Some(unread) = known.unread.get(&person) {
+        let generation = {
+            let cache = self.lock();
+            if let Some(unread) = cache.unread.get(&person) {
                 return Ok(*unread);
             }
-            known.generation
+            cache.generation
         };
         let mut db = store.read().await?;
         let (count, last) = store::notifications::count_unread(&mut db, person).await?;
         let unread = UnreadCount { count, last };
-        let mut known = self.lock();
-        if known.generation == rings {
-            if known.unread.len() >= MAX_CACHED {
-                known.unread.clear();
+        let mut cache = self.lock();
+        if cache.generation == generation {
+            if cache.unread.len() >= MAX_CACHED {
+                cache.unread.clear();
             }
-            known.unread.insert(person, unread);
+            cache.unread.insert(person, unread);
         }
         Ok(unread)
     }
@@ -109,9 +109,9 @@ impl NotificationHub {
 
     /// Drops all counts, after notifications were deleted.
     pub fn clear_cache(&self) {
-        let mut known = self.lock();
-        known.generation += 1;
-        known.unread.clear();
+        let mut cache = self.lock();
+        cache.generation += 1;
+        cache.unread.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, UnreadCache> {

@@ -97,16 +97,16 @@ impl WebhookWorker {
 
     pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, WebhookError> {
         let mut db = self.0.core.store.read().await?;
-        let Some(found) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
+        let Some(webhook) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
         drop(db);
-        let host = self.0.open_address(&found)?.host().to_owned();
+        let host = self.0.open_address(&webhook)?.host().to_owned();
         Ok(Some(WebhookStatus {
             host,
-            kinds: NotificationKind::parse_list(&found.kinds),
-            sent: found.sent_at(),
-            next: found.next_at,
-            stopped: found.stopped_at(),
-            problem: found.problem,
+            kinds: NotificationKind::parse_list(&webhook.kinds),
+            sent: webhook.sent_at(),
+            next: webhook.next_at,
+            stopped: webhook.stopped_at(),
+            problem: webhook.problem,
         }))
     }
 
@@ -129,11 +129,11 @@ impl WebhookWorker {
             }
         };
         let mut tx = inner.core.store.write().await?;
-        let known = store::webhooks::get(&mut tx, person).await?;
+        let webhook = store::webhooks::get(&mut tx, person).await?;
         // Each address gets its own secret: whoever receives messages at one could otherwise forge them for another.
-        let (url, secret, shown) = match (new, known) {
+        let (url, secret, new_secret) = match (new, webhook) {
             (None, None) => return Err(WebhookError::Missing),
-            (None, Some(known)) => (known.url, known.secret, None),
+            (None, Some(webhook)) => (webhook.url, webhook.secret, None),
             (Some(address), _) => {
                 let (sealed, secret) = inner.new_secret(person)?;
                 (inner.seal(VaultPurpose::WebhookAddress, person, address.as_str())?, sealed, Some(secret))
@@ -143,18 +143,18 @@ impl WebhookWorker {
         store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
         // What was not yet sent to the old address must not go to the new one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
-        let detail = if shown.is_some() { "a new address" } else { "what is sent" };
+        let detail = if new_secret.is_some() { "a new address" } else { "what is sent" };
         inner.commit_change(tx, actor, detail).await?;
-        Ok(shown)
+        Ok(new_secret)
     }
 
     /// Creates a new secret; the old one stops working.
     pub async fn renew_secret(&self, actor: &Actor, person: PersonId) -> Result<Zeroizing<String>, WebhookError> {
         let inner = &self.0;
         let mut tx = inner.core.store.write().await?;
-        let known = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
+        let webhook = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
-        store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, known.person_id.0, &sealed).await?;
+        store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, webhook.person_id.0, &sealed).await?;
         inner.commit_change(tx, actor, "a new secret").await?;
         Ok(secret)
     }
@@ -177,12 +177,12 @@ impl WebhookWorker {
             return Ok(Err(WebhookDeliveryError::TooSoon));
         }
         let mut db = self.0.core.store.read().await?;
-        let known = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
+        let webhook = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
         drop(db);
-        let address = self.0.open_address(&known)?;
+        let address = self.0.open_address(&webhook)?;
         let message = WebhookMessage::test(
             &self.0.core.config.portal.public_url.to_string(),
-            &self.0.open_secret(&known)?,
+            &self.0.open_secret(&webhook)?,
             self.0.core.clock.now(),
         );
         Ok(self.0.deliver(&address, message).await)
@@ -192,9 +192,9 @@ impl WebhookWorker {
 impl WebhookWorkerInner {
     fn can_test(&self, person: PersonId) -> bool {
         let now = Instant::now();
-        let mut tested = self.tested_at.lock().unwrap_or_else(PoisonError::into_inner);
-        tested.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
-        tested.insert(person, now).is_none()
+        let mut tested_at = self.tested_at.lock().unwrap_or_else(PoisonError::into_inner);
+        tested_at.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
+        tested_at.insert(person, now).is_none()
     }
 
     fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), WebhookError> {
