@@ -68,13 +68,13 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         format::coordinate(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
     };
     let x = |at: UnixTime| format::coordinate(LEFT + to_f64(at.since(first.0)) / to_f64(span) * (WIDTH - LEFT - EDGE));
-    let mut stretches: Vec<String> = Vec::new();
+    let mut segments: Vec<String> = Vec::new();
     let mut before: Option<UnixTime> = None;
     for (at, ratio) in &known {
         let point = format!("{},{}", x(*at), y(*ratio));
-        match stretches.last_mut().filter(|_| before.is_some_and(|b| at.since(b) <= MAX_GAP_SECONDS)) {
-            Some(stretch) => *stretch = format!("{stretch} {point}"),
-            None => stretches.push(point),
+        match segments.last_mut().filter(|_| before.is_some_and(|b| at.since(b) <= MAX_GAP_SECONDS)) {
+            Some(segment) => *segment = format!("{segment} {point}"),
+            None => segments.push(point),
         }
         before = Some(*at);
     }
@@ -92,14 +92,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         words(known.iter().map(|one| one.1).fold(f64::INFINITY, f64::min)),
         words(known.iter().map(|one| one.1).fold(0.0, f64::max)),
     );
-    Some(FairShareHistoryChart {
-        last: (x(last.0), y(last.1)),
-        baseline_y: y(1.0),
-        segments: stretches,
-        marks,
-        days,
-        label,
-    })
+    Some(FairShareHistoryChart { last: (x(last.0), y(last.1)), baseline_y: y(1.0), segments, marks, days, label })
 }
 
 #[cfg(test)]
@@ -141,9 +134,9 @@ mod tests {
                 .collect();
             points.sort_by_key(|one| one.at);
             if let Some(line) = draw_chart(&points) {
-                for place in line.segments.iter().flat_map(|stretch| stretch.split([' ', ','])) {
-                    let place: f64 = place.parse().unwrap();
-                    prop_assert!((0.0..=WIDTH).contains(&place));
+                for number in line.segments.iter().flat_map(|segment| segment.split([' ', ','])) {
+                    let number: f64 = number.parse().unwrap();
+                    prop_assert!((0.0..=WIDTH).contains(&number));
                 }
             }
         }

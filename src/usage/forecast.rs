@@ -47,11 +47,11 @@ pub fn forecast_allocation(
     today: Day,
 ) -> AllocationForecast {
     let inside = |day: &Day| *day >= begins && *day <= ends.min(today);
-    let mut line = Vec::new();
+    let mut cumulative = Vec::new();
     let mut used = 0.0;
     for (day, amount) in hours.iter().filter(|(day, _)| inside(day)) {
         used += amount;
-        line.push((*day, used));
+        cumulative.push((*day, used));
     }
     let length = (ends.0 - begins.0 + 1).max(1);
     let over = (today.0 - begins.0).clamp(0, length);
@@ -65,7 +65,7 @@ pub fn forecast_allocation(
         at_end: None,
         weeks: weeks.len(),
         runs_out: (None, None),
-        cumulative: line,
+        cumulative,
     };
     if left_days == 0 || weeks.len() < MIN_WEEKS {
         return forecast;
@@ -74,12 +74,12 @@ pub fn forecast_allocation(
     let cut = weeks.len() / 5;
     let (quiet, busy) = (weeks[cut] / 7.0, weeks[weeks.len() - 1 - cut] / 7.0);
     forecast.at_end = Some((used + quiet * to_f64(left_days), used + busy * to_f64(left_days)));
-    let out = |a_day: f64| {
+    let out = |per_day: f64| {
         let left = granted - used;
-        if left <= 0.0 || a_day <= 0.0 {
+        if left <= 0.0 || per_day <= 0.0 {
             return None;
         }
-        let days = (left / a_day).ceil();
+        let days = (left / per_day).ceil();
         (days <= to_f64(left_days)).then(|| today.plus(whole_days(days)))
     };
     forecast.runs_out = (out(busy), out(quiet));

@@ -131,23 +131,23 @@ pub struct ReportInputs<'a> {
 }
 
 impl ReportFiguresRow {
-    fn new(name: String, detail: String, sums: &UsageTotals) -> Self {
+    fn new(name: String, detail: String, totals: &UsageTotals) -> Self {
         let model = |(model, seconds): &(String, u64)| (clean_name(model), hours(*seconds));
         Self {
             name,
             detail,
-            core_hours: UsageMeasure::Cores.hours(sums),
-            gpu_hours: UsageMeasure::Gpus.hours(sums),
-            gpus: sums.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
-            site_hours: UsageMeasure::Site.hours(sums),
-            jobs: sums.jobs,
-            success: sums.success_rate(),
-            median_wait_s: sums.waits.median(),
-            core_use: sums.core_use(),
-            memory_use: sums.memory_use(),
-            gpu_use: sums.gpu_use(),
-            lost_core_hours: hours(sums.lost_core_s),
-            lost_gpu_hours: hours(sums.lost_gpu_s),
+            core_hours: UsageMeasure::Cores.hours(totals),
+            gpu_hours: UsageMeasure::Gpus.hours(totals),
+            gpus: totals.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
+            site_hours: UsageMeasure::Site.hours(totals),
+            jobs: totals.jobs,
+            success: totals.success_rate(),
+            median_wait_s: totals.waits.median(),
+            core_use: totals.core_use(),
+            memory_use: totals.memory_use(),
+            gpu_use: totals.gpu_use(),
+            lost_core_hours: hours(totals.lost_core_s),
+            lost_gpu_hours: hours(totals.lost_gpu_s),
         }
     }
 }
@@ -218,11 +218,11 @@ fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Ve
     let mut rest = UsageTotals::default();
     let mut others = 0_usize;
     let mut rows = Vec::new();
-    for (index, (name, sums)) in all.into_iter().enumerate() {
+    for (index, (name, totals)) in all.into_iter().enumerate() {
         if index < most {
-            rows.push(ReportFiguresRow::new(clean_name(name), String::new(), sums));
+            rows.push(ReportFiguresRow::new(clean_name(name), String::new(), totals));
         } else {
-            rest.add(sums);
+            rest.add(totals);
             others += 1;
         }
     }
@@ -234,11 +234,11 @@ fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Ve
 
 /// The chart's series, their colours and its bars: those with a colour of their own one by one, the others together.
 fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<ReportChartDay>) {
-    let used = |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
-    let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
+    let used = |index: &usize| all.bars.iter().any(|bar| bar.parts.get(*index).is_some_and(|h| *h > 0.0));
+    let colour = |index: &usize| all.members.get(*index).and_then(|one| one.colour);
     let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
-    let (own, others): (Vec<usize>, Vec<usize>) = shown.into_iter().partition(|place| colour(place).is_some());
-    let name = |place: &usize| all.members.get(*place).map(|one| clean_name(&one.name));
+    let (own, others): (Vec<usize>, Vec<usize>) = shown.into_iter().partition(|index| colour(index).is_some());
+    let name = |index: &usize| all.members.get(*index).map(|one| clean_name(&one.name));
     let mut series: Vec<String> = own.iter().filter_map(name).collect();
     let mut colours: Vec<usize> = own.iter().filter_map(colour).collect();
     if let [first, rest @ ..] = others.as_slice() {
@@ -247,7 +247,7 @@ fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<
         colours.push(COLOUR_COUNT);
     }
     let bar = |bar: &figures::UsageBar| {
-        let of = |place: &usize| bar.parts.get(*place).copied().unwrap_or(0.0);
+        let of = |index: &usize| bar.parts.get(*index).copied().unwrap_or(0.0);
         let mut parts: Vec<f64> = own.iter().map(of).collect();
         if !others.is_empty() {
             parts.push(others.iter().map(of).sum());

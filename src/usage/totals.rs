@@ -80,8 +80,8 @@ impl UsageTotals {
     /// Adds GPU seconds of a model.
     pub fn add_gpus(&mut self, model: &str, seconds: u64) {
         match self.gpus.binary_search_by(|(known, _)| known.as_str().cmp(model)) {
-            Ok(place) => self.gpus[place].1 += seconds,
-            Err(place) => self.gpus.insert(place, (model.to_owned(), seconds)),
+            Ok(index) => self.gpus[index].1 += seconds,
+            Err(index) => self.gpus.insert(index, (model.to_owned(), seconds)),
         }
     }
 

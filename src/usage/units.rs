@@ -29,11 +29,11 @@ impl UsageMeasure {
     }
 
     /// The usage in hours.
-    pub fn hours(self, sums: &super::UsageTotals) -> f64 {
+    pub fn hours(self, totals: &super::UsageTotals) -> f64 {
         match self {
-            Self::Cores => super::hours(sums.core_s),
-            Self::Gpus => super::hours(sums.gpu_s),
-            Self::Site => super::hours(sums.site_ms) / 1000.0,
+            Self::Cores => super::hours(totals.core_s),
+            Self::Gpus => super::hours(totals.gpu_s),
+            Self::Site => super::hours(totals.site_ms) / 1000.0,
         }
     }
 }

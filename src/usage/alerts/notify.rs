@@ -79,10 +79,10 @@ impl UsageService {
             if viewer.may(Permission::ManageUsage(group)).is_err() {
                 continue;
             }
-            let ground = self.load_context(&viewer, group).await?;
-            let view = self.build_group_usage(&viewer, group, &ground).await?;
-            let news = self.collect_alerts(&view, reader, &alerts).await?;
-            self.send_alerts(person, group, &news).await?;
+            let records = self.load_context(&viewer, group).await?;
+            let view = self.build_group_usage(&viewer, group, &records).await?;
+            let messages = self.collect_alerts(&view, reader, &alerts).await?;
+            self.send_alerts(person, group, &messages).await?;
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl UsageService {
         let is_here = |account: &&GroupAccountUsage| account.details.cluster == reader.cluster;
         let here: Vec<&GroupAccountUsage> = view.accounts.iter().filter(is_here).collect();
         let Some(first) = here.first() else { return Ok(Vec::new()) };
-        let mut news = Vec::new();
+        let mut messages = Vec::new();
         let mut db = self.0.core.store.read().await?;
         if alerts.contains(&UsageAlertKind::Quota) {
             for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
@@ -104,39 +104,39 @@ impl UsageService {
                     account.details.account == allocation.account && allocation.cluster_id == reader.cluster
                 };
                 let account = here.iter().find(is_its);
-                news.extend(account.and_then(|account| quota_alert(account, &allocation)));
+                messages.extend(account.and_then(|account| quota_alert(account, &allocation)));
             }
         }
         if alerts.contains(&UsageAlertKind::Storage) {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
-            let standing: PersonClusterResources = serde_json::from_str(&queue.standing).unwrap_or_default();
+            let resources: PersonClusterResources = serde_json::from_str(&queue.standing).unwrap_or_default();
             let now = self.0.core.clock.now();
-            let at = standing.places_at.map(UnixTime);
+            let at = resources.places_at.map(UnixTime);
             if at.is_some_and(|at| now.since(at) < STORAGE_MAX_AGE) {
                 let accounts: BTreeSet<&str> = here.iter().map(|account| account.details.account.as_str()).collect();
-                let theirs = standing.places.iter().filter(|place| belongs_to_group(place, &accounts));
+                let theirs = resources.places.iter().filter(|area| belongs_to_group(area, &accounts));
                 let (title, slug) = (&first.details.title, &first.details.slug);
-                news.extend(theirs.filter_map(|place| storage_alert(place, title, slug, first.today)));
+                messages.extend(theirs.filter_map(|area| storage_alert(area, title, slug, first.today)));
             }
         }
         if alerts.contains(&UsageAlertKind::Failing) {
-            news.extend(list_failing_jobs_alerts(view, &first.details.slug));
+            messages.extend(list_failing_jobs_alerts(view, &first.details.slug));
         }
-        Ok(news)
+        Ok(messages)
     }
 
     async fn send_alerts(
         &self,
         person: PersonId,
         group: GroupId,
-        news: &[UsageAlertMessage],
+        messages: &[UsageAlertMessage],
     ) -> Result<(), StoreError> {
         let core = &self.0.core;
         let mut new: Vec<&UsageAlertMessage> = Vec::new();
         let mut db = core.store.read().await?;
-        for one in news {
-            if !store::usage_alerts::was_notified(&mut db, person, group, &one.dedup_key).await? {
-                new.push(one);
+        for message in messages {
+            if !store::usage_alerts::was_notified(&mut db, person, group, &message.dedup_key).await? {
+                new.push(message);
             }
         }
         drop(db);
@@ -145,9 +145,9 @@ impl UsageService {
         }
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
-        for one in new {
-            if store::usage_alerts::mark_notified(&mut tx, person, group, &one.dedup_key, now).await? {
-                store::notifications::add_group(&mut tx, person, group, &one.text, now).await?;
+        for message in new {
+            if store::usage_alerts::mark_notified(&mut tx, person, group, &message.dedup_key, now).await? {
+                store::notifications::add_group(&mut tx, person, group, &message.text, now).await?;
             }
         }
         store::commit(tx).await?;

@@ -78,18 +78,18 @@ impl AccountFingerprint {
 impl FiguresCache {
     pub(super) fn get_or_compute(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
         let key = (view.viewer, view.group, choice.clone());
-        if let Some(made) = lock(&self.0).get(&key).filter(|made| made.inputs.matches(view)) {
-            return made.figures.clone();
+        if let Some(cached) = lock(&self.0).get(&key).filter(|cached| cached.inputs.matches(view)) {
+            return cached.figures.clone();
         }
-        let made =
+        let cached =
             CachedFigures { inputs: FiguresFingerprint::new(view), figures: Arc::new(compute_figures(view, choice)) };
-        let found = made.figures.clone();
-        let mut all = lock(&self.0);
-        if all.len() >= MAX_ENTRIES {
-            all.clear();
+        let figures = cached.figures.clone();
+        let mut entries = lock(&self.0);
+        if entries.len() >= MAX_ENTRIES {
+            entries.clear();
         }
-        all.insert(key, made);
-        found
+        entries.insert(key, cached);
+        figures
     }
 
     #[cfg(test)]
