@@ -99,7 +99,7 @@ fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Alternative
 
 /// The name of a partition's job type, which forms show instead of the partition.
 fn form_value(cluster: &ComposeCluster, partition: &str) -> String {
-    let fits = |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
+    let fits = |job_type: &&SiteJobType| job_type.partition.as_deref() == Some(partition) && job_type.qos.is_none();
     let job_type = cluster.site.jobs.types.iter().find(fits);
     job_type.map_or(partition, |one| one.name.as_str()).to_owned()
 }
@@ -117,8 +117,10 @@ fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Altern
         differs.then(|| (words, vec![(RequestField::Partition, name.to_owned())], changed))
     };
     if jobs.types.is_empty() {
-        let fits = |one: &&crate::recipes::context::Partition| {
-            one.is_up && one.gpus.is_empty() != wants_gpus && !(one.is_default && request.partition.is_none())
+        let fits = |partition: &&crate::recipes::context::Partition| {
+            partition.is_up
+                && partition.gpus.is_empty() != wants_gpus
+                && !(partition.is_default && request.partition.is_none())
         };
         return cluster
             .partitions
@@ -127,7 +129,9 @@ fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Altern
             .filter_map(|one| change(&one.name, Some(one.name.clone()), request.qos.clone()))
             .collect();
     }
-    let fits = |one: &&SiteJobType| one.gpus == wants_gpus || (one.qos.is_some() && one.partition.is_none());
+    let fits = |job_type: &&SiteJobType| {
+        job_type.gpus == wants_gpus || (job_type.qos.is_some() && job_type.partition.is_none())
+    };
     jobs.types
         .iter()
         .filter(fits)

@@ -68,8 +68,8 @@ pub struct CheaperRequest {
 }
 
 /// The remaining quota that the site's tool reports for an account; none if it reports none.
-pub fn remaining_quota(told: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
-    told.accounts.iter().find(|one| one.account == account)?.available()
+pub fn remaining_quota(report: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
+    report.accounts.iter().find(|known| known.account == account)?.available()
 }
 
 /// Estimates the cost of a request. `left` is the group's remaining quota, in the quota's unit.
@@ -165,8 +165,8 @@ fn explain_years(cost: &JobCostEstimate, cluster: &ComposeCluster) -> Option<Str
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
-    let told = cluster.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
-    told.then(|| format!("Shares are given in years: this is {} {unit} years.", format::amount(years)))
+    let is_in_years = cluster.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
+    is_in_years.then(|| format!("Shares are given in years: this is {} {unit} years.", format::amount(years)))
 }
 
 fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {

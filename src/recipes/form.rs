@@ -150,27 +150,28 @@ impl RecipeForm {
 
     /// Whether the answer to a question has any effect.
     pub fn is_active(&self, question: &RecipeQuestion, answers: &FormAnswers, cluster: &ComposeCluster) -> bool {
-        let mut seen = BTreeSet::new();
-        self.is_active_with(question, answers, cluster, &mut seen)
+        let mut checked = BTreeSet::new();
+        self.is_active_with(question, answers, cluster, &mut checked)
     }
 
-    /// `seen` holds questions checked already; checking each once is enough, because all of them must be active.
+    /// `checked` holds questions checked already; checking each once is enough, because all of them must be active.
     fn is_active_with<'a>(
         &'a self,
         question: &'a RecipeQuestion,
         answers: &FormAnswers,
         cluster: &ComposeCluster,
-        seen: &mut BTreeSet<&'a str>,
+        checked: &mut BTreeSet<&'a str>,
     ) -> bool {
-        if !seen.insert(&question.key) {
+        if !checked.insert(&question.key) {
             return true;
         }
         applies_at_site(question, cluster)
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
-                let told = |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
-                values.iter().any(told)
-                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, cluster, seen))
+                let matches_answer =
+                    |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
+                values.iter().any(matches_answer)
+                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, cluster, checked))
             })
     }
 }
@@ -189,9 +190,9 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
         question.default = default.clone();
     }
     if let Some(limit) = recipe.limits.get(&question.key) {
-        for (own, said) in [(&mut question.min, &limit.min), (&mut question.max, &limit.max)] {
-            if !said.is_empty() {
-                *own = said.clone();
+        for (own, new_limit) in [(&mut question.min, &limit.min), (&mut question.max, &limit.max)] {
+            if !new_limit.is_empty() {
+                *own = new_limit.clone();
             }
         }
     }

@@ -155,22 +155,22 @@ mod tests {
     use crate::recipes::catalog::RecipeCatalog;
 
     fn overrides(change: impl FnOnce(&mut RecipeOverrides)) -> Result<Recipe, Vec<ComposeProblem>> {
-        let book = RecipeCatalog::shipped();
-        let base = book.find("python-script").unwrap();
-        let form = RecipeForm::new(base, &book.blocks);
+        let catalog = RecipeCatalog::shipped();
+        let base = catalog.find("python-script").unwrap();
+        let form = RecipeForm::new(base, &catalog.blocks);
         let says = form.questions().map(|one| (one.key.clone(), QuestionOverride::from_question(one, &form, None)));
         let mut overrides =
             RecipeOverrides { title: "My Größe!".into(), summary: "S".into(), questions: says.collect() };
         change(&mut overrides);
-        let recipe = build_recipe(base, &book.blocks, &overrides)?;
-        assert_eq!(Recipe::parse(&recipe.to_toml(), &book.blocks).unwrap(), recipe);
+        let recipe = build_recipe(base, &catalog.blocks, &overrides)?;
+        assert_eq!(Recipe::parse(&recipe.to_toml(), &catalog.blocks).unwrap(), recipe);
         Ok(recipe)
     }
 
     #[test]
     fn what_is_not_changed_is_not_written() {
-        let book = RecipeCatalog::shipped();
-        let base = book.find("python-script").unwrap();
+        let catalog = RecipeCatalog::shipped();
+        let base = catalog.find("python-script").unwrap();
         let recipe = overrides(|_| ()).unwrap();
         assert_eq!((recipe.name.as_str(), recipe.title.as_str()), ("my-gr-e", "My Größe!"));
         assert_eq!((&recipe.defaults, &recipe.limits), (&base.defaults, &base.limits));
@@ -180,21 +180,21 @@ mod tests {
     /// Saved without changes, every shipped recipe asks the same questions and writes the same script.
     #[test]
     fn every_recipe_can_be_kept() {
-        let book = RecipeCatalog::shipped();
-        for base in &book.recipes {
-            let form = RecipeForm::new(base, &book.blocks);
+        let catalog = RecipeCatalog::shipped();
+        for base in &catalog.recipes {
+            let form = RecipeForm::new(base, &catalog.blocks);
             let says = form.questions().map(|one| {
                 let begins = one.default.0.clone();
                 (one.key.clone(), QuestionOverride::from_question(one, &form, Some(&begins)))
             });
             let title = base.title.clone();
             let overrides = RecipeOverrides { title, summary: base.summary.clone(), questions: says.collect() };
-            let kept = build_recipe(base, &book.blocks, &overrides).unwrap_or_else(|problems| {
+            let recipe = build_recipe(base, &catalog.blocks, &overrides).unwrap_or_else(|problems| {
                 panic!("{}: {problems:?}", base.name);
             });
-            let read = Recipe::parse(&kept.to_toml(), &book.blocks).unwrap();
-            assert_eq!(read, kept, "{}", base.name);
-            assert_eq!(RecipeForm::new(&read, &book.blocks), form, "{}", base.name);
+            let read = Recipe::parse(&recipe.to_toml(), &catalog.blocks).unwrap();
+            assert_eq!(read, recipe, "{}", base.name);
+            assert_eq!(RecipeForm::new(&read, &catalog.blocks), form, "{}", base.name);
         }
     }
 

@@ -38,8 +38,8 @@ fn header_lines(script: &str) -> impl Iterator<Item = &str> {
 pub fn strip_directives(script: &str) -> String {
     let lines = header_lines(script).count();
     let keep = |(index, line): &(usize, &str)| *index >= lines || !line.starts_with("#SBATCH");
-    let kept: Vec<&str> = script.lines().enumerate().filter(keep).map(|(_, line)| line).collect();
-    kept.join("\n")
+    let remaining: Vec<&str> = script.lines().enumerate().filter(keep).map(|(_, line)| line).collect();
+    remaining.join("\n")
 }
 
 /// One option as someone typed it: `--nice=100`.

@@ -133,12 +133,12 @@ impl Sweep {
             lines.push(RenderedScriptLine::from_question(format!("{name}=${{{name}_values[{at}]}}"), key));
         }
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-        let told: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
+        let settings: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
         lines.push(RenderedScriptLine::plain(format!("export {}", names.join(" "))));
         lines.push(RenderedScriptLine::plain(format!(
             "echo \"Point $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
             points.saturating_sub(1),
-            told.join(" ")
+            settings.join(" ")
         )));
         lines
     }

@@ -56,7 +56,7 @@ impl SiteLogin {
 
     /// Whether someone must be there to answer, so that the portal never connects automatically.
     pub fn needs_person(&self) -> bool {
-        self.preferred_factors().iter().any(|proof| *proof != AuthFactor::Key)
+        self.preferred_factors().iter().any(|factor| *factor != AuthFactor::Key)
     }
 }
 

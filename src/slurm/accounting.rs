@@ -72,7 +72,7 @@ pub fn parse_accounting(answer: &[u8], nonce: &str) -> Vec<(SlurmJob, Accounting
 fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)> {
     let mut job = parse_common(fields.first_chunk()?)?;
     let [requested, allocated, node_list, priority, exit, work_dir, name, submit_line] = *fields.last_chunk()?;
-    let held = parse_tres(if allocated.is_empty() { requested } else { allocated });
+    let resources = parse_tres(if allocated.is_empty() { requested } else { allocated });
     // A requeued job still has the times of its previous run.
     job.start = job.start.filter(|_| job.state.stage() != JobStage::Pending);
     if job.state.stage() == JobStage::Running {
@@ -80,7 +80,7 @@ fn parse_job(fields: &[&str; FIELD_COUNT]) -> Option<(SlurmJob, AccountingExtra)
         job.end = job.start.zip(limit).map(|(start, minutes)| start.plus(i64::from(minutes) * 60));
     }
     job.name = clean_field(name, MAX_NAME_LEN);
-    (job.memory_mb, job.gpus) = (held.memory_mb, held.gpus);
+    (job.memory_mb, job.gpus) = (resources.memory_mb, resources.gpus);
     if node_list != "None assigned" {
         job.node_list = clean_value(node_list, MAX_LIST_LEN);
     }

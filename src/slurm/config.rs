@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn a_refusal_gives_nothing() {
-        let said = "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
-        assert_eq!(SlurmConfig::parse(said), SlurmConfig::default());
+        let message = "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
+        assert_eq!(SlurmConfig::parse(message), SlurmConfig::default());
     }
 
     proptest! {

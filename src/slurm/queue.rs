@@ -125,14 +125,14 @@ fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
     }
     let mut job = parse_common(fields.first_chunk()?)?;
     let [tres, node_list, priority, dependency, restarts, exit] = *fields.last_chunk()?;
-    let held = parse_tres(tres);
+    let resources = parse_tres(tres);
     if job.cpus == 0 {
-        job.cpus = held.cpus;
+        job.cpus = resources.cpus;
     }
     if job.nodes == 0 {
-        job.nodes = held.nodes;
+        job.nodes = resources.nodes;
     }
-    (job.memory_mb, job.gpus) = (held.memory_mb, held.gpus);
+    (job.memory_mb, job.gpus) = (resources.memory_mb, resources.gpus);
     job.name = clean_field(name, MAX_NAME_LEN);
     job.node_list = clean_value(node_list, MAX_LIST_LEN);
     job.priority = parse_number(priority);

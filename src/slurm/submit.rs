@@ -98,17 +98,17 @@ pub fn parse_sbatch_answer(code: i32, printed: &str, complained: &str) -> Sbatch
     if let Some(number) = find_job_number(printed) {
         return SbatchAnswer::Accepted(number);
     }
-    let said = combine_output(printed, complained);
-    let lower = said.to_lowercase();
+    let message = combine_output(printed, complained);
+    let lower = message.to_lowercase();
     let has = |list: &[&str]| list.iter().any(|word| lower.contains(word));
     if has(UNCONFIRMED_WORDS) || KILLED_EXIT_CODES.contains(&code) {
-        SbatchAnswer::Unconfirmed(said)
+        SbatchAnswer::Unconfirmed(message)
     } else if code != 0 && has(RETRY_LATER_WORDS) {
-        SbatchAnswer::RetryLater(said)
+        SbatchAnswer::RetryLater(message)
     } else if NO_PROGRAM_EXIT_CODES.contains(&code) || (code != 0 && has(REFUSED_WORDS)) {
-        SbatchAnswer::Refused(said)
+        SbatchAnswer::Refused(message)
     } else {
-        SbatchAnswer::Unclear(said)
+        SbatchAnswer::Unclear(message)
     }
 }
 

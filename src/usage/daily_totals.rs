@@ -233,7 +233,7 @@ fn wait_seconds(run: &AccountedRun) -> u64 {
 
 /// Where jobs get whole nodes, asking for less would free nothing.
 fn is_whole_node(run: &AccountedRun, site: &Site) -> bool {
-    let of_type = |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
+    let of_type = |job_type: &&crate::sites::SiteJobType| job_type.partition.as_deref() == Some(&*run.partition);
     site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
 }
 

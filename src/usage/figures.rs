@@ -178,7 +178,7 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     let mut kinds: Vec<JobTypeFigures> =
         kinds.into_iter().map(|(name, totals)| JobTypeFigures { name: name.to_owned(), totals }).collect();
     kinds.sort_by(|a, b| {
-        let by = |one: &JobTypeFigures| choice.measure.hours(&one.totals);
+        let by = |figures: &JobTypeFigures| choice.measure.hours(&figures.totals);
         by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name))
     });
     all.kinds = kinds;
@@ -251,7 +251,7 @@ fn member_figures(
     };
     let mut members: Vec<MemberFigures> = people.into_iter().map(member).collect();
     members.sort_by(|a, b| {
-        let by = |one: &MemberFigures| measure.hours(&one.totals);
+        let by = |figures: &MemberFigures| measure.hours(&figures.totals);
         by(b).total_cmp(&by(a)).then_with(|| a.owner.cmp(&b.owner))
     });
     members

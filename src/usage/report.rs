@@ -177,8 +177,8 @@ impl UsageReport {
         } else {
             UsageMeasure::Cores
         };
-        let account = |one: &figures::AccountFigures| {
-            ReportFiguresRow::new(clean_name(&one.account), clean_name(&one.cluster), &one.totals)
+        let account = |figures: &figures::AccountFigures| {
+            ReportFiguresRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals)
         };
         let (series, colours, bars) = build_chart(&all, until);
         // A report has readers elsewhere: who has an account here does not matter to them.

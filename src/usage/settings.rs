@@ -145,8 +145,9 @@ impl UsageService {
         validate_allocation(input)?;
         let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let accounts = allocations::list_accounts(&mut tx, group).await?;
-        let is_theirs =
-            |one: &allocations::GroupAccount| one.cluster_id == input.cluster && one.account == input.account;
+        let is_theirs = |account: &allocations::GroupAccount| {
+            account.cluster_id == input.cluster && account.account == input.account
+        };
         if !accounts.iter().any(is_theirs) {
             return Err(UsageSettingsError::NoSuchAccount);
         }
@@ -294,7 +295,7 @@ async fn read_account_options(
         let profile = accounts.profile(db, row).await?;
         choices.push(GroupAccountChoices { profile, accounts: names.into_iter().collect() });
     }
-    let order = |one: &GroupAccountChoices| (one.profile.row.title.clone(), one.profile.row.slug.clone());
+    let order = |choice: &GroupAccountChoices| (choice.profile.row.title.clone(), choice.profile.row.slug.clone());
     choices.sort_by_cached_key(order);
     Ok(choices)
 }

@@ -8,14 +8,14 @@ use crate::sites::SiteFamily;
 /// The account that a request names, by its display name or by Slurm's.
 pub(super) fn find_account<'a>(request: &JobRequest, cluster: &'a ComposeCluster) -> Option<&'a SubmitAccount> {
     let name = request.account.as_deref()?;
-    let fits = |one: &&SubmitAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
+    let fits = |account: &&SubmitAccount| account.name == name || account.slurm_names.iter().any(|own| own == name);
     cluster.accounts.iter().find(fits)
 }
 
 pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let cluster = collector.cluster;
     let wants_gpus = request.gpus.is_some();
-    let fits = |one: &&SubmitAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
+    let fits = |account: &&SubmitAccount| if wants_gpus { account.for_gpu } else { account.for_cpu };
     let fitting: Vec<&str> = cluster.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
     let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };
     let choose = match fitting.as_slice() {

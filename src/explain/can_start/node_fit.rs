@@ -37,22 +37,22 @@ impl PerNodeDemand {
 
 pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let cluster = collector.cluster;
-    let wanted = PerNodeDemand::from_request(request);
+    let demand = PerNodeDemand::from_request(request);
     let candidates = candidate_partitions(request, cluster);
     let before = collector.problems.len();
     if let Some(most) = max_of(&candidates, |one| one.cpus.map(|span| span.most)) {
-        if wanted.cores > most {
+        if demand.cores > most {
             collector.add_refused(
                 RequestField::Cores,
                 format!(
                     "It asks for {} on one node, and no node there has more than {most}. Ask for {most} or fewer, or \
                      for more tasks or nodes with fewer each.",
-                    format::count(wanted.cores, "core")
+                    format::count(demand.cores, "core")
                 ),
             );
         }
         let all = max_nodes(&candidates).saturating_mul(most);
-        if u64::from(request.all_cores()) > all && wanted.cores <= most {
+        if u64::from(request.all_cores()) > all && demand.cores <= most {
             collector.add_refused(
                 RequestField::Tasks,
                 format!(
@@ -63,7 +63,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
         }
     }
     if let Some(most) =
-        max_of(&candidates, |one| one.memory_mb.map(|span| span.most)).filter(|most| wanted.memory_mb > *most)
+        max_of(&candidates, |one| one.memory_mb.map(|span| span.most)).filter(|most| demand.memory_mb > *most)
     {
         let sets = match request.memory {
             Some(MemoryRequest::PerCore(_)) => RequestField::MemoryPerCore,
@@ -73,7 +73,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
             sets,
             format!(
                 "It asks for {} of memory on one node, and no node there has more than {}.",
-                format::memory(wanted.memory_mb),
+                format::memory(demand.memory_mb),
                 format::memory(most)
             ),
         );
@@ -84,7 +84,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
         check_gpus_per_node(gpus, request, &candidates, collector);
     }
     if collector.problems.len() == before {
-        check_combination(request, &wanted, &candidates, collector);
+        check_combination(request, &demand, &candidates, collector);
     }
 }
 
@@ -101,11 +101,11 @@ fn max_nodes(of: &[&Partition]) -> u64 {
 
 fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut RequestProblemCollector<'_>) {
     let Some(asked) = request.nodes else { return };
-    let there = max_nodes(candidates);
-    if there > 0 && u64::from(asked) > there {
+    let largest = max_nodes(candidates);
+    if largest > 0 && u64::from(asked) > largest {
         collector.add_refused(
             RequestField::Nodes,
-            format!("It asks for {}, and there are {there} at most.", format::count(asked.into(), "node")),
+            format!("It asks for {}, and there are {largest} at most.", format::count(asked.into(), "node")),
         );
         return;
     }
@@ -160,8 +160,8 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut Req
 
 /// The most GPUs of a model on one node of a partition; without a model, of all models together.
 fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
-    let fits = |one: &&crate::slurm::partitions::PartitionGpu| {
-        model.is_none_or(|model| one.model.as_deref().is_none_or(|own| own == model))
+    let fits = |gpu: &&crate::slurm::partitions::PartitionGpu| {
+        model.is_none_or(|model| gpu.model.as_deref().is_none_or(|own| own == model))
     };
     partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
 }
@@ -176,10 +176,10 @@ fn check_gpus_per_node(
     let cluster = collector.cluster;
     let model = gpus.model.as_deref();
     let of = |partition: &&Partition| gpus_per_node(partition, model);
-    let anywhere = cluster.partitions.iter().map(|one| gpus_per_node(one, model)).max().unwrap_or(0);
-    let here = candidates.iter().map(of).max().unwrap_or(0);
+    let most_anywhere = cluster.partitions.iter().map(|one| gpus_per_node(one, model)).max().unwrap_or(0);
+    let most_here = candidates.iter().map(of).max().unwrap_or(0);
     let name = model.map_or_else(|| "GPU".to_owned(), |model| format!("{model} GPU"));
-    if anywhere > 0 && here == 0 && !candidates.is_empty() {
+    if most_anywhere > 0 && most_here == 0 && !candidates.is_empty() {
         let with: Vec<&str> = cluster
             .partitions
             .iter()
@@ -195,8 +195,8 @@ fn check_gpus_per_node(
             .add_refused(RequestField::Partition, format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")));
         return;
     }
-    let told = model.and_then(|model| cluster.gpu(model)).map_or(0, |one| one.per_node);
-    let most = if here > 0 { here } else { told };
+    let listed = model.and_then(|model| cluster.gpu(model)).map_or(0, |one| one.per_node);
+    let most = if most_here > 0 { most_here } else { listed };
     if most > 0 && gpus.count > most {
         collector.add_refused(
             RequestField::Gpus,
@@ -211,11 +211,11 @@ fn check_gpus_per_node(
 /// Each requirement can be met alone; checks whether one partition meets them all.
 fn check_combination(
     request: &JobRequest,
-    wanted: &PerNodeDemand,
+    demand: &PerNodeDemand,
     candidates: &[&Partition],
     collector: &mut RequestProblemCollector<'_>,
 ) {
-    let fits = |one: &&Partition| fits(request, wanted, one, collector.cluster);
+    let fits = |partition: &&Partition| fits(request, demand, partition, collector.cluster);
     if candidates.len() > 1 && !candidates.iter().any(fits) {
         collector.add_refused(
             RequestField::Partition,
@@ -225,17 +225,17 @@ fn check_combination(
     }
 }
 
-fn fits(request: &JobRequest, wanted: &PerNodeDemand, partition: &Partition, cluster: &ComposeCluster) -> bool {
+fn fits(request: &JobRequest, demand: &PerNodeDemand, partition: &Partition, cluster: &ComposeCluster) -> bool {
     let enough =
         |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| span.is_none_or(|span| span.most >= least);
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
-        let here = gpus_per_node(partition, gpus.model.as_deref());
+        let most_here = gpus_per_node(partition, gpus.model.as_deref());
         // The short name of a GPU slice is not in the cluster's list.
         let shown = cluster.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
-        here >= gpus.count || !shown
+        most_here >= gpus.count || !shown
     });
-    gpus && enough(partition.cpus, wanted.cores)
-        && enough(partition.memory_mb, wanted.memory_mb)
+    gpus && enough(partition.cpus, demand.cores)
+        && enough(partition.memory_mb, demand.memory_mb)
         && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.node_count())
         && partition.time_limit.minutes().is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
 }

@@ -33,9 +33,9 @@ fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
     let mut quote: Option<char> = None;
     let mut was_quoted = false;
     let mut finish = |value: &mut String, was_quoted: &mut bool| {
-        let kept = if *was_quoted { value.clone() } else { value.trim().to_owned() };
-        if !kept.is_empty() || *was_quoted {
-            found.push(kept);
+        let finished = if *was_quoted { value.clone() } else { value.trim().to_owned() };
+        if !finished.is_empty() || *was_quoted {
+            found.push(finished);
         }
         value.clear();
         *was_quoted = false;

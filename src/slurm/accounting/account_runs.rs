@@ -101,10 +101,10 @@ fn add_record(
 }
 
 fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT]) -> Option<AccountedRun> {
-    let [raw, user, account, partition, eligible, start, end, suspended, nodes, held, name] = *own;
+    let [raw, user, account, partition, eligible, start, end, suspended, nodes, tres, name] = *own;
     let raw = parse_number(raw);
     let (JobId { number: id, task }, None) = parse_job_id(job, raw)? else { return None };
-    let resources = parse_tres(held);
+    let resources = parse_tres(tres);
     Some(AccountedRun {
         number: id,
         task,
@@ -122,7 +122,7 @@ fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT
         nodes: parse_u32(nodes),
         memory_mb: resources.memory_mb.unwrap_or(0),
         gpus: resources.gpus,
-        billing: held.split(',').find_map(|piece| piece.strip_prefix("billing=")).map_or(0, parse_number),
+        billing: tres.split(',').find_map(|piece| piece.strip_prefix("billing=")).map_or(0, parse_number),
         usage: JobUsage::default(),
     })
 }
