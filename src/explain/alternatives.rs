@@ -56,19 +56,19 @@ fn changed_options(request: &JobRequest, changed: &JobRequest, cluster: &Compose
     let (before, after) = (request.directives(option), changed.directives(option));
     let is_kept = |old: &SbatchDirective| after.iter().any(|new| new.option == old.option);
     before.iter().all(is_kept).then_some(())?;
-    let new: Vec<&SbatchDirective> = after.iter().filter(|one| !before.contains(one)).collect();
+    let new: Vec<&SbatchDirective> = after.iter().filter(|directive| !before.contains(directive)).collect();
     (!new.is_empty()).then(|| new.into_iter().map(SbatchDirective::to_argument).collect())
 }
 
 fn shorter_times(request: &JobRequest) -> Vec<AlternativeRequest> {
     let Some(asked) = request.minutes else { return Vec::new() };
     let shorter = TIME_BINS.into_iter().filter(|bin| *bin < asked);
-    let one = |bin: u32| {
+    let alternative = |bin: u32| {
         let words = format!("with {} instead of {}", format::minutes(bin), format::minutes(asked));
         let value = format!("{}:00:00", bin / 60);
         (words, vec![(RequestField::Time, value)], JobRequest { minutes: Some(bin), ..request.clone() })
     };
-    shorter.map(one).collect()
+    shorter.map(alternative).collect()
 }
 
 fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<AlternativeRequest> {
@@ -81,7 +81,7 @@ fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Alternative
         gpu.model.is_some() && gpu.model != asked.model && !(gpu.is_slice && request.all_gpus() > 1)
     };
     let now = asked.model.as_deref().unwrap_or("any GPU");
-    let one = |gpu: &AvailableGpu| {
+    let alternative = |gpu: &AvailableGpu| {
         let model = gpu.model.clone()?;
         let mut then = request.clone();
         then.gpus.as_mut()?.model = Some(model.clone());
@@ -94,14 +94,14 @@ fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Alternative
         }
         Some((format!("on {} instead of {now}", gpu.label), changes, then))
     };
-    cluster.gpus.iter().filter(is_other).filter_map(one).collect()
+    cluster.gpus.iter().filter(is_other).filter_map(alternative).collect()
 }
 
 /// The name of a partition's job type, which forms show instead of the partition.
 fn form_value(cluster: &ComposeCluster, partition: &str) -> String {
     let fits = |job_type: &&SiteJobType| job_type.partition.as_deref() == Some(partition) && job_type.qos.is_none();
     let job_type = cluster.site.jobs.types.iter().find(fits);
-    job_type.map_or(partition, |one| one.name.as_str()).to_owned()
+    job_type.map_or(partition, |job_type| job_type.name.as_str()).to_owned()
 }
 
 fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<AlternativeRequest> {
@@ -126,7 +126,7 @@ fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Altern
             .partitions
             .iter()
             .filter(fits)
-            .filter_map(|one| change(&one.name, Some(one.name.clone()), request.qos.clone()))
+            .filter_map(|partition| change(&partition.name, Some(partition.name.clone()), request.qos.clone()))
             .collect();
     }
     let fits = |job_type: &&SiteJobType| {
@@ -136,7 +136,9 @@ fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Altern
         .iter()
         .filter(fits)
         // A job type that is only a QOS keeps the job's partition.
-        .filter_map(|one| change(&one.name, one.partition.clone().or(request.partition.clone()), one.qos.clone()))
+        .filter_map(|job_type| {
+            change(&job_type.name, job_type.partition.clone().or(request.partition.clone()), job_type.qos.clone())
+        })
         .collect()
 }
 

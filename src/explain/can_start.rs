@@ -65,7 +65,7 @@ impl RequestProblemCollector<'_> {
 
     /// Adds a problem from a rule in the site's file; a warning if the file marks the rule as uncertain.
     fn add_by_rule(&mut self, field: &str, sets: RequestField, sentence: impl Into<String>) {
-        let doubted = self.cluster.site.uncertain.iter().any(|one| one.field == field);
+        let doubted = self.cluster.site.uncertain.iter().any(|uncertain| uncertain.field == field);
         let severity = if doubted { ProblemSeverity::Warning } else { ProblemSeverity::Refused };
         self.add(sets, severity, sentence);
     }
@@ -98,7 +98,8 @@ fn check_partition(request: &JobRequest, collector: &mut RequestProblemCollector
     for name in names.split(',') {
         match cluster.partition(name) {
             None if !cluster.partitions.is_empty() => {
-                let known: Vec<&str> = cluster.partitions.iter().take(8).map(|one| one.name.as_str()).collect();
+                let known: Vec<&str> =
+                    cluster.partitions.iter().take(8).map(|partition| partition.name.as_str()).collect();
                 // A hidden partition may still accept jobs.
                 collector.add_warning(
                     RequestField::Partition,
@@ -122,16 +123,16 @@ fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>)
     // Only the tightest limit is worth naming.
     let mut limits: Vec<(u32, String, &str)> = Vec::new();
     let in_partitions: Vec<_> =
-        candidate_partitions(request, cluster).iter().map(|one| one.time_limit.minutes()).collect();
+        candidate_partitions(request, cluster).iter().map(|partition| partition.time_limit.minutes()).collect();
     if let Some(most) = in_partitions.iter().copied().collect::<Option<Vec<u32>>>() {
         limits.extend(most.into_iter().max().map(|most| (most, "Jobs there".to_owned(), "")));
     }
     limits.extend(
         jobs.max_hours.map(|hours| (hours.saturating_mul(60), "Jobs on this cluster".to_owned(), "jobs.max_hours")),
     );
-    for one in matching_job_types(request, cluster) {
-        let whose = format!("Jobs of the sort {}", one.name);
-        limits.extend(one.max_minutes.map(|most| (most, whose, "jobs.types")));
+    for job_type in matching_job_types(request, cluster) {
+        let whose = format!("Jobs of the sort {}", job_type.name);
+        limits.extend(job_type.max_minutes.map(|most| (most, whose, "jobs.types")));
     }
     if let Some(account) = account_check::find_account(request, cluster) {
         let whose = format!("Jobs of the project {}", account.name);
@@ -159,7 +160,7 @@ fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>)
 /// Checks the options that the site requires or forbids.
 fn check_site_rules(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let jobs = &collector.cluster.site.jobs;
-    let of_type = matching_job_types(request, collector.cluster).into_iter().find_map(|one| one.memory);
+    let of_type = matching_job_types(request, collector.cluster).into_iter().find_map(|job_type| job_type.memory);
     let note = jobs.memory_note.clone().map(|note| format!(" {note}")).unwrap_or_default();
     match (of_type.unwrap_or(jobs.memory), request.memory) {
         (JobOptionRule::Required, None) => collector.add_by_rule(
@@ -230,14 +231,14 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
             ),
         );
     }
-    for one in matching_job_types(request, cluster) {
-        if let Some(most) = over(one.max_jobs) {
+    for job_type in matching_job_types(request, cluster) {
+        if let Some(most) = over(job_type.max_jobs) {
             collector.add_warning(
                 RequestField::Array,
                 format!(
                     "You may have {} of the sort {} at a time, and this is an array of {words}.",
                     format::count(most.into(), "job"),
-                    one.name
+                    job_type.name
                 ),
             );
         }

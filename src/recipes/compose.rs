@@ -85,7 +85,7 @@ pub fn compose(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluste
     let sweep = read_sweep(form, &answers, cluster, &mut job);
     let names: Vec<String> = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     let mut values = AnswersByKey::new();
-    for question in form.questions().filter(|one| form.is_active(one, &answers, cluster)) {
+    for question in form.questions().filter(|question| form.is_active(question, &answers, cluster)) {
         refuse_not_offered(question, &answers, cluster, &mut job);
         if let Some(value) = read_answer(question, &answers, &sweep, &names, &mut job) {
             values.insert(&question.key, value);
@@ -128,7 +128,9 @@ fn refuse_not_offered(
 ) {
     let answer = answers.get(&question.key).map_or("", String::as_str);
     let is = |choice: &&QuestionChoice| choice.value == answer;
-    if question.choices.iter().any(|choice| is(&choice)) && !available_choices(question, cluster).any(|one| is(&one)) {
+    if question.choices.iter().any(|choice| is(&choice))
+        && !available_choices(question, cluster).any(|choice| is(&choice))
+    {
         job.add_problem(&question.key, format!("{} does not have this. Choose another.", cluster.site.title));
     }
 }
@@ -167,7 +169,7 @@ fn read_sweep(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluster
         how: if answers.get(SWEEP_HOW).is_some_and(|how| how == "zip") { SweepMode::Zip } else { SweepMode::Grid },
         ..Sweep::default()
     };
-    let own = form.question(sweep::PARAMETERS_KEY).filter(|one| form.is_active(one, answers, cluster));
+    let own = form.question(sweep::PARAMETERS_KEY).filter(|question| form.is_active(question, answers, cluster));
     if let Some(text) = own.and_then(|question| answers.get(&question.key)) {
         match sweep::parse_parameters(text) {
             Ok(axes) => sweep.axes.extend(axes),
@@ -201,8 +203,8 @@ fn read_sweep(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluster
 fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String> {
     let values = sweep::parse_values(text)?;
     let mut words = Vec::with_capacity(values.len());
-    for one in &values {
-        let value = value::parse_answer(question, one, &[]).map_err(|problem| format!("“{one}”: {problem}"))?;
+    for text in &values {
+        let value = value::parse_answer(question, text, &[]).map_err(|problem| format!("“{text}”: {problem}"))?;
         words.push(template_values::to_shell_word(&value));
     }
     Ok(SweepAxis { name: question.key.clone(), values, words, key: Some(question.key.clone()) })
@@ -253,7 +255,10 @@ fn script(
         }
     }
     if let Some(body) = body {
-        let key = form.questions().find(|one| one.kind == QuestionKind::Script).map_or("", |one| &one.key);
+        let key = form
+            .questions()
+            .find(|question| question.kind == QuestionKind::Script)
+            .map_or("", |question| &question.key);
         let body = script_import::strip_directives(&body);
         lines.extend(body.trim_end().lines().map(|line| RenderedScriptLine::from_question(line, key)));
     }

@@ -46,7 +46,7 @@ pub fn strip_directives(script: &str) -> String {
 pub fn parse_option(text: &str) -> Option<SbatchOption> {
     let found = options::parse_options(&options::split_words(text));
     match found.as_slice() {
-        [one] if !is_reserved_option(&one.0) => Some(one.clone()),
+        [option] if !is_reserved_option(&option.0) => Some(option.clone()),
         _ => None,
     }
 }

@@ -103,12 +103,12 @@ pub struct SubmitAccount {
 /// ending of `cpu` or `gpu` also says what the account is for.
 pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Vec<SubmitAccount> {
     let mut found: BTreeMap<&str, SubmitAccount> = BTreeMap::new();
-    for one in associations {
-        let (name, suffix) = split_suffix(&one.account, suffixes);
+    for association in associations {
+        let (name, suffix) = split_suffix(&association.account, suffixes);
         if let Some(account) = found.get_mut(name) {
-            account.add(one, suffix);
+            account.add(association, suffix);
         } else if found.len() < MAX_ACCOUNTS {
-            found.insert(name, SubmitAccount::new(name, one, suffix));
+            found.insert(name, SubmitAccount::new(name, association, suffix));
         }
     }
     found.into_values().collect()
@@ -124,37 +124,37 @@ fn split_suffix<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str)
 }
 
 impl SubmitAccount {
-    fn new(name: &str, one: &Association, suffix: &str) -> Self {
+    fn new(name: &str, association: &Association, suffix: &str) -> Self {
         let mut account = Self {
             name: name.to_owned(),
-            partitions: one.partition.iter().cloned().collect(),
-            max_jobs: one.max_jobs,
-            max_submit: one.max_submit,
-            max_minutes: one.max_minutes,
+            partitions: association.partition.iter().cloned().collect(),
+            max_jobs: association.max_jobs,
+            max_submit: association.max_submit,
+            max_minutes: association.max_minutes,
             ..Self::default()
         };
-        account.add(one, suffix);
+        account.add(association, suffix);
         account
     }
 
-    fn add(&mut self, one: &Association, suffix: &str) {
+    fn add(&mut self, association: &Association, suffix: &str) {
         self.for_cpu |= !suffix.ends_with("gpu");
         self.for_gpu |= !suffix.ends_with("cpu");
-        push_unique(&mut self.slurm_names, &one.account);
-        for qos in &one.qos {
+        push_unique(&mut self.slurm_names, &association.account);
+        for qos in &association.qos {
             push_unique(&mut self.qos, qos);
         }
-        self.default_qos = self.default_qos.take().or_else(|| one.default_qos.clone());
-        match &one.partition {
+        self.default_qos = self.default_qos.take().or_else(|| association.default_qos.clone());
+        match &association.partition {
             Some(partition) if !self.partitions.is_empty() => {
                 push_unique(&mut self.partitions, partition);
             }
             Some(_) => {}
             None => self.partitions.clear(),
         }
-        self.max_jobs = wider_limit(self.max_jobs, one.max_jobs);
-        self.max_submit = wider_limit(self.max_submit, one.max_submit);
-        self.max_minutes = wider_limit(self.max_minutes, one.max_minutes);
+        self.max_jobs = wider_limit(self.max_jobs, association.max_jobs);
+        self.max_submit = wider_limit(self.max_submit, association.max_submit);
+        self.max_minutes = wider_limit(self.max_minutes, association.max_minutes);
     }
 }
 

@@ -156,11 +156,11 @@ fn format_gpus(gpus: &[(String, u64)]) -> String {
 }
 
 fn parse_gpus(text: &str) -> Vec<(String, u64)> {
-    let one = |piece: &str| {
+    let parse = |piece: &str| {
         let (model, seconds) = piece.rsplit_once(':')?;
         Some((model.to_owned(), seconds.parse().ok()?))
     };
-    text.split(',').filter_map(one).collect()
+    text.split(',').filter_map(parse).collect()
 }
 
 #[cfg(test)]

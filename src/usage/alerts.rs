@@ -53,7 +53,7 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Opti
         return None;
     }
     let unit = AllocationUnit::parse(&allocation.unit)?;
-    let hours: f64 = account.usage_by_day(unit.measure, begins, ends).iter().map(|one| one.1).sum();
+    let hours: f64 = account.usage_by_day(unit.measure, begins, ends).iter().map(|day| day.1).sum();
     let part = unit.from_hours(hours) / allocation.amount;
     (part >= QUOTA_THRESHOLD).then(|| UsageAlertMessage {
         dedup_key: quota_alert_key(allocation.id),

@@ -173,7 +173,7 @@ fn add_end(totals: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
         totals.waits.record(wait_seconds(run));
     }
     let cores = u64::from(run.cores);
-    let gpus: u64 = run.gpus.iter().map(|one| u64::from(one.count)).sum();
+    let gpus: u64 = run.gpus.iter().map(|gpu| u64::from(gpu.count)).sum();
     if outcome.is_lost() {
         totals.lost_core_s += elapsed * cores;
         totals.lost_gpu_s += elapsed * gpus;
@@ -234,7 +234,7 @@ fn wait_seconds(run: &AccountedRun) -> u64 {
 /// Where jobs get whole nodes, asking for less would free nothing.
 fn is_whole_node(run: &AccountedRun, site: &Site) -> bool {
     let of_type = |job_type: &&crate::sites::SiteJobType| job_type.partition.as_deref() == Some(&*run.partition);
-    site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
+    site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|job_type| job_type.whole_node)
 }
 
 fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window: OneDayWindow) -> UsageRunDay {
@@ -246,7 +246,7 @@ fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window:
         _ => elapsed_seconds(run),
     };
     let gpus = run.gpus.iter();
-    let gpus = gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
+    let gpus = gpus.map(|gpu| format!("{}:{}", gpu.model.as_deref().unwrap_or_default(), gpu.count));
     UsageRunDay {
         raw: run.raw_id,
         start,

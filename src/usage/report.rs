@@ -155,7 +155,7 @@ impl ReportFiguresRow {
 impl UsageReport {
     /// Whether unread days could still change it.
     pub fn is_incomplete(&self) -> bool {
-        self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|one| one.unread > 0)
+        self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|allocation| allocation.unread > 0)
     }
 
     /// Builds a report. All text from others is truncated and cleaned here; pages escape it.
@@ -182,11 +182,11 @@ impl UsageReport {
         };
         let (series, colours, bars) = build_chart(&all, until);
         // A report has readers elsewhere: who has an account here does not matter to them.
-        let members = all.members.iter().map(|one| (one.name.as_str(), &one.totals)).collect();
+        let members = all.members.iter().map(|member| (member.name.as_str(), &member.totals)).collect();
         let kinds = all
             .kinds
             .iter()
-            .map(|one| (if one.name.is_empty() { "Jobs of others" } else { one.name.as_str() }, &one.totals))
+            .map(|kind| (if kind.name.is_empty() { "Jobs of others" } else { kind.name.as_str() }, &kind.totals))
             .collect();
         let group = clean_name(subject.group);
         Self {
@@ -235,15 +235,15 @@ fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Ve
 /// The chart's series, their colours and its bars: those with a colour of their own one by one, the others together.
 fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<ReportChartDay>) {
     let used = |index: &usize| all.bars.iter().any(|bar| bar.parts.get(*index).is_some_and(|h| *h > 0.0));
-    let colour = |index: &usize| all.members.get(*index).and_then(|one| one.colour);
+    let colour = |index: &usize| all.members.get(*index).and_then(|member| member.colour);
     let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
     let (own, others): (Vec<usize>, Vec<usize>) = shown.into_iter().partition(|index| colour(index).is_some());
-    let name = |index: &usize| all.members.get(*index).map(|one| clean_name(&one.name));
+    let name = |index: &usize| all.members.get(*index).map(|member| clean_name(&member.name));
     let mut series: Vec<String> = own.iter().filter_map(name).collect();
     let mut colours: Vec<usize> = own.iter().filter_map(colour).collect();
     if let [first, rest @ ..] = others.as_slice() {
-        let one = name(first).filter(|_| rest.is_empty());
-        series.push(one.unwrap_or_else(|| format!("{} others", others.len())));
+        let only_name = name(first).filter(|_| rest.is_empty());
+        series.push(only_name.unwrap_or_else(|| format!("{} others", others.len())));
         colours.push(COLOUR_COUNT);
     }
     let bar = |bar: &figures::UsageBar| {
@@ -267,7 +267,7 @@ fn site_unit(view: &GroupUsage) -> String {
 
 fn list_allocations(view: &GroupUsage, subject: ReportInputs<'_>) -> Vec<ReportAllocation> {
     let (first, last) = (subject.month.first(), subject.month.last());
-    let one = |allocation: &Allocation| {
+    let report = |allocation: &Allocation| {
         if allocation.begins() > last || allocation.ends() < first {
             return None;
         }
@@ -289,7 +289,7 @@ fn list_allocations(view: &GroupUsage, subject: ReportInputs<'_>) -> Vec<ReportA
             unread,
         })
     };
-    subject.allocations.iter().filter_map(one).collect()
+    subject.allocations.iter().filter_map(report).collect()
 }
 
 #[cfg(test)]

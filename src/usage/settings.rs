@@ -111,9 +111,9 @@ impl UsageService {
         }
         let was = |(cluster, account): &(ClusterId, String), is_chosen: bool| {
             let here = choices.iter().filter(|choice| choice.profile.row.id == *cluster);
-            here.flat_map(|choice| &choice.accounts).any(|one| *one == (account.clone(), is_chosen))
+            here.flat_map(|choice| &choice.accounts).any(|chosen| *chosen == (account.clone(), is_chosen))
         };
-        if !added.iter().any(|one| was(one, false)) && !removed.iter().any(|one| was(one, true)) {
+        if !added.iter().any(|account| was(account, false)) && !removed.iter().any(|account| was(account, true)) {
             return Ok(());
         }
         let mut descriptions = Vec::new();
@@ -159,7 +159,7 @@ impl UsageService {
         }
         let all = allocations::list_for_group(&mut tx, group).await?;
         let before = match old {
-            Some(id) => Some(all.iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?),
+            Some(id) => Some(all.iter().find(|allocation| allocation.id == id).ok_or(AuthError::NotFound)?),
             None if all.len() >= MAX_ALLOCATIONS => return Err(UsageSettingsError::TooMany),
             None => None,
         };
@@ -172,7 +172,10 @@ impl UsageService {
             begins: input.begins,
             ends: input.ends,
         };
-        if all.iter().any(|one| before.is_none_or(|old| old.id != one.id) && new.covers_same_period(one)) {
+        if all
+            .iter()
+            .any(|allocation| before.is_none_or(|old| old.id != allocation.id) && new.covers_same_period(allocation))
+        {
             return Err(UsageSettingsError::Duplicate);
         }
         let granted = format_allocation(&new.account, new.amount, new.unit, new.begins, new.ends);
@@ -195,7 +198,7 @@ impl UsageService {
     pub async fn remove_allocation(&self, actor: &Actor, group: GroupId, id: AllocationId) -> Result<(), AuthError> {
         let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let all = allocations::list_for_group(&mut tx, group).await?;
-        let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
+        let old = all.into_iter().find(|allocation| allocation.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
         let detail = describe_allocation(&old);
         Ok(self.commit_change(tx, actor, ActivityEvent::AllocationRemoved, &group_row, &detail).await?)
@@ -266,8 +269,8 @@ fn validate_allocation(input: &AllocationInput) -> Result<(), UsageSettingsError
     if (0..MAX_PERIOD_DAYS).contains(&length) { Ok(()) } else { Err(UsageSettingsError::InvalidPeriod) }
 }
 
-fn describe_allocation(one: &Allocation) -> String {
-    format_allocation(&one.account, one.amount, &one.unit, one.begins(), one.ends())
+fn describe_allocation(allocation: &Allocation) -> String {
+    format_allocation(&allocation.account, allocation.amount, &allocation.unit, allocation.begins(), allocation.ends())
 }
 
 fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
@@ -286,8 +289,8 @@ async fn read_account_options(
         let names = names.filter(|name| is_name(name)).map(|name| (name, false));
         found.entry(own.id.cluster).or_default().extend(names);
     }
-    for one in allocations::list_accounts(db, group).await? {
-        found.entry(one.cluster_id).or_default().insert(one.account, true);
+    for account in allocations::list_accounts(db, group).await? {
+        found.entry(account.cluster_id).or_default().insert(account.account, true);
     }
     let mut choices = Vec::new();
     for (cluster, names) in found {

@@ -16,7 +16,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
     let cluster = collector.cluster;
     let wants_gpus = request.gpus.is_some();
     let fits = |account: &&SubmitAccount| if wants_gpus { account.for_gpu } else { account.for_cpu };
-    let fitting: Vec<&str> = cluster.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
+    let fitting: Vec<&str> = cluster.accounts.iter().filter(fits).map(|account| account.name.as_str()).collect();
     let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };
     let choose = match fitting.as_slice() {
         [] => String::new(),

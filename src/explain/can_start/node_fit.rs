@@ -40,7 +40,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
     let demand = PerNodeDemand::from_request(request);
     let candidates = candidate_partitions(request, cluster);
     let before = collector.problems.len();
-    if let Some(most) = max_of(&candidates, |one| one.cpus.map(|span| span.most)) {
+    if let Some(most) = max_of(&candidates, |partition| partition.cpus.map(|span| span.most)) {
         if demand.cores > most {
             collector.add_refused(
                 RequestField::Cores,
@@ -62,8 +62,8 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
             );
         }
     }
-    if let Some(most) =
-        max_of(&candidates, |one| one.memory_mb.map(|span| span.most)).filter(|most| demand.memory_mb > *most)
+    if let Some(most) = max_of(&candidates, |partition| partition.memory_mb.map(|span| span.most))
+        .filter(|most| demand.memory_mb > *most)
     {
         let sets = match request.memory {
             Some(MemoryRequest::PerCore(_)) => RequestField::MemoryPerCore,
@@ -90,13 +90,13 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
 
 /// The maximum over all partitions; none unless it is known for each.
 fn max_of(of: &[&Partition], what: impl Fn(&Partition) -> Option<u64>) -> Option<u64> {
-    let with_nodes = of.iter().filter(|one| one.node_count() > 0);
-    let all: Option<Vec<u64>> = with_nodes.map(|one| what(one)).collect();
+    let with_nodes = of.iter().filter(|partition| partition.node_count() > 0);
+    let all: Option<Vec<u64>> = with_nodes.map(|partition| what(partition)).collect();
     all?.into_iter().max()
 }
 
 fn max_nodes(of: &[&Partition]) -> u64 {
-    of.iter().map(|one| u64::from(one.node_count())).max().unwrap_or(0)
+    of.iter().map(|partition| u64::from(partition.node_count())).max().unwrap_or(0)
 }
 
 fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut RequestProblemCollector<'_>) {
@@ -130,12 +130,16 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut 
 /// Whether the cluster has such GPUs at all.
 fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let cluster = collector.cluster;
-    let shown: Vec<&str> =
-        cluster.partitions.iter().flat_map(|one| &one.gpus).filter_map(|one| one.model.as_deref()).collect();
+    let shown: Vec<&str> = cluster
+        .partitions
+        .iter()
+        .flat_map(|partition| &partition.gpus)
+        .filter_map(|gpu| gpu.model.as_deref())
+        .collect();
     let Some(model) = gpus.model.as_deref() else { return };
     let known = cluster.gpu(model);
     if known.is_none() && !shown.contains(&model) && !(shown.is_empty() && cluster.gpus.is_empty()) {
-        let mut names: Vec<&str> = cluster.gpus.iter().filter_map(|one| one.model.as_deref()).chain(shown).collect();
+        let mut names: Vec<&str> = cluster.gpus.iter().filter_map(|gpu| gpu.model.as_deref()).chain(shown).collect();
         names.sort_unstable();
         names.dedup();
         names.truncate(8);
@@ -147,7 +151,7 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut Req
             collector.add_warning(RequestField::GpuModel, sentence);
         }
     }
-    if known.is_some_and(|one| one.is_slice) && request.all_gpus() > 1 {
+    if known.is_some_and(|gpu| gpu.is_slice) && request.all_gpus() > 1 {
         let sentence = "A job takes one part of a GPU only. Ask for one, or for a whole GPU.";
         let site = &cluster.site;
         if site.family == SiteFamily::Alliance && site.jobs.gpu_model == JobOptionRule::Required {
@@ -163,7 +167,7 @@ fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
     let fits = |gpu: &&crate::slurm::partitions::PartitionGpu| {
         model.is_none_or(|model| gpu.model.as_deref().is_none_or(|own| own == model))
     };
-    partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
+    partition.gpus.iter().filter(fits).fold(0, |sum, gpu| sum.saturating_add(gpu.per_node_most))
 }
 
 /// Whether one node has that many.
@@ -176,15 +180,15 @@ fn check_gpus_per_node(
     let cluster = collector.cluster;
     let model = gpus.model.as_deref();
     let of = |partition: &&Partition| gpus_per_node(partition, model);
-    let most_anywhere = cluster.partitions.iter().map(|one| gpus_per_node(one, model)).max().unwrap_or(0);
+    let most_anywhere = cluster.partitions.iter().map(|partition| gpus_per_node(partition, model)).max().unwrap_or(0);
     let most_here = candidates.iter().map(of).max().unwrap_or(0);
     let name = model.map_or_else(|| "GPU".to_owned(), |model| format!("{model} GPU"));
     if most_anywhere > 0 && most_here == 0 && !candidates.is_empty() {
         let with: Vec<&str> = cluster
             .partitions
             .iter()
-            .filter(|one| gpus_per_node(one, model) > 0)
-            .map(|one| one.name.as_str())
+            .filter(|partition| gpus_per_node(partition, model) > 0)
+            .map(|partition| partition.name.as_str())
             .take(5)
             .collect();
         let where_to = match request.partition.as_deref() {
@@ -195,7 +199,7 @@ fn check_gpus_per_node(
             .add_refused(RequestField::Partition, format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")));
         return;
     }
-    let listed = model.and_then(|model| cluster.gpu(model)).map_or(0, |one| one.per_node);
+    let listed = model.and_then(|model| cluster.gpu(model)).map_or(0, |gpu| gpu.per_node);
     let most = if most_here > 0 { most_here } else { listed };
     if most > 0 && gpus.count > most {
         collector.add_refused(
@@ -231,7 +235,7 @@ fn fits(request: &JobRequest, demand: &PerNodeDemand, partition: &Partition, clu
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
         let most_here = gpus_per_node(partition, gpus.model.as_deref());
         // The short name of a GPU slice is not in the cluster's list.
-        let shown = cluster.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
+        let shown = cluster.partitions.iter().any(|partition| gpus_per_node(partition, gpus.model.as_deref()) > 0);
         most_here >= gpus.count || !shown
     });
     gpus && enough(partition.cpus, demand.cores)

@@ -96,14 +96,14 @@ fn gpu_slices(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCos
     if !is_whole {
         return Vec::new();
     }
-    let one = |slice: &crate::sites::SiteGpuSlice| {
+    let offer = |slice: &crate::sites::SiteGpuSlice| {
         let mut changed = request.clone();
         changed.gpus.as_mut()?.model = Some(slice.name.clone());
         cheaper_if_changed(&changed, cluster, now, vec![(RequestField::GpuModel, slice.name.clone())], |paid| {
             format!("{} would pay {paid} an hour, if so much of a GPU is enough.", slice.label)
         })
     };
-    cluster.site.jobs.slices.iter().filter_map(one).collect()
+    cluster.site.jobs.slices.iter().filter_map(offer).collect()
 }
 
 /// A fraction of an amount, rounded down.

@@ -52,11 +52,11 @@ pub(super) fn hourly_price(request: &JobRequest, cluster: &ComposeCluster) -> Jo
 
 /// The value of the first of these names that has one.
 fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
-    let one = |name: &&str| {
+    let value = |name: &&str| {
         let fits = |factor: &&crate::sites::BillingFactor| factor.per == per && factor.name == *name;
         site.units.factors.iter().find(fits).map(|factor| factor.value)
     };
-    names.iter().find_map(one)
+    names.iter().find_map(value)
 }
 
 /// Cores, memory and GPUs, each multiplied by its factor.
@@ -187,8 +187,8 @@ fn cores_and_memory_per_unit(site: &Site, model: &str) -> Option<(f64, f64)> {
         return of_gpu(gpu);
     }
     let known: Vec<(f64, f64)> = site.jobs.gpus.iter().filter_map(of_gpu).collect();
-    if let [one] = known.as_slice() {
-        return Some(*one);
+    if let [only] = known.as_slice() {
+        return Some(*only);
     }
     let slice = site.jobs.slices.iter().find(|slice| slice.name == model)?;
     ratio(&slice.name, slice.cores, slice.node_memory_gb)

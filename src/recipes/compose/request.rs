@@ -64,7 +64,7 @@ struct RequestAnswers<'a> {
 
 impl<'a> RequestAnswers<'a> {
     fn value(&self, sets: RequestField) -> Option<&'a AnswerValue> {
-        let mut questions = self.form.questions().filter(|one| one.sets == Some(sets));
+        let mut questions = self.form.questions().filter(|question| question.sets == Some(sets));
         questions.find_map(|question| self.values.get(question.key.as_str()))
     }
 
@@ -169,7 +169,7 @@ fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, cluster: &Co
 fn set_other_options(request: &mut JobRequest, form: &RecipeForm, values: &AnswersByKey<'_>, job: &mut ComposedJob) {
     let question = form.find_setting(RequestField::Other);
     if let Some((question, AnswerValue::Words(words))) =
-        question.and_then(|one| Some((one, values.get(one.key.as_str())?)))
+        question.and_then(|question| Some((question, values.get(question.key.as_str())?)))
     {
         for word in words {
             let text = word.resolve(&std::collections::BTreeMap::new()).unwrap_or_default();

@@ -47,7 +47,7 @@ impl FiguresFingerprint {
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
-        let same = |(one, account): (&AccountFingerprint, &GroupAccountUsage)| one.matches(account);
+        let same = |(fingerprint, account): (&AccountFingerprint, &GroupAccountUsage)| fingerprint.matches(account);
         self.is_leader == view.is_leader
             && self.accounts.len() == view.accounts.len()
             && self.accounts.iter().zip(&view.accounts).all(same)
@@ -63,7 +63,7 @@ impl AccountFingerprint {
 
     fn matches(&self, account: &GroupAccountUsage) -> bool {
         let (before, now) = (&self.details, &account.details);
-        let same = |(one, usage): (&Weak<AccountUsage>, &Arc<AccountUsage>)| one.as_ptr() == Arc::as_ptr(usage);
+        let same = |(known, usage): (&Weak<AccountUsage>, &Arc<AccountUsage>)| known.as_ptr() == Arc::as_ptr(usage);
         before.cluster == now.cluster
             && before.slug == now.slug
             && before.title == now.title
