@@ -2,7 +2,7 @@
 //! cluster's memory of the job.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::job_details::JobDetails;
@@ -10,7 +10,7 @@ use super::job_record::JobRecord;
 use super::queue_monitor::is_recent;
 use crate::cluster::job_details_query::{self, JobDetailsRequest};
 use crate::cluster::{ClusterAccountId, ConnectionPool};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::slurm::job::{JobId, JobStage};
 use crate::store::{self, StoreError};
 
@@ -172,7 +172,7 @@ impl JobDetailsCache {
     }
 
     fn entry(&self, key: ClusterAccountId, id: JobId) -> SharedDetailsEntry {
-        let mut entries = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = lock(&self.0.entries);
         if entries.len() >= MAX_ENTRIES {
             let now = Instant::now();
             entries.retain(|_, entry| {

@@ -1,11 +1,12 @@
 //! Announces new notifications to all of a person's open pages and to their webhook.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::broadcast;
 
 use crate::clock::UnixTime;
+use crate::core::lock;
 use crate::domain::{NotificationId, PersonId};
 use crate::store::{self, Store, StoreError};
 
@@ -49,7 +50,7 @@ impl Default for NotificationHub {
 impl NotificationHub {
     /// Announces that a person has new notifications, or has read some.
     pub fn notify(&self, person: PersonId) {
-        let mut cache = self.lock();
+        let mut cache = lock(&self.cache);
         cache.generation += 1;
         cache.unread.remove(&person);
         drop(cache);
@@ -65,7 +66,7 @@ impl NotificationHub {
     /// The unread count, cached until the next change.
     pub async fn unread(&self, store: &Store, person: PersonId) -> Result<UnreadCount, StoreError> {
         let generation = {
-            let cache = self.lock();
+            let cache = lock(&self.cache);
             if let Some(unread) = cache.unread.get(&person) {
                 return Ok(*unread);
             }
@@ -74,7 +75,7 @@ impl NotificationHub {
         let mut db = store.read().await?;
         let (count, last) = store::notifications::count_unread(&mut db, person).await?;
         let unread = UnreadCount { count, last };
-        let mut cache = self.lock();
+        let mut cache = lock(&self.cache);
         if cache.generation == generation {
             if cache.unread.len() >= MAX_CACHED {
                 cache.unread.clear();
@@ -86,7 +87,7 @@ impl NotificationHub {
 
     /// The cached count for callers that cannot wait; zero if it is not cached.
     pub fn cached_unread(&self, person: PersonId) -> UnreadCount {
-        self.lock().unread.get(&person).copied().unwrap_or_default()
+        lock(&self.cache).unread.get(&person).copied().unwrap_or_default()
     }
 
     /// Marks all notifications up to one as read.
@@ -109,12 +110,8 @@ impl NotificationHub {
 
     /// Drops all counts, after notifications were deleted.
     pub fn clear_cache(&self) {
-        let mut cache = self.lock();
+        let mut cache = lock(&self.cache);
         cache.generation += 1;
         cache.unread.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, UnreadCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::queue_monitor::is_recent;
@@ -12,7 +12,7 @@ pub use snapshot::{OutputFileState, OutputKey, OutputSnapshot, OutputWriterPhase
 use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
 use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::entropy;
 use crate::logs::findings;
 use crate::logs::terminal::{self, RenderedLog};
@@ -76,10 +76,10 @@ impl OutputCache {
         let (output, active) = self.followed_output(key);
         // A hanging cluster must not make tabs wait for one another: they get the last result.
         let Ok(mut copy) = tokio::time::timeout(LOCK_TIMEOUT, output.copy.lock()).await else {
-            return output.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return lock(&output.latest).clone();
         };
         let snapshot = self.refresh(key, &mut copy, stage, active).await;
-        *output.latest.lock().unwrap_or_else(PoisonError::into_inner) = snapshot.clone();
+        *lock(&output.latest) = snapshot.clone();
         snapshot
     }
 
@@ -154,7 +154,7 @@ impl OutputCache {
 
     /// Drops all copies, so that the next call reads the files again.
     pub fn clear(&self) {
-        self.0.followed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.0.followed).clear();
     }
 
     /// Reads a piece before the part that is shown, for scrolling back.
@@ -279,8 +279,8 @@ impl OutputCache {
     /// The entry for a file, and how many files this person follows over the same connection.
     fn followed_output(&self, key: &OutputKey) -> (Arc<FollowedOutput>, u32) {
         let now = Instant::now();
-        let mut outputs = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let viewed_at = |output: &FollowedOutput| *output.viewed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outputs = lock(&self.0.followed);
+        let viewed_at = |output: &FollowedOutput| *lock(&output.viewed_at);
         outputs.retain(|_, output| is_recent(Some(viewed_at(output)), now, COPY_TTL));
         if outputs.len() >= MAX_COPIES && !outputs.contains_key(key) {
             let oldest = outputs.iter().min_by_key(|(_, output)| viewed_at(output)).map(|(key, _)| key.clone());
@@ -296,7 +296,7 @@ impl OutputCache {
                 })
             })
             .clone();
-        *output.viewed_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *lock(&output.viewed_at) = now;
         let active = outputs
             .iter()
             .filter(|(other, output)| other.queue == key.queue && is_recent(Some(viewed_at(output)), now, MAX_INTERVAL))

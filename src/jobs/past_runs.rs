@@ -1,13 +1,13 @@
 //! Usage of someone's earlier runs: from the database, with the rest read from the cluster once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::job_details::JobDetails;
 use super::job_record::JobRecord;
 use crate::cluster::{ClusterAccountId, ConnectionPool, past_runs};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::explain::right_size::PastJobRun;
 use crate::store::{self, StoreError};
 
@@ -72,7 +72,7 @@ impl PastRunsCache {
         if !incomplete.is_empty() {
             let _guard = self.0.fetch_lock.lock().await;
             self.fetch_missing(key, &incomplete).await;
-            let fetched = self.fetched();
+            let fetched = lock(&self.0.fetched);
             let of = |number: &u64| fetched.get(&(key, *number)).map(|fetched| fetched.runs.clone());
             runs.extend(incomplete.iter().filter_map(of).flatten());
         }
@@ -84,7 +84,7 @@ impl PastRunsCache {
     async fn fetch_missing(&self, key: ClusterAccountId, numbers: &[u64]) {
         let now = Instant::now();
         let unknown: Vec<u64> = {
-            let fetched = self.fetched();
+            let fetched = lock(&self.0.fetched);
             let is_known = |number: &u64| fetched.get(&(key, *number)).is_some_and(|fetched| fetched.until > now);
             numbers.iter().copied().filter(|number| !is_known(number)).collect()
         };
@@ -97,7 +97,7 @@ impl PastRunsCache {
         };
         let ttl = if reply.is_ok() { FETCHED_TTL } else { RETRY_AFTER };
         let reply = reply.unwrap_or_default();
-        let mut fetched = self.fetched();
+        let mut fetched = lock(&self.0.fetched);
         if fetched.len() >= MAX_ENTRIES {
             fetched.retain(|_, fetched| fetched.until > now);
         }
@@ -134,9 +134,5 @@ impl PastRunsCache {
             });
         }
         Ok(if runs.is_empty() { StoredPastRuns::Incomplete } else { StoredPastRuns::Runs(runs) })
-    }
-
-    fn fetched(&self) -> MutexGuard<'_, HashMap<(ClusterAccountId, u64), FetchedPastRuns>> {
-        self.0.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps queue snapshots up to date: one watcher for each open connection, no matter how many tabs show it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
@@ -10,7 +10,7 @@ use super::notifications::NotificationHub;
 use super::queue_snapshot::{QueueReadError, QueueSnapshot};
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::domain::ConnectionRole;
 use crate::store::{self, StoreError};
 
@@ -64,7 +64,7 @@ pub(super) struct QueueMonitorInner {
     pub(super) core: Core,
     pub(super) connections: ConnectionPool,
     pub(super) notifications: NotificationHub,
-    watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
+    pub(super) watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
     /// Held while a snapshot is loaded from the database.
     load_lock: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<ClusterAccountId>,
@@ -90,16 +90,16 @@ impl QueueMonitor {
 
     /// The snapshot, from memory or from the database.
     pub async fn snapshot(&self, key: ClusterAccountId) -> Result<Arc<QueueSnapshot>, StoreError> {
-        if let Some(queue) = self.watched().get(&key) {
+        if let Some(queue) = lock(&self.0.watched).get(&key) {
             return Ok(queue.snapshot.clone());
         }
         // After a restart many pages ask at once: the first loads it, the others find it in memory.
         let _turn = self.0.load_lock.lock().await;
-        if let Some(queue) = self.watched().get(&key) {
+        if let Some(queue) = lock(&self.0.watched).get(&key) {
             return Ok(queue.snapshot.clone());
         }
         let snapshot = Arc::new(self.load_snapshot(key).await?);
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         Ok(queues.entry(key).or_insert_with(|| WatchedQueue::new(snapshot)).snapshot.clone())
     }
 
@@ -121,7 +121,7 @@ impl QueueMonitor {
     /// Notes that someone is viewing a queue: it stays up to date, and is refreshed at once if it is old.
     pub async fn view(&self, key: ClusterAccountId, is_group: bool) -> Result<Arc<QueueSnapshot>, StoreError> {
         let snapshot = self.snapshot(key).await?;
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         if let Some(queue) = queues.get_mut(&key) {
             let now = Instant::now();
             let was_viewed = queue.is_viewed(now);
@@ -144,7 +144,7 @@ impl QueueMonitor {
     pub async fn refresh_soon(&self, key: ClusterAccountId) -> Result<bool, StoreError> {
         self.view(key, false).await?;
         let now = Instant::now();
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return Ok(false) };
         let again_at = queue.asked_at.map_or(now, |asked| asked + ASK_AGAIN_AFTER);
         queue.due_at = queue.due_at.min(again_at);
@@ -153,7 +153,7 @@ impl QueueMonitor {
 
     /// Reads the queue again shortly after an action that changes it.
     pub fn refresh_after_action(&self, key: ClusterAccountId) {
-        if let Some(queue) = self.watched().get_mut(&key) {
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
             queue.due_at = queue.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
             queue.failures = 0;
         }
@@ -161,7 +161,7 @@ impl QueueMonitor {
 
     /// Someone wants to see older jobs: the next refresh reads one more month.
     pub fn request_history(&self, key: ClusterAccountId) {
-        if let Some(queue) = self.watched().get_mut(&key) {
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
             queue.wants_history = true;
             queue.due_at = queue.due_at.min(Instant::now());
         }
@@ -204,7 +204,7 @@ impl QueueMonitor {
         if self.snapshot(key).await.is_err() {
             return;
         }
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return };
         let was_down =
             matches!(queue.snapshot.trouble, Some(QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt))
@@ -227,7 +227,7 @@ impl QueueMonitor {
     fn take_due(&self) -> Vec<ClusterAccountId> {
         let now = Instant::now();
         let connected = self.0.connections.connected_keys();
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         queues.retain(|key, queue| {
             queue.is_busy || connected.contains(&key.connection_key()) || is_recent(queue.viewed_at, now, SNAPSHOT_TTL)
         });
@@ -251,12 +251,12 @@ impl QueueMonitor {
         if self.snapshot(key).await.is_err() {
             return;
         }
-        if let Some(queue) = self.watched().get_mut(&key) {
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
             queue.is_busy = true;
             queue.asked_at = Some(Instant::now());
         }
         let worked = self.refresh_once(key).await;
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         if let Some(queue) = queues.get_mut(&key) {
             let now = Instant::now();
             queue.is_busy = false;
@@ -275,10 +275,6 @@ impl QueueMonitor {
                 queue.due_at = queue.due_at.min(now + self.0.core.config.queue_pace.after_action);
             }
         }
-    }
-
-    pub(super) fn watched(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, WatchedQueue>> {
-        self.0.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn notify(&self, key: ClusterAccountId) {

@@ -12,6 +12,7 @@ use super::{JobRecord, change_notifications};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::queue::{self, QueueReadReply, QueueReadRequest};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
+use crate::core::lock;
 use crate::domain::GroupRole;
 use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::{CallUrgency, RunCommandError};
@@ -55,7 +56,7 @@ impl QueueMonitor {
         let account = self.0.connections.accounts().get(key).await?.ok_or(QueueReadError::NotConnected)?;
         let every = Duration::from_secs(account.site().limits.queue_every_s.into());
         let every = self.0.core.config.queue_pace.clamp_interval(every);
-        if let Some(queue) = self.watched().get_mut(&key) {
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
             queue.every = every;
         }
         let allowed = self.0.core.auth.can_act_for(key.person).await;
@@ -64,7 +65,7 @@ impl QueueMonitor {
         }
         let before = self.snapshot(key).await?;
         let request = self.plan_query(&account, &before).await?;
-        let is_viewed = self.watched().get(&key).is_some_and(|queue| queue.is_viewed(Instant::now()));
+        let is_viewed = lock(&self.0.watched).get(&key).is_some_and(|queue| queue.is_viewed(Instant::now()));
         if is_viewed {
             connection.call_budget().record_use(Instant::now());
         }
@@ -86,7 +87,7 @@ impl QueueMonitor {
         let now = self.0.core.clock.now();
         let at = Instant::now();
         let has_pending = before.records.values().any(|record| record.job.state.stage() == JobStage::Pending);
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return Ok(QueueReadRequest::default()) };
         let is_viewed = queue.is_viewed(at);
         let arrays: HashSet<JobId> = queue.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
@@ -215,7 +216,7 @@ impl QueueMonitor {
         missing: &[Arc<JobRecord>],
         now: UnixTime,
     ) -> HashMap<JobId, UnixTime> {
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return HashMap::new() };
         // Ask soon how new ones ended, not at the next regular time.
         queue.is_urgent |= missing.iter().any(|record| !queue.missing_since.contains_key(&record.job.id));
@@ -233,7 +234,7 @@ impl QueueMonitor {
         asked: &[JobId],
         changes: &[JobChange],
     ) -> Vec<(JobId, Arc<JobRecord>)> {
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return Vec::new() };
         let reported: HashSet<JobId> = changes.iter().map(|change| change.record.job.id).collect();
         queue.vanished.retain(|id, _| !reported.contains(id));
@@ -252,7 +253,7 @@ impl QueueMonitor {
 
     /// After saving: ended jobs are no longer missing, and people are notified.
     fn after_save(&self, key: ClusterAccountId, changes: &[JobChange], history_read: bool) {
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         if let Some(queue) = queues.get_mut(&key) {
             for change in changes.iter().filter(|change| change.record.is_over) {
                 queue.missing_since.remove(&change.record.job.id);
@@ -268,7 +269,7 @@ impl QueueMonitor {
     }
 
     pub(super) fn update_snapshot(&self, key: ClusterAccountId, change: impl FnOnce(&mut QueueSnapshot)) {
-        let mut queues = self.watched();
+        let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return };
         let mut snapshot = QueueSnapshot::clone(&queue.snapshot);
         change(&mut snapshot);

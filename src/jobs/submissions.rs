@@ -8,7 +8,7 @@ mod unconfirmed;
 mod worker;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
@@ -173,10 +173,6 @@ impl SubmissionWorker {
     fn notify(&self, person: PersonId, id: SubmissionId) {
         // There may be no subscribers.
         let _ = self.0.changes.send(SubmissionChangedEvent { person, id });
-    }
-
-    fn workers(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, Arc<Notify>>> {
-        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

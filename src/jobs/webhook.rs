@@ -2,7 +2,7 @@
 //! never shown again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -14,7 +14,7 @@ use super::notifications::NotificationHub;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{self, AuthError};
 use crate::clock::UnixTime;
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::domain::{NotificationId, PersonId};
 use crate::entropy;
 use crate::store;
@@ -192,7 +192,7 @@ impl WebhookWorker {
 impl WebhookWorkerInner {
     fn can_test(&self, person: PersonId) -> bool {
         let now = Instant::now();
-        let mut tested_at = self.tested_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tested_at = lock(&self.tested_at);
         tested_at.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
         tested_at.insert(person, now).is_none()
     }

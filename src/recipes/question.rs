@@ -194,6 +194,13 @@ impl From<RawRecipeValue> for RecipeValue {
     }
 }
 
+/// Keys appear in URLs and scripts, where lower-case names are no variables of bash or Slurm.
+pub(super) fn is_valid_key(text: &str) -> bool {
+    text.len() <= 40
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

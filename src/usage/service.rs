@@ -1,7 +1,7 @@
 //! Groups' usage for those who view it: opened, kept in memory while wanted, with an event when it changes.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast};
@@ -9,7 +9,7 @@ use tokio::sync::{Notify, broadcast};
 use super::account_usage::AccountUsage;
 use crate::clock::Day;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 use crate::jobs::notifications::NotificationHub;
 use crate::store::{self, StoreCache, StoreError};
@@ -141,8 +141,4 @@ impl UsageService {
         entry.last_used = Instant::now();
         Some(entry.usage.clone())
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::alerts::quota_alert_key;
-use super::service::{UsageService, lock};
+use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::Day;
 use crate::cluster::{ClusterAccountCache, ClusterProfile};
+use crate::core::lock;
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};

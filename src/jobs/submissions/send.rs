@@ -9,6 +9,7 @@ use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::clock::UnixTime;
 use crate::cluster::submit::{self, SbatchOutcome, SbatchTimeouts, SubmissionSearchOutput, SubmissionSearchResult};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
+use crate::domain::SubmissionId;
 use crate::slurm;
 use crate::slurm::submit::{SbatchAnswer, SubmitTokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
@@ -39,8 +40,8 @@ impl SubmissionWorker {
     ) -> Result<Option<Duration>, StoreError> {
         let core = &self.0.core;
         if core.clock.now().since(submission.ready_at) > core.config.submit_pace.give_up_after_secs {
-            self.save_step(submission, async |db, now| {
-                submissions::mark_not_sent(db, submission.id, &submission.problem, now).await
+            self.save_step(submission, async |db, id, now| {
+                submissions::mark_not_sent(db, id, &submission.problem, now).await
             })
             .await?;
             return Ok(None);
@@ -95,33 +96,28 @@ impl SubmissionWorker {
         match outcome {
             SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => self.mark_accepted(submission, number).await?,
             SbatchOutcome::Answered(SbatchAnswer::Refused(words)) => {
-                self.save_step(submission, async |db, now| {
-                    submissions::mark_refused(db, submission.id, &words, now).await
-                })
-                .await?;
+                self.save_step(submission, async |db, id, now| submissions::mark_refused(db, id, &words, now).await)
+                    .await?;
             }
             SbatchOutcome::RetryLater(why) | SbatchOutcome::Answered(SbatchAnswer::RetryLater(why)) => {
-                self.save_step(submission, async |db, _| submissions::mark_unsent(db, submission.id, &why).await)
-                    .await?;
+                self.save_step(submission, async |db, id, _| submissions::mark_unsent(db, id, &why).await).await?;
                 return Ok(Some(self.0.core.config.submit_pace.retry_pause));
             }
             SbatchOutcome::Impossible(why) => {
-                self.save_step(submission, async |db, now| {
-                    submissions::mark_unsent(db, submission.id, &why).await?;
-                    submissions::mark_not_sent(db, submission.id, &why, now).await
+                self.save_step(submission, async |db, id, now| {
+                    submissions::mark_unsent(db, id, &why).await?;
+                    submissions::mark_not_sent(db, id, &why, now).await
                 })
                 .await?;
             }
             SbatchOutcome::Unconfirmed(why) | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
                 tracing::warn!(submission = submission.id.0, why, "A submission may have arrived");
-                self.save_step(submission, async |db, _| submissions::mark_checking(db, submission.id, &why, "").await)
+                self.save_step(submission, async |db, id, _| submissions::mark_checking(db, id, &why, "").await)
                     .await?;
             }
             SbatchOutcome::Answered(SbatchAnswer::Unclear(words)) => {
-                self.save_step(submission, async |db, _| {
-                    submissions::mark_checking(db, submission.id, &words, &words).await
-                })
-                .await?;
+                self.save_step(submission, async |db, id, _| submissions::mark_checking(db, id, &words, &words).await)
+                    .await?;
             }
         }
         Ok(None)
@@ -197,8 +193,7 @@ impl SubmissionWorker {
                 self.mark_not_arrived(submission).await
             }
             SubmissionSearchResult::Absent => {
-                self.save_step(submission, async |db, now| submissions::mark_checked(db, submission.id, now).await)
-                    .await
+                self.save_step(submission, async |db, id, now| submissions::mark_checked(db, id, now).await).await
             }
         }
     }
@@ -206,15 +201,15 @@ impl SubmissionWorker {
     /// There is certainly no job: sends it again, or gives up.
     async fn mark_not_arrived(&self, submission: &Submission) -> Result<(), StoreError> {
         tracing::info!(submission = submission.id.0, tries = submission.tries, "A submission did not arrive");
-        self.save_step(submission, async |db, now| {
+        self.save_step(submission, async |db, id, now| {
             if !submission.refusal.is_empty() {
-                return submissions::mark_refused(db, submission.id, &submission.refusal, now).await;
+                return submissions::mark_refused(db, id, &submission.refusal, now).await;
             }
             let why = if submission.problem.is_empty() { NOT_ARRIVED_MESSAGE } else { &submission.problem };
             if submission.tries < MAX_SENDS {
-                submissions::mark_for_resend(db, submission.id, why, now).await
+                submissions::mark_for_resend(db, id, why, now).await
             } else {
-                submissions::mark_not_sent(db, submission.id, why, now).await
+                submissions::mark_not_sent(db, id, why, now).await
             }
         })
         .await
@@ -222,8 +217,7 @@ impl SubmissionWorker {
 
     async fn mark_accepted(&self, submission: &Submission, number: u64) -> Result<(), StoreError> {
         let number = i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
-        self.save_step(submission, async |db, now| submissions::mark_accepted(db, submission.id, number, now).await)
-            .await?;
+        self.save_step(submission, async |db, id, now| submissions::mark_accepted(db, id, number, now).await).await?;
         tracing::info!(submission = submission.id.0, job.id = number, "A job was submitted");
         self.0
             .queues
@@ -241,19 +235,18 @@ impl SubmissionWorker {
         if submission.problem == problem || (submission.state == SubmissionState::Checking && problem.is_empty()) {
             return Ok(());
         }
-        self.save_step(submission, async |db, _| submissions::set_problem(db, submission.id, problem).await.map(|_| ()))
-            .await
+        self.save_step(submission, async |db, id, _| submissions::set_problem(db, id, problem).await.map(|_| ())).await
     }
 
     /// Saves a step and notifies open pages.
     async fn save_step(
         &self,
         submission: &Submission,
-        write: impl AsyncFnOnce(&mut store::DbConnection, UnixTime) -> store::Result<()>,
+        write: impl AsyncFnOnce(&mut store::DbConnection, SubmissionId, UnixTime) -> store::Result<()>,
     ) -> Result<(), StoreError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
-        write(&mut tx, core.clock.now()).await?;
+        write(&mut tx, submission.id, core.clock.now()).await?;
         store::commit(tx).await?;
         self.notify(submission.person_id, submission.id);
         Ok(())

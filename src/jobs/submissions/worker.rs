@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::unconfirmed::UnconfirmedSubmission;
 use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::cluster::ClusterAccountId;
+use crate::core::lock;
 use crate::domain::{ConnectionRole, SubmissionId};
 use crate::store::{StoreError, submissions};
 
@@ -41,7 +42,7 @@ impl SubmissionWorker {
                 changed = connections.recv() => match changed {
                     Ok(connection) if connection.role == ConnectionRole::Login => {
                         let key = ClusterAccountId { person: connection.person, cluster: connection.cluster };
-                        if let Some(worker) = self.workers().get(&key) {
+                        if let Some(worker) = lock(&self.0.workers).get(&key) {
                             worker.notify_one();
                         }
                     }
@@ -60,7 +61,7 @@ impl SubmissionWorker {
 
     /// There is work: starts the worker, or notifies it.
     pub(super) fn wake(&self, key: ClusterAccountId) {
-        let mut workers = self.workers();
+        let mut workers = lock(&self.0.workers);
         if let Some(worker) = workers.get(&key) {
             worker.notify_one();
             return;
@@ -86,7 +87,7 @@ impl SubmissionWorker {
                 Ok(None) => {
                     // A request that arrived meanwhile has already notified this worker; nobody can notify while the
                     // list is locked.
-                    let mut workers = self.workers();
+                    let mut workers = lock(&self.0.workers);
                     let was_notified = std::pin::pin!(notify.notified()).enable();
                     if was_notified {
                         continue;

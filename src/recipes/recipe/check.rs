@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Recipe, RecipeError, SharedRecipeBlock};
 use crate::recipes::form::{BUILT_IN_KEYS, RecipeForm};
-use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue};
+use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue, is_valid_key};
 use crate::recipes::{template, value};
 
 const MAX_QUESTIONS: usize = 200;
@@ -27,13 +27,6 @@ impl RecipeCheckError {
         let found = text.lines().position(|line| !near.is_empty() && line.contains(near));
         RecipeError { line: found.map_or(0, |line| line + 1), problem: self.problem }
     }
-}
-
-/// Keys appear in URLs and scripts.
-fn is_valid_key(text: &str) -> bool {
-    text.len() <= 40
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(), RecipeCheckError> {

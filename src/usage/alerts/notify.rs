@@ -10,11 +10,12 @@ use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterAccountId;
+use crate::core::lock;
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::queue_snapshot::PersonClusterResources;
 use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
-use crate::usage::service::{UsageService, lock};
+use crate::usage::service::UsageService;
 
 /// Each reader's alerts are checked at most this often.
 const CHECK_EVERY: Duration = Duration::from_mins(2);

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::{FiguresQuery, UsageFigures, compute_figures};
 use crate::clock::Day;
+use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::usage::account_usage::AccountUsage;
 use crate::usage::group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
-use crate::usage::service::{UsageService, lock};
+use crate::usage::service::UsageService;
 
 /// At most this many entries are kept.
 const MAX_ENTRIES: usize = 64;
