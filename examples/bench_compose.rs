@@ -35,12 +35,12 @@ fn main() -> anyhow::Result<()> {
             answers.insert(format!("sweep.{key}"), value.into_owned());
         }
     }
-    let book = RecipeCatalog::shipped();
-    let recipe = book.find(&name).context("there is no such recipe")?;
-    let form = RecipeForm::new(recipe, &book.blocks);
+    let catalog = RecipeCatalog::shipped();
+    let recipe = catalog.find(&name).context("there is no such recipe")?;
+    let form = RecipeForm::new(recipe, &catalog.blocks);
     let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").context("no demo")?;
     let folders = [("HOME", "/home/alice"), ("SCRATCH", "/scratch/alice"), ("PROJECT", "/project/x")];
-    let place = ComposeCluster {
+    let cluster = ComposeCluster {
         site: Arc::new(site.clone()),
         user: "alice".into(),
         accounts: Vec::new(),
@@ -50,13 +50,13 @@ fn main() -> anyhow::Result<()> {
         max_array: Some(1001),
         keeps_comments: true,
     };
-    let job = compose(&form, &answers, &place);
+    let job = compose(&form, &answers, &cluster);
     anyhow::ensure!(job.problems.is_empty(), "{:?}", job.problems);
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {
         let began = Instant::now();
         for _ in 0..EACH {
-            black_box(compose(&form, black_box(&answers), &place).build_script());
+            black_box(compose(&form, black_box(&answers), &cluster).build_script());
         }
         best = best.min(began.elapsed() / EACH);
     }

@@ -60,7 +60,7 @@ struct Connection {
 
 impl Connection {
     /// Sends a request, reads the whole response and returns the length of its body.
-    async fn ask(&mut self, request: &str) -> anyhow::Result<u64> {
+    async fn send(&mut self, request: &str) -> anyhow::Result<u64> {
         self.stream.write_all(request.as_bytes()).await?;
         let mut line = String::new();
         self.stream.read_line(&mut line).await?;
@@ -137,7 +137,7 @@ async fn latency(target: &Target, path: &str, count: usize) -> anyhow::Result<()
     let mut times = Vec::new();
     for _ in 0..count {
         let began = Instant::now();
-        connection.ask(&request).await?;
+        connection.send(&request).await?;
         times.push(began.elapsed());
     }
     println!("{}", percentile(&mut times, 50));
@@ -154,7 +154,7 @@ async fn rate(target: &Target, path: &str, connections: usize, seconds: u64) -> 
             let mut connection = target.connect().await?;
             let mut done = 0_u64;
             while Instant::now() < until {
-                connection.ask(&request).await?;
+                connection.send(&request).await?;
                 done += 1;
             }
             anyhow::Ok(done)
@@ -173,7 +173,7 @@ async fn download(target: &Target, path: &str) -> anyhow::Result<()> {
     let request = target.request(path);
     let mut connection = target.connect().await?;
     let began = Instant::now();
-    let bytes = connection.ask(&request).await?;
+    let bytes = connection.send(&request).await?;
     let milliseconds = began.elapsed().as_millis().max(1);
     println!("{bytes} {}", u128::from(bytes) / milliseconds);
     Ok(())
@@ -189,13 +189,13 @@ async fn guests(target: &Target, path: &str, guests: u32, seconds: u64, every: D
             // Spread the guests out, so that they don't all start at the same moment.
             let mut next = tokio::time::Instant::now() + every * number / guests;
             let mut connection = target.connect().await?;
-            connection.ask(&request).await?;
+            connection.send(&request).await?;
             let mut times = Vec::new();
             while Instant::now() < until {
                 tokio::time::sleep_until(next).await;
                 next += every;
                 let began = Instant::now();
-                connection.ask(&request).await?;
+                connection.send(&request).await?;
                 times.push(began.elapsed());
             }
             anyhow::Ok(times)

@@ -28,8 +28,8 @@ fn main() -> anyhow::Result<()> {
     let answers: Vec<String> = (0..ANSWERS).map(|part| answer(part * ROWS / ANSWERS)).collect();
     let (mut split_best, mut read_best) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
-        let (found, took) = timed(|| answers.iter().map(|text| split(text)).sum::<usize>());
-        anyhow::ensure!(found > ROWS, "the reference found {found} fields");
+        let (result, took) = timed(|| answers.iter().map(|text| split(text)).sum::<usize>());
+        anyhow::ensure!(result > ROWS, "the reference found {result} fields");
         split_best = split_best.min(took);
         let (mut jobs, mut all) = (0, Duration::ZERO);
         for text in &answers {
@@ -41,15 +41,15 @@ fn main() -> anyhow::Result<()> {
         read_best = read_best.min(all);
     }
     let value = split_best.as_secs_f64() / read_best.as_secs_f64();
-    say("parse_vs_memchr", value, LIMIT);
+    print_figure("parse_vs_memchr", value, LIMIT);
     Ok(())
 }
 
 /// `black_box` keeps the compiler from skipping the work; dropping the result is not timed.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = Instant::now();
-    let found = black_box(work());
-    (found, began.elapsed())
+    let result = black_box(work());
+    (result, began.elapsed())
 }
 
 /// The baseline: finds every field with `memchr`, passes it to `black_box`, and does nothing else.
@@ -106,7 +106,7 @@ fn row(text: &mut String, number: usize) {
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
-fn say(name: &str, value: f64, limit: f64) {
+fn print_figure(name: &str, value: f64, limit: f64) {
     let verdict = if value >= limit { "ok" } else { "short" };
     println!("{name} {value:.3} {limit} {verdict}");
 }

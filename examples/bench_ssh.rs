@@ -32,13 +32,12 @@ async fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: bench_ssh HOST PORT USER KEY HOST-KEYS PROGRAM")
     };
     let run = temporary_folder()?;
-    let stop = RouteHost {
+    let target = RouteHost {
         host: host.parse()?,
         port: port.parse()?,
         host_keys: std::fs::read_to_string(host_keys)?.lines().filter_map(HostKey::parse).collect(),
     };
-    let route =
-        SshRoute { name: "bench".parse()?, user: user.parse()?, target: stop, jump: None, takes_password: false };
+    let route = SshRoute { name: "bench".parse()?, user: user.parse()?, target, jump: None, takes_password: false };
     let key = key_import::import(&std::fs::read_to_string(key)?, None)?;
     let request = LoginRequest {
         folder: ConnectionFolder::new(&run, "bench"),
@@ -51,48 +50,48 @@ async fn main() -> anyhow::Result<()> {
     };
     let opened = login::log_in(request, drop).await.map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
     let control = opened.master.folder().control_socket();
-    let line = ClusterConnection::new(opened.master, RemoteShellDialect::Bare, SESSIONS, u32::MAX);
-    let result = measure(&line, &control).await;
-    line.master().close().await;
+    let connection = ClusterConnection::new(opened.master, RemoteShellDialect::Bare, SESSIONS, u32::MAX);
+    let result = measure(&connection, &control).await;
+    connection.master().close().await;
     std::fs::remove_dir_all(run)?;
     result
 }
 
-async fn measure(line: &Arc<ClusterConnection>, control: &Path) -> anyhow::Result<()> {
+async fn measure(connection: &Arc<ClusterConnection>, control: &Path) -> anyhow::Result<()> {
     let bare = Arc::new(Session::resume_mux(control.into(), None));
     let text = command().to_command_line(&RemoteShellDialect::Bare)?;
     let (mut pooled, mut library, mut process) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        pooled.push(timed(line.run(command(), CallUrgency::Interactive)).await?);
+        pooled.push(timed(connection.run(command(), CallUrgency::Interactive)).await?);
         library.push(timed(run_bare(&bare, &text)).await?);
         if round % PROCESS_EVERY == 0 {
             process.push(timed(run_process(control, &text)).await?);
         }
     }
-    say("pooled_vs_bare", ratio(&mut pooled, &mut library), "<= 1.15");
-    say("pooled_vs_ssh_process", ratio(&mut pooled, &mut process), "<= 0.75");
+    print_figure("pooled_vs_bare", ratio(&mut pooled, &mut library), "<= 1.15");
+    print_figure("pooled_vs_ssh_process", ratio(&mut pooled, &mut process), "<= 0.75");
 
     // Three runs each, taking turns; the best of each counts.
     let (mut pool_best, mut bare_best) = (f64::MAX, f64::MAX);
     for _ in 0..3 {
-        pool_best = pool_best.min(seconds(throughput_of_pool(line)).await?);
+        pool_best = pool_best.min(seconds(throughput_of_pool(connection)).await?);
         bare_best = bare_best.min(seconds(throughput_of_library(&bare, &text)).await?);
     }
-    say("throughput_32_vs_bare", bare_best / pool_best, ">= 0.9");
+    print_figure("throughput_32_vs_bare", bare_best / pool_best, ">= 0.9");
 
-    let before = line.call_budget().stats(Instant::now()).commands;
+    let before = connection.call_budget().stats(Instant::now()).commands;
     let callers = (0..100).map(|_| {
-        let line = line.clone();
+        let connection = connection.clone();
         tokio::spawn(async move {
-            line.run_shared(RemoteCommand::new("squeue").arg("--me"), CallUrgency::Interactive).await
+            connection.run_shared(RemoteCommand::new("squeue").arg("--me"), CallUrgency::Interactive).await
         })
     });
     for caller in callers.collect::<Vec<_>>() {
         caller.await??;
     }
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
-    let made = (line.call_budget().stats(Instant::now()).commands - before) as f64;
-    say("commands_for_100_equal_reads", made, "<= 1");
+    let made = (connection.call_budget().stats(Instant::now()).commands - before) as f64;
+    print_figure("commands_for_100_equal_reads", made, "<= 1");
     Ok(())
 }
 
@@ -120,21 +119,21 @@ async fn run_process(control: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn throughput_of_pool(line: &Arc<ClusterConnection>) -> anyhow::Result<()> {
+async fn throughput_of_pool(connection: &Arc<ClusterConnection>) -> anyhow::Result<()> {
     in_parallel(async |_| {
-        let output = line.run(command(), CallUrgency::Interactive).await.context("the pool")?;
+        let output = connection.run(command(), CallUrgency::Interactive).await.context("the pool")?;
         anyhow::ensure!(output.code == 0);
         Ok(())
     })
     .await?;
-    anyhow::ensure!(line.session_limit() == SESSIONS, "the server refused a session");
+    anyhow::ensure!(connection.session_limit() == SESSIONS, "the server refused a session");
     Ok(())
 }
 
 async fn throughput_of_library(session: &Arc<Session>, text: &str) -> anyhow::Result<()> {
-    let places = Semaphore::new(SESSIONS);
+    let slots = Semaphore::new(SESSIONS);
     in_parallel(async |_| {
-        let _place = places.acquire().await?;
+        let _slot = slots.acquire().await?;
         // The server still counts a session for a moment after it ends; the library leaves retrying to the caller.
         while let Err(error) = run_bare(session, text).await {
             anyhow::ensure!(format!("{error:?}").contains("refused"), "{error:?}");
@@ -161,9 +160,9 @@ async fn in_parallel(run: impl AsyncFn(usize) -> anyhow::Result<()>) -> anyhow::
 }
 
 async fn timed<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<f64, E> {
-    let begun = Instant::now();
+    let started = Instant::now();
     work.await?;
-    Ok(begun.elapsed().as_secs_f64())
+    Ok(started.elapsed().as_secs_f64())
 }
 
 async fn seconds(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<f64> {
@@ -180,7 +179,7 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 #[expect(clippy::print_stdout, reason = "this is what the program is for")]
-fn say(figure: &str, value: f64, limit: &str) {
+fn print_figure(figure: &str, value: f64, limit: &str) {
     println!("{figure} {value:.3} {limit}");
 }
 

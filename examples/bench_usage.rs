@@ -69,7 +69,7 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
     store::allocations::set_accounts(&mut tx, group, cluster, &["def-smith".to_owned()]).await?;
     for unit in ["core-hours", "gpu-hours"] {
         let today = Day::from_time(now);
-        let grant = NewAllocation {
+        let allocation = NewAllocation {
             group,
             cluster,
             account: "def-smith".to_owned(),
@@ -78,26 +78,26 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
             begins: today.plus(-300),
             ends: today.plus(65),
         };
-        store::allocations::add(&mut tx, &grant, now).await?;
+        store::allocations::add(&mut tx, &allocation, now).await?;
     }
     let id = store::usage::open_source(&mut tx, person, cluster, "def-smith", true, now).await?;
-    let books = store::usage::list_sources(&mut tx, person, cluster).await?;
-    let book = books.into_iter().find(|book| book.id == id);
-    let book = book.ok_or_else(|| anyhow::anyhow!("no book"))?;
+    let sources = store::usage::list_sources(&mut tx, person, cluster).await?;
+    let source = sources.into_iter().find(|source| source.id == id);
+    let source = source.ok_or_else(|| anyhow::anyhow!("no source"))?;
     store::commit(tx).await?;
     let site = Site::with_defaults(portolan::sites::SiteName("bench".parse()?), "Bench");
     let today = Day::from_time(now);
     let a_day = JOBS.div_ceil(u64::try_from(DAYS)?);
     let mut number = 0;
-    for back in (0..DAYS).rev() {
-        let day = today.plus(-back);
-        let runs: Vec<AccountedRun> = (0..a_day.min(JOBS - number)).map(|one| run(number + one, day)).collect();
+    for days_ago in (0..DAYS).rev() {
+        let day = today.plus(-days_ago);
+        let runs: Vec<AccountedRun> = (0..a_day.min(JOBS - number)).map(|offset| run(number + offset, day)).collect();
         number += u64::try_from(runs.len())?;
         let window = OneDayWindow { from: day.start(), until: day.plus(1).start() };
-        let sheet = count_day(&runs.iter().collect::<Vec<_>>(), window, &KeptUserNames::All, &site);
+        let totals = count_day(&runs.iter().collect::<Vec<_>>(), window, &KeptUserNames::All, &site);
         let read = UsageDayReadRow { day, read_at: now, is_final: true, is_cut: false };
         let mut tx = store.write().await?;
-        save_daily_totals(&mut tx, &book, read, &sheet).await?;
+        save_daily_totals(&mut tx, &source, read, &totals).await?;
         store::commit(tx).await?;
     }
     anyhow::ensure!(number == JOBS, "{number} jobs were written");

@@ -1,6 +1,6 @@
 //! What almost every service depends on, passed around as one value.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,4 +38,9 @@ impl Core {
             tasks: TaskTracker::new(),
         }
     }
+}
+
+/// Locks a mutex. What a task that panicked left behind is still valid here.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

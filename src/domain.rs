@@ -4,84 +4,75 @@
 use std::fmt;
 use std::str::FromStr;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(pub i64);
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+            #[serde(transparent)]
+            pub struct $name(pub i64);
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
+            impl fmt::Display for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    self.0.fmt(f)
+                }
+            }
+        )*
+    };
+}
+
+ids! {
+    /// A person with an account on this portal.
+    PersonId,
+    /// A group, usually a lab.
+    GroupId,
+    SessionId,
+    /// A one-time link: set-up, invitation or password reset.
+    OneTimeLinkId,
+    /// A cluster that this portal knows.
+    ClusterId,
+    /// An SSH key of a person.
+    SshKeyId,
+    /// A job in our own records.
+    JobRowId,
+    /// A notification to a person.
+    NotificationId,
+    /// A submission, whatever became of it.
+    SubmissionId,
+    /// A saved recipe.
+    RecipeId,
+    DashboardId,
+    /// One run of a dashboard: the job that serves it.
+    DashboardRunId,
+    /// A guest link to a dashboard.
+    DashboardLinkId,
+    /// What one person reads about one account's usage.
+    UsageSourceId,
+    /// An allocation granted to one of a group's accounts.
+    AllocationId,
+    /// A frozen report of a group.
+    ReportId,
+    /// A guest link to a report.
+    ReportLinkId,
+}
+
+/// Gives the variants of an enum the codes by which the database, forms and URLs know them.
+macro_rules! codes {
+    ($name:ident { $($variant:ident = $code:literal),* $(,)? }) => {
+        impl $name {
+            pub const ALL: [Self; [$($code),*].len()] = [$(Self::$variant),*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            pub fn parse(code: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.as_str() == code)
             }
         }
     };
 }
-
-id!(
-    /// A person with an account on this portal.
-    PersonId
-);
-id!(
-    /// A group, usually a lab.
-    GroupId
-);
-id!(SessionId);
-id!(
-    /// A one-time link: set-up, invitation or password reset.
-    OneTimeLinkId
-);
-id!(
-    /// A cluster that this portal knows.
-    ClusterId
-);
-id!(
-    /// An SSH key of a person.
-    SshKeyId
-);
-
-id!(
-    /// A job in our own records.
-    JobRowId
-);
-id!(
-    /// A notification to a person.
-    NotificationId
-);
-id!(
-    /// A submission, whatever became of it.
-    SubmissionId
-);
-id!(
-    /// A saved recipe.
-    RecipeId
-);
-id!(DashboardId);
-id!(
-    /// One run of a dashboard: the job that serves it.
-    DashboardRunId
-);
-id!(
-    /// A guest link to a dashboard.
-    DashboardLinkId
-);
-id!(
-    /// What one person reads about one account's usage.
-    UsageSourceId
-);
-id!(
-    /// An allocation granted to one of a group's accounts.
-    AllocationId
-);
-id!(
-    /// A frozen report of a group.
-    ReportId
-);
-id!(
-    /// A guest link to a report.
-    ReportLinkId
-);
+pub(crate) use codes;
 
 /// Which host a connection leads to, and which a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,17 +154,34 @@ impl FromStr for GroupRole {
 #[error("{0}")]
 pub struct NameError(pub &'static str);
 
-/// The name that a person signs in with: lower-case letters, digits, dot, dash, underscore.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignInName(String);
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// The name that a person signs in with: lower-case letters, digits, dot, dash, underscore.
+    SignInName
+);
 
 impl SignInName {
     /// In characters.
     pub const MAX: usize = 32;
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for SignInName {
@@ -199,23 +207,14 @@ impl FromStr for SignInName {
     }
 }
 
-impl fmt::Display for SignInName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A name for people to read (a person's, a group's): one line, any script, no invisible characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DisplayName(String);
+name!(
+    /// A name for people to read (a person's, a group's): one line, any script, no invisible characters.
+    DisplayName
+);
 
 impl DisplayName {
     /// In characters.
     pub const MAX: usize = 80;
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for DisplayName {
@@ -236,21 +235,10 @@ impl FromStr for DisplayName {
     }
 }
 
-impl fmt::Display for DisplayName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// A short name for URLs and commands: `fir`, `demo-mfa`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Slug(String);
-
-impl Slug {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+name!(
+    /// A short name for URLs and commands: `fir`, `demo-mfa`.
+    Slug
+);
 
 impl FromStr for Slug {
     type Err = NameError;
@@ -268,15 +256,10 @@ impl FromStr for Slug {
     }
 }
 
-/// A host name or address that is safe to pass to `ssh` as an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostName(String);
-
-impl HostName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+name!(
+    /// A host name or address that is safe to pass to `ssh` as an argument.
+    HostName
+);
 
 impl FromStr for HostName {
     type Err = NameError;
@@ -294,16 +277,13 @@ impl FromStr for HostName {
     }
 }
 
-/// A person's user name on a cluster: safe to pass to `ssh`, whatever shell reads it later.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteUser(String);
+name!(
+    /// A person's user name on a cluster: safe to pass to `ssh`, whatever shell reads it later.
+    RemoteUser
+);
 
 impl RemoteUser {
     pub const MAX: usize = 64;
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for RemoteUser {

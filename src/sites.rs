@@ -44,10 +44,8 @@ pub struct Site {
     /// Whose conventions and tools it follows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub family: SiteFamily,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
     /// The centre's own documentation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docs: Option<SiteLink>,
     /// What people should know before they start, one short sentence each.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -59,7 +57,6 @@ pub struct Site {
     #[serde(default, skip_serializing_if = "is_default")]
     pub keys: SiteKeyRegistration,
     /// The automation host, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "robot")]
     pub automation: Option<SiteAutomationHosts>,
     /// How much load the portal may put on the site.
@@ -156,7 +153,9 @@ impl Site {
 
     /// The site as stored in the database.
     pub fn to_json(&self) -> Result<String, SiteError> {
-        serde_json::to_string(self).map_err(|error| unwritable(&error))
+        // Goes through a TOML value, which leaves out what is not set.
+        let value = toml::Value::try_from(self).map_err(|error| unwritable(&error))?;
+        serde_json::to_string(&value).map_err(|error| unwritable(&error))
     }
 
     /// Checks what the types don't: sizes, lengths, and fields that must fit together.
@@ -231,9 +230,15 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-const fn is_true(value: &bool) -> bool {
-    *value
+/// A switch in the file that is on unless the file turns it off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OnByDefault(pub bool);
+
+impl Default for OnByDefault {
+    fn default() -> Self {
+        Self(true)
+    }
 }
 
 #[cfg(test)]

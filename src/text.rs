@@ -57,8 +57,8 @@ pub fn strip_hidden(text: &str, max: usize) -> String {
 /// `text` without escapes, disruptive characters and surrounding spaces, at most `max` characters: for values that
 /// must stay intact, such as paths.
 pub fn sanitize(text: &str, max: usize) -> String {
-    let kept: String = TerminalTextReader::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
-    kept.trim().to_owned()
+    let clean: String = TerminalTextReader::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
+    clean.trim().to_owned()
 }
 
 /// Whether a character is invisible, breaks the line, or makes text look like other text. This is the only such list:

@@ -75,7 +75,7 @@ impl ConnectionPool {
         check_attempt_limit(attempts, &profile, &actor)?;
         let user = connection.remote_user.parse().map_err(|_| ConnectStartError::NoRemoteUser)?;
         let route = profile.route(key.role, user).ok_or(ConnectStartError::ClusterClosed)?;
-        let needed = if purpose == ConnectAttemptKind::TestNewKey { 2 } else { usize::from(profile.site.keys.opens) };
+        let needed = if purpose == ConnectAttemptKind::TestNewKey { 2 } else { usize::from(profile.site.keys.opens.0) };
         if self.0.core.auth.count_usable_keys(key.person, key.role).await? < needed {
             return Err(ConnectStartError::NoKey);
         }

@@ -34,15 +34,15 @@ pub struct RequestAlternative {
 }
 
 /// Lists alternatives that can start here.
-pub fn alternatives(request: &JobRequest, place: &ComposeCluster) -> Vec<RequestAlternative> {
+pub fn alternatives(request: &JobRequest, cluster: &ComposeCluster) -> Vec<RequestAlternative> {
     let make = |(words, changes, then): AlternativeRequest| {
-        let args = changed_options(request, &then, place)?;
-        can_start(&then, place).then_some(RequestAlternative { words, changes, args })
+        let args = changed_options(request, &then, cluster)?;
+        can_start(&then, cluster).then_some(RequestAlternative { words, changes, args })
     };
     let mut all: Vec<RequestAlternative> =
         shorter_times(request).into_iter().filter_map(make).take(MAX_TIMES).collect();
-    all.extend(other_gpus(request, place).into_iter().filter_map(make).take(MAX_PER_KIND));
-    all.extend(other_job_types(request, place).into_iter().filter_map(make).take(MAX_PER_KIND));
+    all.extend(other_gpus(request, cluster).into_iter().filter_map(make).take(MAX_PER_KIND));
+    all.extend(other_job_types(request, cluster).into_iter().filter_map(make).take(MAX_PER_KIND));
     all.extend(fewer_nodes(request).into_iter().filter_map(make));
     all.truncate(MAX_ALTERNATIVES);
     all
@@ -51,37 +51,37 @@ pub fn alternatives(request: &JobRequest, place: &ComposeCluster) -> Vec<Request
 type AlternativeRequest = (String, Vec<(RequestField, String)>, JobRequest);
 
 /// The options that differ. None if one would have to be removed: options inside the script cannot be.
-fn changed_options(request: &JobRequest, changed: &JobRequest, place: &ComposeCluster) -> Option<Vec<String>> {
-    let option = place.site.jobs.gpu_option;
+fn changed_options(request: &JobRequest, changed: &JobRequest, cluster: &ComposeCluster) -> Option<Vec<String>> {
+    let option = cluster.site.jobs.gpu_option;
     let (before, after) = (request.directives(option), changed.directives(option));
     let is_kept = |old: &SbatchDirective| after.iter().any(|new| new.option == old.option);
     before.iter().all(is_kept).then_some(())?;
-    let new: Vec<&SbatchDirective> = after.iter().filter(|one| !before.contains(one)).collect();
+    let new: Vec<&SbatchDirective> = after.iter().filter(|directive| !before.contains(directive)).collect();
     (!new.is_empty()).then(|| new.into_iter().map(SbatchDirective::to_argument).collect())
 }
 
 fn shorter_times(request: &JobRequest) -> Vec<AlternativeRequest> {
     let Some(asked) = request.minutes else { return Vec::new() };
     let shorter = TIME_BINS.into_iter().filter(|bin| *bin < asked);
-    let one = |bin: u32| {
+    let alternative = |bin: u32| {
         let words = format!("with {} instead of {}", format::minutes(bin), format::minutes(asked));
         let value = format!("{}:00:00", bin / 60);
         (words, vec![(RequestField::Time, value)], JobRequest { minutes: Some(bin), ..request.clone() })
     };
-    shorter.map(one).collect()
+    shorter.map(alternative).collect()
 }
 
-fn other_gpus(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRequest> {
+fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<AlternativeRequest> {
     let Some(asked) = &request.gpus else { return Vec::new() };
     // Where jobs name no GPU model, the job type decides: see below.
-    if place.site.jobs.gpu_model == JobOptionRule::Never {
+    if cluster.site.jobs.gpu_model == JobOptionRule::Never {
         return Vec::new();
     }
     let is_other = |gpu: &&AvailableGpu| {
         gpu.model.is_some() && gpu.model != asked.model && !(gpu.is_slice && request.all_gpus() > 1)
     };
     let now = asked.model.as_deref().unwrap_or("any GPU");
-    let one = |gpu: &AvailableGpu| {
+    let alternative = |gpu: &AvailableGpu| {
         let model = gpu.model.clone()?;
         let mut then = request.clone();
         then.gpus.as_mut()?.model = Some(model.clone());
@@ -90,22 +90,22 @@ fn other_gpus(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRe
             && request.partition.as_ref() != Some(partition)
         {
             then.partition = Some(partition.clone());
-            changes.push((RequestField::Partition, form_value(place, partition)));
+            changes.push((RequestField::Partition, form_value(cluster, partition)));
         }
         Some((format!("on {} instead of {now}", gpu.label), changes, then))
     };
-    place.gpus.iter().filter(is_other).filter_map(one).collect()
+    cluster.gpus.iter().filter(is_other).filter_map(alternative).collect()
 }
 
 /// The name of a partition's job type, which forms show instead of the partition.
-fn form_value(place: &ComposeCluster, partition: &str) -> String {
-    let fits = |one: &&SiteJobType| one.partition.as_deref() == Some(partition) && one.qos.is_none();
-    let sort = place.site.jobs.types.iter().find(fits);
-    sort.map_or(partition, |one| one.name.as_str()).to_owned()
+fn form_value(cluster: &ComposeCluster, partition: &str) -> String {
+    let fits = |job_type: &&SiteJobType| job_type.partition.as_deref() == Some(partition) && job_type.qos.is_none();
+    let job_type = cluster.site.jobs.types.iter().find(fits);
+    job_type.map_or(partition, |job_type| job_type.name.as_str()).to_owned()
 }
 
-fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<AlternativeRequest> {
-    let jobs = &place.site.jobs;
+fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<AlternativeRequest> {
+    let jobs = &cluster.site.jobs;
     if jobs.partition == JobOptionRule::Never {
         return Vec::new();
     }
@@ -117,22 +117,28 @@ fn other_job_types(request: &JobRequest, place: &ComposeCluster) -> Vec<Alternat
         differs.then(|| (words, vec![(RequestField::Partition, name.to_owned())], changed))
     };
     if jobs.types.is_empty() {
-        let fits = |one: &&crate::recipes::context::Partition| {
-            one.is_up && one.gpus.is_empty() != wants_gpus && !(one.is_default && request.partition.is_none())
+        let fits = |partition: &&crate::recipes::context::Partition| {
+            partition.is_up
+                && partition.gpus.is_empty() != wants_gpus
+                && !(partition.is_default && request.partition.is_none())
         };
-        return place
+        return cluster
             .partitions
             .iter()
             .filter(fits)
-            .filter_map(|one| change(&one.name, Some(one.name.clone()), request.qos.clone()))
+            .filter_map(|partition| change(&partition.name, Some(partition.name.clone()), request.qos.clone()))
             .collect();
     }
-    let fits = |one: &&SiteJobType| one.gpus == wants_gpus || (one.qos.is_some() && one.partition.is_none());
+    let fits = |job_type: &&SiteJobType| {
+        job_type.gpus == wants_gpus || (job_type.qos.is_some() && job_type.partition.is_none())
+    };
     jobs.types
         .iter()
         .filter(fits)
         // A job type that is only a QOS keeps the job's partition.
-        .filter_map(|one| change(&one.name, one.partition.clone().or(request.partition.clone()), one.qos.clone()))
+        .filter_map(|job_type| {
+            change(&job_type.name, job_type.partition.clone().or(request.partition.clone()), job_type.qos.clone())
+        })
         .collect()
 }
 
@@ -158,8 +164,6 @@ pub struct SoonerStart {
     pub sentence: String,
     /// When it would start; pages show it in the reader's time zone.
     pub at: UnixTime,
-    /// When the original request would start, if known.
-    pub instead_of: Option<UnixTime>,
     pub changes: Vec<(RequestField, String)>,
 }
 
@@ -200,7 +204,6 @@ pub fn compare_starts(
         is_notable(start.at).then(|| SoonerStart {
             sentence: format!("{}: {soon} {then}", alternative.words),
             at: start.at,
-            instead_of: as_asked,
             changes: alternative.changes.clone(),
         })
     };

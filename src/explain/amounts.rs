@@ -30,14 +30,14 @@ pub fn round_up_minutes(minutes: u32) -> u32 {
 
 /// `1 v100 GPU`, `4 GPUs`, `2 h100 GPUs and 1 a100 GPU`; empty for none.
 pub fn format_gpus(gpus: &[GpuCount]) -> String {
-    let one = |gpus: &GpuCount| {
+    let words = |gpus: &GpuCount| {
         let many = if gpus.count == 1 { "" } else { "s" };
         match &gpus.model {
             Some(model) => format!("{} {model} GPU{many}", gpus.count),
             None => format!("{} GPU{many}", gpus.count),
         }
     };
-    gpus.iter().take(8).map(one).collect::<Vec<_>>().join(" and ")
+    gpus.iter().take(8).map(words).collect::<Vec<_>>().join(" and ")
 }
 
 /// What a job requests: `4 cores · 16 GB · 1 v100 GPU · 2 nodes`. Omits what Slurm did not report.

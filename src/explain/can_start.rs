@@ -30,27 +30,27 @@ pub enum ProblemSeverity {
 }
 
 /// All problems, the certain ones first.
-pub fn find_problems(request: &JobRequest, place: &ComposeCluster) -> Vec<RequestProblem> {
-    let mut found = RequestProblemCollector { place, problems: Vec::new() };
-    account_check::check(request, &mut found);
-    check_partition(request, &mut found);
-    check_time(request, &mut found);
-    check_site_rules(request, &mut found);
-    node_fit::check(request, &mut found);
-    check_array(request, &mut found);
-    check_folders(request, &mut found);
-    found.problems.sort_by_key(|problem| problem.severity);
-    found.problems
+pub fn find_problems(request: &JobRequest, cluster: &ComposeCluster) -> Vec<RequestProblem> {
+    let mut collector = RequestProblemCollector { cluster, problems: Vec::new() };
+    account_check::check(request, &mut collector);
+    check_partition(request, &mut collector);
+    check_time(request, &mut collector);
+    check_site_rules(request, &mut collector);
+    node_fit::check(request, &mut collector);
+    check_array(request, &mut collector);
+    check_folders(request, &mut collector);
+    collector.problems.sort_by_key(|problem| problem.severity);
+    collector.problems
 }
 
 /// Whether there are no certain problems.
-pub fn can_start(request: &JobRequest, place: &ComposeCluster) -> bool {
-    find_problems(request, place).iter().all(|problem| problem.severity != ProblemSeverity::Refused)
+pub fn can_start(request: &JobRequest, cluster: &ComposeCluster) -> bool {
+    find_problems(request, cluster).iter().all(|problem| problem.severity != ProblemSeverity::Refused)
 }
 
 /// The problems found so far.
 struct RequestProblemCollector<'a> {
-    place: &'a ComposeCluster,
+    cluster: &'a ComposeCluster,
     problems: Vec<RequestProblem>,
 }
 
@@ -65,7 +65,7 @@ impl RequestProblemCollector<'_> {
 
     /// Adds a problem from a rule in the site's file; a warning if the file marks the rule as uncertain.
     fn add_by_rule(&mut self, field: &str, sets: RequestField, sentence: impl Into<String>) {
-        let doubted = self.place.site.uncertain.iter().any(|one| one.field == field);
+        let doubted = self.cluster.site.uncertain.iter().any(|uncertain| uncertain.field == field);
         let severity = if doubted { ProblemSeverity::Warning } else { ProblemSeverity::Refused };
         self.add(sets, severity, sentence);
     }
@@ -76,12 +76,12 @@ impl RequestProblemCollector<'_> {
     }
 }
 
-fn check_partition(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
-    let place = found.place;
+fn check_partition(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
+    let cluster = collector.cluster;
     let asked = request.partition.as_deref().filter(|name| *name != "default");
     let Some(names) = asked else {
-        if place.site.jobs.partition == JobOptionRule::Required {
-            found.add_by_rule(
+        if cluster.site.jobs.partition == JobOptionRule::Required {
+            collector.add_by_rule(
                 "jobs.partition",
                 RequestField::Partition,
                 "Choose the sort of job: this cluster wants each job to name its partition.",
@@ -89,23 +89,24 @@ fn check_partition(request: &JobRequest, found: &mut RequestProblemCollector<'_>
         }
         return;
     };
-    if place.site.jobs.partition == JobOptionRule::Never {
-        found.add_warning(
+    if cluster.site.jobs.partition == JobOptionRule::Never {
+        collector.add_warning(
             RequestField::Partition,
             "This cluster chooses the partition itself, by time and size. Leave it out.",
         );
     }
     for name in names.split(',') {
-        match place.partition(name) {
-            None if !place.partitions.is_empty() => {
-                let known: Vec<&str> = place.partitions.iter().take(8).map(|one| one.name.as_str()).collect();
+        match cluster.partition(name) {
+            None if !cluster.partitions.is_empty() => {
+                let known: Vec<&str> =
+                    cluster.partitions.iter().take(8).map(|partition| partition.name.as_str()).collect();
                 // A hidden partition may still accept jobs.
-                found.add_warning(
+                collector.add_warning(
                     RequestField::Partition,
                     format!("This cluster shows no partition called {name}. It shows {}.", known.join(", ")),
                 );
             }
-            Some(partition) if !partition.is_up => found.add_warning(
+            Some(partition) if !partition.is_up => collector.add_warning(
                 RequestField::Partition,
                 format!("The partition {name} starts no jobs at the moment. Jobs wait there until it is opened again."),
             ),
@@ -114,33 +115,33 @@ fn check_partition(request: &JobRequest, found: &mut RequestProblemCollector<'_>
     }
 }
 
-fn check_time(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
+fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let Some(asked) = request.minutes else { return };
-    let place = found.place;
-    let jobs = &place.site.jobs;
+    let cluster = collector.cluster;
+    let jobs = &cluster.site.jobs;
     let words = format::minutes(asked);
     // Only the tightest limit is worth naming.
     let mut limits: Vec<(u32, String, &str)> = Vec::new();
     let in_partitions: Vec<_> =
-        candidate_partitions(request, place).iter().map(|one| one.time_limit.minutes()).collect();
+        candidate_partitions(request, cluster).iter().map(|partition| partition.time_limit.minutes()).collect();
     if let Some(most) = in_partitions.iter().copied().collect::<Option<Vec<u32>>>() {
         limits.extend(most.into_iter().max().map(|most| (most, "Jobs there".to_owned(), "")));
     }
     limits.extend(
         jobs.max_hours.map(|hours| (hours.saturating_mul(60), "Jobs on this cluster".to_owned(), "jobs.max_hours")),
     );
-    for one in matching_job_types(request, place) {
-        let whose = format!("Jobs of the sort {}", one.name);
-        limits.extend(one.max_minutes.map(|most| (most, whose, "jobs.types")));
+    for job_type in matching_job_types(request, cluster) {
+        let whose = format!("Jobs of the sort {}", job_type.name);
+        limits.extend(job_type.max_minutes.map(|most| (most, whose, "jobs.types")));
     }
-    if let Some(account) = account_check::find_account(request, place) {
+    if let Some(account) = account_check::find_account(request, cluster) {
         let whose = format!("Jobs of the project {}", account.name);
         limits.extend(account.max_minutes.map(|most| (most, whose, "")));
     }
     let tightest = limits.into_iter().min_by_key(|(most, _, _)| *most);
     if let Some((most, whose, field)) = tightest.filter(|(most, _, _)| asked > *most) {
         let most = format::minutes(most);
-        found.add_by_rule(
+        collector.add_by_rule(
             field,
             RequestField::Time,
             format!("{whose} run for {most} at most, and this one asks for {words}. Ask for {most} or less."),
@@ -148,7 +149,7 @@ fn check_time(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
     }
     if let Some(least) = jobs.min_minutes.filter(|least| asked < *least) {
         let least = format::minutes(least);
-        found.add_by_rule(
+        collector.add_by_rule(
             "jobs.min_minutes",
             RequestField::Time,
             format!("Jobs on this cluster ask for {least} at least, and this one asks for {words}."),
@@ -157,17 +158,17 @@ fn check_time(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
 }
 
 /// Checks the options that the site requires or forbids.
-fn check_site_rules(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
-    let jobs = &found.place.site.jobs;
-    let of_sort = matching_job_types(request, found.place).into_iter().find_map(|one| one.memory);
+fn check_site_rules(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
+    let jobs = &collector.cluster.site.jobs;
+    let of_type = matching_job_types(request, collector.cluster).into_iter().find_map(|job_type| job_type.memory);
     let note = jobs.memory_note.clone().map(|note| format!(" {note}")).unwrap_or_default();
-    match (of_sort.unwrap_or(jobs.memory), request.memory) {
-        (JobOptionRule::Required, None) => found.add_by_rule(
+    match (of_type.unwrap_or(jobs.memory), request.memory) {
+        (JobOptionRule::Required, None) => collector.add_by_rule(
             "jobs.memory",
             RequestField::Memory,
             format!("Say how much memory it needs: this cluster refuses jobs that do not.{note}"),
         ),
-        (JobOptionRule::Never, Some(_)) => found.add_by_rule(
+        (JobOptionRule::Never, Some(_)) => collector.add_by_rule(
             "jobs.memory",
             RequestField::Memory,
             format!("Leave the memory out: here, such a job has all the memory of its nodes.{note}"),
@@ -176,18 +177,18 @@ fn check_site_rules(request: &JobRequest, found: &mut RequestProblemCollector<'_
     }
     match &request.gpus {
         Some(gpus) => match (jobs.gpu_model, &gpus.model) {
-            (JobOptionRule::Required, None) => found.add_by_rule(
+            (JobOptionRule::Required, None) => collector.add_by_rule(
                 "jobs.gpu_model",
                 RequestField::GpuModel,
                 "Say which GPU it needs: this cluster refuses jobs that do not.",
             ),
-            (JobOptionRule::Never, Some(model)) => found.add_warning(
+            (JobOptionRule::Never, Some(model)) => collector.add_warning(
                 RequestField::GpuModel,
                 format!("Leave out which GPU ({model}): here, the sort of job decides that."),
             ),
             _ => {}
         },
-        None if jobs.gpu_only => found.add_by_rule(
+        None if jobs.gpu_only => collector.add_by_rule(
             "jobs.gpu_only",
             RequestField::Gpus,
             "Ask for a GPU: this cluster takes no jobs without one.",
@@ -196,33 +197,33 @@ fn check_site_rules(request: &JobRequest, found: &mut RequestProblemCollector<'_
     }
 }
 
-fn check_array(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
+fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let Some(array) = &request.array else { return };
     let Some(tasks) = task_count(array) else {
-        found.add_warning(
+        collector.add_warning(
             RequestField::Array,
             format!("The list of tasks, {}, cannot be read. Write it like 0-11 or 1,3,5.", array.tasks),
         );
         return;
     };
-    let place = found.place;
-    let jobs = &place.site.jobs;
+    let cluster = collector.cluster;
+    let jobs = &cluster.site.jobs;
     let words = format::count(tasks, "task");
     let over = |most: Option<u32>| most.filter(|most| tasks > u64::from(*most));
     let of_site = over(jobs.max_array).map(|most| (most, "jobs.max_array"));
-    let of_slurm = over(place.max_array).map(|most| (most, ""));
+    let of_slurm = over(cluster.max_array).map(|most| (most, ""));
     if let Some((most, field)) = of_slurm.or(of_site) {
-        found.add_by_rule(
+        collector.add_by_rule(
             field,
             RequestField::Array,
             format!("An array has {most} tasks at most here, and this one has {words}. Make it smaller or split it."),
         );
         return;
     }
-    let of_account = account_check::find_account(request, place).and_then(|account| account.max_submit);
+    let of_account = account_check::find_account(request, cluster).and_then(|account| account.max_submit);
     if let Some(most) = over(jobs.max_jobs.into_iter().chain(of_account).min()) {
         let rule = if over(of_account).is_some() { "" } else { "jobs.max_jobs" };
-        found.add_by_rule(
+        collector.add_by_rule(
             rule,
             RequestField::Array,
             format!(
@@ -230,14 +231,14 @@ fn check_array(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
             ),
         );
     }
-    for one in matching_job_types(request, place) {
-        if let Some(most) = over(one.max_jobs) {
-            found.add_warning(
+    for job_type in matching_job_types(request, cluster) {
+        if let Some(most) = over(job_type.max_jobs) {
+            collector.add_warning(
                 RequestField::Array,
                 format!(
                     "You may have {} of the sort {} at a time, and this is an array of {words}.",
                     format::count(most.into(), "job"),
-                    one.name
+                    job_type.name
                 ),
             );
         }
@@ -245,24 +246,24 @@ fn check_array(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
 }
 
 /// Checks the working directory and the output path.
-fn check_folders(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
-    let place = found.place;
-    let Some(home) = place.folders.get("HOME") else { return };
+fn check_folders(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
+    let cluster = collector.cluster;
+    let Some(home) = cluster.folders.get("HOME") else { return };
     let in_home = |path: &Option<String>| {
         path.as_deref()
             .and_then(|path| path.strip_prefix(home.as_str()))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    if place.site.jobs.submit_from == SubmitFolderRule::Scratch && in_home(&request.folder) {
-        let some = if place.site.family == SiteFamily::Alliance { "Some" } else { "These" };
-        found.add_warning(
+    if cluster.site.jobs.submit_from == SubmitFolderRule::Scratch && in_home(&request.folder) {
+        let some = if cluster.site.family == SiteFamily::Alliance { "Some" } else { "These" };
+        collector.add_warning(
             RequestField::Folder,
             format!("{some} clusters refuse jobs that start in a home folder. Let it start in a folder on scratch."),
         );
     }
-    let area = place.site.storage.area(StorageAreaKind::Home);
+    let area = cluster.site.storage.area(StorageAreaKind::Home);
     if area.is_some_and(|area| area.read_only_in_jobs) && in_home(&request.output) {
-        found.add_refused(
+        collector.add_refused(
             RequestField::Output,
             "Its output cannot go to home: jobs can only read there. Let it go to a folder on scratch.",
         );

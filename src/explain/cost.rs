@@ -68,13 +68,13 @@ pub struct CheaperRequest {
 }
 
 /// The remaining quota that the site's tool reports for an account; none if it reports none.
-pub fn remaining_quota(told: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
-    told.accounts.iter().find(|one| one.account == account)?.available()
+pub fn remaining_quota(report: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
+    report.accounts.iter().find(|known| known.account == account)?.available()
 }
 
 /// Estimates the cost of a request. `left` is the group's remaining quota, in the quota's unit.
-pub fn estimate_cost(request: &JobRequest, place: &ComposeCluster, left: Option<f64>) -> JobCostEstimate {
-    let price = hourly_price(request, place);
+pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Option<f64>) -> JobCostEstimate {
+    let price = hourly_price(request, cluster);
     let per_hour = price.per_hour();
     let tasks = request.array.as_ref().and_then(job_types::task_count).unwrap_or(1).max(1);
     let hours = request.minutes.map(|minutes| f64::from(minutes) / 60.0);
@@ -88,16 +88,16 @@ pub fn estimate_cost(request: &JobRequest, place: &ComposeCluster, left: Option<
         driver: price.driver().map_or(CostDriver::Cores, |part| part.what),
         headline: headline(request, &price, each, tasks),
         sentences: explain_driver(&price).into_iter().collect(),
-        cheaper: cheaper::find_cheaper(request, place, &price),
+        cheaper: cheaper::find_cheaper(request, cluster, &price),
         of_left: None,
         unit: price.unit,
         parts: price.parts,
         notes: price.notes,
     };
-    cost.sentences.extend(explain_years(&cost, place));
+    cost.sentences.extend(explain_years(&cost, cluster));
     if let (Some(total), Some(left)) = (total, left) {
         cost.of_left = (left > 0.0).then(|| total / left);
-        cost.sentences.push(explain_share_of_left(total, left, &cost.unit, place.site.family));
+        cost.sentences.push(explain_share_of_left(total, left, &cost.unit, cluster.site.family));
     }
     cost
 }
@@ -161,12 +161,12 @@ fn explain_driver(price: &JobHourlyCost) -> Option<String> {
 }
 
 /// For sites that state allocations in years.
-fn explain_years(cost: &JobCostEstimate, place: &ComposeCluster) -> Option<String> {
+fn explain_years(cost: &JobCostEstimate, cluster: &ComposeCluster) -> Option<String> {
     let total = cost.total?;
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
-    let told = place.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
-    told.then(|| format!("Shares are given in years: this is {} {unit} years.", format::amount(years)))
+    let is_in_years = cluster.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
+    is_in_years.then(|| format!("Shares are given in years: this is {} {unit} years.", format::amount(years)))
 }
 
 fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {

@@ -150,9 +150,9 @@ fn peak_memory(usage: &JobUsage) -> Option<(u64, bool)> {
 
 fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> EfficiencyFigure {
     let asked = job.memory_mb.filter(|mb| *mb > 0);
-    let held = peak_memory(usage);
-    let percent = held.zip(asked).and_then(|((held, _), asked)| percent(held, asked));
-    let several = held.is_some_and(|(_, estimate)| estimate);
+    let peak = peak_memory(usage);
+    let percent = peak.zip(asked).and_then(|((peak, _), asked)| percent(peak, asked));
+    let several = peak.is_some_and(|(_, estimate)| estimate);
     let (judgement, note) = match percent {
         None => (UsageJudgement::Unknown, "How much memory it held was not measured.".to_owned()),
         Some(_) if whole_node => (
@@ -181,7 +181,7 @@ fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficien
     let at_most = if several { "at most " } else { "" };
     EfficiencyFigure {
         label: "Memory",
-        used: held.map(|(held, _)| format!("{at_most}{}", format::memory(held))).unwrap_or_default(),
+        used: peak.map(|(peak, _)| format!("{at_most}{}", format::memory(peak))).unwrap_or_default(),
         asked: asked.map(format::memory).unwrap_or_default(),
         percent,
         judgement,
@@ -233,9 +233,9 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
         Some(_) => (UsageJudgement::Good, ""),
     };
     let mut used = percent.map(|percent| format!("{percent} % busy")).unwrap_or_default();
-    if let Some(held) = usage.gpu_memory_mb.filter(|mb| *mb > 0) {
+    if let Some(peak) = usage.gpu_memory_mb.filter(|mb| *mb > 0) {
         let join = if used.is_empty() { "" } else { ", " };
-        used = format!("{used}{join}{} of its memory", format::memory(held));
+        used = format!("{used}{join}{} of its memory", format::memory(peak));
     }
     let asked = super::amounts::format_gpus(&job.gpus);
     Some(EfficiencyFigure { label: "GPUs", used, asked, percent, judgement, note: note.to_owned() })
@@ -247,9 +247,9 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
     let mut next = Vec::new();
     let saves = |value: u64, asked: u64| value.saturating_mul(4) <= asked.saturating_mul(3);
     let nodes = u64::from(job.nodes.max(1));
-    if let (Some((held, _)), Some(asked), false) = (peak_memory(usage), job.memory_mb, whole_node || brief) {
-        let value = round_up_memory((held / nodes).saturating_mul(5).div_ceil(4).max(256));
-        let near = held.saturating_mul(100) >= asked.saturating_mul(95) && usage.tasks <= 1;
+    if let (Some((peak, _)), Some(asked), false) = (peak_memory(usage), job.memory_mb, whole_node || brief) {
+        let value = round_up_memory((peak / nodes).saturating_mul(5).div_ceil(4).max(256));
+        let near = peak.saturating_mul(100) >= asked.saturating_mul(95) && usage.tasks <= 1;
         let each = if nodes > 1 { " for each machine" } else { "" };
         // Tasks may be spread unevenly over nodes; then no safe suggestion is possible.
         let uneven = nodes > 1 && usage.tasks <= 1;

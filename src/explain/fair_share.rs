@@ -86,8 +86,8 @@ fn fair_share_level(shares: &FairShareFigures) -> Option<f64> {
 /// A logarithmic scale from one hundredth to one hundred.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
 fn position(level: f64) -> u8 {
-    let place = 50.0 + 25.0 * level.max(1e-9).log10();
-    place.clamp(0.0, 100.0).round() as u8
+    let position = 50.0 + 25.0 * level.max(1e-9).log10();
+    position.clamp(0.0, 100.0).round() as u8
 }
 
 /// None if the number is not a fraction.

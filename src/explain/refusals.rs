@@ -47,8 +47,8 @@ pub(super) fn is_unsure(lower: &str) -> bool {
     UNSURE_WORDS.iter().any(|word| lower.contains(word))
 }
 
-pub fn explain_refusal(said: &str) -> ActionRefusal {
-    let lower = said.to_lowercase();
+pub fn explain_refusal(message: &str) -> ActionRefusal {
+    let lower = message.to_lowercase();
     let is_unsure = is_unsure(&lower);
     let sentence = if is_unsure {
         "The cluster gave no proper answer. It may have been done all the same: look at the job's state in a moment before you try again."
@@ -56,7 +56,7 @@ pub fn explain_refusal(said: &str) -> ActionRefusal {
         let known = MEANINGS.iter().find(|(words, _)| lower.contains(words));
         known.map_or("The cluster refused this. Its own words are below.", |(_, sentence)| sentence)
     };
-    ActionRefusal { sentence, slurm: said.to_owned(), is_unsure }
+    ActionRefusal { sentence, slurm: message.to_owned(), is_unsure }
 }
 
 #[cfg(test)]
@@ -73,9 +73,9 @@ mod tests {
             ("Job is pending execution for job 5", "not started yet"),
             ("something new", "own words"),
         ];
-        for (said, meaning) in cases {
-            let refusal = explain_refusal(said);
-            assert!(refusal.sentence.contains(meaning), "{said}: {}", refusal.sentence);
+        for (message, meaning) in cases {
+            let refusal = explain_refusal(message);
+            assert!(refusal.sentence.contains(meaning), "{message}: {}", refusal.sentence);
             assert!(!refusal.is_unsure);
         }
         let late = explain_refusal("scancel: error: Socket timed out on send/recv operation");

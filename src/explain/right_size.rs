@@ -97,11 +97,11 @@ fn format_time_value(minutes: u32) -> String {
 
 /// The most memory that a run can have held on one node, in mebibytes; none if that is unknown.
 fn peak_memory_per_node(run: &PastJobRun) -> Option<u64> {
-    let one = run.usage.max_rss_mb.filter(|mb| *mb > 0)?;
+    let peak = run.usage.max_rss_mb.filter(|mb| *mb > 0)?;
     let nodes = u64::from(run.nodes.max(1));
     let tasks = u64::from(run.usage.tasks.max(1));
     // Tasks may be spread unevenly; a single task on many nodes says nothing about the other nodes.
-    (nodes == 1 || tasks > 1).then(|| one.saturating_mul(tasks.div_ceil(nodes)))
+    (nodes == 1 || tasks > 1).then(|| peak.saturating_mul(tasks.div_ceil(nodes)))
 }
 
 fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {

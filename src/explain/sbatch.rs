@@ -31,8 +31,8 @@ pub struct SbatchRefusal {
 }
 
 /// Reads what `sbatch` wrote to stdout and stderr.
-pub fn explain_sbatch(said: &str) -> SbatchRefusal {
-    let slurm = without_rules(&clean_text(said, MAX_TEXT_BYTES));
+pub fn explain_sbatch(output: &str) -> SbatchRefusal {
+    let slurm = without_rules(&clean_text(output, MAX_TEXT_BYTES));
     let lines: Vec<&str> = slurm.lines().map(without_prefix).collect();
     // Join the lines: Slurm wraps its sentences, and sites draw frames around theirs.
     let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();

@@ -211,7 +211,7 @@ fn job_number(text: &str) -> String {
 fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str) {
     let ranked = matches!(word, "Priority" | "Resources");
     if let Some(QueuePosition { jobs_ahead, waiting: all }) = waiting.ahead.filter(|_| ranked) {
-        let place = match (jobs_ahead, all) {
+        let position = match (jobs_ahead, all) {
             (0, _) => "No job is ahead of it in its part of the cluster.".to_owned(),
             (1, all) => {
                 format!("1 of {} there is ahead of it.", format::count(all.max(2), "waiting job"))
@@ -221,7 +221,7 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
                 format!("{} of {all} there are ahead of it.", format::number(ahead))
             }
         };
-        why.sentence = format!("{} {place}", why.sentence);
+        why.sentence = format!("{} {position}", why.sentence);
     }
     if why.start.is_some_and(|start| start.since(waiting.now) <= SOON_S) {
         why.kind = WaitKind::Soon;

@@ -36,27 +36,27 @@ impl QueueMonitor {
         &self,
         key: ClusterAccountId,
         actor: &Actor,
-        verb: JobAction,
+        action: JobAction,
         targets: Vec<JobActionTarget>,
         cluster: &str,
     ) -> Result<JobActionReport, JobActionError> {
-        let line = self.0.connections.connection(key.connection_key())?;
-        let words: Vec<String> = targets.iter().map(JobActionTarget::slurm_id).collect();
+        let connection = self.0.connections.connection(key.connection_key())?;
+        let ids: Vec<String> = targets.iter().map(JobActionTarget::slurm_id).collect();
         let mut tx = self.0.core.store.write().await?;
-        let detail = words.join(", ");
+        let detail = ids.join(", ");
         let about = ActivityDetails { person: Some(key.person), subject: cluster, detail: &detail };
-        record(&mut tx, actor, activity_event(verb), about, self.0.core.clock.now()).await?;
+        record(&mut tx, actor, activity_event(action), about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
-        let results = run_job_action(&line, verb, &targets).await;
+        let results = run_job_action(&connection, action, &targets).await;
         // Whatever the outcome, the next queue read shows it.
         self.refresh_after_action(key);
-        let results = results?.into_iter().map(|result| result.map_err(|said| refusals::explain_refusal(&said)));
+        let results = results?.into_iter().map(|result| result.map_err(|message| refusals::explain_refusal(&message)));
         Ok(JobActionReport { results: targets.into_iter().zip(results).collect() })
     }
 }
 
-const fn activity_event(verb: JobAction) -> ActivityEvent {
-    match verb {
+const fn activity_event(action: JobAction) -> ActivityEvent {
+    match action {
         JobAction::Cancel => ActivityEvent::JobsCancelled,
         JobAction::Hold => ActivityEvent::JobsHeld,
         JobAction::Release => ActivityEvent::JobsReleased,

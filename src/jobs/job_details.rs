@@ -42,7 +42,7 @@ pub struct JobDetails {
     pub allocated: String,
     /// The time by which it must finish.
     pub deadline: Option<i64>,
-    pub usage: Option<StoredJobUsage>,
+    pub usage: Option<JobUsage>,
     /// The person's user ID on the cluster.
     pub own_number: String,
     /// The end of its output after it ended, as plain lines.
@@ -54,50 +54,25 @@ pub struct JobDetails {
     pub read_at: i64,
 }
 
-/// [`JobUsage`] in its stored form.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StoredJobUsage {
-    elapsed_s: u64,
-    cpu_s: Option<u64>,
-    max_rss_mb: Option<u64>,
-    tasks: u32,
-    gpu_percent: Option<u32>,
-    gpu_memory_mb: Option<u64>,
-}
-
-impl From<&JobUsage> for StoredJobUsage {
-    fn from(usage: &JobUsage) -> Self {
-        let JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } = *usage;
-        Self { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb }
-    }
-}
-
 impl JobDetails {
-    pub fn usage(&self) -> Option<JobUsage> {
-        let StoredJobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb } =
-            *self.usage.as_ref()?;
-        Some(JobUsage { elapsed_s, cpu_s, max_rss_mb, tasks, gpu_percent, gpu_memory_mb })
-    }
-
     pub fn read_at(&self) -> Option<UnixTime> {
         (self.read_at > 0).then_some(UnixTime(self.read_at))
     }
 
     /// Merges new details into the known ones; what the cluster has since forgotten stays.
-    pub(super) fn merged_with(mut self, told: JobDetailsReply, job: &SlurmJob, now: UnixTime) -> Self {
-        let put = |place: &mut String, value: String| {
+    pub(super) fn merged_with(mut self, reply: JobDetailsReply, job: &SlurmJob, now: UnixTime) -> Self {
+        let put = |field: &mut String, value: String| {
             if !value.is_empty() {
-                *place = value;
+                *field = value;
             }
         };
-        if !told.script.is_empty() {
-            (self.script, self.is_script_cut) = (told.script, told.is_cut);
+        if !reply.script.is_empty() {
+            (self.script, self.is_script_cut) = (reply.script, reply.is_cut);
         }
-        put(&mut self.submit_line, told.submit_line);
-        put(&mut self.own_number, told.uid);
-        let begun = job.state.stage() != JobStage::Pending;
-        if let Some(details) = told.details {
+        put(&mut self.submit_line, reply.submit_line);
+        put(&mut self.own_number, reply.uid);
+        let has_started = job.state.stage() != JobStage::Pending;
+        if let Some(details) = reply.details {
             put(&mut self.submit_line, details.submit_line);
             put(&mut self.command, details.command);
             put(&mut self.comment, details.comment);
@@ -108,15 +83,15 @@ impl JobDetails {
             put(&mut self.allocated, details.allocated);
             self.deadline = details.deadline.map(|at| at.0).or(self.deadline);
             // Until an array task starts, its output path is not a real one.
-            if begun && details.stdout.starts_with('/') {
+            if has_started && details.stdout.starts_with('/') {
                 (self.stdout, self.stderr) = (details.stdout, details.stderr);
                 self.paths_told = true;
             }
         }
-        if begun {
+        if has_started {
             self.derive_paths(job);
         }
-        self.usage = told.usage.as_ref().map(StoredJobUsage::from).or(self.usage);
+        self.usage = reply.usage.or(self.usage);
         job.state.slurm_name().clone_into(&mut self.state);
         self.restarts = job.restarts;
         self.read_at = now.0;
@@ -147,15 +122,15 @@ impl JobDetails {
 
     pub(super) fn with_log_end(mut self, lines: &[String]) -> Self {
         let mut left = MAX_LOG_BYTES;
-        let mut kept: Vec<String> = Vec::new();
+        let mut log_end: Vec<String> = Vec::new();
         for line in lines.iter().rev().take(MAX_LOG_LINES) {
             let line = &line[..line.floor_char_boundary(1000)];
             let Some(rest) = left.checked_sub(line.len() + 1) else { break };
             left = rest;
-            kept.push(line.to_owned());
+            log_end.push(line.to_owned());
         }
-        kept.reverse();
-        self.log_end = kept;
+        log_end.reverse();
+        self.log_end = log_end;
         self
     }
 }
@@ -177,12 +152,12 @@ mod tests {
 
     #[test]
     fn what_the_cluster_forgot_stays() {
-        let told = JobDetailsReply {
+        let reply = JobDetailsReply {
             script: "#!/bin/sh\n#SBATCH -o logs/%j.txt # here\ntrue".into(),
             submit_line: "sbatch x.sh".into(),
             ..JobDetailsReply::default()
         };
-        let paper = JobDetails::default().merged_with(told, &job(JobState::Running), UnixTime(5));
+        let paper = JobDetails::default().merged_with(reply, &job(JobState::Running), UnixTime(5));
         assert_eq!((paper.stdout.as_str(), paper.stderr.as_str()), ("/home/a/logs/7.txt", "/home/a/logs/7.txt"));
         let paper = paper.merged_with(JobDetailsReply::default(), &job(JobState::Completed), UnixTime(6));
         assert!(paper.script.contains("true") && paper.submit_line == "sbatch x.sh" && paper.read_at == 6);
@@ -194,8 +169,8 @@ mod tests {
     #[test]
     fn only_the_end_of_a_log_is_kept() {
         let lines: Vec<String> = (0..1000).map(|line| format!("{line} {}", "ä".repeat(400))).collect();
-        let kept = JobDetails::default().with_log_end(&lines).log_end;
-        assert!(kept.len() > 5 && kept.last().unwrap().starts_with("999 "));
-        assert!(kept.iter().map(String::len).sum::<usize>() <= MAX_LOG_BYTES);
+        let log_end = JobDetails::default().with_log_end(&lines).log_end;
+        assert!(log_end.len() > 5 && log_end.last().unwrap().starts_with("999 "));
+        assert!(log_end.iter().map(String::len).sum::<usize>() <= MAX_LOG_BYTES);
     }
 }

@@ -2,7 +2,7 @@
 //! cluster's memory of the job.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::job_details::JobDetails;
@@ -10,7 +10,7 @@ use super::job_record::JobRecord;
 use super::queue_monitor::is_recent;
 use crate::cluster::job_details_query::{self, JobDetailsRequest};
 use crate::cluster::{ClusterAccountId, ConnectionPool};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::slurm::job::{JobId, JobStage};
 use crate::store::{self, StoreError};
 
@@ -64,45 +64,46 @@ impl JobDetailsCache {
 
     /// Returns what is known, without asking the cluster.
     pub async fn get_cached(&self, key: ClusterAccountId, record: &JobRecord) -> Result<LoadedJobDetails, StoreError> {
-        let place = self.entry(key, record.job.id);
+        let entry = self.entry(key, record.job.id);
         // Another request is reading from the cluster right now: the database's copy will do.
-        let Ok(mut held) = place.try_lock() else {
+        let Ok(mut cached) = entry.try_lock() else {
             return Ok(LoadedJobDetails { details: Arc::new(self.load_stored(record).await?), trouble: None });
         };
-        self.load(&mut held, key, record).await?;
-        Ok(held.loaded.clone())
+        self.load(&mut cached, key, record).await?;
+        Ok(cached.loaded.clone())
     }
 
     /// Returns the details, reading them again if they are old. Simultaneous callers share one read.
     pub async fn get_fresh(&self, key: ClusterAccountId, record: &JobRecord) -> Result<LoadedJobDetails, StoreError> {
-        let place = self.entry(key, record.job.id);
-        let mut held = place.lock().await;
-        self.load(&mut held, key, record).await?;
+        let entry = self.entry(key, record.job.id);
+        let mut cached = entry.lock().await;
+        self.load(&mut cached, key, record).await?;
         let now = Instant::now();
-        if !is_due(&held, record, now) {
-            return Ok(held.loaded.clone());
+        if !is_due(&cached, record, now) {
+            return Ok(cached.loaded.clone());
         }
-        held.asked_at = Some(now);
+        cached.asked_at = Some(now);
         let job = &record.job;
         let running_s = (job.state.stage() == JobStage::Running && !record.is_over)
             .then(|| job.start.map_or(0, |start| self.0.core.clock.now().since(start).max(0)))
             .and_then(|seconds| u64::try_from(seconds).ok());
-        let wanted = JobDetailsRequest { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
-        let told = match self.0.connections.connection(key.connection_key()) {
-            Ok(line) => job_details_query::load_job_details(&line, wanted).await,
+        let request = JobDetailsRequest { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
+        let reply = match self.0.connections.connection(key.connection_key()) {
+            Ok(connection) => job_details_query::load_job_details(&connection, request).await,
             Err(error) => Err(error),
         };
-        match told {
-            Ok(told) => {
-                let paper = JobDetails::clone(&held.loaded.details).merged_with(told, job, self.0.core.clock.now());
-                self.save(record, &paper).await?;
-                let is_same = held.loaded.details.state == paper.state;
-                held.tries = if is_same && is_incomplete(&paper) { held.tries + 1 } else { 0 };
-                held.loaded = LoadedJobDetails { details: Arc::new(paper), trouble: None };
+        match reply {
+            Ok(reply) => {
+                let details =
+                    JobDetails::clone(&cached.loaded.details).merged_with(reply, job, self.0.core.clock.now());
+                self.save(record, &details).await?;
+                let is_same = cached.loaded.details.state == details.state;
+                cached.tries = if is_same && is_incomplete(&details) { cached.tries + 1 } else { 0 };
+                cached.loaded = LoadedJobDetails { details: Arc::new(details), trouble: None };
             }
-            Err(error) => held.loaded.trouble = Some(error.to_string()),
+            Err(error) => cached.loaded.trouble = Some(error.to_string()),
         }
-        Ok(held.loaded.clone())
+        Ok(cached.loaded.clone())
     }
 
     /// Saves the end of an ended job's output, because the file may be deleted.
@@ -112,13 +113,13 @@ impl JobDetailsCache {
         record: &JobRecord,
         lines: &[String],
     ) -> Result<(), StoreError> {
-        let place = self.entry(key, record.job.id);
-        let mut held = place.lock().await;
-        self.load(&mut held, key, record).await?;
-        let paper = JobDetails::clone(&held.loaded.details).with_log_end(lines);
-        if paper.log_end != held.loaded.details.log_end {
-            self.save(record, &paper).await?;
-            held.loaded.details = Arc::new(paper);
+        let entry = self.entry(key, record.job.id);
+        let mut cached = entry.lock().await;
+        self.load(&mut cached, key, record).await?;
+        let details = JobDetails::clone(&cached.loaded.details).with_log_end(lines);
+        if details.log_end != cached.loaded.details.log_end {
+            self.save(record, &details).await?;
+            cached.loaded.details = Arc::new(details);
         }
         Ok(())
     }
@@ -127,25 +128,25 @@ impl JobDetailsCache {
     async fn submitted_script(&self, key: ClusterAccountId, record: &JobRecord) -> Result<String, StoreError> {
         let number = i64::try_from(record.job.id.number).unwrap_or(-1);
         let mut db = self.0.core.store.read().await?;
-        let one = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
-        Ok(one.map(|one| one.script).unwrap_or_default())
+        let submission = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
+        Ok(submission.map(|submission| submission.script).unwrap_or_default())
     }
 
     async fn load(
         &self,
-        held: &mut CachedJobDetails,
+        cached: &mut CachedJobDetails,
         key: ClusterAccountId,
         record: &JobRecord,
     ) -> Result<(), StoreError> {
-        held.viewed_at = Some(Instant::now());
-        if !held.is_loaded {
-            let mut paper = self.load_stored(record).await?;
-            if paper.script.is_empty() && record.id.0 != 0 {
+        cached.viewed_at = Some(Instant::now());
+        if !cached.is_loaded {
+            let mut details = self.load_stored(record).await?;
+            if details.script.is_empty() && record.id.0 != 0 {
                 // The portal's own copy of the script does not depend on what the cluster keeps.
-                paper.script = self.submitted_script(key, record).await?;
+                details.script = self.submitted_script(key, record).await?;
             }
-            held.loaded.details = Arc::new(paper);
-            held.is_loaded = true;
+            cached.loaded.details = Arc::new(details);
+            cached.is_loaded = true;
         }
         Ok(())
     }
@@ -155,52 +156,52 @@ impl JobDetailsCache {
             return Ok(JobDetails::default());
         }
         let mut db = self.0.core.store.read().await?;
-        let found = store::queues::load_job_details(&mut db, record.id).await?;
-        Ok(found.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
+        let stored = store::queues::load_job_details(&mut db, record.id).await?;
+        Ok(stored.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
 
     /// Nothing is stored about other people's jobs.
-    async fn save(&self, record: &JobRecord, paper: &JobDetails) -> Result<(), StoreError> {
+    async fn save(&self, record: &JobRecord, details: &JobDetails) -> Result<(), StoreError> {
         if record.id.0 == 0 {
             return Ok(());
         }
-        let json = serde_json::to_string(paper).unwrap_or_default();
+        let json = serde_json::to_string(details).unwrap_or_default();
         let mut tx = self.0.core.store.write().await?;
         store::queues::save_job_details(&mut tx, record.id, &json, self.0.core.clock.now()).await?;
         store::commit(tx).await
     }
 
     fn entry(&self, key: ClusterAccountId, id: JobId) -> SharedDetailsEntry {
-        let mut places = self.0.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= MAX_ENTRIES {
+        let mut entries = lock(&self.0.entries);
+        if entries.len() >= MAX_ENTRIES {
             let now = Instant::now();
-            places.retain(|_, place| {
+            entries.retain(|_, entry| {
                 // A locked entry is in use.
-                place.try_lock().map_or(true, |held| is_recent(held.viewed_at, now, ENTRY_TTL))
+                entry.try_lock().map_or(true, |cached| is_recent(cached.viewed_at, now, ENTRY_TTL))
             });
         }
-        places.entry((key, id)).or_default().clone()
+        entries.entry((key, id)).or_default().clone()
     }
 }
 
 /// Whether to read again: nothing is known, the job has changed, or the details are old and the job is unfinished.
-fn is_due(held: &CachedJobDetails, record: &JobRecord, now: Instant) -> bool {
-    let paper = &held.loaded.details;
-    let waited = |least: Duration| held.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= least);
-    let changed = paper.state != record.job.state.slurm_name() || paper.restarts != record.job.restarts;
-    if held.loaded.trouble.is_some() || paper.read_at == 0 {
+fn is_due(cached: &CachedJobDetails, record: &JobRecord, now: Instant) -> bool {
+    let details = &cached.loaded.details;
+    let waited = |least: Duration| cached.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= least);
+    let changed = details.state != record.job.state.slurm_name() || details.restarts != record.job.restarts;
+    if cached.loaded.trouble.is_some() || details.read_at == 0 {
         return waited(RETRY_AFTER);
     }
     if changed {
         return waited(ACCOUNTING_LAG);
     }
     if record.is_over {
-        return is_incomplete(paper) && held.tries < MAX_TRIES && waited(ACCOUNTING_LAG * 2_u32.pow(held.tries));
+        return is_incomplete(details) && cached.tries < MAX_TRIES && waited(ACCOUNTING_LAG * 2_u32.pow(cached.tries));
     }
     waited(REFRESH_EVERY)
 }
 
 /// Whether accounting, which learns of ends a little late, still has data to deliver.
-fn is_incomplete(paper: &JobDetails) -> bool {
-    paper.submit_line.is_empty() || paper.usage.is_none()
+fn is_incomplete(details: &JobDetails) -> bool {
+    details.submit_line.is_empty() || details.usage.is_none()
 }

@@ -37,14 +37,14 @@ impl JobCounts {
     pub fn add(&mut self, record: &JobRecord) {
         let tasks = record.job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
         let is_cancelled = record.job.state == JobState::Cancelled;
-        let place = match (record_stage(record), record.job.state.is_failure()) {
+        let count = match (record_stage(record), record.job.state.is_failure()) {
             (JobStage::Pending, _) => &mut self.waiting,
             (JobStage::Running, _) => &mut self.running,
             (JobStage::Ended, false) if is_cancelled => &mut self.cancelled,
             (JobStage::Ended, false) => &mut self.done,
             (JobStage::Ended, true) => &mut self.bad,
         };
-        *place += tasks;
+        *count += tasks;
     }
 
     pub fn add_all(&mut self, others: Self) {
@@ -117,8 +117,8 @@ pub fn list_items<'a>(records: impl Iterator<Item = &'a Arc<JobRecord>>) -> Vec<
     let mut arrays: HashMap<u64, Vec<Arc<JobRecord>>> = HashMap::new();
     let mut list = Vec::new();
     for record in records {
-        let is_part = record.job.id.task.is_some() || record.job.tasks.is_some();
-        if is_part {
+        let is_task = record.job.id.task.is_some() || record.job.tasks.is_some();
+        if is_task {
             arrays.entry(record.job.id.number).or_default().push(record.clone());
         } else {
             list.push(JobListItem::single(record.clone()));

@@ -154,17 +154,17 @@ fn format_tasks(tasks: &ArrayTaskSet) -> String {
 }
 
 fn format_gpus(gpus: &[GpuCount]) -> String {
-    let one = |gpus: &GpuCount| format!("{}:{}", gpus.model.as_deref().unwrap_or_default(), gpus.count);
-    gpus.iter().map(one).collect::<Vec<_>>().join(",")
+    let format = |gpus: &GpuCount| format!("{}:{}", gpus.model.as_deref().unwrap_or_default(), gpus.count);
+    gpus.iter().map(format).collect::<Vec<_>>().join(",")
 }
 
 fn parse_gpus(text: &str) -> Vec<GpuCount> {
-    let one = |word: &str| {
+    let parse = |word: &str| {
         let (model, count) = word.rsplit_once(':')?;
         let model = (!model.is_empty()).then(|| model.to_owned());
         Some(GpuCount { model, count: count.parse().ok()? })
     };
-    text.split(',').filter_map(one).collect()
+    text.split(',').filter_map(parse).collect()
 }
 
 #[cfg(test)]

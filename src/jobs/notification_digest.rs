@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::clock::UnixTime;
+use crate::domain::codes;
 use crate::format;
 use crate::slurm::job::JobState;
 use crate::store::notifications::Notification;
@@ -29,6 +30,15 @@ pub enum NotificationKind {
     Group,
 }
 
+codes!(NotificationKind {
+    NeverStarts = "never",
+    Ended = "ended",
+    Started = "started",
+    WebhookOff = "webhook-off",
+    DashboardIdle = "dashboard-idle",
+    Group = "group",
+});
+
 impl NotificationKind {
     /// The kinds that people can turn on or off, each with its label.
     pub const CHOICES: &'static [(Self, &'static str)] = &[
@@ -40,23 +50,6 @@ impl NotificationKind {
     /// Whether people can turn it off; the others are always shown.
     pub fn is_selectable(self) -> bool {
         Self::CHOICES.iter().any(|(kind, _)| *kind == self)
-    }
-
-    /// The word stored in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NeverStarts => "never",
-            Self::Ended => "ended",
-            Self::Started => "started",
-            Self::WebhookOff => "webhook-off",
-            Self::DashboardIdle => "dashboard-idle",
-            Self::Group => "group",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        let all = [Self::NeverStarts, Self::Ended, Self::Started, Self::WebhookOff, Self::DashboardIdle, Self::Group];
-        all.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// Parses `started,ended,never`; kinds that are not about jobs never appear in a list.
@@ -158,14 +151,14 @@ struct DigestBuilder<'a> {
 }
 
 impl<'a> DigestBuilder<'a> {
-    fn new(notice: &'a Notification, kind: NotificationKind) -> Self {
+    fn new(notification: &'a Notification, kind: NotificationKind) -> Self {
         Self {
-            first: notice,
+            first: notification,
             kind,
             counts: JobEndCounts::default(),
-            oldest: notice.at,
-            newest: notice.at,
-            state: JobState::parse(&notice.state),
+            oldest: notification.at,
+            newest: notification.at,
+            state: JobState::parse(&notification.state),
             unread: 0,
             same_name: true,
             same_cluster: true,
@@ -173,14 +166,14 @@ impl<'a> DigestBuilder<'a> {
         }
     }
 
-    fn add(&mut self, notice: &Notification) {
-        self.counts.add(JobState::parse(&notice.state));
-        self.oldest = self.oldest.min(notice.at);
-        self.newest = self.newest.max(notice.at);
-        self.unread += u64::from(!notice.is_read);
-        self.same_name &= notice.name == self.first.name;
-        self.same_cluster &= notice.slug == self.first.slug;
-        self.same_number &= self.same_cluster && notice.number == self.first.number;
+    fn add(&mut self, notification: &Notification) {
+        self.counts.add(JobState::parse(&notification.state));
+        self.oldest = self.oldest.min(notification.at);
+        self.newest = self.newest.max(notification.at);
+        self.unread += u64::from(!notification.is_read);
+        self.same_name &= notification.name == self.first.name;
+        self.same_cluster &= notification.slug == self.first.slug;
+        self.same_number &= self.same_cluster && notification.number == self.first.number;
     }
 
     fn build(self) -> NotificationDigest {
@@ -189,6 +182,7 @@ impl<'a> DigestBuilder<'a> {
         let is_array = self.same_number && first.task >= 0;
         let things = if is_array { "task" } else { "job" };
         let (name, before) = match (many, self.same_name || is_array) {
+            _ if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) => Default::default(),
             (false, _) => (display_name(&first.name), String::new()),
             (true, true) => {
                 let link = if is_array { "of " } else { "called " };
@@ -208,12 +202,7 @@ impl<'a> DigestBuilder<'a> {
             (NotificationKind::DashboardIdle, _) => {
                 " was stopped: nobody had looked at this dashboard for a while".to_owned()
             }
-            (NotificationKind::Group, _) => display_sentence(&first.text),
-        };
-        let (name, before) = if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) {
-            Default::default()
-        } else {
-            (name, before)
+            (NotificationKind::Group, _) => strip_hidden(&first.text, MAX_SENTENCE_CHARS),
         };
         let href = match (self.kind, many) {
             (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
@@ -260,59 +249,60 @@ impl<'a> DigestBuilder<'a> {
     }
 }
 
-/// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notices` newest first.
-pub fn build_digests(notices: &[Notification]) -> Vec<NotificationDigest> {
-    let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
+/// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notifications` newest first.
+pub fn build_digests(notifications: &[Notification]) -> Vec<NotificationDigest> {
+    let mut digests: Vec<DigestBuilder<'_>> = Vec::new();
     let mut open: HashMap<(NotificationKind, &str, i64, &str), usize> = HashMap::new();
-    for notice in notices {
-        let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
+    for notification in notifications {
+        let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
         // Array tasks are grouped by the array's job ID, other jobs by name.
-        let key = match (kind, notice.task >= 0) {
+        let key = match (kind, notification.task >= 0) {
             (NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group, _) => {
-                (kind, "", notice.id.0, "")
+                (kind, "", notification.id.0, "")
             }
-            (_, true) => (kind, notice.slug.as_str(), notice.number, ""),
-            (_, false) => (kind, notice.slug.as_str(), -1, notice.name.as_str()),
+            (_, true) => (kind, notification.slug.as_str(), notification.number, ""),
+            (_, false) => (kind, notification.slug.as_str(), -1, notification.name.as_str()),
         };
-        let place = open
-            .get(&key)
-            .copied()
-            .filter(|place| folds.get(*place).is_some_and(|fold| fold.oldest.since(notice.at) <= FOLD_WITHIN));
-        let place = place.unwrap_or_else(|| {
-            folds.push(DigestBuilder::new(notice, kind));
-            folds.len() - 1
+        let index = open.get(&key).copied().filter(|index| {
+            digests.get(*index).is_some_and(|digest| digest.oldest.since(notification.at) <= FOLD_WITHIN)
         });
-        open.insert(key, place);
-        if let Some(fold) = folds.get_mut(place) {
-            fold.add(notice);
-        }
+        open.insert(key, fold_in(&mut digests, index, notification, kind));
     }
-    folds.into_iter().map(DigestBuilder::build).collect()
+    digests.into_iter().map(DigestBuilder::build).collect()
 }
 
 /// The shortest form: one line for each kind, the ones that need attention first.
-pub fn summarize(notices: &[Notification]) -> Vec<NotificationDigest> {
-    let mut folds: Vec<DigestBuilder<'_>> = Vec::new();
-    for notice in notices {
-        let Some(kind) = NotificationKind::parse(&notice.kind) else { continue };
+pub fn summarize(notifications: &[Notification]) -> Vec<NotificationDigest> {
+    let mut digests: Vec<DigestBuilder<'_>> = Vec::new();
+    for notification in notifications {
+        let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
         // Every group notification is a sentence of its own.
-        let is_same = |fold: &DigestBuilder<'_>| fold.kind == kind && kind != NotificationKind::Group;
-        let place = folds.iter().position(is_same);
-        let place = place.unwrap_or_else(|| {
-            folds.push(DigestBuilder::new(notice, kind));
-            folds.len() - 1
-        });
-        if let Some(fold) = folds.get_mut(place) {
-            fold.add(notice);
-        }
+        let is_same = |digest: &DigestBuilder<'_>| digest.kind == kind && kind != NotificationKind::Group;
+        let index = digests.iter().position(is_same);
+        fold_in(&mut digests, index, notification, kind);
     }
-    folds.sort_by_key(|fold| fold.kind);
-    folds.into_iter().map(DigestBuilder::build).collect()
+    digests.sort_by_key(|digest| digest.kind);
+    digests.into_iter().map(DigestBuilder::build).collect()
+}
+
+/// Adds a notification to the digest at this index, or to a new one. Returns the index.
+fn fold_in<'a>(
+    digests: &mut Vec<DigestBuilder<'a>>,
+    index: Option<usize>,
+    notification: &'a Notification,
+    kind: NotificationKind,
+) -> usize {
+    let index = index.unwrap_or(digests.len());
+    if index == digests.len() {
+        digests.push(DigestBuilder::new(notification, kind));
+    }
+    digests[index].add(notification);
+    index
 }
 
 /// The line for one ended job, or for an array that `first` represents.
-pub fn ended_digest(first: &Notification, sums: JobEndCounts) -> NotificationDigest {
-    DigestBuilder { counts: sums, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
+pub fn ended_digest(first: &Notification, counts: JobEndCounts) -> NotificationDigest {
+    DigestBuilder { counts, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
 }
 
 /// Cleans and shortens a name for display.
@@ -323,11 +313,6 @@ fn display_name(text: &str) -> String {
         name if text.chars().count() > MAX_NAME_CHARS => format!("{name}…"),
         name => name.to_owned(),
     }
-}
-
-/// Cleans and shortens a sentence for display.
-fn display_sentence(text: &str) -> String {
-    strip_hidden(text, MAX_SENTENCE_CHARS)
 }
 
 /// The outcome, as it follows the job's name.

@@ -1,11 +1,12 @@
 //! Announces new notifications to all of a person's open pages and to their webhook.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::broadcast;
 
 use crate::clock::UnixTime;
+use crate::core::lock;
 use crate::domain::{NotificationId, PersonId};
 use crate::store::{self, Store, StoreError};
 
@@ -49,10 +50,10 @@ impl Default for NotificationHub {
 impl NotificationHub {
     /// Announces that a person has new notifications, or has read some.
     pub fn notify(&self, person: PersonId) {
-        let mut known = self.lock();
-        known.generation += 1;
-        known.unread.remove(&person);
-        drop(known);
+        let mut cache = lock(&self.cache);
+        cache.generation += 1;
+        cache.unread.remove(&person);
+        drop(cache);
         // There may be no subscribers.
         let _ = self.changes.send(person);
     }
@@ -64,29 +65,29 @@ impl NotificationHub {
 
     /// The unread count, cached until the next change.
     pub async fn unread(&self, store: &Store, person: PersonId) -> Result<UnreadCount, StoreError> {
-        let rings = {
-            let known = self.lock();
-            if let Some(unread) = known.unread.get(&person) {
+        let generation = {
+            let cache = lock(&self.cache);
+            if let Some(unread) = cache.unread.get(&person) {
                 return Ok(*unread);
             }
-            known.generation
+            cache.generation
         };
         let mut db = store.read().await?;
         let (count, last) = store::notifications::count_unread(&mut db, person).await?;
         let unread = UnreadCount { count, last };
-        let mut known = self.lock();
-        if known.generation == rings {
-            if known.unread.len() >= MAX_CACHED {
-                known.unread.clear();
+        let mut cache = lock(&self.cache);
+        if cache.generation == generation {
+            if cache.unread.len() >= MAX_CACHED {
+                cache.unread.clear();
             }
-            known.unread.insert(person, unread);
+            cache.unread.insert(person, unread);
         }
         Ok(unread)
     }
 
     /// The cached count for callers that cannot wait; zero if it is not cached.
     pub fn cached_unread(&self, person: PersonId) -> UnreadCount {
-        self.lock().unread.get(&person).copied().unwrap_or_default()
+        lock(&self.cache).unread.get(&person).copied().unwrap_or_default()
     }
 
     /// Marks all notifications up to one as read.
@@ -109,12 +110,8 @@ impl NotificationHub {
 
     /// Drops all counts, after notifications were deleted.
     pub fn clear_cache(&self) {
-        let mut known = self.lock();
-        known.generation += 1;
-        known.unread.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, UnreadCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut cache = lock(&self.cache);
+        cache.generation += 1;
+        cache.unread.clear();
     }
 }

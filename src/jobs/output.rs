@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::queue_monitor::is_recent;
@@ -12,7 +12,7 @@ pub use snapshot::{OutputFileState, OutputKey, OutputSnapshot, OutputWriterPhase
 use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
 use crate::cluster::output_file::{self, OutputFilePosition, OutputFileResult};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::entropy;
 use crate::logs::findings;
 use crate::logs::terminal::{self, RenderedLog};
@@ -73,88 +73,88 @@ impl OutputCache {
 
     /// Returns the end of a file, reading it again if it is due. Tabs share one read.
     pub async fn follow(&self, key: &OutputKey, stage: OutputWriterPhase) -> OutputSnapshot {
-        let (spot, active) = self.followed_output(key);
+        let (output, active) = self.followed_output(key);
         // A hanging cluster must not make tabs wait for one another: they get the last result.
-        let Ok(mut kept) = tokio::time::timeout(LOCK_TIMEOUT, spot.copy.lock()).await else {
-            return spot.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Ok(mut copy) = tokio::time::timeout(LOCK_TIMEOUT, output.copy.lock()).await else {
+            return lock(&output.latest).clone();
         };
-        let shown = self.refresh(key, &mut kept, stage, active).await;
-        *spot.latest.lock().unwrap_or_else(PoisonError::into_inner) = shown.clone();
-        shown
+        let snapshot = self.refresh(key, &mut copy, stage, active).await;
+        *lock(&output.latest) = snapshot.clone();
+        snapshot
     }
 
     async fn refresh(
         &self,
         key: &OutputKey,
-        kept: &mut OutputCopy,
+        copy: &mut OutputCopy,
         stage: OutputWriterPhase,
         active: u32,
     ) -> OutputSnapshot {
-        let line = match self.0.connections.connection(key.queue.connection_key()) {
-            Ok(line) => line,
+        let connection = match self.0.connections.connection(key.queue.connection_key()) {
+            Ok(connection) => connection,
             Err(error) => {
-                kept.snapshot.trouble = Some(error.to_string());
-                return kept.snapshot.clone();
+                copy.snapshot.trouble = Some(error.to_string());
+                return copy.snapshot.clone();
             }
         };
         let now = Instant::now();
-        line.call_budget().record_use(now);
-        let every = min_read_interval(&line, active);
+        connection.call_budget().record_use(now);
+        let every = min_read_interval(&connection, active);
         // Once a job has ended, its last output is fetched without long pauses.
-        let pause = if stage == OutputWriterPhase::Ongoing || kept.snapshot.trouble.is_some() {
-            kept.pause.max(every)
+        let pause = if stage == OutputWriterPhase::Ongoing || copy.snapshot.trouble.is_some() {
+            copy.pause.max(every)
         } else {
             every
         };
-        let due = kept.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= pause);
-        if kept.snapshot.is_final {
-            kept.snapshot.trouble = None;
+        let due = copy.asked_at.is_none_or(|asked| now.saturating_duration_since(asked) >= pause);
+        if copy.snapshot.is_final {
+            copy.snapshot.trouble = None;
         }
-        if kept.snapshot.is_final || !due {
-            return kept.snapshot.clone();
+        if copy.snapshot.is_final || !due {
+            return copy.snapshot.clone();
         }
-        let urgency = if kept.asked_at.is_none() { CallUrgency::Interactive } else { CallUrgency::Background };
-        kept.asked_at = Some(now);
-        let from = match kept.snapshot.kind {
+        let urgency = if copy.asked_at.is_none() { CallUrgency::Interactive } else { CallUrgency::Background };
+        copy.asked_at = Some(now);
+        let from = match copy.snapshot.kind {
             OutputFileState::Text | OutputFileState::Binary
-                if kept.snapshot.size - kept.end().min(kept.snapshot.size) > as_u64(MAX_COPY_BYTES) =>
+                if copy.snapshot.size - copy.end().min(copy.snapshot.size) > as_u64(MAX_COPY_BYTES) =>
             {
                 OutputFilePosition::End
             }
             OutputFileState::Text | OutputFileState::Binary => {
-                OutputFilePosition::Offset { offset: kept.end(), inode: kept.inode }
+                OutputFilePosition::Offset { offset: copy.end(), inode: copy.inode }
             }
             _ => OutputFilePosition::End,
         };
-        match output_file::read_output_file(&line, &key.path, from, CHUNK_BYTES, urgency).await {
-            Ok(found) => {
-                kept.snapshot.trouble = None;
-                kept.snapshot.read_at = Some(self.0.core.clock.now());
-                let grew = self.apply_reply(kept, found).await;
-                kept.pause = if grew { Duration::ZERO } else { (kept.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL) };
-                kept.idle_ends = if grew || stage == OutputWriterPhase::Ongoing { 0 } else { kept.idle_ends + 1 };
+        match output_file::read_output_file(&connection, &key.path, from, CHUNK_BYTES, urgency).await {
+            Ok(result) => {
+                copy.snapshot.trouble = None;
+                copy.snapshot.read_at = Some(self.0.core.clock.now());
+                let grew = self.apply_reply(copy, result).await;
+                copy.pause = if grew { Duration::ZERO } else { (copy.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL) };
+                copy.idle_ends = if grew || stage == OutputWriterPhase::Ongoing { 0 } else { copy.idle_ends + 1 };
                 // The next read fetches the remainder; until then the end is not reached.
-                kept.snapshot.end = kept.end();
-                let at_end = kept.snapshot.end >= kept.snapshot.size;
-                kept.snapshot.is_final = match stage {
+                copy.snapshot.end = copy.end();
+                let at_end = copy.snapshot.end >= copy.snapshot.size;
+                copy.snapshot.is_final = match stage {
                     OutputWriterPhase::Ongoing => false,
-                    OutputWriterPhase::JustEnded => at_end && kept.idle_ends >= 2,
+                    OutputWriterPhase::JustEnded => at_end && copy.idle_ends >= 2,
                     OutputWriterPhase::Ended => at_end,
                 };
             }
             Err(error) => {
-                kept.snapshot.trouble = Some(error.to_string());
-                kept.pause = MAX_INTERVAL;
+                copy.snapshot.trouble = Some(error.to_string());
+                copy.pause = MAX_INTERVAL;
                 // After a read that hung, the pause counts from when it returned.
-                kept.asked_at = Some(Instant::now());
+                copy.asked_at = Some(Instant::now());
             }
         }
-        kept.snapshot.clone()
+        copy.snapshot.clone()
     }
 
     /// Drops all copies, so that the next call reads the files again.
     pub fn clear(&self) {
-        self.0.followed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.0.followed).clear();
     }
 
     /// Reads a piece before the part that is shown, for scrolling back.
@@ -163,12 +163,13 @@ impl OutputCache {
         key: &OutputKey,
         end: u64,
     ) -> Result<Option<(OutputFileChunk, RenderedLog)>, RunCommandError> {
-        let line = self.0.connections.connection(key.queue.connection_key())?;
+        let connection = self.0.connections.connection(key.queue.connection_key())?;
         let offset = end.saturating_sub(u64::from(CHUNK_BYTES));
         let most = u32::try_from(end - offset).unwrap_or(CHUNK_BYTES);
         let from = OutputFilePosition::Offset { offset, inode: 0 };
-        let found = output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Interactive).await?;
-        let OutputFileResult::Chunk(mut piece) = found else { return Ok(None) };
+        let result =
+            output_file::read_output_file(&connection, &key.path, from, most, CallUrgency::Interactive).await?;
+        let OutputFileResult::Chunk(mut piece) = result else { return Ok(None) };
         if piece.start != offset {
             return Ok(None);
         }
@@ -189,16 +190,16 @@ impl OutputCache {
         /// Enough tries to outlast a minute, after which the call budget is available again.
         const TRIES: u32 = 40;
         for _ in 0..TRIES {
-            let line = self.0.connections.connection(key.queue.connection_key())?;
-            let figures = line.call_budget().stats(Instant::now());
-            line.call_budget().record_use(Instant::now());
+            let connection = self.0.connections.connection(key.queue.connection_key())?;
+            let stats = connection.call_budget().stats(Instant::now());
+            connection.call_budget().record_use(Instant::now());
             // Downloads leave half of the call budget to everything else.
-            if figures.calls_last_minute * 2 > figures.budget {
+            if stats.calls_last_minute * 2 > stats.budget {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 continue;
             }
             let from = OutputFilePosition::Offset { offset, inode };
-            return match output_file::read_output_file(&line, &key.path, from, most, CallUrgency::Bulk).await? {
+            return match output_file::read_output_file(&connection, &key.path, from, most, CallUrgency::Bulk).await? {
                 OutputFileResult::Chunk(piece) if piece.start == offset => Ok(Some(piece)),
                 _ => Ok(None),
             };
@@ -207,8 +208,8 @@ impl OutputCache {
     }
 
     /// Applies a read result. Returns whether anything new arrived.
-    async fn apply_reply(&self, copy: &mut OutputCopy, found: OutputFileResult) -> bool {
-        let kind = match found {
+    async fn apply_reply(&self, copy: &mut OutputCopy, result: OutputFileResult) -> bool {
+        let kind = match result {
             OutputFileResult::Chunk(piece) => return self.apply_piece(copy, piece).await,
             OutputFileResult::Missing => OutputFileState::Missing,
             OutputFileResult::NoFolder => OutputFileState::NoFolder,
@@ -218,13 +219,13 @@ impl OutputCache {
         if copy.snapshot.kind == kind {
             return false;
         }
-        let shown = OutputSnapshot {
+        let snapshot = OutputSnapshot {
             kind,
             generation: self.next_generation(),
             read_at: copy.snapshot.read_at,
             ..OutputSnapshot::default()
         };
-        *copy = OutputCopy { snapshot: shown, asked_at: copy.asked_at, ..OutputCopy::default() };
+        *copy = OutputCopy { snapshot, asked_at: copy.asked_at, ..OutputCopy::default() };
         true
     }
 
@@ -258,12 +259,12 @@ impl OutputCache {
             copy.snapshot.generation = self.next_generation();
         }
         let bytes = copy.bytes.clone();
-        let made = tokio::task::spawn_blocking(move || {
+        let rendering = tokio::task::spawn_blocking(move || {
             let rendered = terminal::render(&bytes, is_half);
             let findings = findings::find_errors(&rendered.texts());
             (rendered, findings)
         });
-        if let Ok((mut rendered, findings)) = made.await {
+        if let Ok((mut rendered, findings)) = rendering.await {
             rendered.is_cut = is_half;
             copy.snapshot.kind = if rendered.is_binary { OutputFileState::Binary } else { OutputFileState::Text };
             (copy.snapshot.rendered, copy.snapshot.findings) = (Arc::new(rendered), Arc::new(findings));
@@ -278,14 +279,14 @@ impl OutputCache {
     /// The entry for a file, and how many files this person follows over the same connection.
     fn followed_output(&self, key: &OutputKey) -> (Arc<FollowedOutput>, u32) {
         let now = Instant::now();
-        let mut spots = self.0.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked = |spot: &FollowedOutput| *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner);
-        spots.retain(|_, spot| is_recent(Some(looked(spot)), now, COPY_TTL));
-        if spots.len() >= MAX_COPIES && !spots.contains_key(key) {
-            let oldest = spots.iter().min_by_key(|(_, spot)| looked(spot)).map(|(key, _)| key.clone());
-            oldest.map(|oldest| spots.remove(&oldest));
+        let mut outputs = lock(&self.0.followed);
+        let viewed_at = |output: &FollowedOutput| *lock(&output.viewed_at);
+        outputs.retain(|_, output| is_recent(Some(viewed_at(output)), now, COPY_TTL));
+        if outputs.len() >= MAX_COPIES && !outputs.contains_key(key) {
+            let oldest = outputs.iter().min_by_key(|(_, output)| viewed_at(output)).map(|(key, _)| key.clone());
+            oldest.map(|oldest| outputs.remove(&oldest));
         }
-        let spot = spots
+        let output = outputs
             .entry(key.clone())
             .or_insert_with(|| {
                 Arc::new(FollowedOutput {
@@ -295,12 +296,12 @@ impl OutputCache {
                 })
             })
             .clone();
-        *spot.viewed_at.lock().unwrap_or_else(PoisonError::into_inner) = now;
-        let active = spots
+        *lock(&output.viewed_at) = now;
+        let active = outputs
             .iter()
-            .filter(|(other, spot)| other.queue == key.queue && is_recent(Some(looked(spot)), now, MAX_INTERVAL))
+            .filter(|(other, output)| other.queue == key.queue && is_recent(Some(viewed_at(output)), now, MAX_INTERVAL))
             .count();
-        (spot, u32::try_from(active).unwrap_or(1).max(1))
+        (output, u32::try_from(active).unwrap_or(1).max(1))
     }
 }
 
@@ -316,8 +317,8 @@ fn as_u64(length: usize) -> u64 {
 }
 
 /// The read interval at which all files that someone follows together use half of the call budget.
-fn min_read_interval(line: &ClusterConnection, active: u32) -> Duration {
-    let budget = u32::try_from(line.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
+fn min_read_interval(connection: &ClusterConnection, active: u32) -> Duration {
+    let budget = u32::try_from(connection.call_budget().stats(Instant::now()).budget).unwrap_or(u32::MAX).max(1);
     let every = Duration::from_mins(2) * active / budget;
     every.clamp(MIN_INTERVAL, Duration::from_mins(1))
 }

@@ -1,13 +1,13 @@
 //! Usage of someone's earlier runs: from the database, with the rest read from the cluster once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::job_details::JobDetails;
 use super::job_record::JobRecord;
 use crate::cluster::{ClusterAccountId, ConnectionPool, past_runs};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::explain::right_size::PastJobRun;
 use crate::store::{self, StoreError};
 
@@ -61,20 +61,20 @@ impl PastRunsCache {
     /// the person's own connection, and does without if there is none.
     pub async fn load_runs(&self, key: ClusterAccountId, numbers: &[u64]) -> Result<Vec<PastJobRun>, StoreError> {
         let mut runs = Vec::new();
-        let mut lacking = Vec::new();
+        let mut incomplete = Vec::new();
         for number in numbers.iter().take(past_runs::MAX_PAST_JOBS) {
             match self.load_stored(key, *number).await? {
-                StoredPastRuns::Runs(kept) => runs.extend(kept),
-                StoredPastRuns::Incomplete if !lacking.contains(number) => lacking.push(*number),
+                StoredPastRuns::Runs(stored) => runs.extend(stored),
+                StoredPastRuns::Incomplete if !incomplete.contains(number) => incomplete.push(*number),
                 StoredPastRuns::Incomplete | StoredPastRuns::NotOver => {}
             }
         }
-        if !lacking.is_empty() {
-            let _asking = self.0.fetch_lock.lock().await;
-            self.fetch_missing(key, &lacking).await;
-            let told = self.fetched();
-            let of = |number: &u64| told.get(&(key, *number)).map(|told| told.runs.clone());
-            runs.extend(lacking.iter().filter_map(of).flatten());
+        if !incomplete.is_empty() {
+            let _guard = self.0.fetch_lock.lock().await;
+            self.fetch_missing(key, &incomplete).await;
+            let fetched = lock(&self.0.fetched);
+            let of = |number: &u64| fetched.get(&(key, *number)).map(|fetched| fetched.runs.clone());
+            runs.extend(incomplete.iter().filter_map(of).flatten());
         }
         runs.retain(|run| run.state.is_over());
         Ok(runs)
@@ -84,41 +84,41 @@ impl PastRunsCache {
     async fn fetch_missing(&self, key: ClusterAccountId, numbers: &[u64]) {
         let now = Instant::now();
         let unknown: Vec<u64> = {
-            let told = self.fetched();
-            let is_known = |number: &u64| told.get(&(key, *number)).is_some_and(|told| told.until > now);
+            let fetched = lock(&self.0.fetched);
+            let is_known = |number: &u64| fetched.get(&(key, *number)).is_some_and(|fetched| fetched.until > now);
             numbers.iter().copied().filter(|number| !is_known(number)).collect()
         };
         if unknown.is_empty() {
             return;
         }
-        let answer = match self.0.connections.connection(key.connection_key()) {
-            Ok(line) => past_runs::load_past_runs(&line, &unknown).await,
+        let reply = match self.0.connections.connection(key.connection_key()) {
+            Ok(connection) => past_runs::load_past_runs(&connection, &unknown).await,
             Err(error) => Err(error),
         };
-        let kept_for = if answer.is_ok() { FETCHED_TTL } else { RETRY_AFTER };
-        let answer = answer.unwrap_or_default();
-        let mut told = self.fetched();
-        if told.len() >= MAX_ENTRIES {
-            told.retain(|_, told| told.until > now);
+        let ttl = if reply.is_ok() { FETCHED_TTL } else { RETRY_AFTER };
+        let reply = reply.unwrap_or_default();
+        let mut fetched = lock(&self.0.fetched);
+        if fetched.len() >= MAX_ENTRIES {
+            fetched.retain(|_, fetched| fetched.until > now);
         }
         for number in unknown {
-            let runs = answer.iter().filter(|run| run.number == number).cloned().collect();
-            told.insert((key, number), FetchedPastRuns { until: now + kept_for, runs });
+            let runs = reply.iter().filter(|run| run.number == number).cloned().collect();
+            fetched.insert((key, number), FetchedPastRuns { until: now + ttl, runs });
         }
     }
 
     async fn load_stored(&self, key: ClusterAccountId, number: u64) -> Result<StoredPastRuns, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        let small = i64::try_from(number).unwrap_or(-1);
-        let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, small).await?;
+        let job_number = i64::try_from(number).unwrap_or(-1);
+        let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, job_number).await?;
         let mut runs = Vec::new();
         for record in rows.into_iter().take(MAX_TASKS).map(JobRecord::from_row) {
             if !record.is_over {
                 return Ok(StoredPastRuns::NotOver);
             }
-            let paper = store::queues::load_job_details(&mut db, record.id).await?;
-            let paper: Option<JobDetails> = paper.and_then(|(json, _)| serde_json::from_str(&json).ok());
-            let Some(usage) = paper.as_ref().and_then(JobDetails::usage) else {
+            let details = store::queues::load_job_details(&mut db, record.id).await?;
+            let details: Option<JobDetails> = details.and_then(|(json, _)| serde_json::from_str(&json).ok());
+            let Some(usage) = details.and_then(|details| details.usage) else {
                 return Ok(StoredPastRuns::Incomplete);
             };
             let job = record.job;
@@ -134,9 +134,5 @@ impl PastRunsCache {
             });
         }
         Ok(if runs.is_empty() { StoredPastRuns::Incomplete } else { StoredPastRuns::Runs(runs) })
-    }
-
-    fn fetched(&self) -> MutexGuard<'_, HashMap<(ClusterAccountId, u64), FetchedPastRuns>> {
-        self.0.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

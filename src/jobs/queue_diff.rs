@@ -50,47 +50,52 @@ pub struct QueueDiff {
     pub vanished: Vec<(JobId, Arc<JobRecord>)>,
 }
 
-/// Compares with the queue. `told_until` is how far the owner's notifications reach: earlier ends are not announced.
+/// Compares with the queue. `notified_until` is how far the owner's notifications reach: earlier ends are not announced.
 /// `None` on the first read.
-pub fn diff_queue(known: &JobRecordMap, told: Vec<SlurmJob>, told_until: Option<UnixTime>, now: UnixTime) -> QueueDiff {
-    let mut merged = QueueDiff::default();
-    let told: Vec<SlurmJob> = told.into_iter().flat_map(split_ended_tasks).collect();
-    let ids: HashSet<JobId> = told.iter().map(|job| job.id).collect();
-    let numbers: HashSet<u64> = told.iter().map(|job| job.id.number).collect();
-    merged.vanished = vanished_tasks(known, &told, &ids, &numbers);
-    for job in told {
-        let change = match known.get(&job.id) {
-            None => Some(new_job_change(job, told_until, now)),
+pub fn diff_queue(
+    records: &JobRecordMap,
+    reported: Vec<SlurmJob>,
+    notified_until: Option<UnixTime>,
+    now: UnixTime,
+) -> QueueDiff {
+    let mut diff = QueueDiff::default();
+    let reported: Vec<SlurmJob> = reported.into_iter().flat_map(split_ended_tasks).collect();
+    let ids: HashSet<JobId> = reported.iter().map(|job| job.id).collect();
+    let numbers: HashSet<u64> = reported.iter().map(|job| job.id.number).collect();
+    diff.vanished = vanished_tasks(records, &reported, &ids, &numbers);
+    for job in reported {
+        let change = match records.get(&job.id) {
+            None => Some(new_job_change(job, notified_until, now)),
             Some(record) => known_job_change(record, job, now),
         };
-        merged.changes.extend(change);
+        diff.changes.extend(change);
     }
-    for record in known.values().filter(|record| !record.is_over && !ids.contains(&record.job.id)) {
+    for record in records.values().filter(|record| !record.is_over && !ids.contains(&record.job.id)) {
         if record.job.tasks.is_some() && numbers.contains(&record.job.id.number) {
-            merged.gone.push(record.clone());
+            diff.gone.push(record.clone());
         } else {
-            merged.missing.push(record.clone());
+            diff.missing.push(record.clone());
         }
     }
-    merged
+    diff
 }
 
 fn vanished_tasks(
-    known: &JobRecordMap,
-    told: &[SlurmJob],
+    records: &JobRecordMap,
+    reported: &[SlurmJob],
     ids: &HashSet<JobId>,
     numbers: &HashSet<u64>,
 ) -> Vec<(JobId, Arc<JobRecord>)> {
     let waiting: HashMap<u64, &ArrayTaskSet> =
-        told.iter().filter_map(|job| Some((job.id.number, job.tasks.as_ref()?))).collect();
+        reported.iter().filter_map(|job| Some((job.id.number, job.tasks.as_ref()?))).collect();
     let mut vanished = Vec::new();
-    for record in known.values().filter(|one| !one.is_over && numbers.contains(&one.job.id.number)) {
+    for record in records.values().filter(|record| !record.is_over && numbers.contains(&record.job.id.number)) {
         let number = record.job.id.number;
         let left = waiting.get(&number);
         for task in record.job.tasks.iter().flat_map(ArrayTaskSet::iter).take(MAX_TASKS) {
             let id = JobId { number, task: Some(task) };
             let waits = left.is_some_and(|left| left.contains(task));
-            if !waits && !ids.contains(&id) && !known.contains_key(&id) {
+            if !waits && !ids.contains(&id) && !records.contains_key(&id) {
                 vanished.push((id, record.clone()));
             }
         }
@@ -126,15 +131,15 @@ fn split_ended_tasks(job: SlurmJob) -> Vec<SlurmJob> {
     }
 }
 
-fn new_job_change(job: SlurmJob, told_until: Option<UnixTime>, now: UnixTime) -> JobChange {
+fn new_job_change(job: SlurmJob, notified_until: Option<UnixTime>, now: UnixTime) -> JobChange {
     let record = JobRecord::new(job, now);
-    let is_news = |at: Option<UnixTime>| matches!((at, told_until), (Some(at), Some(until)) if at > until);
-    let news = match record.job.state.stage() {
-        JobStage::Ended if is_news(record.job.end) => Some(JobTransition::Ended),
-        JobStage::Running if is_news(record.job.start) => Some(JobTransition::Started),
+    let is_unannounced = |at: Option<UnixTime>| matches!((at, notified_until), (Some(at), Some(until)) if at > until);
+    let transition = match record.job.state.stage() {
+        JobStage::Ended if is_unannounced(record.job.end) => Some(JobTransition::Ended),
+        JobStage::Running if is_unannounced(record.job.start) => Some(JobTransition::Started),
         _ => None,
     };
-    JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition: news }
+    JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition }
 }
 
 fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -> Option<JobChange> {
@@ -153,7 +158,7 @@ fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -
         return None;
     }
     let (before, after) = (record.job.state.stage(), job.state.stage());
-    let news = match (before, after) {
+    let transition = match (before, after) {
         (JobStage::Ended, JobStage::Ended) if record.is_lost() => Some(JobTransition::Ended),
         (JobStage::Pending | JobStage::Running, JobStage::Ended) => Some(JobTransition::Ended),
         (JobStage::Pending, JobStage::Running) => Some(JobTransition::Started),
@@ -174,21 +179,21 @@ fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -
         seen: now,
         ..JobRecord::clone(record)
     };
-    Some(JobChange { record, is_new_state, is_new: false, is_worth_saving: is_lasting, transition: news })
+    Some(JobChange { record, is_new_state, is_new: false, is_worth_saving: is_lasting, transition })
 }
 
 /// Compares with accounting, which knows ends that the queue has forgotten. Unfinished jobs are left to the queue.
 pub fn diff_accounting(
-    known: &JobRecordMap,
-    told: Vec<(SlurmJob, AccountingExtra)>,
-    told_until: Option<UnixTime>,
+    records: &JobRecordMap,
+    reported: Vec<(SlurmJob, AccountingExtra)>,
+    notified_until: Option<UnixTime>,
     now: UnixTime,
 ) -> Vec<JobChange> {
-    let over = told.into_iter().filter(|(job, _)| job.state.is_over());
+    let over = reported.into_iter().filter(|(job, _)| job.state.is_over());
     let over = over.flat_map(|(job, extra)| split_ended_tasks(job).into_iter().map(move |job| (job, extra.clone())));
-    over.filter_map(|(job, extra)| match known.get(&job.id) {
+    over.filter_map(|(job, extra)| match records.get(&job.id) {
         None => {
-            let mut change = new_job_change(job, told_until, now);
+            let mut change = new_job_change(job, notified_until, now);
             change.record.is_settled = true;
             change.record.submit_line = extra.submit_line;
             change.record.cancelled_by = extra.cancelled_by.unwrap_or_default();
@@ -223,8 +228,8 @@ fn confirmed_end(record: &Arc<JobRecord>, mut job: SlurmJob, extra: AccountingEx
         seen: now,
         ..JobRecord::clone(record)
     };
-    let news = was_open.then_some(JobTransition::Ended);
-    JobChange { record, is_new_state, is_new: false, is_worth_saving: true, transition: news }
+    let transition = was_open.then_some(JobTransition::Ended);
+    JobChange { record, is_new_state, is_new: false, is_worth_saving: true, transition }
 }
 
 /// Picks the jobs that neither the queue nor accounting has known for too long: they ended in an unknown way.
@@ -235,16 +240,16 @@ pub fn lost_jobs(
     missed: &HashMap<JobId, UnixTime>,
     now: UnixTime,
 ) -> Vec<JobChange> {
-    let known: HashSet<JobId> = answered.iter().map(|change| change.record.job.id).collect();
+    let answered: HashSet<JobId> = answered.iter().map(|change| change.record.job.id).collect();
     let lost = |record: &Arc<JobRecord>| {
-        let since = missed.get(&record.job.id).filter(|_| !known.contains(&record.job.id))?;
+        let since = missed.get(&record.job.id).filter(|_| !answered.contains(&record.job.id))?;
         (now.since(*since) >= LOST_AFTER).then(|| {
             let mut record = JobRecord::clone(record);
             record.job.state = JobState::Unknown;
             record.job.end = Some(*since);
             record.is_over = true;
-            let news = Some(JobTransition::Ended);
-            JobChange { record, is_new_state: true, is_new: false, is_worth_saving: true, transition: news }
+            let transition = Some(JobTransition::Ended);
+            JobChange { record, is_new_state: true, is_new: false, is_worth_saving: true, transition }
         })
     };
     missing.iter().filter_map(lost).collect()

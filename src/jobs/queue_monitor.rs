@@ -1,7 +1,7 @@
 //! Keeps queue snapshots up to date: one watcher for each open connection, no matter how many tabs show it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
@@ -10,7 +10,7 @@ use super::notifications::NotificationHub;
 use super::queue_snapshot::{QueueReadError, QueueSnapshot};
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::domain::ConnectionRole;
 use crate::store::{self, StoreError};
 
@@ -64,7 +64,7 @@ pub(super) struct QueueMonitorInner {
     pub(super) core: Core,
     pub(super) connections: ConnectionPool,
     pub(super) notifications: NotificationHub,
-    watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
+    pub(super) watched: Mutex<HashMap<ClusterAccountId, WatchedQueue>>,
     /// Held while a snapshot is loaded from the database.
     load_lock: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<ClusterAccountId>,
@@ -90,17 +90,17 @@ impl QueueMonitor {
 
     /// The snapshot, from memory or from the database.
     pub async fn snapshot(&self, key: ClusterAccountId) -> Result<Arc<QueueSnapshot>, StoreError> {
-        if let Some(spot) = self.watched().get(&key) {
-            return Ok(spot.snapshot.clone());
+        if let Some(queue) = lock(&self.0.watched).get(&key) {
+            return Ok(queue.snapshot.clone());
         }
         // After a restart many pages ask at once: the first loads it, the others find it in memory.
         let _turn = self.0.load_lock.lock().await;
-        if let Some(spot) = self.watched().get(&key) {
-            return Ok(spot.snapshot.clone());
+        if let Some(queue) = lock(&self.0.watched).get(&key) {
+            return Ok(queue.snapshot.clone());
         }
-        let picture = Arc::new(self.load_snapshot(key).await?);
-        let mut spots = self.watched();
-        Ok(spots.entry(key).or_insert_with(|| WatchedQueue::new(picture)).snapshot.clone())
+        let snapshot = Arc::new(self.load_snapshot(key).await?);
+        let mut queues = lock(&self.0.watched);
+        Ok(queues.entry(key).or_insert_with(|| WatchedQueue::new(snapshot)).snapshot.clone())
     }
 
     async fn load_snapshot(&self, key: ClusterAccountId) -> Result<QueueSnapshot, StoreError> {
@@ -119,51 +119,51 @@ impl QueueMonitor {
     }
 
     /// Notes that someone is viewing a queue: it stays up to date, and is refreshed at once if it is old.
-    pub async fn view(&self, key: ClusterAccountId, at_group: bool) -> Result<Arc<QueueSnapshot>, StoreError> {
-        let picture = self.snapshot(key).await?;
-        let mut spots = self.watched();
-        if let Some(spot) = spots.get_mut(&key) {
+    pub async fn view(&self, key: ClusterAccountId, is_group: bool) -> Result<Arc<QueueSnapshot>, StoreError> {
+        let snapshot = self.snapshot(key).await?;
+        let mut queues = lock(&self.0.watched);
+        if let Some(queue) = queues.get_mut(&key) {
             let now = Instant::now();
-            let was_looked_at = spot.is_viewed(now);
-            spot.viewed_at = Some(now);
-            if at_group {
-                let wants_group = picture.group.is_none() || !is_recent(spot.group_viewed_at, now, VIEWER_TIMEOUT);
-                spot.group_viewed_at = Some(now);
-                if wants_group && spot.failures == 0 {
-                    spot.due_at = spot.due_at.min(now);
+            let was_viewed = queue.is_viewed(now);
+            queue.viewed_at = Some(now);
+            if is_group {
+                let wants_group = snapshot.group.is_none() || !is_recent(queue.group_viewed_at, now, VIEWER_TIMEOUT);
+                queue.group_viewed_at = Some(now);
+                if wants_group && queue.failures == 0 {
+                    queue.due_at = queue.due_at.min(now);
                 }
             }
-            if !was_looked_at && spot.failures == 0 {
-                spot.due_at = spot.due_at.min(spot.asked_at.map_or(now, |asked| asked + spot.every));
+            if !was_viewed && queue.failures == 0 {
+                queue.due_at = queue.due_at.min(queue.asked_at.map_or(now, |asked| asked + queue.every));
             }
         }
-        Ok(picture)
+        Ok(snapshot)
     }
 
     /// Refreshes soon, at most once every few seconds. Returns false if the last refresh was a moment ago.
     pub async fn refresh_soon(&self, key: ClusterAccountId) -> Result<bool, StoreError> {
         self.view(key, false).await?;
         let now = Instant::now();
-        let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return Ok(false) };
-        let again_at = spot.asked_at.map_or(now, |asked| asked + ASK_AGAIN_AFTER);
-        spot.due_at = spot.due_at.min(again_at);
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return Ok(false) };
+        let again_at = queue.asked_at.map_or(now, |asked| asked + ASK_AGAIN_AFTER);
+        queue.due_at = queue.due_at.min(again_at);
         Ok(again_at <= now)
     }
 
     /// Reads the queue again shortly after an action that changes it.
     pub fn refresh_after_action(&self, key: ClusterAccountId) {
-        if let Some(spot) = self.watched().get_mut(&key) {
-            spot.due_at = spot.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
-            spot.failures = 0;
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
+            queue.due_at = queue.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
+            queue.failures = 0;
         }
     }
 
     /// Someone wants to see older jobs: the next refresh reads one more month.
     pub fn request_history(&self, key: ClusterAccountId) {
-        if let Some(spot) = self.watched().get_mut(&key) {
-            spot.wants_history = true;
-            spot.due_at = spot.due_at.min(Instant::now());
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
+            queue.wants_history = true;
+            queue.due_at = queue.due_at.min(Instant::now());
         }
     }
 
@@ -173,16 +173,16 @@ impl QueueMonitor {
         if !core.config.queue_pace.is_on {
             return;
         }
-        let mut lines = self.0.connections.subscribe();
+        let mut connections = self.0.connections.subscribe();
         let mut ticks = tokio::time::interval(core.config.queue_pace.tick);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = core.stop.cancelled() => return,
                 _ = ticks.tick() => {}
-                changed = lines.recv() => {
-                    if let Ok(line) = changed && line.role == ConnectionRole::Login {
-                        self.connection_changed(ClusterAccountId { person: line.person, cluster: line.cluster }).await;
+                changed = connections.recv() => {
+                    if let Ok(connection) = changed && connection.role == ConnectionRole::Login {
+                        self.connection_changed(ClusterAccountId { person: connection.person, cluster: connection.cluster }).await;
                     }
                 }
             }
@@ -204,39 +204,39 @@ impl QueueMonitor {
         if self.snapshot(key).await.is_err() {
             return;
         }
-        let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return };
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return };
         let was_down =
-            matches!(spot.snapshot.trouble, Some(QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt))
-                || spot.asked_at.is_none();
+            matches!(queue.snapshot.trouble, Some(QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt))
+                || queue.asked_at.is_none();
         if is_up && was_down {
-            spot.due_at = Instant::now();
-            spot.failures = 0;
+            queue.due_at = Instant::now();
+            queue.failures = 0;
         }
         if !is_up {
-            let mut picture = QueueSnapshot::clone(&spot.snapshot);
-            picture.trouble = Some(QueueReadError::NotConnected);
-            picture.version += 1;
-            spot.snapshot = Arc::new(picture);
+            let mut snapshot = QueueSnapshot::clone(&queue.snapshot);
+            snapshot.trouble = Some(QueueReadError::NotConnected);
+            snapshot.version += 1;
+            queue.snapshot = Arc::new(snapshot);
         }
-        drop(spots);
+        drop(queues);
         self.notify(key);
     }
 
     /// The queues that are due, marked as busy; unused ones are dropped.
     fn take_due(&self) -> Vec<ClusterAccountId> {
         let now = Instant::now();
-        let standing = self.0.connections.connected_keys();
-        let mut spots = self.watched();
-        spots.retain(|key, spot| {
-            spot.is_busy || standing.contains(&key.connection_key()) || is_recent(spot.viewed_at, now, SNAPSHOT_TTL)
+        let connected = self.0.connections.connected_keys();
+        let mut queues = lock(&self.0.watched);
+        queues.retain(|key, queue| {
+            queue.is_busy || connected.contains(&key.connection_key()) || is_recent(queue.viewed_at, now, SNAPSHOT_TTL)
         });
         let mut due = Vec::new();
-        for line in standing.into_iter().filter(|line| line.role == ConnectionRole::Login) {
-            let key = ClusterAccountId { person: line.person, cluster: line.cluster };
-            match spots.get_mut(&key) {
-                Some(spot) if !spot.is_busy && spot.due_at <= now => {
-                    spot.is_busy = true;
+        for connection in connected.into_iter().filter(|connection| connection.role == ConnectionRole::Login) {
+            let key = ClusterAccountId { person: connection.person, cluster: connection.cluster };
+            match queues.get_mut(&key) {
+                Some(queue) if !queue.is_busy && queue.due_at <= now => {
+                    queue.is_busy = true;
                     due.push(key);
                 }
                 Some(_) => {}
@@ -251,34 +251,30 @@ impl QueueMonitor {
         if self.snapshot(key).await.is_err() {
             return;
         }
-        if let Some(spot) = self.watched().get_mut(&key) {
-            spot.is_busy = true;
-            spot.asked_at = Some(Instant::now());
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
+            queue.is_busy = true;
+            queue.asked_at = Some(Instant::now());
         }
         let worked = self.refresh_once(key).await;
-        let mut spots = self.watched();
-        if let Some(spot) = spots.get_mut(&key) {
+        let mut queues = lock(&self.0.watched);
+        if let Some(queue) = queues.get_mut(&key) {
             let now = Instant::now();
-            spot.is_busy = false;
-            spot.failures = if worked { 0 } else { spot.failures.saturating_add(1) };
+            queue.is_busy = false;
+            queue.failures = if worked { 0 } else { queue.failures.saturating_add(1) };
             let pause = if worked {
                 self.0.core.config.queue_pace.next_pause(
-                    spot.every,
-                    spot.is_viewed(now),
-                    spot.snapshot.has_unfinished(),
+                    queue.every,
+                    queue.is_viewed(now),
+                    queue.snapshot.has_unfinished(),
                 )
             } else {
-                (spot.every * 2_u32.saturating_pow(spot.failures.min(6))).min(MAX_PAUSE)
+                (queue.every * 2_u32.saturating_pow(queue.failures.min(6))).min(MAX_PAUSE)
             };
-            spot.due_at = spot.asked_at.unwrap_or(now) + pause;
-            if std::mem::take(&mut spot.is_urgent) {
-                spot.due_at = spot.due_at.min(now + self.0.core.config.queue_pace.after_action);
+            queue.due_at = queue.asked_at.unwrap_or(now) + pause;
+            if std::mem::take(&mut queue.is_urgent) {
+                queue.due_at = queue.due_at.min(now + self.0.core.config.queue_pace.after_action);
             }
         }
-    }
-
-    pub(super) fn watched(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, WatchedQueue>> {
-        self.0.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn notify(&self, key: ClusterAccountId) {
@@ -288,9 +284,9 @@ impl QueueMonitor {
 }
 
 impl WatchedQueue {
-    fn new(picture: Arc<QueueSnapshot>) -> Self {
+    fn new(snapshot: Arc<QueueSnapshot>) -> Self {
         Self {
-            snapshot: picture,
+            snapshot,
             is_busy: false,
             due_at: Instant::now(),
             asked_at: None,

@@ -60,8 +60,8 @@ pub struct GroupQueue {
 impl GroupQueue {
     pub fn new(jobs: Vec<SlurmJob>, seen: UnixTime, is_cut: bool) -> Self {
         let mut waiting: HashMap<String, u64> = HashMap::new();
-        let in_line = |job: &&SlurmJob| job.state.stage() == JobStage::Pending && is_competing(&job.reason);
-        for job in jobs.iter().filter(in_line) {
+        let is_waiting = |job: &&SlurmJob| job.state.stage() == JobStage::Pending && is_competing(&job.reason);
+        for job in jobs.iter().filter(is_waiting) {
             *waiting.entry(job.account.clone()).or_default() += 1;
         }
         Self { jobs, seen: Some(seen), is_cut, waiting }
@@ -131,11 +131,11 @@ impl QueueSnapshot {
 
     fn list_once(&self) -> &(Vec<JobListItem>, u64) {
         self.items.get_or_init(|| {
-            let entries = list_items(self.records.values());
-            let competes = |entry: &&JobListItem| entry.counts.waiting > 0 && is_competing(&entry.head.job.reason);
-            let waiting = entries.iter().filter(competes).count();
+            let items = list_items(self.records.values());
+            let competes = |item: &&JobListItem| item.counts.waiting > 0 && is_competing(&item.head.job.reason);
+            let waiting = items.iter().filter(competes).count();
             let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
-            (entries, waiting)
+            (items, waiting)
         })
     }
 

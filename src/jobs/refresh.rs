@@ -1,6 +1,6 @@
 //! One refresh: decides what to read, reads it with one command, and saves what changed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use super::{JobRecord, change_notifications};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::queue::{self, QueueReadReply, QueueReadRequest};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
+use crate::core::lock;
 use crate::domain::GroupRole;
 use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::{CallUrgency, RunCommandError};
@@ -44,37 +45,32 @@ impl QueueMonitor {
         match self.try_refresh(key).await {
             Ok(()) => true,
             Err(trouble) => {
-                self.update_snapshot(key, |picture| picture.trouble = Some(trouble));
+                self.update_snapshot(key, |snapshot| snapshot.trouble = Some(trouble));
                 false
             }
         }
     }
 
     async fn try_refresh(&self, key: ClusterAccountId) -> Result<(), QueueReadError> {
-        let other = |error: StoreError| QueueReadError::Other(error.to_string());
-        let connection = self.0.connections.connection(key.connection_key()).map_err(|error| read_error(&error))?;
-        let Some(account) = self.0.connections.accounts().get(key).await.map_err(other)? else {
-            return Err(QueueReadError::NotConnected);
-        };
+        let connection = self.0.connections.connection(key.connection_key())?;
+        let account = self.0.connections.accounts().get(key).await?.ok_or(QueueReadError::NotConnected)?;
         let every = Duration::from_secs(account.site().limits.queue_every_s.into());
         let every = self.0.core.config.queue_pace.clamp_interval(every);
-        if let Some(spot) = self.watched().get_mut(&key) {
-            spot.every = every;
+        if let Some(queue) = lock(&self.0.watched).get_mut(&key) {
+            queue.every = every;
         }
         let allowed = self.0.core.auth.can_act_for(key.person).await;
         if !allowed.map_err(|error| QueueReadError::Other(error.to_string()))? {
             return Err(QueueReadError::OwnerAway);
         }
-        let before = self.snapshot(key).await.map_err(other)?;
-        let wishes = self.plan_query(&account, &before).await.map_err(other)?;
-        let is_looked_at = self.watched().get(&key).is_some_and(|spot| spot.is_viewed(Instant::now()));
-        if is_looked_at {
+        let before = self.snapshot(key).await?;
+        let request = self.plan_query(&account, &before).await?;
+        let is_viewed = lock(&self.0.watched).get(&key).is_some_and(|queue| queue.is_viewed(Instant::now()));
+        if is_viewed {
             connection.call_budget().record_use(Instant::now());
         }
-        let told = queue::load_queue(&connection, &account.remote_user, &wishes, CallUrgency::Background)
-            .await
-            .map_err(|error| read_error(&error))?;
-        self.apply_reply(key, &before, told, &wishes).await
+        let reply = queue::load_queue(&connection, &account.remote_user, &request, CallUrgency::Background).await?;
+        self.apply_reply(key, &before, reply, &request).await
     }
 
     /// Decides what to read besides the queue itself.
@@ -90,121 +86,124 @@ impl QueueMonitor {
         drop(db);
         let now = self.0.core.clock.now();
         let at = Instant::now();
-        let waits = before.records.values().any(|one| one.job.state.stage() == JobStage::Pending);
-        let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return Ok(QueueReadRequest::default()) };
-        let looked = spot.is_viewed(at);
-        let arrays: HashSet<JobId> = spot.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
-        let ended = spot.missing_since.keys().copied().chain(arrays).take(MAX_ENDED).collect();
-        let mut wishes = QueueReadRequest { ended_jobs: ended, ..QueueReadRequest::default() };
-        if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut spot.wants_history)) {
-            wishes.history = Some((from.plus(-MONTH), from));
-        } else if !is_recent(spot.history_asked, at, HISTORY_EVERY) {
-            wishes.history = Some(next_history_range(read_until, now));
+        let has_pending = before.records.values().any(|record| record.job.state.stage() == JobStage::Pending);
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return Ok(QueueReadRequest::default()) };
+        let is_viewed = queue.is_viewed(at);
+        let arrays: HashSet<JobId> = queue.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
+        let ended = queue.missing_since.keys().copied().chain(arrays).take(MAX_ENDED).collect();
+        let mut request = QueueReadRequest { ended_jobs: ended, ..QueueReadRequest::default() };
+        if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut queue.wants_history)) {
+            request.history = Some((from.plus(-MONTH), from));
+        } else if !is_recent(queue.history_asked, at, HISTORY_EVERY) {
+            request.history = Some(next_history_range(read_until, now));
         }
         let accounts = account.slurm_accounts();
-        if spot.is_group_viewed(at) {
-            wishes.group_accounts.clone_from(&accounts);
+        if queue.is_group_viewed(at) {
+            request.group_accounts.clone_from(&accounts);
         }
-        if looked && waits && !is_recent(spot.ranks_asked, at, RANKS_EVERY) {
-            spot.ranks_asked = Some(at);
-            wishes.ranks = true;
+        if is_viewed && has_pending && !is_recent(queue.ranks_asked, at, RANKS_EVERY) {
+            queue.ranks_asked = Some(at);
+            request.ranks = true;
         }
-        if looked && !is_recent(spot.resources_asked, at, RESOURCES_EVERY) {
-            spot.resources_asked = Some(at);
+        if is_viewed && !is_recent(queue.resources_asked, at, RESOURCES_EVERY) {
+            queue.resources_asked = Some(at);
             if account.uses_fair_share() {
-                wishes.fair_share = accounts;
+                request.fair_share = accounts;
             }
-            let has = |tool: &str| account.discovered.tools.iter().any(|known| known == tool);
+            let has = |tool: &str| account.discovered.tools.iter().any(|installed| installed == tool);
             let tool = account.site().storage.quota_tool;
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
-                wishes.quota = tool;
+                request.quota = tool;
                 // Only PIs see what other members store.
-                wishes.storage_per_user = memberships.iter().any(|one| one.role() == GroupRole::Pi);
+                request.storage_per_user = memberships.iter().any(|membership| membership.role() == GroupRole::Pi);
             }
             if has("cost") {
-                wishes.cost = account.site().units.cost_tool;
+                request.cost = account.site().units.cost_tool;
             }
         }
-        Ok(wishes)
+        Ok(request)
     }
 
     async fn apply_reply(
         &self,
         key: ClusterAccountId,
         before: &Arc<QueueSnapshot>,
-        mut told: QueueReadReply,
-        wishes: &QueueReadRequest,
+        mut reply: QueueReadReply,
+        request: &QueueReadRequest,
     ) -> Result<(), QueueReadError> {
         let now = self.0.core.clock.now();
-        let answer = match told.queue.take() {
+        let answer = match reply.queue.take() {
             Some(Ok(answer)) => answer,
-            Some(Err(said)) => return Err(QueueReadError::Controller(said)),
+            Some(Err(message)) => return Err(QueueReadError::Controller(message)),
             None => return Err(QueueReadError::Controller(String::new())),
         };
-        let told_until = before.seen;
-        let merged = queue_diff::diff_queue(&before.records, answer.jobs, told_until, now);
-        let mut changes = merged.changes;
+        let notified_until = before.seen;
+        let diff = queue_diff::diff_queue(&before.records, answer.jobs, notified_until, now);
+        let mut changes = diff.changes;
         let mut accounting_trouble = None;
         let mut asked_all = true;
-        for rows in [told.ended_jobs.take(), told.history.take()].into_iter().flatten() {
+        for rows in [reply.ended_jobs.take(), reply.history.take()].into_iter().flatten() {
             match rows {
                 Ok(rows) => {
-                    let known = apply_changes(&before.records, &changes);
-                    let until = told_until.filter(|_| before.history_from.is_some());
-                    changes.extend(queue_diff::diff_accounting(&known, rows, until, now));
+                    let records = apply_changes(&before.records, &changes);
+                    let until = notified_until.filter(|_| before.history_from.is_some());
+                    changes.extend(queue_diff::diff_accounting(&records, rows, until, now));
                 }
-                Err(said) => {
+                Err(message) => {
                     asked_all = false;
-                    accounting_trouble = Some(QueueReadError::Accounting(said));
+                    accounting_trouble = Some(QueueReadError::Accounting(message));
                 }
             }
         }
-        let mut gone = merged.gone;
-        let missed = self.note_missed(key, &merged.missing, now);
-        let asked = if asked_all { wishes.ended_jobs.as_slice() } else { &[] };
-        let given_up = self.note_vanished(key, merged.vanished, asked, &changes);
+        let mut gone = diff.gone;
+        let missed = self.note_missed(key, &diff.missing, now);
+        let asked = if asked_all { request.ended_jobs.as_slice() } else { &[] };
+        let given_up = self.note_vanished(key, diff.vanished, asked, &changes);
         changes.extend(given_up.iter().map(|(id, rest)| queue_diff::cancelled_before_start(*id, rest, now)));
-        if asked_all && !wishes.ended_jobs.is_empty() {
-            gone.extend(started_rests(&merged.missing, &changes));
+        if asked_all && !request.ended_jobs.is_empty() {
+            gone.extend(started_rests(&diff.missing, &changes));
             let left: Vec<Arc<JobRecord>> =
-                merged.missing.iter().filter(|record| !gone.iter().any(|one| one.id == record.id)).cloned().collect();
+                diff.missing.iter().filter(|record| !gone.iter().any(|other| other.id == record.id)).cloned().collect();
             changes.extend(queue_diff::lost_jobs(&left, &changes, &missed, now));
         }
-        let history = wishes.history.filter(|_| asked_all);
-        let keeping = QueueChangeSet { changes, gone, history, notified_until: told_until };
-        let kept = self.save_update(key, before, keeping, now).await;
-        let (changes, gone) = kept.map_err(|error| QueueReadError::Other(error.to_string()))?;
+        let history = request.history.filter(|_| asked_all);
+        let change_set = QueueChangeSet { changes, gone, history, notified_until };
+        let (changes, gone) = self.save_update(key, before, change_set, now).await?;
         self.after_save(key, &changes, history.is_some());
-        let standing = self.save_resources(key, &before.resources, &mut told, now).await;
-        self.update_snapshot(key, |picture| {
+        let resources = self.save_resources(key, &before.resources, &mut reply, now).await;
+        self.update_snapshot(key, |snapshot| {
             for record in &gone {
-                picture.records.remove(&record.job.id);
+                snapshot.records.remove(&record.job.id);
             }
             for change in changes {
-                picture.records.insert(change.record.job.id, Arc::new(change.record));
+                snapshot.records.insert(change.record.job.id, Arc::new(change.record));
             }
-            picture.records.retain(|_, record| record.ended_at().is_none_or(|ended| now.since(ended) < RECENT));
-            picture.seen = Some(now);
-            picture.trouble = None;
-            picture.is_cut = answer.is_cut;
-            if accounting_trouble.is_some() || !wishes.ended_jobs.is_empty() || wishes.history.is_some() {
-                picture.accounting_trouble = accounting_trouble;
+            snapshot.records.retain(|_, record| record.ended_at().is_none_or(|ended| now.since(ended) < RECENT));
+            snapshot.seen = Some(now);
+            snapshot.trouble = None;
+            snapshot.is_cut = answer.is_cut;
+            if accounting_trouble.is_some() || !request.ended_jobs.is_empty() || request.history.is_some() {
+                snapshot.accounting_trouble = accounting_trouble;
             }
             if let Some((from, _)) = history {
-                picture.history_from = Some(picture.history_from.map_or(from, |known| known.min(from)));
+                snapshot.history_from = Some(snapshot.history_from.map_or(from, |earlier| earlier.min(from)));
             }
-            if let Some(Ok(group)) = told.group_jobs {
-                picture.group = Some(Arc::new(GroupQueue::new(group.jobs, now, group.is_cut)));
+            if let Some(Ok(group)) = reply.group_jobs {
+                snapshot.group = Some(Arc::new(GroupQueue::new(group.jobs, now, group.is_cut)));
             }
-            if wishes.ranks {
-                picture.ahead = told.pending_counts;
-                picture.factors =
-                    told.priority_factors.unwrap_or_default().into_iter().map(|one| (one.raw_id, one)).collect();
+            if request.ranks {
+                snapshot.ahead = reply.pending_counts;
+                snapshot.factors = reply
+                    .priority_factors
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|factors| (factors.raw_id, factors))
+                    .collect();
             }
-            if let Some(standing) = standing {
-                picture.resources = Arc::new(standing);
+            if let Some(resources) = resources {
+                snapshot.resources = Arc::new(resources);
             }
         });
         Ok(())
@@ -216,18 +215,14 @@ impl QueueMonitor {
         key: ClusterAccountId,
         missing: &[Arc<JobRecord>],
         now: UnixTime,
-    ) -> std::collections::HashMap<JobId, UnixTime> {
-        let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return std::collections::HashMap::new() };
-        let is_new = missing.iter().any(|record| !spot.missing_since.contains_key(&record.job.id));
-        let since = |id: JobId| *spot.missing_since.get(&id).unwrap_or(&now);
-        let missed = missing.iter().map(|record| (record.job.id, since(record.job.id))).collect();
-        spot.missing_since = missed;
-        if is_new {
-            // Ask soon how they ended, not at the next regular time.
-            spot.is_urgent = true;
-        }
-        spot.missing_since.clone()
+    ) -> HashMap<JobId, UnixTime> {
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return HashMap::new() };
+        // Ask soon how new ones ended, not at the next regular time.
+        queue.is_urgent |= missing.iter().any(|record| !queue.missing_since.contains_key(&record.job.id));
+        let since = |id: JobId| *queue.missing_since.get(&id).unwrap_or(&now);
+        queue.missing_since = missing.iter().map(|record| (record.job.id, since(record.job.id))).collect();
+        queue.missing_since.clone()
     }
 
     /// Notes tasks that left the queue without starting. Returns those that accounting does not know either, after
@@ -239,49 +234,49 @@ impl QueueMonitor {
         asked: &[JobId],
         changes: &[JobChange],
     ) -> Vec<(JobId, Arc<JobRecord>)> {
-        let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return Vec::new() };
-        let told: HashSet<JobId> = changes.iter().map(|change| change.record.job.id).collect();
-        spot.vanished.retain(|id, _| !told.contains(id));
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return Vec::new() };
+        let reported: HashSet<JobId> = changes.iter().map(|change| change.record.job.id).collect();
+        queue.vanished.retain(|id, _| !reported.contains(id));
         let mut given_up = Vec::new();
-        for (id, (tries, rest)) in &mut spot.vanished {
+        for (id, (tries, rest)) in &mut queue.vanished {
             *tries += u8::from(asked.contains(&JobId::without_task(id.number)));
             if *tries >= MAX_TRIES {
                 given_up.push((*id, rest.clone()));
             }
         }
-        spot.vanished.retain(|_, (tries, _)| *tries < MAX_TRIES);
-        spot.is_urgent |= !vanished.is_empty() || !spot.vanished.is_empty();
-        spot.vanished.extend(vanished.into_iter().map(|(id, rest)| (id, (0, rest))));
+        queue.vanished.retain(|_, (tries, _)| *tries < MAX_TRIES);
+        queue.is_urgent |= !vanished.is_empty() || !queue.vanished.is_empty();
+        queue.vanished.extend(vanished.into_iter().map(|(id, rest)| (id, (0, rest))));
         given_up
     }
 
     /// After saving: ended jobs are no longer missing, and people are notified.
     fn after_save(&self, key: ClusterAccountId, changes: &[JobChange], history_read: bool) {
-        let mut spots = self.watched();
-        if let Some(spot) = spots.get_mut(&key) {
+        let mut queues = lock(&self.0.watched);
+        if let Some(queue) = queues.get_mut(&key) {
             for change in changes.iter().filter(|change| change.record.is_over) {
-                spot.missing_since.remove(&change.record.job.id);
+                queue.missing_since.remove(&change.record.job.id);
             }
             if history_read {
-                spot.history_asked = Some(Instant::now());
+                queue.history_asked = Some(Instant::now());
             }
         }
-        drop(spots);
+        drop(queues);
         if changes.iter().any(change_notifications::is_notable) {
             self.0.notifications.notify(key.person);
         }
     }
 
     pub(super) fn update_snapshot(&self, key: ClusterAccountId, change: impl FnOnce(&mut QueueSnapshot)) {
-        let mut spots = self.watched();
-        let Some(spot) = spots.get_mut(&key) else { return };
-        let mut picture = QueueSnapshot::clone(&spot.snapshot);
-        change(&mut picture);
-        picture.version += 1;
-        picture.items = std::sync::OnceLock::new();
-        spot.snapshot = Arc::new(picture);
-        drop(spots);
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return };
+        let mut snapshot = QueueSnapshot::clone(&queue.snapshot);
+        change(&mut snapshot);
+        snapshot.version += 1;
+        snapshot.items = std::sync::OnceLock::new();
+        queue.snapshot = Arc::new(snapshot);
+        drop(queues);
         self.notify(key);
     }
 }
@@ -293,20 +288,21 @@ fn next_history_range(read: Option<(UnixTime, UnixTime)>, now: UnixTime) -> (Uni
 }
 
 /// The known jobs with the changes applied.
-fn apply_changes(known: &KnownJobs, changes: &[JobChange]) -> KnownJobs {
-    let mut known = known.clone();
+fn apply_changes(records: &KnownJobs, changes: &[JobChange]) -> KnownJobs {
+    let mut records = records.clone();
     for change in changes {
-        known.insert(change.record.job.id, Arc::new(change.record.clone()));
+        records.insert(change.record.job.id, Arc::new(change.record.clone()));
     }
-    known
+    records
 }
 
 /// Pending remainders of arrays that vanished because their tasks started: accounting knows the tasks, not the
 /// remainder.
 fn started_rests(missing: &[Arc<JobRecord>], changes: &[JobChange]) -> Vec<Arc<JobRecord>> {
-    let has_tasks =
-        |number: u64| changes.iter().any(|one| one.record.job.id.number == number && one.record.job.id.task.is_some());
-    let answered = |id: JobId| changes.iter().any(|one| one.record.job.id == id);
+    let has_tasks = |number: u64| {
+        changes.iter().any(|change| change.record.job.id.number == number && change.record.job.id.task.is_some())
+    };
+    let answered = |id: JobId| changes.iter().any(|change| change.record.job.id == id);
     missing
         .iter()
         .filter(|record| record.job.tasks.is_some())
@@ -315,10 +311,18 @@ fn started_rests(missing: &[Arc<JobRecord>], changes: &[JobChange]) -> Vec<Arc<J
         .collect()
 }
 
-fn read_error(error: &RunCommandError) -> QueueReadError {
-    match error {
-        RunCommandError::NotConnected | RunCommandError::ConnectionLost => QueueReadError::NotConnected,
-        RunCommandError::HostKeyInDoubt => QueueReadError::HostKeyInDoubt,
-        other => QueueReadError::Other(other.to_string()),
+impl From<RunCommandError> for QueueReadError {
+    fn from(error: RunCommandError) -> Self {
+        match error {
+            RunCommandError::NotConnected | RunCommandError::ConnectionLost => Self::NotConnected,
+            RunCommandError::HostKeyInDoubt => Self::HostKeyInDoubt,
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for QueueReadError {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error.to_string())
     }
 }

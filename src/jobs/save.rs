@@ -37,13 +37,13 @@ impl QueueMonitor {
         &self,
         key: ClusterAccountId,
         before: &QueueSnapshot,
-        keeping: QueueChangeSet,
+        change_set: QueueChangeSet,
         now: UnixTime,
     ) -> Result<(Vec<JobChange>, Vec<Arc<JobRecord>>), StoreError> {
-        let QueueChangeSet { mut changes, gone, history, notified_until: told_until } = keeping;
-        let lasting = changes.iter().any(|change| change.is_worth_saving) || !gone.is_empty();
-        let is_due = told_until.is_none_or(|seen| now.since(seen) >= SAVE_SEEN_EVERY);
-        if !lasting && history.is_none() && !is_due {
+        let QueueChangeSet { mut changes, gone, history, notified_until } = change_set;
+        let has_lasting = changes.iter().any(|change| change.is_worth_saving) || !gone.is_empty();
+        let is_due = notified_until.is_none_or(|seen| now.since(seen) >= SAVE_SEEN_EVERY);
+        if !has_lasting && history.is_none() && !is_due {
             return Ok((changes, gone));
         }
         let mut tx = self.0.core.store.write().await?;
@@ -59,9 +59,9 @@ impl QueueMonitor {
         }
         store::queues::mark_seen(&mut tx, key.person, key.cluster, now).await?;
         if let Some((from, until)) = history {
-            let known = store::queues::get(&mut tx, key.person, key.cluster).await?.history();
-            let from = known.map_or(from, |(first, _)| first.min(from));
-            let until = known.map_or(until, |(_, last)| last.max(until));
+            let known_range = store::queues::get(&mut tx, key.person, key.cluster).await?.history();
+            let from = known_range.map_or(from, |(first, _)| first.min(from));
+            let until = known_range.map_or(until, |(_, last)| last.max(until));
             store::queues::set_history(&mut tx, key.person, key.cluster, (from, until)).await?;
         }
         store::commit(tx).await?;
@@ -73,41 +73,41 @@ impl QueueMonitor {
         &self,
         key: ClusterAccountId,
         before: &PersonClusterResources,
-        told: &mut QueueReadReply,
+        reply: &mut QueueReadReply,
         now: UnixTime,
     ) -> Option<PersonClusterResources> {
-        let mut standing = before.clone();
-        if let Some(shares) = told.fair_share.take() {
-            (standing.shares, standing.shares_at) = (shares, Some(now.0));
+        let mut resources = before.clone();
+        if let Some(shares) = reply.fair_share.take() {
+            (resources.shares, resources.shares_at) = (shares, Some(now.0));
         }
-        if let Some(places) = told.storage_quotas.take() {
-            (standing.places, standing.places_at) = (places, Some(now.0));
+        if let Some(places) = reply.storage_quotas.take() {
+            (resources.places, resources.places_at) = (places, Some(now.0));
         }
-        if let Some(per_user) = told.storage_per_user.take() {
-            (standing.per_user, standing.per_user_at) = (per_user, Some(now.0));
+        if let Some(per_user) = reply.storage_per_user.take() {
+            (resources.per_user, resources.per_user_at) = (per_user, Some(now.0));
         }
-        if let Some(cost) = told.cost.take() {
-            (standing.cost, standing.cost_at) = (Some(cost), Some(now.0));
+        if let Some(cost) = reply.cost.take() {
+            (resources.cost, resources.cost_at) = (Some(cost), Some(now.0));
         }
-        if standing == *before {
+        if resources == *before {
             return None;
         }
-        let written = async {
-            let json = serde_json::to_string(&standing).unwrap_or_default();
+        let saved = async {
+            let json = serde_json::to_string(&resources).unwrap_or_default();
             let mut tx = self.0.core.store.write().await?;
             store::queues::set_standing(&mut tx, key.person, key.cluster, &json).await?;
-            if standing.shares_at != before.shares_at {
-                for (account, point) in fair_share_points(&standing.shares, now) {
+            if resources.shares_at != before.shares_at {
+                for (account, point) in fair_share_points(&resources.shares, now) {
                     let (person, cluster) = (key.person, key.cluster);
                     store::fair_share_history::add(&mut tx, person, cluster, account, point).await?;
                 }
             }
             store::commit(tx).await
         };
-        if let Err(error) = written.await {
+        if let Err(error) = saved.await {
             tracing::warn!(%error, "Fair-share and storage could not be written down");
         }
-        Some(standing)
+        Some(resources)
     }
 }
 
@@ -140,6 +140,6 @@ async fn save_event(
     // A requeued, suspended or resumed job changes now; its earlier times are already recorded.
     let at =
         if job.state.is_over() || change.transition == Some(JobTransition::Started) { at.unwrap_or(now) } else { now };
-    let moment = JobEvent { at, state: job.state.slurm_name().to_owned(), detail: detail.clone() };
-    store::jobs::add_event(tx, id, &moment).await
+    let event = JobEvent { at, state: job.state.slurm_name().to_owned(), detail: detail.clone() };
+    store::jobs::add_event(tx, id, &event).await
 }

@@ -8,7 +8,7 @@ use crate::domain::{DisplayName, GroupId, NameError, PersonId, RecipeId};
 use crate::recipes::recipe::{Recipe, RecipeError, SharedRecipeBlock};
 use crate::store::recipes::{self, NewRecipeVersion};
 pub use crate::store::recipes::{RecipeVersion, SavedRecipeRow};
-use crate::store::{self, DbConnection, StoreError};
+use crate::store::{self, DbConnection, StoreError, Transaction};
 
 /// The most recipes that one person can save.
 const MOST_RECIPES: i64 = 200;
@@ -41,8 +41,8 @@ pub enum SaveRecipeError {
 }
 
 /// Who owns a recipe.
-pub fn recipe_ownership(kept: &SavedRecipeRow) -> OwnerAndGroup {
-    OwnerAndGroup { owner: kept.owner(), group: kept.group() }
+pub fn recipe_ownership(saved: &SavedRecipeRow) -> OwnerAndGroup {
+    OwnerAndGroup { owner: saved.owner(), group: saved.group() }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ impl SavedRecipes {
     pub async fn list(&self, viewer: &Viewer) -> Result<Vec<SavedRecipeRow>, StoreError> {
         let mut db = self.core.store.read().await?;
         let mut found = recipes::list(&mut db, viewer.id, viewer.is_admin).await?;
-        found.retain(|kept| viewer.may(Permission::UseRecipe(recipe_ownership(kept))).is_ok());
+        found.retain(|saved| viewer.may(Permission::UseRecipe(recipe_ownership(saved))).is_ok());
         Ok(found)
     }
 
@@ -80,13 +80,13 @@ impl SavedRecipes {
         version: Option<i64>,
     ) -> Result<Option<(SavedRecipeRow, RecipeVersion)>, StoreError> {
         let mut db = self.core.store.read().await?;
-        let kept = recipes::get(&mut db, id).await?;
-        let kept = kept
-            .filter(|kept| viewer.may(Permission::UseRecipe(recipe_ownership(kept))).is_ok())
-            .filter(|kept| version.is_some() || !kept.is_archived());
-        let Some(kept) = kept else { return Ok(None) };
-        let found = recipes::find_version(&mut db, id, version.unwrap_or(kept.version)).await?;
-        Ok(found.map(|version| (kept, version)))
+        let saved = recipes::get(&mut db, id)
+            .await?
+            .filter(|saved| viewer.may(Permission::UseRecipe(recipe_ownership(saved))).is_ok())
+            .filter(|saved| version.is_some() || !saved.is_archived());
+        let Some(saved) = saved else { return Ok(None) };
+        let found = recipes::find_version(&mut db, id, version.unwrap_or(saved.version)).await?;
+        Ok(found.map(|version| (saved, version)))
     }
 
     /// All versions, newest first, without their text.
@@ -108,8 +108,8 @@ impl SavedRecipes {
         let mut tx = self.core.store.write().await?;
         self.core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if let Some(group) = group {
-            let whose = OwnerAndGroup { owner: Some(owner), group: None };
-            self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(whose, group)).await?;
+            let ownership = OwnerAndGroup { owner: Some(owner), group: None };
+            self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(ownership, group)).await?;
         }
         if recipes::count_for_person(&mut tx, owner).await? >= MOST_RECIPES {
             return Err(SaveRecipeError::TooMany);
@@ -125,71 +125,61 @@ impl SavedRecipes {
         Ok(id)
     }
 
-    /// Saves a new version based on version `was`.
+    /// Saves a new version based on version `base_version`.
     pub async fn update(
         &self,
         actor: &Actor,
-        (id, was): (RecipeId, i64),
+        (id, base_version): (RecipeId, i64),
         draft: RecipeVersionDraft<'_>,
         blocks: &[SharedRecipeBlock],
     ) -> Result<i64, SaveRecipeError> {
         let title = parse_title(draft.text, blocks)?;
         let author = actor.id.ok_or(AuthError::Denied)?;
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
-        if kept.version != was {
-            return Err(SaveRecipeError::Outdated(kept.version));
+        let mut saved = self.find_editable(&mut tx, actor, id).await?;
+        if saved.version != base_version {
+            return Err(SaveRecipeError::Outdated(saved.version));
         }
-        if kept.version >= MOST_VERSIONS {
+        if saved.version >= MOST_VERSIONS {
             return Err(SaveRecipeError::TooManyVersions);
         }
-        let version = kept.version + 1;
+        let version = saved.version + 1;
         self.save_version(&mut tx, (id, version), author, draft).await?;
         recipes::set_title(&mut tx, id, &title).await?;
         let detail = format!("version {version}");
-        let about = ActivityDetails { person: owner_if_other(actor, &kept), subject: title.as_str(), detail: &detail };
-        record(&mut tx, actor, ActivityEvent::RecipeChanged, about, self.core.clock.now()).await?;
-        store::commit(tx).await?;
+        saved.title = title.as_str().to_owned();
+        self.commit_change(tx, actor, ActivityEvent::RecipeChanged, &saved, &detail).await?;
         Ok(version)
     }
 
     /// Publishes a recipe to a group, replacing the group it was published to before.
     pub async fn publish(&self, actor: &Actor, id: RecipeId, group: GroupId) -> Result<(), SaveRecipeError> {
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
-        self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(recipe_ownership(&kept), group)).await?;
+        let saved = self.find_editable(&mut tx, actor, id).await?;
+        self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(recipe_ownership(&saved), group)).await?;
         recipes::set_group(&mut tx, id, Some(group)).await?;
-        self.record_published(&mut tx, actor, &kept.title, group).await?;
+        self.record_published(&mut tx, actor, &saved.title, group).await?;
         Ok(store::commit(tx).await?)
     }
 
     /// Makes a recipe private again. If its owner is gone, it stays with the group.
     pub async fn withdraw(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
-        if kept.owner().is_none() {
+        let saved = self.find_editable(&mut tx, actor, id).await?;
+        if saved.owner().is_none() {
             return Err(AuthError::Denied.into());
         }
         recipes::set_group(&mut tx, id, None).await?;
-        let detail = kept.group_name.clone().unwrap_or_default();
-        let about = ActivityDetails { person: owner_if_other(actor, &kept), subject: &kept.title, detail: &detail };
-        record(&mut tx, actor, ActivityEvent::RecipeWithdrawn, about, self.core.clock.now()).await?;
-        Ok(store::commit(tx).await?)
+        let detail = saved.group_name.clone().unwrap_or_default();
+        self.commit_change(tx, actor, ActivityEvent::RecipeWithdrawn, &saved, &detail).await
     }
 
     /// Deletes a recipe; jobs that were made with it keep the reference.
     pub async fn delete(&self, actor: &Actor, id: RecipeId) -> Result<(), SaveRecipeError> {
-        let now = self.core.clock.now();
         let mut tx = self.core.store.write().await?;
-        let kept = self.find_editable(&mut tx, actor, id, Permission::ChangeRecipe).await?;
-        recipes::archive(&mut tx, id, now).await?;
-        let about = ActivityDetails {
-            person: owner_if_other(actor, &kept),
-            subject: &kept.title,
-            ..ActivityDetails::default()
-        };
-        record(&mut tx, actor, ActivityEvent::RecipeDeleted, about, now).await?;
-        Ok(store::commit(tx).await?)
+        let saved = self.find_editable(&mut tx, actor, id).await?;
+        recipes::archive(&mut tx, id, self.core.clock.now()).await?;
+        self.commit_change(tx, actor, ActivityEvent::RecipeDeleted, &saved, "").await
     }
 
     /// Loads a recipe for editing. A recipe that someone cannot see does not exist for them.
@@ -198,16 +188,14 @@ impl SavedRecipes {
         db: &mut DbConnection,
         actor: &Actor,
         id: RecipeId,
-        action: fn(OwnerAndGroup) -> Permission,
     ) -> Result<SavedRecipeRow, SaveRecipeError> {
-        let kept = recipes::get(db, id).await?.filter(|kept| !kept.is_archived());
-        let kept = kept.ok_or(AuthError::NotFound)?;
-        match self.core.auth.authorise(db, actor, Permission::UseRecipe(recipe_ownership(&kept))).await {
+        let saved = recipes::get(db, id).await?.filter(|saved| !saved.is_archived()).ok_or(AuthError::NotFound)?;
+        match self.core.auth.authorise(db, actor, Permission::UseRecipe(recipe_ownership(&saved))).await {
             Err(AuthError::Denied) => return Err(AuthError::NotFound.into()),
             other => other?,
         }
-        self.core.auth.authorise(db, actor, action(recipe_ownership(&kept))).await?;
-        Ok(kept)
+        self.core.auth.authorise(db, actor, Permission::ChangeRecipe(recipe_ownership(&saved))).await?;
+        Ok(saved)
     }
 
     async fn save_version(
@@ -233,6 +221,21 @@ impl SavedRecipes {
         Ok(recipes::add_version(db, &new, self.core.clock.now()).await?)
     }
 
+    /// Records the change in the same transaction; its owner is named if someone else makes it.
+    async fn commit_change(
+        &self,
+        mut tx: Transaction,
+        actor: &Actor,
+        event: ActivityEvent,
+        saved: &SavedRecipeRow,
+        detail: &str,
+    ) -> Result<(), SaveRecipeError> {
+        let person = saved.owner().filter(|owner| actor.id != Some(*owner));
+        let about = ActivityDetails { person, subject: &saved.title, detail };
+        record(&mut tx, actor, event, about, self.core.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
     async fn record_published(
         &self,
         db: &mut DbConnection,
@@ -244,11 +247,6 @@ impl SavedRecipes {
         let about = ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
         Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.core.clock.now()).await?)
     }
-}
-
-/// The owner, if someone else is changing their recipe.
-fn owner_if_other(actor: &Actor, kept: &SavedRecipeRow) -> Option<PersonId> {
-    kept.owner().filter(|owner| actor.id != Some(*owner))
 }
 
 /// Parses a recipe and returns its title, which must be fit for lists.

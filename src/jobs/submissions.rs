@@ -8,7 +8,7 @@ mod unconfirmed;
 mod worker;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
@@ -85,20 +85,20 @@ impl SubmissionWorker {
 
     /// Accepts a request: from now on it becomes exactly one job, or a clear refusal. Sending the same form again
     /// returns the same submission, whatever the form contains.
-    pub async fn submit(&self, actor: &Actor, order: SubmitRequest) -> Result<SubmissionId, SubmitError> {
-        order.validate()?;
-        if actor.id.is_some_and(|id| id != order.person) {
+    pub async fn submit(&self, actor: &Actor, request: SubmitRequest) -> Result<SubmissionId, SubmitError> {
+        request.validate()?;
+        if actor.id.is_some_and(|id| id != request.person) {
             return Err(AuthError::Denied.into());
         }
         let core = &self.0.core;
-        let key = order.account_id();
+        let key = request.account_id();
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
-        if let Some(known) = submissions::find_by_form(&mut tx, order.person, &order.form_token).await? {
-            return Ok(known);
+        if let Some(existing) = submissions::find_by_form(&mut tx, request.person, &request.form_token).await? {
+            return Ok(existing);
         }
         core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
-        if submissions::count_open(&mut tx, order.person).await? >= MAX_OPEN {
+        if submissions::count_open(&mut tx, request.person).await? >= MAX_OPEN {
             return Err(SubmitError::TooMany);
         }
         let account = self.0.connections.accounts().get_with(&mut tx, key).await?;
@@ -107,12 +107,15 @@ impl SubmissionWorker {
         let is_kept = account.discovered.keeps_comments && !account.site().jobs.comment_lost;
         let carrier = if is_kept { SubmitTokenCarrier::Comment } else { SubmitTokenCarrier::JobName };
         let token = new_token()?;
-        let id = submissions::add(&mut tx, &order, &token, carrier.as_str(), now).await?;
-        let about =
-            ActivityDetails { person: Some(order.person), subject: &account.cluster().title, detail: &order.job_name };
+        let id = submissions::add(&mut tx, &request, &token, carrier.as_str(), now).await?;
+        let about = ActivityDetails {
+            person: Some(request.person),
+            subject: &account.cluster().title,
+            detail: &request.job_name,
+        };
         record(&mut tx, actor, ActivityEvent::JobSubmitted, about, now).await?;
         store::commit(tx).await?;
-        self.notify(order.person, id);
+        self.notify(request.person, id);
         self.wake(key);
         Ok(id)
     }
@@ -120,23 +123,23 @@ impl SubmissionWorker {
     /// Loads one of the person's own submissions.
     pub async fn get(&self, person: PersonId, id: SubmissionId) -> Result<Option<Submission>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        Ok(submissions::get(&mut db, id).await?.filter(|one| one.person_id == person))
+        Ok(submissions::get(&mut db, id).await?.filter(|submission| submission.person_id == person))
     }
 
     /// Waits until the outcome is known or the time is up, and returns the submission as it is then.
     pub async fn wait(&self, id: SubmissionId, at_most: Duration) -> Result<Option<Submission>, StoreError> {
         let until = tokio::time::Instant::now() + at_most;
-        let mut news = self.subscribe();
+        let mut changes = self.subscribe();
         loop {
             let mut db = self.0.core.store.read().await?;
-            let now = submissions::get(&mut db, id).await?;
+            let submission = submissions::get(&mut db, id).await?;
             drop(db);
-            if now.as_ref().is_none_or(|one| one.state.is_settled()) {
-                return Ok(now);
+            if submission.as_ref().is_none_or(|submission| submission.state.is_settled()) {
+                return Ok(submission);
             }
-            let changed = async { while news.recv().await.is_ok_and(|change| change.id != id) {} };
+            let changed = async { while changes.recv().await.is_ok_and(|change| change.id != id) {} };
             if tokio::time::timeout_at(until, changed).await.is_err() {
-                return Ok(now);
+                return Ok(submission);
             }
         }
     }
@@ -145,12 +148,12 @@ impl SubmissionWorker {
     pub async fn retry(&self, person: PersonId, id: SubmissionId) -> Result<bool, StoreError> {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
-        let Some(one) = submissions::get(&mut tx, id).await? else { return Ok(false) };
+        let Some(submission) = submissions::get(&mut tx, id).await? else { return Ok(false) };
         let done = submissions::retry(&mut tx, id, person, now).await?;
         store::commit(tx).await?;
         if done {
             self.notify(person, id);
-            self.wake(ClusterAccountId { person, cluster: one.cluster_id });
+            self.wake(ClusterAccountId { person, cluster: submission.cluster_id });
         }
         Ok(done)
     }
@@ -170,10 +173,6 @@ impl SubmissionWorker {
     fn notify(&self, person: PersonId, id: SubmissionId) {
         // There may be no subscribers.
         let _ = self.0.changes.send(SubmissionChangedEvent { person, id });
-    }
-
-    fn workers(&self) -> MutexGuard<'_, HashMap<ClusterAccountId, Arc<Notify>>> {
-        self.0.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 //! never shown again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -14,7 +14,7 @@ use super::notifications::NotificationHub;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{self, AuthError};
 use crate::clock::UnixTime;
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::domain::{NotificationId, PersonId};
 use crate::entropy;
 use crate::store;
@@ -99,17 +99,17 @@ impl WebhookWorker {
 
     pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, WebhookError> {
         let mut db = self.0.core.store.read().await?;
-        let Some(found) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
+        let Some(webhook) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
         drop(db);
-        let host = self.0.open_address(&found)?.host().to_owned();
+        let host = self.0.open_address(&webhook)?.host().to_owned();
         Ok(Some(WebhookStatus {
             host,
-            kinds: NotificationKind::parse_list(&found.kinds),
-            sent: found.sent_at,
-            next: found.next_at,
-            stopped: found.stopped_at,
-            is_failing: found.failing_since.is_some(),
-            problem: found.problem,
+            kinds: NotificationKind::parse_list(&webhook.kinds),
+            sent: webhook.sent_at,
+            next: webhook.next_at,
+            stopped: webhook.stopped_at,
+            is_failing: webhook.failing_since.is_some(),
+            problem: webhook.problem,
         }))
     }
 
@@ -132,11 +132,11 @@ impl WebhookWorker {
             }
         };
         let mut tx = inner.core.store.write().await?;
-        let known = store::webhooks::get(&mut tx, person).await?;
+        let webhook = store::webhooks::get(&mut tx, person).await?;
         // Each address gets its own secret: whoever receives messages at one could otherwise forge them for another.
-        let (url, secret, shown) = match (new, known) {
+        let (url, secret, new_secret) = match (new, webhook) {
             (None, None) => return Err(WebhookError::Missing),
-            (None, Some(known)) => (known.url, known.secret, None),
+            (None, Some(webhook)) => (webhook.url, webhook.secret, None),
             (Some(address), _) => {
                 let (sealed, secret) = inner.new_secret(person)?;
                 (inner.seal(VaultPurpose::WebhookAddress, person, address.as_str())?, sealed, Some(secret))
@@ -146,29 +146,19 @@ impl WebhookWorker {
         store::webhooks::save(&mut tx, person, (&url, &secret), &kinds, now).await?;
         // What was not yet sent to the old address must not go to the new one.
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
-        let detail = if shown.is_some() { "a new address" } else { "what is sent" };
-        record(
-            &mut tx,
-            actor,
-            ActivityEvent::WebhookChanged,
-            ActivityDetails { detail, ..ActivityDetails::default() },
-            now,
-        )
-        .await?;
-        store::commit(tx).await?;
-        Ok(shown)
+        let detail = if new_secret.is_some() { "a new address" } else { "what is sent" };
+        inner.commit_change(tx, actor, detail).await?;
+        Ok(new_secret)
     }
 
     /// Creates a new secret; the old one stops working.
     pub async fn renew_secret(&self, actor: &Actor, person: PersonId) -> Result<Zeroizing<String>, WebhookError> {
         let inner = &self.0;
         let mut tx = inner.core.store.write().await?;
-        let known = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
+        let webhook = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
-        store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, known.person_id.0, &sealed).await?;
-        let about = ActivityDetails { detail: "a new secret", ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, inner.core.clock.now()).await?;
-        store::commit(tx).await?;
+        store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, webhook.person_id.0, &sealed).await?;
+        inner.commit_change(tx, actor, "a new secret").await?;
         Ok(secret)
     }
 
@@ -181,9 +171,7 @@ impl WebhookWorker {
         }
         store::webhooks::remove(&mut tx, person).await?;
         store::notifications::mark_sent(&mut tx, person, NotificationId(i64::MAX), now).await?;
-        let about = ActivityDetails { detail: "removed", ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, now).await?;
-        Ok(store::commit(tx).await?)
+        self.0.commit_change(tx, actor, "removed").await
     }
 
     /// Sends a test message now and returns the outcome.
@@ -192,12 +180,12 @@ impl WebhookWorker {
             return Ok(Err(WebhookDeliveryError::TooSoon));
         }
         let mut db = self.0.core.store.read().await?;
-        let known = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
+        let webhook = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
         drop(db);
-        let address = self.0.open_address(&known)?;
+        let address = self.0.open_address(&webhook)?;
         let message = WebhookMessage::test(
             &self.0.core.config.portal.public_url.to_string(),
-            &self.0.open_secret(&known)?,
+            &self.0.open_secret(&webhook)?,
             self.0.core.clock.now(),
         );
         Ok(self.0.deliver(&address, message).await)
@@ -207,9 +195,9 @@ impl WebhookWorker {
 impl WebhookWorkerInner {
     fn can_test(&self, person: PersonId) -> bool {
         let now = Instant::now();
-        let mut tested = self.tested_at.lock().unwrap_or_else(PoisonError::into_inner);
-        tested.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
-        tested.insert(person, now).is_none()
+        let mut tested_at = lock(&self.tested_at);
+        tested_at.retain(|_, at| now.saturating_duration_since(*at) < TEST_AGAIN_AFTER);
+        tested_at.insert(person, now).is_none()
     }
 
     fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), WebhookError> {
@@ -222,20 +210,21 @@ impl WebhookWorkerInner {
         Ok(self.core.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 
+    /// Records the change in the same transaction.
+    async fn commit_change(&self, mut tx: store::Transaction, actor: &Actor, detail: &str) -> Result<(), WebhookError> {
+        let about = ActivityDetails { detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, self.core.clock.now()).await?;
+        Ok(store::commit(tx).await?)
+    }
+
     fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, WebhookError> {
-        Ok(self.core.vault.open(
-            VaultPurpose::WebhookSecret,
-            &auth::person_seal_context(webhook.person_id),
-            &webhook.secret,
-        )?)
+        let context = auth::person_seal_context(webhook.person_id);
+        Ok(self.core.vault.open(VaultPurpose::WebhookSecret, &context, &webhook.secret)?)
     }
 
     fn open_address(&self, webhook: &Webhook) -> Result<WebhookAddress, WebhookError> {
-        let opened = self.core.vault.open(
-            VaultPurpose::WebhookAddress,
-            &auth::person_seal_context(webhook.person_id),
-            &webhook.url,
-        )?;
+        let context = auth::person_seal_context(webhook.person_id);
+        let opened = self.core.vault.open(VaultPurpose::WebhookAddress, &context, &webhook.url)?;
         let text = std::str::from_utf8(&opened).unwrap_or_default();
         // Parsed without the private-network rule: that may have changed since, and is checked before every delivery.
         Ok(WebhookAddress::parse(text, true)?)

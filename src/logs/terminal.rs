@@ -108,14 +108,14 @@ fn after_first_line(bytes: &[u8]) -> &[u8] {
 fn without_partial_char(bytes: &[u8]) -> &[u8] {
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
-        let wanted = match bytes[at] {
+        let length = match bytes[at] {
             0x80..=0xBF => continue,
             0xC2..=0xDF => 2,
             0xE0..=0xEF => 3,
             0xF0..=0xF4 => 4,
             _ => 1,
         };
-        return if back < wanted { &bytes[..at] } else { bytes };
+        return if back < length { &bytes[..at] } else { bytes };
     }
     bytes
 }

@@ -61,36 +61,33 @@ impl RecipeCatalog {
             .collect();
         files.extend(own.iter().cloned());
         files.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut book = Self::default();
+        let mut catalog = Self::default();
         let (blocks, recipes): (Vec<&AdminRecipeFile>, Vec<&AdminRecipeFile>) =
             files.iter().partition(|file| file.name.starts_with("blocks/"));
         for file in blocks {
-            match SharedRecipeBlock::parse(&file.text) {
-                Ok(block) => book.blocks.push(block),
-                Err(error) => {
-                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });
-                }
-            }
+            let added = SharedRecipeBlock::parse(&file.text).map(|block| catalog.blocks.push(block));
+            catalog.note_rejected(file, added);
         }
         for file in recipes {
-            match Recipe::parse(&file.text, &book.blocks) {
-                Ok(recipe) if book.find(&recipe.name).is_some() => {
-                    let problem = format!("Another file has the name “{}” already.", recipe.name);
-                    let error = RecipeError { line: 0, problem };
-                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });
-                }
-                Ok(recipe) => {
-                    let form = RecipeForm::new(&recipe, &book.blocks);
-                    book.forms.insert(recipe.name.clone(), Arc::new(form));
-                    book.recipes.push(Arc::new(recipe));
-                }
-                Err(error) => {
-                    book.rejected.push(RejectedRecipeFile { file: file.name.clone(), error });
-                }
-            }
+            let added = Recipe::parse(&file.text, &catalog.blocks).and_then(|recipe| catalog.add(recipe));
+            catalog.note_rejected(file, added);
         }
-        book.recipes.sort_by(|a, b| (a.shelf, a.order, &a.name).cmp(&(b.shelf, b.order, &b.name)));
-        book
+        catalog.recipes.sort_by(|a, b| (a.shelf, a.order, &a.name).cmp(&(b.shelf, b.order, &b.name)));
+        catalog
+    }
+
+    fn add(&mut self, recipe: Recipe) -> Result<(), RecipeError> {
+        if self.find(&recipe.name).is_some() {
+            let problem = format!("Another file has the name “{}” already.", recipe.name);
+            return Err(RecipeError { line: 0, problem });
+        }
+        self.forms.insert(recipe.name.clone(), Arc::new(RecipeForm::new(&recipe, &self.blocks)));
+        self.recipes.push(Arc::new(recipe));
+        Ok(())
+    }
+
+    fn note_rejected(&mut self, file: &AdminRecipeFile, added: Result<(), RecipeError>) {
+        self.rejected.extend(added.err().map(|error| RejectedRecipeFile { file: file.name.clone(), error }));
     }
 
     pub fn find(&self, name: &str) -> Option<&Arc<Recipe>> {

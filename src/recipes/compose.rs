@@ -78,15 +78,15 @@ impl ComposedJob {
 /// The answers that could be parsed, by key.
 type AnswersByKey<'a> = BTreeMap<&'a str, AnswerValue>;
 
-pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster) -> ComposedJob {
+pub fn compose(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluster) -> ComposedJob {
     let mut job = ComposedJob { is_bare: form.bare, ..ComposedJob::default() };
-    let defaults = form.defaults(place);
+    let defaults = form.defaults(cluster);
     let answers = apply_fixed_answers(form, answers, &defaults, &mut job);
-    let sweep = read_sweep(form, &answers, place, &mut job);
+    let sweep = read_sweep(form, &answers, cluster, &mut job);
     let names: Vec<String> = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     let mut values = AnswersByKey::new();
-    for question in form.questions().filter(|one| form.is_active(one, &answers, place)) {
-        refuse_not_offered(question, &answers, place, &mut job);
+    for question in form.questions().filter(|question| form.is_active(question, &answers, cluster)) {
+        refuse_not_offered(question, &answers, cluster, &mut job);
         if let Some(value) = read_answer(question, &answers, &sweep, &names, &mut job) {
             values.insert(&question.key, value);
         }
@@ -94,9 +94,9 @@ pub fn compose(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster)
     if !sweep.is_empty() {
         job.sweep = Some(sweep);
     }
-    request::fill_request(&mut job, form, &values, &answers, place);
-    let slots = template_values::collect_template_values(form, &values, &job, place);
-    job.lines = script(form, &slots, &mut job, &values, place);
+    request::fill_request(&mut job, form, &values, &answers, cluster);
+    let slots = template_values::collect_template_values(form, &values, &job, cluster);
+    job.lines = script(form, &slots, &mut job, &values, cluster);
     job
 }
 
@@ -120,11 +120,18 @@ fn apply_fixed_answers(
 }
 
 /// Rejects choices that the site doesn't offer.
-fn refuse_not_offered(question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster, job: &mut ComposedJob) {
+fn refuse_not_offered(
+    question: &RecipeQuestion,
+    answers: &FormAnswers,
+    cluster: &ComposeCluster,
+    job: &mut ComposedJob,
+) {
     let answer = answers.get(&question.key).map_or("", String::as_str);
     let is = |choice: &&QuestionChoice| choice.value == answer;
-    if question.choices.iter().any(|choice| is(&choice)) && !available_choices(question, place).any(|one| is(&one)) {
-        job.add_problem(&question.key, format!("{} does not have this. Choose another.", place.site.title));
+    if question.choices.iter().any(|choice| is(&choice))
+        && !available_choices(question, cluster).any(|choice| is(&choice))
+    {
+        job.add_problem(&question.key, format!("{} does not have this. Choose another.", cluster.site.title));
     }
 }
 
@@ -157,12 +164,12 @@ fn read_answer(
     }
 }
 
-fn read_sweep(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster, job: &mut ComposedJob) -> Sweep {
+fn read_sweep(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluster, job: &mut ComposedJob) -> Sweep {
     let mut sweep = Sweep {
         how: if answers.get(SWEEP_HOW).is_some_and(|how| how == "zip") { SweepMode::Zip } else { SweepMode::Grid },
         ..Sweep::default()
     };
-    let own = form.question(sweep::PARAMETERS_KEY).filter(|one| form.is_active(one, answers, place));
+    let own = form.question(sweep::PARAMETERS_KEY).filter(|question| form.is_active(question, answers, cluster));
     if let Some(text) = own.and_then(|question| answers.get(&question.key)) {
         match sweep::parse_parameters(text) {
             Ok(axes) => sweep.axes.extend(axes),
@@ -171,7 +178,7 @@ fn read_sweep(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster, 
     }
     for question in form.questions() {
         let text = answers.get(&sweep_key(&question.key)).map_or("", |text| text.trim());
-        let is_swept = !text.is_empty() && form.is_active(question, answers, place);
+        let is_swept = !text.is_empty() && form.is_active(question, answers, cluster);
         if !is_swept {
             continue;
         }
@@ -196,8 +203,8 @@ fn read_sweep(form: &RecipeForm, answers: &FormAnswers, place: &ComposeCluster, 
 fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String> {
     let values = sweep::parse_values(text)?;
     let mut words = Vec::with_capacity(values.len());
-    for one in &values {
-        let value = value::parse_answer(question, one, &[]).map_err(|problem| format!("“{one}”: {problem}"))?;
+    for text in &values {
+        let value = value::parse_answer(question, text, &[]).map_err(|problem| format!("“{text}”: {problem}"))?;
         words.push(template_values::to_shell_word(&value));
     }
     Ok(SweepAxis { name: question.key.clone(), values, words, key: Some(question.key.clone()) })
@@ -208,7 +215,7 @@ fn script(
     slots: &BTreeMap<&str, template::TemplateValue>,
     job: &mut ComposedJob,
     values: &AnswersByKey<'_>,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
 ) -> Vec<RenderedScriptLine> {
     let body = template_values::pasted_script(form, values);
     let (first, body) = match body.as_deref().map(|text| text.split_once('\n').unwrap_or((text, ""))) {
@@ -216,10 +223,10 @@ fn script(
         _ => ("#!/bin/bash".to_owned(), body),
     };
     let mut lines = vec![RenderedScriptLine::plain(first)];
-    let directives = job.request.directives(place.site.jobs.gpu_option);
+    let directives = job.request.directives(cluster.site.jobs.gpu_option);
     lines.extend(directives.iter().map(|directive| directive_line(directive, form)));
     if !form.bare {
-        lines.extend(script_preamble(place, &job.request));
+        lines.extend(script_preamble(cluster, &job.request));
     }
     if let Some(sweep) = &job.sweep {
         lines.push(RenderedScriptLine::default());
@@ -248,7 +255,10 @@ fn script(
         }
     }
     if let Some(body) = body {
-        let key = form.questions().find(|one| one.kind == QuestionKind::Script).map_or("", |one| &one.key);
+        let key = form
+            .questions()
+            .find(|question| question.kind == QuestionKind::Script)
+            .map_or("", |question| &question.key);
         let body = script_import::strip_directives(&body);
         lines.extend(body.trim_end().lines().map(|line| RenderedScriptLine::from_question(line, key)));
     }
@@ -256,7 +266,7 @@ fn script(
 }
 
 /// The lines that start every recipe's script.
-fn script_preamble(place: &ComposeCluster, request: &JobRequest) -> Vec<RenderedScriptLine> {
+fn script_preamble(cluster: &ComposeCluster, request: &JobRequest) -> Vec<RenderedScriptLine> {
     let mut lines = vec![
         RenderedScriptLine::default(),
         RenderedScriptLine::plain("# Stop at the first command that fails."),
@@ -266,18 +276,18 @@ fn script_preamble(place: &ComposeCluster, request: &JobRequest) -> Vec<Rendered
         ),
         RenderedScriptLine::plain("export SLURM_EXPORT_ENV=ALL"),
     ];
-    if let Some(proxy) = &place.site.jobs.proxy {
+    if let Some(proxy) = &cluster.site.jobs.proxy {
         let proxy = super::quoting::quote_word(proxy);
         lines.push(RenderedScriptLine::plain("# Web addresses are reached through the site's proxy."));
         lines.push(RenderedScriptLine::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
     }
-    lines.extend(tmpdir_lines(place, request));
+    lines.extend(tmpdir_lines(cluster, request));
     lines
 }
 
 /// The job's folder on fast disk has the same name on every cluster, so recipes and people can rely on it.
-fn tmpdir_lines(place: &ComposeCluster, request: &JobRequest) -> Vec<RenderedScriptLine> {
-    let text = match place.site.jobs.tmpdir.as_deref() {
+fn tmpdir_lines(cluster: &ComposeCluster, request: &JobRequest) -> Vec<RenderedScriptLine> {
+    let text = match cluster.site.jobs.tmpdir.as_deref() {
         Some("$SLURM_TMPDIR") => return Vec::new(),
         Some(other) => format!("{TMPDIR_ALIAS_COMMENT}export SLURM_TMPDIR=\"{other}\""),
         None if request.nodes_or_one() > 1 => MAKE_TMPDIR.replace("{on every node}", ON_EVERY_NODE),

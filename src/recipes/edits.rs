@@ -74,11 +74,11 @@ pub fn merge_edits(base: &str, own: &str, now: &[RenderedScriptLine], back: &[us
         return edited;
     }
     let hunks = find_hunks(&base, &own);
-    let places = map_lines(&base, &texts);
+    let positions = map_lines(&base, &texts);
     let mut edited = MergedScript::default();
     let mut done = 0;
     for (number, hunk) in hunks.into_iter().enumerate() {
-        let (from, to) = replaced_range(&hunk, &places, texts.len());
+        let (from, to) = replaced_range(&hunk, &positions, texts.len());
         let (from, to) = (from.max(done), to.max(done));
         edited.push_generated(&now[done..from]);
         let same = texts[from..to].iter().copied().eq(hunk.own.iter().map(String::as_str));
@@ -138,23 +138,23 @@ fn find_hunks(base: &[&str], own: &[&str]) -> Vec<ScriptHunk> {
 
 /// For each line of the old script, the position of that line or its replacement in the new one.
 fn map_lines(base: &[&str], now: &[&str]) -> Vec<Option<usize>> {
-    let mut places = vec![None; base.len()];
+    let mut positions = vec![None; base.len()];
     for op in capture_diff_slices(Algorithm::Myers, base, now) {
         // A line that the form rewrote keeps its position.
         for (old, new) in op.old_range().zip(op.new_range()) {
-            places[old] = Some(new);
+            positions[old] = Some(new);
         }
     }
-    places
+    positions
 }
 
 /// The range of the new script that a change to the old one replaces.
-fn replaced_range(hunk: &ScriptHunk, places: &[Option<usize>], end: usize) -> (usize, usize) {
-    let before = places[..hunk.from].iter().rev().find_map(|place| *place);
-    let behind = places[hunk.to..].iter().find_map(|place| *place).unwrap_or(end);
+fn replaced_range(hunk: &ScriptHunk, positions: &[Option<usize>], end: usize) -> (usize, usize) {
+    let before = positions[..hunk.from].iter().rev().find_map(|position| *position);
+    let behind = positions[hunk.to..].iter().find_map(|position| *position).unwrap_or(end);
     if hunk.from == hunk.to {
         // An insertion replaces nothing and stays before the line that followed it.
         return (behind, behind);
     }
-    (before.map_or(0, |place| place + 1), behind)
+    (before.map_or(0, |position| position + 1), behind)
 }

@@ -7,7 +7,7 @@ use super::question::{QuestionChoice, QuestionKind, RecipeQuestion, RecipeValue}
 use super::recipe::{Recipe, SharedRecipeBlock};
 use super::request::RequestField;
 use super::requirements;
-use super::{sweep, template};
+use super::template;
 use crate::sites::JobOptionRule;
 
 /// What people typed, by question key. A sweep's values are stored under separate keys: see [`sweep_key`].
@@ -29,8 +29,8 @@ pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipeForm {
-    /// In display order.
-    pub sections: Vec<FormSection>,
+    /// The recipe's own questions, whose section has no name, and then those of its blocks; in display order.
+    pub sections: Vec<SharedRecipeBlock>,
     /// Questions whose answers are fixed.
     pub locked: BTreeSet<String>,
     /// Questions that are not shown.
@@ -42,46 +42,17 @@ pub struct RecipeForm {
     pub task_per_gpu: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FormSection {
-    /// The block it comes from; empty for the recipe itself.
-    pub name: String,
-    pub title: String,
-    pub summary: String,
-    /// Whether it starts collapsed.
-    pub folded: bool,
-    pub questions: Vec<RecipeQuestion>,
-    /// What it adds before the recipe's own script.
-    pub script: String,
-    pub after: String,
-}
-
 impl RecipeForm {
     /// Builds the form. The recipe's own questions come first, because they are what it is about.
     pub fn new(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Self {
-        let own = FormSection {
-            name: String::new(),
+        let own = SharedRecipeBlock {
             title: recipe.title.clone(),
-            summary: String::new(),
-            folded: false,
             questions: recipe.questions.clone(),
-            script: String::new(),
-            after: String::new(),
+            ..SharedRecipeBlock::default()
         };
-        let of_block = |name: &String| {
-            let block = blocks.iter().find(|block| block.name == *name)?;
-            Some(FormSection {
-                name: block.name.clone(),
-                title: block.title.clone(),
-                summary: block.summary.clone(),
-                folded: block.folded,
-                questions: block.questions.clone(),
-                script: block.script.clone(),
-                after: block.after.clone(),
-            })
-        };
-        let mut sections: Vec<FormSection> =
-            std::iter::once(own).chain(recipe.blocks.iter().filter_map(of_block)).collect();
+        let mut sections = vec![own];
+        sections
+            .extend(recipe.blocks.iter().filter_map(|name| blocks.iter().find(|block| block.name == *name)).cloned());
         for question in sections.iter_mut().flat_map(|section| &mut section.questions) {
             apply_recipe(question, recipe);
         }
@@ -141,24 +112,24 @@ impl RecipeForm {
     }
 
     /// The answers that a new form starts with.
-    pub fn defaults(&self, place: &ComposeCluster) -> FormAnswers {
+    pub fn defaults(&self, cluster: &ComposeCluster) -> FormAnswers {
         let mut answers: FormAnswers = self
             .questions()
             .map(|question| {
                 // A bare script sets its own requests, so the form adds no defaults for them.
                 let given = question.default.0.clone();
-                let first = if self.bare { given } else { default_answer(question, place) };
+                let first = if self.bare { given } else { default_answer(question, cluster) };
                 (question.key.clone(), first)
             })
             .collect();
-        self.fill_gpu_defaults(&mut answers, place);
+        self.fill_gpu_defaults(&mut answers, cluster);
         answers
     }
 
     /// Fills in cores and memory per GPU as the site advises, unless the recipe sets them.
-    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, place: &ComposeCluster) {
+    fn fill_gpu_defaults(&self, answers: &mut FormAnswers, cluster: &ComposeCluster) {
         let model = self.find_setting(RequestField::GpuModel).and_then(|question| answers.get(&question.key));
-        let Some(gpu) = model.and_then(|model| place.gpu(model)).cloned() else { return };
+        let Some(gpu) = model.and_then(|model| cluster.gpu(model)).cloned() else { return };
         let count = self.find_setting(RequestField::Gpus).and_then(|question| answers.get(&question.key));
         let count: u32 = count.and_then(|count| count.parse().ok()).unwrap_or(0).max(1);
         let times = if self.task_per_gpu { 1 } else { count };
@@ -173,33 +144,34 @@ impl RecipeForm {
     }
 
     /// Whether a question is shown, given the other answers.
-    pub fn is_asked(&self, question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster) -> bool {
-        !self.hidden.contains(&question.key) && self.is_active(question, answers, place)
+    pub fn is_asked(&self, question: &RecipeQuestion, answers: &FormAnswers, cluster: &ComposeCluster) -> bool {
+        !self.hidden.contains(&question.key) && self.is_active(question, answers, cluster)
     }
 
     /// Whether the answer to a question has any effect.
-    pub fn is_active(&self, question: &RecipeQuestion, answers: &FormAnswers, place: &ComposeCluster) -> bool {
-        let mut seen = BTreeSet::new();
-        self.is_active_with(question, answers, place, &mut seen)
+    pub fn is_active(&self, question: &RecipeQuestion, answers: &FormAnswers, cluster: &ComposeCluster) -> bool {
+        let mut checked = BTreeSet::new();
+        self.is_active_with(question, answers, cluster, &mut checked)
     }
 
-    /// `seen` holds questions checked already; checking each once is enough, because all of them must be active.
+    /// `checked` holds questions checked already; checking each once is enough, because all of them must be active.
     fn is_active_with<'a>(
         &'a self,
         question: &'a RecipeQuestion,
         answers: &FormAnswers,
-        place: &ComposeCluster,
-        seen: &mut BTreeSet<&'a str>,
+        cluster: &ComposeCluster,
+        checked: &mut BTreeSet<&'a str>,
     ) -> bool {
-        if !seen.insert(&question.key) {
+        if !checked.insert(&question.key) {
             return true;
         }
-        applies_at_site(question, place)
+        applies_at_site(question, cluster)
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
-                let told = |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
-                values.iter().any(told)
-                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, place, seen))
+                let matches_answer =
+                    |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
+                values.iter().any(matches_answer)
+                    && self.question(key).is_none_or(|other| self.is_active_with(other, answers, cluster, checked))
             })
     }
 }
@@ -207,9 +179,9 @@ impl RecipeForm {
 /// The choices that the site offers.
 pub fn available_choices<'a>(
     question: &'a RecipeQuestion,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
 ) -> impl Iterator<Item = &'a QuestionChoice> {
-    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, place)))
+    question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, cluster)))
 }
 
 /// Applies the recipe's defaults, limits and help to a block's question.
@@ -218,9 +190,9 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
         question.default = default.clone();
     }
     if let Some(limit) = recipe.limits.get(&question.key) {
-        for (own, said) in [(&mut question.min, &limit.min), (&mut question.max, &limit.max)] {
-            if !said.is_empty() {
-                *own = said.clone();
+        for (own, new_limit) in [(&mut question.min, &limit.min), (&mut question.max, &limit.max)] {
+            if !new_limit.is_empty() {
+                *own = new_limit.clone();
             }
         }
     }
@@ -232,61 +204,49 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
 }
 
 /// Whether a question makes sense at this site.
-fn applies_at_site(question: &RecipeQuestion, place: &ComposeCluster) -> bool {
-    let jobs = &place.site.jobs;
+fn applies_at_site(question: &RecipeQuestion, cluster: &ComposeCluster) -> bool {
+    let jobs = &cluster.site.jobs;
     match question.sets {
         Some(RequestField::Memory | RequestField::MemoryPerCore) => jobs.memory != JobOptionRule::Never,
-        Some(RequestField::Gpus) => !place.gpus.is_empty(),
+        Some(RequestField::Gpus) => !cluster.gpus.is_empty(),
         Some(RequestField::GpuModel) => {
-            jobs.gpu_model != JobOptionRule::Never && place.gpus.iter().any(|gpu| gpu.model.is_some())
+            jobs.gpu_model != JobOptionRule::Never && cluster.gpus.iter().any(|gpu| gpu.model.is_some())
         }
         Some(RequestField::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
-        Some(RequestField::Mail) => jobs.mail,
+        Some(RequestField::Mail) => jobs.mail.0,
         _ => true,
     }
 }
 
-fn default_answer(question: &RecipeQuestion, place: &ComposeCluster) -> String {
+fn default_answer(question: &RecipeQuestion, cluster: &ComposeCluster) -> String {
     let given = question.default.0.as_str();
     match question.kind {
-        QuestionKind::Account if given.is_empty() => default_account(place),
-        QuestionKind::Account if !place.accounts.iter().any(|account| account.name == given) => default_account(place),
-        QuestionKind::Gpu if place.gpu(given).is_none() => {
-            let whole = place.gpus.iter().find(|gpu| !gpu.is_slice);
-            let first = whole.or(place.gpus.first()).and_then(|gpu| gpu.model.clone());
+        QuestionKind::Account if !cluster.accounts.iter().any(|account| account.name == given) => {
+            cluster.accounts.first().map(|account| account.name.clone()).unwrap_or_default()
+        }
+        QuestionKind::Gpu if cluster.gpu(given).is_none() => {
+            let whole = cluster.gpus.iter().find(|gpu| !gpu.is_slice);
+            let first = whole.or(cluster.gpus.first()).and_then(|gpu| gpu.model.clone());
             first.unwrap_or_default()
         }
-        QuestionKind::Path => adapt_scratch_path(given, place),
+        QuestionKind::Path => adapt_scratch_path(given, cluster),
         QuestionKind::Modules if given.is_empty() => {
-            place.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
+            cluster.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
         }
-        QuestionKind::Choice if !available_choices(question, place).any(|choice| choice.value == given) => {
-            available_choices(question, place).next().map_or_else(String::new, |choice| choice.value.clone())
+        QuestionKind::Choice if !available_choices(question, cluster).any(|choice| choice.value == given) => {
+            available_choices(question, cluster).next().map_or_else(String::new, |choice| choice.value.clone())
         }
         _ => given.to_owned(),
     }
 }
 
-/// Preselects the account if there is only one.
-fn default_account(place: &ComposeCluster) -> String {
-    match place.accounts.as_slice() {
-        [] => String::new(),
-        [first, ..] => first.name.clone(),
-    }
-}
-
 /// Rewrites a path that starts with scratch for sites that use another variable.
-fn adapt_scratch_path(path: &str, place: &ComposeCluster) -> String {
+fn adapt_scratch_path(path: &str, cluster: &ComposeCluster) -> String {
     match path.strip_prefix("$SCRATCH") {
-        Some(rest) if !place.folders.contains_key("SCRATCH") => {
-            let other = ["USERWORK", "PROJECT", "HOME"].into_iter().find(|name| place.folders.contains_key(*name));
+        Some(rest) if !cluster.folders.contains_key("SCRATCH") => {
+            let other = ["USERWORK", "PROJECT", "HOME"].into_iter().find(|name| cluster.folders.contains_key(*name));
             other.map_or_else(|| path.to_owned(), |name| format!("${name}{rest}"))
         }
         _ => path.to_owned(),
     }
-}
-
-/// The question that holds a sweep's own parameters, if the form has one.
-pub fn sweep_question(form: &RecipeForm) -> Option<&RecipeQuestion> {
-    form.question(sweep::PARAMETERS_KEY)
 }

@@ -58,39 +58,39 @@ pub const fn has_limits(kind: QuestionKind) -> bool {
 pub fn build_recipe(
     base: &Recipe,
     blocks: &[SharedRecipeBlock],
-    wish: &RecipeOverrides,
+    overrides: &RecipeOverrides,
 ) -> Result<Recipe, Vec<ComposeProblem>> {
     let form = RecipeForm::new(base, blocks);
     let mut recipe = base.clone();
     let mut problems = Vec::new();
-    wish.title.trim().clone_into(&mut recipe.title);
-    wish.summary.trim().clone_into(&mut recipe.summary);
-    recipe.name = slug_from_title(&wish.title);
-    recipe.locked.retain(|key| !wish.questions.contains_key(key));
+    overrides.title.trim().clone_into(&mut recipe.title);
+    overrides.summary.trim().clone_into(&mut recipe.summary);
+    recipe.name = slug_from_title(&overrides.title);
+    recipe.locked.retain(|key| !overrides.questions.contains_key(key));
     for question in form.questions() {
-        let Some(said) = wish.questions.get(&question.key) else { continue };
-        apply_override(&mut recipe, question, said);
-        if said.is_locked {
+        let Some(change) = overrides.questions.get(&question.key) else { continue };
+        apply_override(&mut recipe, question, change);
+        if change.is_locked {
             recipe.locked.push(question.key.clone());
         }
-        let sentence = find_problem(&recipe, question, said);
+        let sentence = find_problem(&recipe, question, change);
         problems.extend(sentence.map(|sentence| ComposeProblem { key: question.key.clone(), sentence }));
     }
     if problems.is_empty() { Ok(recipe) } else { Err(problems) }
 }
 
 /// Stores only what differs from the question's current settings.
-fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &QuestionOverride) {
+fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, change: &QuestionOverride) {
     let key = &question.key;
     let was = question.default.0.as_str();
-    let is_off = question.kind == QuestionKind::Switch && was.is_empty() && said.default_answer == "false";
-    if said.default_answer != was && !is_off {
-        recipe.defaults.insert(key.clone(), RecipeValue(said.default_answer.clone()));
+    let is_off = question.kind == QuestionKind::Switch && was.is_empty() && change.default_answer == "false";
+    if change.default_answer != was && !is_off {
+        recipe.defaults.insert(key.clone(), RecipeValue(change.default_answer.clone()));
     }
     if has_limits(question.kind) {
         let mut limit = recipe.limits.get(key).cloned().unwrap_or_default();
         for (own, text, was) in
-            [(&mut limit.min, said.min.trim(), &question.min.0), (&mut limit.max, said.max.trim(), &question.max.0)]
+            [(&mut limit.min, change.min.trim(), &question.min.0), (&mut limit.max, change.max.trim(), &question.max.0)]
         {
             if !text.is_empty() && text != was {
                 *own = RecipeValue(text.to_owned());
@@ -100,36 +100,36 @@ fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, said: &Questio
             recipe.limits.insert(key.clone(), limit);
         }
     }
-    if said.help.trim() != question.help.trim() {
-        recipe.help.insert(key.clone(), said.help.trim().to_owned());
+    if change.help.trim() != question.help.trim() {
+        recipe.help.insert(key.clone(), change.help.trim().to_owned());
     }
 }
 
 /// What is wrong with an override, as far as that can be checked without a cluster.
-fn find_problem(recipe: &Recipe, question: &RecipeQuestion, said: &QuestionOverride) -> Option<String> {
+fn find_problem(recipe: &Recipe, question: &RecipeQuestion, change: &QuestionOverride) -> Option<String> {
     let mut now = question.clone();
     if has_limits(question.kind) {
         (now.min, now.max) = (RecipeValue::default(), RecipeValue::default());
-        for (what, text) in [("least", said.min.trim()), ("most", said.max.trim())] {
+        for (what, text) in [("least", change.min.trim()), ("most", change.max.trim())] {
             let read = if text.is_empty() { Ok(()) } else { value::parse_answer(&now, text, &[]).map(drop) };
             if let Err(problem) = read {
                 return Some(format!("The {what} that it may be: {problem}"));
             }
         }
         let limit = recipe.limits.get(&question.key).cloned().unwrap_or_default();
-        let or = |said: RecipeValue, was: &RecipeValue| if said.is_empty() { was.clone() } else { said };
+        let or = |new: RecipeValue, was: &RecipeValue| if new.is_empty() { was.clone() } else { new };
         (now.min, now.max) = (or(limit.min, &question.min), or(limit.max, &question.max));
         if !now.min.is_empty() && value::parse_answer(&now, &now.min.0.clone(), &[]).is_err() {
             return Some("The least is more than the most.".to_owned());
         }
     }
     let from_place = matches!(question.kind, QuestionKind::Account | QuestionKind::Gpu);
-    if said.default_answer.trim().is_empty() {
-        let is_stuck = said.is_locked && question.required && !from_place;
+    if change.default_answer.trim().is_empty() {
+        let is_stuck = change.is_locked && question.required && !from_place;
         return is_stuck.then(|| "This must have an answer, so it cannot be fixed without one.".to_owned());
     }
     let judged = has_limits(question.kind) || matches!(question.kind, QuestionKind::Choice | QuestionKind::Switch);
-    if judged { value::parse_answer(&now, &said.default_answer, &[]).err() } else { None }
+    if judged { value::parse_answer(&now, &change.default_answer, &[]).err() } else { None }
 }
 
 /// A name for URLs and files, derived from a title.
@@ -154,23 +154,24 @@ mod tests {
     use super::*;
     use crate::recipes::catalog::RecipeCatalog;
 
-    fn wish(change: impl FnOnce(&mut RecipeOverrides)) -> Result<Recipe, Vec<ComposeProblem>> {
-        let book = RecipeCatalog::shipped();
-        let base = book.find("python-script").unwrap();
-        let form = RecipeForm::new(base, &book.blocks);
+    fn overrides(change: impl FnOnce(&mut RecipeOverrides)) -> Result<Recipe, Vec<ComposeProblem>> {
+        let catalog = RecipeCatalog::shipped();
+        let base = catalog.find("python-script").unwrap();
+        let form = RecipeForm::new(base, &catalog.blocks);
         let says = form.questions().map(|one| (one.key.clone(), QuestionOverride::from_question(one, &form, None)));
-        let mut wish = RecipeOverrides { title: "My Größe!".into(), summary: "S".into(), questions: says.collect() };
-        change(&mut wish);
-        let recipe = build_recipe(base, &book.blocks, &wish)?;
-        assert_eq!(Recipe::parse(&recipe.to_toml(), &book.blocks).unwrap(), recipe);
+        let mut overrides =
+            RecipeOverrides { title: "My Größe!".into(), summary: "S".into(), questions: says.collect() };
+        change(&mut overrides);
+        let recipe = build_recipe(base, &catalog.blocks, &overrides)?;
+        assert_eq!(Recipe::parse(&recipe.to_toml(), &catalog.blocks).unwrap(), recipe);
         Ok(recipe)
     }
 
     #[test]
     fn what_is_not_changed_is_not_written() {
-        let book = RecipeCatalog::shipped();
-        let base = book.find("python-script").unwrap();
-        let recipe = wish(|_| ()).unwrap();
+        let catalog = RecipeCatalog::shipped();
+        let base = catalog.find("python-script").unwrap();
+        let recipe = overrides(|_| ()).unwrap();
         assert_eq!((recipe.name.as_str(), recipe.title.as_str()), ("my-gr-e", "My Größe!"));
         assert_eq!((&recipe.defaults, &recipe.limits), (&base.defaults, &base.limits));
         assert_eq!((&recipe.help, &recipe.locked), (&base.help, &base.locked));
@@ -179,31 +180,31 @@ mod tests {
     /// Saved without changes, every shipped recipe asks the same questions and writes the same script.
     #[test]
     fn every_recipe_can_be_kept() {
-        let book = RecipeCatalog::shipped();
-        for base in &book.recipes {
-            let form = RecipeForm::new(base, &book.blocks);
+        let catalog = RecipeCatalog::shipped();
+        for base in &catalog.recipes {
+            let form = RecipeForm::new(base, &catalog.blocks);
             let says = form.questions().map(|one| {
                 let begins = one.default.0.clone();
                 (one.key.clone(), QuestionOverride::from_question(one, &form, Some(&begins)))
             });
             let title = base.title.clone();
-            let wish = RecipeOverrides { title, summary: base.summary.clone(), questions: says.collect() };
-            let kept = build_recipe(base, &book.blocks, &wish).unwrap_or_else(|problems| {
+            let overrides = RecipeOverrides { title, summary: base.summary.clone(), questions: says.collect() };
+            let recipe = build_recipe(base, &catalog.blocks, &overrides).unwrap_or_else(|problems| {
                 panic!("{}: {problems:?}", base.name);
             });
-            let read = Recipe::parse(&kept.to_toml(), &book.blocks).unwrap();
-            assert_eq!(read, kept, "{}", base.name);
-            assert_eq!(RecipeForm::new(&read, &book.blocks), form, "{}", base.name);
+            let read = Recipe::parse(&recipe.to_toml(), &catalog.blocks).unwrap();
+            assert_eq!(read, recipe, "{}", base.name);
+            assert_eq!(RecipeForm::new(&read, &catalog.blocks), form, "{}", base.name);
         }
     }
 
     #[test]
     fn answers_locks_limits_and_help_are_written() {
-        let recipe = wish(|wish| {
-            let time = wish.questions.get_mut("time").unwrap();
+        let recipe = overrides(|overrides| {
+            let time = overrides.questions.get_mut("time").unwrap();
             (time.default_answer, time.max) = ("2:00:00".into(), "3:00:00".into());
             time.help = "<b>Short</b>".into();
-            wish.questions.get_mut("cores").unwrap().is_locked = true;
+            overrides.questions.get_mut("cores").unwrap().is_locked = true;
         })
         .unwrap();
         assert_eq!(recipe.defaults["time"].0, "2:00:00");
@@ -220,16 +221,16 @@ mod tests {
             ("time", "1:00:00", "soon", ""),
             ("memory", "2 GB", "4 GB", ""),
         ] {
-            let said = QuestionOverride {
+            let change = QuestionOverride {
                 default_answer: begins.into(),
                 min: least.into(),
                 max: most.into(),
                 ..QuestionOverride::default()
             };
-            let problems = wish(|wish| *wish.questions.get_mut(key).unwrap() = said).unwrap_err();
+            let problems = overrides(|overrides| *overrides.questions.get_mut(key).unwrap() = change).unwrap_err();
             assert_eq!(problems[0].key, key, "{problems:?}");
         }
-        let problems = wish(|wish| wish.questions.get_mut("script").unwrap().is_locked = true);
+        let problems = overrides(|overrides| overrides.questions.get_mut("script").unwrap().is_locked = true);
         assert_eq!(problems.unwrap_err()[0].key, "script");
     }
 

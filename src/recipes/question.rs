@@ -37,7 +37,6 @@ pub struct RecipeQuestion {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub show_when: BTreeMap<String, Vec<RecipeValue>>,
     /// The field of the job request that the answer sets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<RequestField>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub shape: TextAnswerFormat,
@@ -144,7 +143,6 @@ pub struct QuestionChoice {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
     /// Offered only at sites that have this feature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<SiteFeature>,
 }
 
@@ -194,6 +192,13 @@ impl From<RawRecipeValue> for RecipeValue {
             RawRecipeValue::Lines(lines) => lines.join("\n"),
         })
     }
+}
+
+/// Keys appear in URLs and scripts, where lower-case names are no variables of bash or Slurm.
+pub(super) fn is_valid_key(text: &str) -> bool {
+    text.len() <= 40
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -86,24 +86,20 @@ impl ShellWord {
 
     /// As one bash word.
     pub fn to_shell(&self) -> String {
-        let one = |piece: &ShellWordPiece| match piece {
+        let expand = |piece: &ShellWordPiece| match piece {
             ShellWordPiece::Literal(text) => quote_word(text),
             ShellWordPiece::Variable(name) => format!("\"${name}\""),
         };
-        if self.pieces.is_empty() { "''".to_owned() } else { self.pieces.iter().map(one).collect() }
+        if self.pieces.is_empty() { "''".to_owned() } else { self.pieces.iter().map(expand).collect() }
     }
 
     /// Expands the variables that are known outside of a job. `None` if one isn't known.
     pub fn resolve(&self, variables: &BTreeMap<String, String>) -> Option<String> {
-        let one = |piece: &ShellWordPiece| match piece {
+        let expand = |piece: &ShellWordPiece| match piece {
             ShellWordPiece::Literal(text) => Some(text.clone()),
             ShellWordPiece::Variable(name) => variables.get(name).cloned(),
         };
-        self.pieces.iter().map(one).collect()
-    }
-
-    pub fn has_variables(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, ShellWordPiece::Variable(_)))
+        self.pieces.iter().map(expand).collect()
     }
 }
 
@@ -123,7 +119,7 @@ fn parse_variable(rest: &str, known: &[String]) -> Result<Option<(String, usize)
     if name.is_empty() {
         return Ok(None);
     }
-    if ALLOWED_VARIABLES.contains(&name) || known.iter().any(|one| one == name) {
+    if ALLOWED_VARIABLES.contains(&name) || known.iter().any(|known| known == name) {
         return Ok(Some((name.to_owned(), length)));
     }
     Err(format!(

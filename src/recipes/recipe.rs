@@ -98,8 +98,8 @@ pub struct RecipeRequirements {
     pub nodes: bool,
 }
 
-/// Questions, and their part of the script, that recipes share.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Questions, and their part of the script, that recipes share. In a form, also the recipe's own questions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedRecipeBlock {
     /// The name by which recipes refer to it.

@@ -6,28 +6,28 @@ use super::recipe::Recipe;
 use crate::sites::InternetAccess;
 
 /// Whether a site has a feature. If unknown, assume it does: the cluster reports an error if it doesn't.
-pub fn site_has(need: SiteFeature, place: &ComposeCluster) -> bool {
-    let jobs = &place.site.jobs;
+pub fn site_has(need: SiteFeature, cluster: &ComposeCluster) -> bool {
+    let jobs = &cluster.site.jobs;
     match need {
         SiteFeature::Pip => !jobs.containers_only,
         SiteFeature::Internet => jobs.internet != InternetAccess::No,
-        SiteFeature::Gpus => !place.gpus.is_empty(),
+        SiteFeature::Gpus => !cluster.gpus.is_empty(),
     }
 }
 
 /// Why a recipe can't be used at a site, as a sentence; `None` if it can.
-pub fn unmet_requirement(recipe: &Recipe, place: &ComposeCluster) -> Option<String> {
+pub fn unmet_requirement(recipe: &Recipe, cluster: &ComposeCluster) -> Option<String> {
     let fits = &recipe.fits;
-    let title = &place.site.title;
-    let problem = if fits.gpus && !site_has(SiteFeature::Gpus, place) {
+    let title = &cluster.site.title;
+    let problem = if fits.gpus && !site_has(SiteFeature::Gpus, cluster) {
         format!("It needs a GPU, and {title} has none.")
-    } else if fits.pip && !site_has(SiteFeature::Pip, place) {
+    } else if fits.pip && !site_has(SiteFeature::Pip, cluster) {
         format!("{title} does not let people install Python packages with pip. Use a container instead.")
-    } else if fits.internet && !site_has(SiteFeature::Internet, place) {
+    } else if fits.internet && !site_has(SiteFeature::Internet, cluster) {
         format!(
             "It fetches something from the internet, which jobs at {title} do not reach. Do this on a sign-in host."
         )
-    } else if fits.nodes && !has_multiple_nodes(place) {
+    } else if fits.nodes && !has_multiple_nodes(cluster) {
         format!("It needs several nodes, and jobs at {title} get one at most.")
     } else {
         return None;
@@ -36,8 +36,8 @@ pub fn unmet_requirement(recipe: &Recipe, place: &ComposeCluster) -> Option<Stri
 }
 
 /// Assume every cluster allows several nodes, unless each of its job types is limited to one.
-fn has_multiple_nodes(place: &ComposeCluster) -> bool {
-    let types = &place.site.jobs.types;
+fn has_multiple_nodes(cluster: &ComposeCluster) -> bool {
+    let types = &cluster.site.jobs.types;
     types.is_empty() || types.iter().any(|kind| kind.max_nodes != Some(1))
 }
 
@@ -52,7 +52,7 @@ mod tests {
     use crate::sites;
 
     /// A site known only by its preset.
-    fn place(name: &str) -> ComposeCluster {
+    fn cluster(name: &str) -> ComposeCluster {
         let preset = sites::presets().iter().find(|site| site.name.as_str() == name).unwrap();
         let gpu = |gpu: &sites::SiteGpu| AvailableGpu { model: Some(gpu.name.clone()), ..AvailableGpu::default() };
         ComposeCluster {
@@ -69,10 +69,10 @@ mod tests {
 
     /// The recipes that don't fit, with a word from the reason.
     fn refused(site: &str) -> Vec<(String, String)> {
-        let place = place(site);
+        let cluster = cluster(site);
         let book = RecipeCatalog::shipped();
         let all = book.recipes.iter();
-        all.filter_map(|recipe| Some((recipe.name.clone(), unmet_requirement(recipe, &place)?))).collect()
+        all.filter_map(|recipe| Some((recipe.name.clone(), unmet_requirement(recipe, &cluster)?))).collect()
     }
 
     fn names(site: &str) -> Vec<String> {
@@ -120,13 +120,13 @@ mod tests {
         let book = RecipeCatalog::shipped();
         let mut recipe = (**book.find("pytorch-many").unwrap()).clone();
         recipe.fits.nodes = true;
-        let mut place = place("demo");
-        assert_eq!(unmet_requirement(&recipe, &place), None);
-        let mut site = (*place.site).clone();
+        let mut cluster = cluster("demo");
+        assert_eq!(unmet_requirement(&recipe, &cluster), None);
+        let mut site = (*cluster.site).clone();
         for kind in &mut site.jobs.types {
             kind.max_nodes = Some(1);
         }
-        place.site = Arc::new(site);
-        assert!(unmet_requirement(&recipe, &place).unwrap().contains("one at most"));
+        cluster.site = Arc::new(site);
+        assert!(unmet_requirement(&recipe, &cluster).unwrap().contains("one at most"));
     }
 }

@@ -37,16 +37,16 @@ fn header_lines(script: &str) -> impl Iterator<Item = &str> {
 /// The script without its `#SBATCH` lines.
 pub fn strip_directives(script: &str) -> String {
     let lines = header_lines(script).count();
-    let keep = |(place, line): &(usize, &str)| *place >= lines || !line.starts_with("#SBATCH");
-    let kept: Vec<&str> = script.lines().enumerate().filter(keep).map(|(_, line)| line).collect();
-    kept.join("\n")
+    let keep = |(index, line): &(usize, &str)| *index >= lines || !line.starts_with("#SBATCH");
+    let remaining: Vec<&str> = script.lines().enumerate().filter(keep).map(|(_, line)| line).collect();
+    remaining.join("\n")
 }
 
 /// One option as someone typed it: `--nice=100`.
 pub fn parse_option(text: &str) -> Option<SbatchOption> {
     let found = options::parse_options(&options::split_words(text));
     match found.as_slice() {
-        [one] if !is_reserved_option(&one.0) => Some(one.clone()),
+        [option] if !is_reserved_option(&option.0) => Some(option.clone()),
         _ => None,
     }
 }
@@ -88,13 +88,13 @@ pub fn fill_answers(
     form: &RecipeForm,
     answers: &mut FormAnswers,
     options: &[SbatchOption],
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
 ) -> Vec<SbatchOption> {
     let nodes = options.iter().find(|(option, _)| option == "--nodes");
     let nodes: u32 = nodes.and_then(|(_, value)| value.as_deref()?.parse().ok()).unwrap_or(1);
     let mut rest = Vec::new();
     for (option, value) in options {
-        let taken = value.as_deref().and_then(|value| read_option(option, value, nodes, place));
+        let taken = value.as_deref().and_then(|value| read_option(option, value, nodes, cluster));
         let Some(taken) = taken else {
             rest.push((option.clone(), value.clone()));
             continue;
@@ -114,7 +114,7 @@ pub fn fill_answers(
 }
 
 /// An option's value as people type it into fields. `None` if no field can hold it.
-fn read_option(option: &str, value: &str, nodes: u32, place: &ComposeCluster) -> Option<Vec<(RequestField, String)>> {
+fn read_option(option: &str, value: &str, nodes: u32, cluster: &ComposeCluster) -> Option<Vec<(RequestField, String)>> {
     let part = find_part(option)?;
     let mut request = JobRequest { nodes: Some(nodes), ..JobRequest::default() };
     (part.read)(&mut request, value)?;
@@ -125,7 +125,7 @@ fn read_option(option: &str, value: &str, nodes: u32, place: &ComposeCluster) ->
             return Some([(part.sets, count.to_string())].into_iter().chain(model).collect());
         }
         RequestField::Partition => {
-            let kind = place
+            let kind = cluster
                 .site
                 .jobs
                 .types
@@ -151,7 +151,7 @@ fn read_option(option: &str, value: &str, nodes: u32, place: &ComposeCluster) ->
         | RequestField::Nodes
         | RequestField::Tasks
         | RequestField::TasksPerNode
-        | RequestField::Cores => (part.write)(&request, place.site.jobs.gpu_option)?,
+        | RequestField::Cores => (part.write)(&request, cluster.site.jobs.gpu_option)?,
         _ => return None,
     };
     Some(vec![(part.sets, text)])

@@ -8,6 +8,7 @@ mod values;
 use serde::{Deserialize, Serialize};
 
 pub use self::values::parse_values;
+use super::question::is_valid_key;
 use super::quoting::quote_word;
 use super::template::RenderedScriptLine;
 
@@ -109,8 +110,8 @@ impl Sweep {
     fn strides(&self) -> Vec<usize> {
         let mut strides = vec![1_usize; self.axes.len()];
         if self.how == SweepMode::Grid {
-            for place in (0..self.axes.len().saturating_sub(1)).rev() {
-                strides[place] = strides[place + 1].saturating_mul(self.axes[place + 1].values.len()).max(1);
+            for index in (0..self.axes.len().saturating_sub(1)).rev() {
+                strides[index] = strides[index + 1].saturating_mul(self.axes[index + 1].values.len()).max(1);
             }
         }
         strides
@@ -133,12 +134,12 @@ impl Sweep {
             lines.push(RenderedScriptLine::from_question(format!("{name}=${{{name}_values[{at}]}}"), key));
         }
         let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-        let told: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
+        let settings: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
         lines.push(RenderedScriptLine::plain(format!("export {}", names.join(" "))));
         lines.push(RenderedScriptLine::plain(format!(
             "echo \"Point $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
             points.saturating_sub(1),
-            told.join(" ")
+            settings.join(" ")
         )));
         lines
     }
@@ -155,23 +156,16 @@ pub fn parse_parameters(text: &str) -> Result<Vec<SweepAxis>, String> {
             .split_once('=')
             .ok_or_else(|| format!("Write each line as name = values; “{line}” has no equals sign."))?;
         let name = name.trim();
-        check_name(name)?;
+        // Lower case only: the script, bash and Slurm name their variables otherwise, so a sweep never overwrites one.
+        if !is_valid_key(name) {
+            return Err(format!(
+                "“{name}” cannot be the name of a parameter: small letters, digits and _, a letter first."
+            ));
+        }
         if axes.iter().any(|axis| axis.name == name) {
             return Err(format!("“{name}” stands there twice."));
         }
         axes.push(SweepAxis::new(name, parse_values(list)?));
     }
     Ok(axes)
-}
-
-/// Lower case only: the script, bash and Slurm name their variables otherwise, so a sweep never overwrites one.
-fn check_name(name: &str) -> Result<(), String> {
-    let good = name.len() <= 40
-        && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if good {
-        Ok(())
-    } else {
-        Err(format!("“{name}” cannot be the name of a parameter: small letters, digits and _, a letter first."))
-    }
 }

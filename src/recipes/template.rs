@@ -123,11 +123,11 @@ fn write_value(out: &mut Output, value: &Value) -> Result<(), Error> {
             out.write_str(&quoting::quote_word(text)).map_err(Error::from)
         }
         ValueKind::Seq | ValueKind::Iterable => {
-            for (place, one) in value.try_iter()?.enumerate() {
-                if place > 0 {
+            for (index, item) in value.try_iter()?.enumerate() {
+                if index > 0 {
                     out.write_str(" ").map_err(Error::from)?;
                 }
-                write_value(out, &one)?;
+                write_value(out, &item)?;
             }
             Ok(())
         }

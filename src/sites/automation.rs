@@ -131,8 +131,8 @@ pub struct AutomationRequestLetter<'a> {
 
 /// The letter to the centre's support; `None` if the site has no automation hosts.
 pub fn access_request_letter(site: &Site, request: &AutomationRequestLetter<'_>) -> Option<String> {
-    let robot = site.automation.as_ref()?;
-    let hosts: Vec<&str> = robot.hosts.iter().map(super::SiteHost::as_str).collect();
+    let automation = site.automation.as_ref()?;
+    let hosts: Vec<&str> = automation.hosts.iter().map(super::SiteHost::as_str).collect();
     let addresses: Vec<String> = request.addresses.iter().map(ToString::to_string).collect();
     // The centre does not know our command, so the letter includes it; its own needs no explanation.
     let script = if request.command.ends_with("portolan-commands") {

@@ -28,14 +28,14 @@ pub(super) fn check_site(site: &Site) -> SiteValidationResult {
     check_jobs(&site.jobs)?;
     check_dashboards(&site.dashboards, &site.jobs)?;
     check_units(&site.units)?;
-    check_each("uncertain", &site.uncertain, |at, doubt| {
-        let name = doubt.field.replace(['.', '_'], "");
+    check_each("uncertain", &site.uncertain, |at, uncertain| {
+        let name = uncertain.field.replace(['.', '_'], "");
         require(
             !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase()),
             &format!("{at}.field"),
             "name a field of this file, such as jobs.max_hours.",
         )?;
-        check_line(&format!("{at}.why"), &doubt.why, MAX_SENTENCE)
+        check_line(&format!("{at}.why"), &uncertain.why, MAX_SENTENCE)
     })
 }
 
@@ -50,9 +50,9 @@ fn check_login(login: &SiteLogin) -> SiteValidationResult {
     if let Some(grace) = login.grace_s {
         check_range("login.grace_s", grace, 10, 3600)?;
     }
-    check_each("login.accepts", &login.accepts, |at, way| {
-        let once = way.iter().enumerate().all(|(n, proof)| !way[..n].contains(proof));
-        require(!way.is_empty() && once, at, "list what the server asks for, each once: key, password, code, duo.")
+    check_each("login.accepts", &login.accepts, |at, factors| {
+        let once = factors.iter().enumerate().all(|(n, factor)| !factors[..n].contains(factor));
+        require(!factors.is_empty() && once, at, "list what the server asks for, each once: key, password, code, duo.")
     })
 }
 
@@ -64,25 +64,25 @@ fn check_keys(keys: &SiteKeyRegistration, login: &SiteLogin) -> SiteValidationRe
     check_sentences("keys.steps", &keys.steps)?;
     require(matches!(keys.steps.len(), 0 | 2..=5), "keys.steps", "give two to five short sentences, or none.")?;
     require(
-        keys.opens != keys.why_not.is_some(),
+        keys.opens.0 != keys.why_not.is_some(),
         "keys.why_not",
         "say why a key does not help exactly when keys.opens is false.",
     )?;
     require(
-        keys.opens == login.preferred_factors().contains(&AuthFactor::Key),
+        keys.opens.0 == login.preferred_factors().contains(&AuthFactor::Key),
         "keys.opens",
         "the first way of login.accepts must have a key in it exactly when keys.opens is true.",
     )
 }
 
-fn check_automation(robot: &SiteAutomationHosts) -> SiteValidationResult {
-    require(!robot.hosts.is_empty(), "automation.hosts", "name at least one host.")?;
-    check_list_len("automation.hosts", robot.hosts.len())?;
-    check_list_len("automation.fingerprints", robot.fingerprints.len())?;
-    check_optional_line("automation.support", robot.support.as_ref(), 160)?;
-    check_sentences("automation.forbids", &robot.forbids)?;
-    check_sentences("automation.notes", &robot.notes)?;
-    check_each("automation.wrappers", &robot.wrappers, |at, wrapper| {
+fn check_automation(automation: &SiteAutomationHosts) -> SiteValidationResult {
+    require(!automation.hosts.is_empty(), "automation.hosts", "name at least one host.")?;
+    check_list_len("automation.hosts", automation.hosts.len())?;
+    check_list_len("automation.fingerprints", automation.fingerprints.len())?;
+    check_optional_line("automation.support", automation.support.as_ref(), 160)?;
+    check_sentences("automation.forbids", &automation.forbids)?;
+    check_sentences("automation.notes", &automation.notes)?;
+    check_each("automation.wrappers", &automation.wrappers, |at, wrapper| {
         check_path(&format!("{at}.path"), &wrapper.path)?;
         check_line(&format!("{at}.allows"), &wrapper.allows, MAX_SENTENCE)
     })
@@ -192,18 +192,18 @@ fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {
     check_unique("jobs.types", jobs.types.iter().map(|kind| &kind.name))
 }
 
-fn check_dashboards(boards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteValidationResult {
-    check_range("dashboards.cores", boards.cores, 1, 64)?;
-    check_range("dashboards.memory_mb", boards.memory_mb, 256, 1_000_000)?;
-    check_optional_line("dashboards.note", boards.note.as_ref(), MAX_SENTENCE)?;
-    if let Some(name) = &boards.job_type {
+fn check_dashboards(dashboards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteValidationResult {
+    check_range("dashboards.cores", dashboards.cores, 1, 64)?;
+    check_range("dashboards.memory_mb", dashboards.memory_mb, 256, 1_000_000)?;
+    check_optional_line("dashboards.note", dashboards.note.as_ref(), MAX_SENTENCE)?;
+    if let Some(name) = &dashboards.job_type {
         require(
             jobs.types.iter().any(|kind| kind.name == *name),
             "dashboards.job_type",
             "give a name that stands under jobs.types.",
         )?;
     }
-    if let Some(name) = &boards.gpu {
+    if let Some(name) = &dashboards.gpu {
         let mut known = jobs.gpus.iter().map(|gpu| &gpu.name);
         let slices = &mut jobs.slices.iter().map(|slice| &slice.name);
         require(
@@ -311,10 +311,10 @@ fn check_optional_range<T: PartialOrd + Display + Copy>(
 }
 
 fn check_unique<'a>(field: &str, names: impl Iterator<Item = &'a String>) -> SiteValidationResult {
-    let mut seen = Vec::new();
+    let mut earlier = Vec::new();
     for name in names {
-        require(!seen.contains(&name), field, &format!("name {name} once only."))?;
-        seen.push(name);
+        require(!earlier.contains(&name), field, &format!("name {name} once only."))?;
+        earlier.push(name);
     }
     Ok(())
 }

@@ -10,14 +10,11 @@ pub struct SiteDashboardJob {
     /// Mebibytes of memory, where a job may request memory.
     pub memory_mb: u32,
     /// The job type, by its name under `jobs.types`; `None`: the site's usual one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub job_type: Option<String>,
     /// The GPU or GPU slice to request where every job must have one, by its name under `jobs`; `None`: the first
     /// there.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     /// What is special about dashboards here, as a sentence: for example that a whole node is charged.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 

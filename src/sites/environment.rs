@@ -46,7 +46,6 @@ pub struct SiteShell {
     #[serde(skip_serializing_if = "is_default")]
     pub login_shell: bool,
     /// What must be loaded before Slurm's programs are available.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prepare: Option<SiteShellSetup>,
 }
 
@@ -55,7 +54,6 @@ pub struct SiteShell {
 #[serde(deny_unknown_fields)]
 pub struct SiteShellSetup {
     /// A file of the site to source before `module` is available.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     pub module: String,
 }
@@ -114,10 +112,8 @@ pub struct StorageArea {
     /// What it is for, as a sentence.
     pub purpose: String,
     /// The capacity, for display: "20 TB, 1 million files".
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
     /// When files are deleted, as a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge: Option<String>,
     /// Whether it is read-only in jobs.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -139,10 +135,8 @@ pub enum StorageAreaKind {
 #[serde(default, deny_unknown_fields)]
 pub struct SiteUsageAccounting {
     /// The unit, for display: "billing hours".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What the unit means, in one or two sentences.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
     /// Whether a group's recent usage lowers the priority of its jobs.
     #[serde(skip_serializing_if = "is_default")]

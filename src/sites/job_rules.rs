@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{is_default, is_true};
+use super::{OnByDefault, is_default};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own in the file")]
 pub struct SiteJobRules {
@@ -17,19 +17,14 @@ pub struct SiteJobRules {
     #[serde(skip_serializing_if = "is_default")]
     pub account_suffixes: Vec<String>,
     /// The longest time limit of a job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_hours: Option<u32>,
     /// The shortest time limit of a job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_minutes: Option<u32>,
     /// The most jobs of one person, pending and running; each array task counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_jobs: Option<u32>,
     /// The most jobs of one person that run at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_running: Option<u32>,
     /// The most tasks of one job array.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_array: Option<u32>,
     /// Whether a job names a partition.
     #[serde(skip_serializing_if = "is_default")]
@@ -49,10 +44,8 @@ pub struct SiteJobRules {
     #[serde(skip_serializing_if = "is_default")]
     pub memory: JobOptionRule,
     /// What to know about memory, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_note: Option<String>,
     /// Megabytes per core that a job gets by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_default_mb: Option<u32>,
     #[serde(skip_serializing_if = "is_default")]
     pub submit_from: SubmitFolderRule,
@@ -60,22 +53,18 @@ pub struct SiteJobRules {
     #[serde(skip_serializing_if = "is_default")]
     pub comment_lost: bool,
     /// Whether e-mail from Slurm arrives.
-    #[serde(skip_serializing_if = "is_true")]
-    pub mail: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub mail: OnByDefault,
     /// Whether programs in a job can reach the internet.
     #[serde(skip_serializing_if = "is_default")]
     pub internet: InternetAccess,
     /// The proxy to set in a job, if one is needed and not already set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
     /// What to know about the internet in jobs, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub internet_note: Option<String>,
     /// The variable that holds a job's own folder on a fast disk: `$SLURM_TMPDIR`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tmpdir: Option<String>,
     /// What to know about that folder, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tmpdir_note: Option<String>,
     /// Whether pip uses the site's own package collection, so that packages are installed without the internet.
     #[serde(skip_serializing_if = "is_default")]
@@ -97,43 +86,6 @@ pub struct SiteJobRules {
     /// Named job types, if the site offers a choice.
     #[serde(skip_serializing_if = "is_default")]
     pub types: Vec<SiteJobType>,
-}
-
-impl Default for SiteJobRules {
-    fn default() -> Self {
-        Self {
-            account_required: false,
-            account_suffixes: Vec::new(),
-            max_hours: None,
-            min_minutes: None,
-            max_jobs: None,
-            max_running: None,
-            max_array: None,
-            partition: JobOptionRule::Optional,
-            gpu_model: JobOptionRule::Optional,
-            gpu_option: GpuSbatchOption::GpusPerNode,
-            gpu_only: false,
-            whole_node: false,
-            memory: JobOptionRule::Optional,
-            memory_note: None,
-            memory_default_mb: None,
-            submit_from: SubmitFolderRule::Anywhere,
-            comment_lost: false,
-            mail: true,
-            internet: InternetAccess::Unknown,
-            proxy: None,
-            internet_note: None,
-            tmpdir: None,
-            tmpdir_note: None,
-            wheelhouse: false,
-            containers_only: false,
-            modules: BTreeMap::new(),
-            accounts: Vec::new(),
-            gpus: Vec::new(),
-            slices: Vec::new(),
-            types: Vec::new(),
-        }
-    }
 }
 
 /// Whether a job sets an option.
@@ -200,22 +152,16 @@ pub struct SiteGpu {
     /// The name for display.
     pub label: String,
     /// How many of them a node has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_node: Option<u16>,
     /// Gigabytes of memory on the GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_gb: Option<u16>,
     /// The most cores that a job should request per GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u16>,
     /// The most gigabytes of the node's memory that a job should request per GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_memory_gb: Option<u16>,
     /// The partition that has it, where jobs name partitions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     /// The processor architecture of its nodes, if it is not the usual one: `arm64`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<String>,
 }
 
@@ -228,10 +174,8 @@ pub struct SiteGpuSlice {
     /// The name for display.
     pub label: String,
     /// Cores to request with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u16>,
     /// Gigabytes of the node's memory to request with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_memory_gb: Option<u16>,
 }
 
@@ -244,20 +188,14 @@ pub struct SiteJobType {
     /// What it is for, as a short sentence.
     pub label: String,
     /// The partition to name; `None` means the site's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
     /// The QOS to name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
     /// The longest time limit of such a job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_minutes: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_nodes: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_nodes: Option<u32>,
     /// The most such jobs of one person at the same time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_jobs: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub gpus: bool,
@@ -265,6 +203,5 @@ pub struct SiteJobType {
     #[serde(default, skip_serializing_if = "is_default")]
     pub whole_node: bool,
     /// Whether its jobs request memory, if that differs from the rest of the site.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<JobOptionRule>,
 }

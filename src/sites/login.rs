@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::identifiers::{HostKeyFingerprint, SiteHost, SiteLink};
-use super::{is_default, is_true};
+use super::{OnByDefault, is_default};
 
 /// The default port of SSH servers.
 const SSH_PORT: u16 = 22;
@@ -13,7 +13,6 @@ const SSH_PORT: u16 = 22;
 #[serde(default, deny_unknown_fields)]
 pub struct SiteLogin {
     /// The host that people log in to. Missing only in a file that an administrator has yet to complete.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<SiteHost>,
     #[serde(skip_serializing_if = "is_ssh_port")]
     pub port: u16,
@@ -28,12 +27,9 @@ pub struct SiteLogin {
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
     /// From which countries people may connect, as a sentence; `None` if from everywhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Seconds that the server waits for a person to finish logging in, if known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_s: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jump: Option<SiteJumpHost>,
 }
 
@@ -60,7 +56,7 @@ impl SiteLogin {
 
     /// Whether someone must be there to answer, so that the portal never connects automatically.
     pub fn needs_person(&self) -> bool {
-        self.preferred_factors().iter().any(|proof| *proof != AuthFactor::Key)
+        self.preferred_factors().iter().any(|factor| *factor != AuthFactor::Key)
     }
 }
 
@@ -88,52 +84,30 @@ pub enum AuthFactor {
 }
 
 /// How a person registers their key with the site.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SiteKeyRegistration {
     /// Whether the site accepts keys at all. If not, the portal asks for no key and says why.
-    #[serde(skip_serializing_if = "is_true")]
-    pub opens: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub opens: OnByDefault,
     /// Why a key is useless here, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
     /// The page for uploading a public key; at sites without keys, the one for setting up codes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<SiteLink>,
     /// What that page is called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page_name: Option<String>,
     /// What to do on it, one short sentence each.
     #[serde(skip_serializing_if = "is_default")]
     pub steps: Vec<String>,
     /// How long it takes until a new key works, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
     /// The page where a person first requests access to this cluster.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<SiteLink>,
     /// What the site calls the user name: "Alliance user name".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
     /// How the site treats a key that was added to `~/.ssh/authorized_keys` by hand.
     #[serde(skip_serializing_if = "is_default")]
     pub authorized_keys: AuthorizedKeysUse,
-}
-
-impl Default for SiteKeyRegistration {
-    fn default() -> Self {
-        Self {
-            opens: true,
-            why_not: None,
-            page: None,
-            page_name: None,
-            steps: Vec::new(),
-            delay: None,
-            access: None,
-            user_name: None,
-            authorized_keys: AuthorizedKeysUse::Unknown,
-        }
-    }
 }
 
 /// How a site treats the key file in a person's home folder.
@@ -160,13 +134,10 @@ pub struct SiteAutomationHosts {
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
     /// Where to request access: an e-mail address or a link.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub support: Option<String>,
     /// The page for uploading the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<SiteLink>,
     /// The centre's own documentation of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<SiteLink>,
     /// What is not possible on these hosts, one sentence each.
     #[serde(skip_serializing_if = "is_default")]

@@ -86,8 +86,8 @@ pub fn retired_sites() -> &'static [RetiredSite] {
 pub fn find_site(text: &str) -> SiteLookup {
     let wanted = text.trim().trim_end_matches('.').to_lowercase();
     let is_host = |site: &&Site| {
-        let robots = site.automation.iter().flat_map(|robot| &robot.hosts);
-        site.login.host.iter().chain(&site.login.also).chain(robots).any(|h| h.as_str() == wanted)
+        let automation_hosts = site.automation.iter().flat_map(|automation| &automation.hosts);
+        site.login.host.iter().chain(&site.login.also).chain(automation_hosts).any(|h| h.as_str() == wanted)
     };
     let site = presets().iter().find(|site| site.name.as_str() == wanted);
     if let Some(site) = site.or_else(|| presets().iter().find(is_host)) {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::{is_name, value_if_set};
+use super::text::{is_name, is_user_or_account, value_if_set};
 use super::units::TimeLimit;
-use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sacctmgr";
 const FORMAT: &str = "format=Cluster,Account,Partition,QOS,DefaultQOS,GrpTRES,MaxJobs,MaxSubmit,MaxWall";
@@ -18,8 +17,8 @@ const MAX_WORDS: usize = 100;
 
 /// Its arguments for this remote user; none if the name is invalid.
 pub fn args(user: &str) -> Option<Vec<String>> {
-    // A comma would make it several users, and names contain no colon.
-    let good = is_name(user) && !user.contains(':');
+    // A comma would make it several users.
+    let good = is_user_or_account(user);
     let user = format!("user={user}");
     good.then(|| ["-nP", "show", "assoc", &user, FORMAT].map(str::to_owned).to_vec())
 }
@@ -37,8 +36,6 @@ pub struct Association {
     pub qos: Vec<String>,
     /// The QOS of jobs that request none.
     pub default_qos: Option<String>,
-    /// What all running jobs together may hold: `cpu` → `64`, `gres/gpu` → `8`.
-    pub group_limits: BTreeMap<String, String>,
     /// The most running jobs; none: no limit here.
     pub max_jobs: Option<u32>,
     /// The most pending and running jobs; none: no limit here.
@@ -54,7 +51,7 @@ pub fn parse_associations(answer: &str) -> Vec<Association> {
 impl Association {
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.trim().split('|').collect();
-        let [cluster, account, partition, qos, default_qos, limits, jobs, submit, wall] = fields.as_slice() else {
+        let [cluster, account, partition, qos, default_qos, _, jobs, submit, wall] = fields.as_slice() else {
             return None;
         };
         (is_name(cluster) && is_name(account)).then_some(())?;
@@ -64,10 +61,6 @@ impl Association {
             partition: value_if_set(partition).filter(|text| is_name(text)).map(str::to_owned),
             qos: split_commas(qos).filter(|word| is_name(word)).map(str::to_owned).collect(),
             default_qos: value_if_set(default_qos).filter(|text| is_name(text)).map(str::to_owned),
-            group_limits: split_commas(limits)
-                .filter_map(|word| word.split_once('='))
-                .map(|(name, most)| (sanitize(name, 100), sanitize(most, 40)))
-                .collect(),
             max_jobs: jobs.parse().ok(),
             max_submit: submit.parse().ok(),
             max_minutes: TimeLimit::parse(wall).minutes(),
@@ -110,12 +103,12 @@ pub struct SubmitAccount {
 /// ending of `cpu` or `gpu` also says what the account is for.
 pub fn collect_accounts(associations: &[Association], suffixes: &[String]) -> Vec<SubmitAccount> {
     let mut found: BTreeMap<&str, SubmitAccount> = BTreeMap::new();
-    for one in associations {
-        let (name, suffix) = split_suffix(&one.account, suffixes);
+    for association in associations {
+        let (name, suffix) = split_suffix(&association.account, suffixes);
         if let Some(account) = found.get_mut(name) {
-            account.add(one, suffix);
+            account.add(association, suffix);
         } else if found.len() < MAX_ACCOUNTS {
-            found.insert(name, SubmitAccount::new(name, one, suffix));
+            found.insert(name, SubmitAccount::new(name, association, suffix));
         }
     }
     found.into_values().collect()
@@ -131,37 +124,37 @@ fn split_suffix<'a>(account: &'a str, suffixes: &[String]) -> (&'a str, &'a str)
 }
 
 impl SubmitAccount {
-    fn new(name: &str, one: &Association, suffix: &str) -> Self {
+    fn new(name: &str, association: &Association, suffix: &str) -> Self {
         let mut account = Self {
             name: name.to_owned(),
-            partitions: one.partition.iter().cloned().collect(),
-            max_jobs: one.max_jobs,
-            max_submit: one.max_submit,
-            max_minutes: one.max_minutes,
+            partitions: association.partition.iter().cloned().collect(),
+            max_jobs: association.max_jobs,
+            max_submit: association.max_submit,
+            max_minutes: association.max_minutes,
             ..Self::default()
         };
-        account.add(one, suffix);
+        account.add(association, suffix);
         account
     }
 
-    fn add(&mut self, one: &Association, suffix: &str) {
+    fn add(&mut self, association: &Association, suffix: &str) {
         self.for_cpu |= !suffix.ends_with("gpu");
         self.for_gpu |= !suffix.ends_with("cpu");
-        push_unique(&mut self.slurm_names, &one.account);
-        for qos in &one.qos {
+        push_unique(&mut self.slurm_names, &association.account);
+        for qos in &association.qos {
             push_unique(&mut self.qos, qos);
         }
-        self.default_qos = self.default_qos.take().or_else(|| one.default_qos.clone());
-        match &one.partition {
+        self.default_qos = self.default_qos.take().or_else(|| association.default_qos.clone());
+        match &association.partition {
             Some(partition) if !self.partitions.is_empty() => {
                 push_unique(&mut self.partitions, partition);
             }
             Some(_) => {}
             None => self.partitions.clear(),
         }
-        self.max_jobs = wider_limit(self.max_jobs, one.max_jobs);
-        self.max_submit = wider_limit(self.max_submit, one.max_submit);
-        self.max_minutes = wider_limit(self.max_minutes, one.max_minutes);
+        self.max_jobs = wider_limit(self.max_jobs, association.max_jobs);
+        self.max_submit = wider_limit(self.max_submit, association.max_submit);
+        self.max_minutes = wider_limit(self.max_minutes, association.max_minutes);
     }
 }
 
@@ -208,9 +201,6 @@ mod tests {
                 partition: None,
                 qos: vec!["debug".into(), "high".into(), "normal".into()],
                 default_qos: Some("normal".into()),
-                group_limits: [("cpu", "64"), ("gres/gpu", "8")]
-                    .map(|(name, most)| (name.to_owned(), most.to_owned()))
-                    .into(),
                 max_jobs: Some(4),
                 max_submit: Some(1000),
                 max_minutes: Some(36 * 60),

@@ -1,9 +1,7 @@
 //! `scontrol show config`: cluster-wide settings. Keeps a handful of some two hundred lines.
 
-use serde::{Deserialize, Serialize};
-
 use super::text;
-use super::units::{self, parse_memory_mb};
+use super::units;
 use super::version;
 use crate::text::sanitize;
 
@@ -14,8 +12,7 @@ pub const ARGS: &[&str] = &["show", "config"];
 const MAX_VALUE_LEN: usize = 200;
 
 /// The controller's settings. Every field may be missing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SlurmConfig {
     /// `24.11.5`.
     pub version: Option<String>,
@@ -23,24 +20,12 @@ pub struct SlurmConfig {
     pub cluster_name: Option<String>,
     /// One more than the highest array index.
     pub max_array_size: Option<u32>,
-    /// The most jobs, of all users, that Slurm keeps.
-    pub max_job_count: Option<u32>,
     /// `priority/multifactor` or `priority/basic`.
     pub priority_type: Option<String>,
     /// The weight of fair share in the priority.
     pub fair_share_weight: Option<u64>,
     /// Hours after which usage counts half; none if it never decays or is not reported.
     pub half_life_hours: Option<u32>,
-    /// `accounting_storage/slurmdbd`; without it there is no `sacct` and there are no accounts.
-    pub accounting_storage: Option<String>,
-    /// `select/cons_tres` where jobs share nodes, `select/linear` where they get whole nodes.
-    pub select_type: Option<String>,
-    /// Default memory per core, in mebibytes.
-    pub def_mem_per_cpu: Option<u64>,
-    /// Default memory per node, in mebibytes.
-    pub def_mem_per_node: Option<u64>,
-    /// For how many seconds `squeue` and `scontrol` still know an ended job.
-    pub min_job_age: Option<u32>,
     /// Whether people see only their own jobs.
     pub hides_jobs: bool,
     /// Whether people may reorder their own pending jobs (`scontrol top`).
@@ -67,20 +52,12 @@ impl SlurmConfig {
             "SLURM_VERSION" => self.version = version::checked_version(value),
             "ClusterName" => self.cluster_name = text::is_name(value).then(|| value.to_owned()),
             "MaxArraySize" => self.max_array_size = parse_leading_number(value),
-            "MaxJobCount" => self.max_job_count = parse_leading_number(value),
             "PriorityType" => self.priority_type = Some(sanitize(value, MAX_VALUE_LEN)),
             "PriorityWeightFairShare" => self.fair_share_weight = parse_leading_number(value),
             "PriorityDecayHalfLife" => self.half_life_hours = parse_half_life(value),
-            "AccountingStorageType" => {
-                self.accounting_storage = Some(sanitize(value, MAX_VALUE_LEN));
-            }
             "AccountingStoreFlags" => {
                 self.keeps_comments = split_commas(value).any(|word| word == "job_comment");
             }
-            "SelectType" => self.select_type = Some(sanitize(value, MAX_VALUE_LEN)),
-            "DefMemPerCPU" => self.def_mem_per_cpu = parse_memory_mb(value),
-            "DefMemPerNode" => self.def_mem_per_node = parse_memory_mb(value),
-            "MinJobAge" => self.min_job_age = parse_leading_number(value),
             "PrivateData" => self.hides_jobs = split_commas(value).any(|word| word == "jobs"),
             "SchedulerParameters" | "SlurmctldParameters" => {
                 self.user_top |= split_commas(value).any(|word| word == "enable_user_top");
@@ -129,15 +106,9 @@ mod tests {
                 version: Some(version.into()),
                 cluster_name: Some("lab".into()),
                 max_array_size: Some(1001),
-                max_job_count: Some(10_000),
                 priority_type: Some("priority/multifactor".into()),
                 fair_share_weight: Some(100_000),
                 half_life_hours: Some(168),
-                accounting_storage: Some("accounting_storage/slurmdbd".into()),
-                select_type: Some("select/cons_tres".into()),
-                def_mem_per_cpu: Some(256),
-                def_mem_per_node: None,
-                min_job_age: Some(300),
                 hides_jobs: false,
                 user_top: false,
                 keeps_comments: true,
@@ -154,8 +125,7 @@ mod tests {
              PriorityWeightFairShare = 0\nMaxArraySize = many\nClusterName = a b\n",
         );
         assert!(!config.uses_fair_share());
-        assert_eq!((config.def_mem_per_node, config.max_array_size), (None, None));
-        assert_eq!(config.cluster_name, None);
+        assert_eq!((config.cluster_name, config.max_array_size), (None, None));
     }
 
     #[test]
@@ -180,8 +150,8 @@ mod tests {
 
     #[test]
     fn a_refusal_gives_nothing() {
-        let said = "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
-        assert_eq!(SlurmConfig::parse(said), SlurmConfig::default());
+        let message = "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)";
+        assert_eq!(SlurmConfig::parse(message), SlurmConfig::default());
     }
 
     proptest! {

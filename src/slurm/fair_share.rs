@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::text::is_name;
+use super::text::{is_name, is_user_or_account};
 use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sshare";
@@ -13,9 +13,8 @@ const MAX_ACCOUNTS: usize = 200;
 /// Its arguments: one call returns the row of each account and that of the person in it. None if a name is invalid or
 /// there is no account.
 pub fn args(user: &str, accounts: &[String]) -> Option<Vec<String>> {
-    let good = |name: &str| is_name(name) && !name.contains(':');
     let asked = (1..=MAX_ACCOUNTS).contains(&accounts.len());
-    (asked && good(user) && accounts.iter().all(|account| good(account))).then_some(())?;
+    (asked && is_user_or_account(user) && accounts.iter().all(|account| is_user_or_account(account))).then_some(())?;
     let accounts = accounts.join(",");
     Some(["-l", "-n", "-P", "-A", &accounts, "-u", user].map(str::to_owned).to_vec())
 }
@@ -49,20 +48,14 @@ pub fn parse_fair_share(answer: &str) -> Vec<SshareRow> {
 }
 
 fn parse_row(line: &str) -> Option<SshareRow> {
-    let mut fields = line.trim().split('|').map(str::trim);
-    let account = fields.next().filter(|name| is_name(name))?.to_owned();
-    let user = fields.next()?;
-    let [raw_shares, norm_shares, raw_usage, norm_usage, effective, fair_share, level] = [
-        fields.next()?,
-        fields.next()?,
-        fields.next()?,
-        fields.next()?,
-        fields.next()?,
-        fields.next()?,
-        fields.next()?,
-    ];
-    Some(SshareRow {
-        account,
+    let fields: Vec<&str> = line.trim().split('|').map(str::trim).collect();
+    let [account, user, raw_shares, norm_shares, raw_usage, norm_usage, effective, fair_share, level, ..] =
+        *fields.as_slice()
+    else {
+        return None;
+    };
+    is_name(account).then(|| SshareRow {
+        account: account.to_owned(),
         user: (!user.is_empty()).then(|| sanitize(user, 100)),
         raw_shares: raw_shares.parse().ok(),
         norm_shares: parse_fraction(norm_shares),

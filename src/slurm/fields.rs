@@ -1,26 +1,65 @@
 //! Parsers for single fields: numbers, times, names, resources, and the delimiter after fields that people fill in.
 //! Nothing here fails, and short plain fields cost one copy.
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::array_tasks::ArrayTaskSet;
 use super::gres::GpuCount;
-use super::job::JobId;
+use super::job::{JobId, JobStage, JobState, SlurmJob};
 use super::text::{is_name, value_if_set};
-use super::units::parse_memory_mb;
-use crate::clock::UnixTime;
+use super::units::{TimeLimit, parse_memory_mb};
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::text::sanitize;
 
 /// The length of a nonce: letters and digits, made by the caller for one request.
 const NONCE_LENGTHS: std::ops::RangeInclusive<usize> = 8..=32;
 /// The most GPU models of one job.
 const MAX_GPU_MODELS: usize = 32;
+/// The longest path, name, list of nodes or dependencies, and other word.
+pub(super) const MAX_PATH_LEN: usize = 4096;
+pub(super) const MAX_NAME_LEN: usize = 1024;
+pub(super) const MAX_LIST_LEN: usize = 2000;
+pub(super) const MAX_WORD_LEN: usize = 200;
+/// The fields with which each record of `squeue` and `sacct` begins: see [`parse_common`].
+pub(super) const COMMON_FIELD_COUNT: usize = 15;
 
 /// The delimiter after a field that people fill in: a word they could not have known. It must not begin with a digit,
 /// which `squeue` would take for a width. None if the nonce is invalid.
 pub(super) fn field_delimiter(nonce: &str) -> Option<String> {
     let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (NONCE_LENGTHS.contains(&nonce.len()) && nonce.bytes().all(good)).then(|| format!("_{nonce}"))
+}
+
+/// The option of `sacct` that makes it print this delimiter.
+pub(super) fn delimiter_option(nonce: &str) -> Option<String> {
+    Some(format!("--delimiter={}", field_delimiter(nonce)?))
+}
+
+/// Calls a function with the fields of each record, until it returns false. Each field ends in the delimiter, so nothing
+/// that people write into names can begin a record.
+pub(super) fn for_each_record<const COUNT: usize>(
+    answer: &[u8],
+    nonce: &str,
+    mut take: impl FnMut([&str; COUNT]) -> bool,
+) {
+    let Some(mark) = field_delimiter(nonce) else { return };
+    let answer = String::from_utf8_lossy(answer);
+    let finder = memmem::Finder::new(mark.as_bytes());
+    let mut rest = &*answer;
+    loop {
+        let mut fields = [""; COUNT];
+        for field in &mut fields {
+            let Some(end) = finder.find(rest.as_bytes()) else { return };
+            *field = &rest[..end];
+            rest = &rest[end + mark.len()..];
+        }
+        rest = rest.strip_prefix('\n').unwrap_or(rest);
+        // Other output may precede the first record: it ends with its line.
+        fields[0] = fields[0].rsplit('\n').next().unwrap_or_default().trim_ascii();
+        if !take(fields) {
+            return;
+        }
+    }
 }
 
 /// Free text: bounded and without control characters.
@@ -56,9 +95,21 @@ pub(super) fn parse_u32(text: &str) -> u32 {
     u32::try_from(parse_number(text)).unwrap_or(0)
 }
 
+/// Whole seconds from `1-02:03:04`, `00:27.462` (minutes and seconds), `02:03:04`.
+pub(super) fn parse_cpu_seconds(text: &str) -> Option<u64> {
+    let whole = text.split('.').next().unwrap_or_default();
+    let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
+    let digits = |part: &str| (part.len() <= 9 && all_digits(part)).then(|| parse_number(part));
+    let mut sum = 0_u64;
+    for part in clock.split(':').take(4) {
+        sum = sum.checked_mul(60)?.checked_add(digits(part)?)?;
+    }
+    digits(days)?.checked_mul(SECONDS_PER_DAY.unsigned_abs())?.checked_add(sum)
+}
+
 /// A Unix time; none for other words, for 0 and for implausible values.
 pub(super) fn parse_time(text: &str) -> Option<UnixTime> {
-    let digits = (1..=11).contains(&text.len()) && all_digits(text);
+    let digits = text.len() <= 11 && all_digits(text);
     let seconds = if digits { i64::try_from(parse_number(text)).ok()? } else { 0 };
     (seconds > 0).then_some(UnixTime(seconds))
 }
@@ -81,6 +132,36 @@ pub(super) fn parse_job_id(text: &str, raw: u64) -> Option<(JobId, Option<ArrayT
     }
     let task = if all_digits(task) { task.parse().ok()? } else { return None };
     Some((JobId { task: Some(task), ..whole }, None))
+}
+
+/// Parses the fields that `squeue` and `sacct` report alike, in this order.
+pub(super) fn parse_common(fields: &[&str; COMMON_FIELD_COUNT]) -> Option<SlurmJob> {
+    let [id, raw, user, state, reason, account, partition, qos, submitted, eligible, start, end, limit, cpus, nodes] =
+        *fields;
+    let raw_id = parse_number(raw);
+    // Other output may come first: it ends with its line.
+    let last_line = || id.rsplit('\n').next().unwrap_or(id);
+    let (id, tasks) = parse_job_id(id, raw_id).or_else(|| parse_job_id(last_line(), raw_id))?;
+    let state = JobState::parse(state);
+    Some(SlurmJob {
+        id,
+        raw_id,
+        tasks,
+        user: clean_value(user, MAX_WORD_LEN),
+        state,
+        reason: clean_value(reason, MAX_LIST_LEN),
+        account: clean_value(account, MAX_WORD_LEN),
+        partition: clean_value(partition, MAX_LIST_LEN),
+        qos: clean_value(qos, MAX_WORD_LEN),
+        submitted: parse_time(submitted),
+        eligible: parse_time(eligible),
+        start: parse_time(start),
+        end: if state.stage() == JobStage::Pending { None } else { parse_time(end) },
+        time_limit: TimeLimit::parse(limit),
+        cpus: parse_u32(cpus),
+        nodes: parse_u32(nodes),
+        ..SlurmJob::default()
+    })
 }
 
 /// What a job holds, or requests while it is pending.
@@ -138,7 +219,7 @@ pub(super) fn split_on(text: &str, separator: u8) -> impl Iterator<Item = &str> 
     })
 }
 
-fn all_digits(text: &str) -> bool {
+pub(super) fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 

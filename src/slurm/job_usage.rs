@@ -1,7 +1,11 @@
 //! What a job actually used, from its steps in Slurm's accounting.
 
-/// A job's usage. Memory and GPUs are only sampled: short peaks may be missing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+use serde::{Deserialize, Serialize};
+
+/// A job's usage. Memory and GPUs are only sampled: short peaks may be missing. Stored as JSON, so every field may be
+/// missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct JobUsage {
     /// How long it ran, in seconds.
     pub elapsed_s: u64,

@@ -1,9 +1,8 @@
 //! `sstat`: what a running job has used so far. Slurm reports it to the job's owner only.
 
-use super::fields::{parse_number, parse_u32};
+use super::fields::{parse_cpu_seconds, parse_u32};
 use super::job_usage::JobUsage;
 use super::units::parse_memory_mb;
-use crate::clock::SECONDS_PER_DAY;
 
 pub const PROGRAM: &str = "sstat";
 
@@ -41,24 +40,6 @@ pub fn parse_live_usage(answer: &str, elapsed_s: u64) -> Option<JobUsage> {
         }
     }
     is_known.then_some(usage)
-}
-
-/// Whole seconds from `1-02:03:04`, `02:03:04`, `03:04.500`.
-fn parse_cpu_seconds(text: &str) -> Option<u64> {
-    let whole = text.split('.').next().unwrap_or_default();
-    let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
-    let good = |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    let mut sum = 0_u64;
-    for part in clock.split(':').take(4) {
-        if !good(part) {
-            return None;
-        }
-        sum = sum.checked_mul(60)?.checked_add(parse_number(part))?;
-    }
-    if !good(days) {
-        return None;
-    }
-    parse_number(days).checked_mul(SECONDS_PER_DAY.unsigned_abs())?.checked_add(sum)
 }
 
 #[cfg(test)]

@@ -10,9 +10,7 @@ pub fn expand_node_list(list: &str, most: usize) -> Vec<String> {
     let most = most.min(MAX_NODES);
     let mut names = Vec::new();
     for piece in split_node_list(list) {
-        for name in expand_piece(piece, most - names.len()) {
-            names.push(name);
-        }
+        names.extend(expand_piece(piece, most - names.len()));
         if names.len() >= most {
             break;
         }

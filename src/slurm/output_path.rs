@@ -123,7 +123,7 @@ pub fn parse_output_options(submit_line: &str) -> OutputOptions {
     let mut found = OutputOptions::default();
     let mut words = submit_line.split_whitespace().skip(1).take(MAX_WORDS);
     while let Some(word) = words.next() {
-        if let Some(long) = word.strip_prefix("--") {
+        let (name, value) = if let Some(long) = word.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (long, None),
@@ -132,25 +132,19 @@ pub fn parse_output_options(submit_line: &str) -> OutputOptions {
                 break;
             }
             let takes_next = value.is_none() && !LONG_WITHOUT_VALUE.contains(&name);
-            let value = if takes_next { words.next() } else { value };
-            match name {
-                "output" => found.output = value.map(clean_path),
-                "error" => found.error = value.map(clean_path),
-                "chdir" | "workdir" => found.folder = value.map(clean_path),
-                _ => {}
-            }
+            (name, if takes_next { words.next() } else { value })
         } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
             let Some(at) = short.find(|c| SHORT_WITH_VALUE.contains(c)) else { continue };
             let (letter, value) = (&short[at..=at], &short[at + 1..]);
-            let value = if value.is_empty() { words.next() } else { Some(value) };
-            match letter {
-                "o" => found.output = value.map(clean_path),
-                "e" => found.error = value.map(clean_path),
-                "D" => found.folder = value.map(clean_path),
-                _ => {}
-            }
+            (letter, if value.is_empty() { words.next() } else { Some(value) })
         } else {
             break;
+        };
+        match name {
+            "output" | "o" => found.output = value.map(clean_path),
+            "error" | "e" => found.error = value.map(clean_path),
+            "chdir" | "workdir" | "D" => found.folder = value.map(clean_path),
+            _ => {}
         }
     }
     found

@@ -58,57 +58,32 @@ pub struct PartitionGpu {
     pub nodes: u32,
 }
 
-/// One row of the output: identical nodes of one partition.
-struct SinfoRow<'a> {
-    partition: &'a str,
-    is_default: bool,
-    is_up: bool,
-    time_limit: TimeLimit,
-    nodes: u32,
-    state: &'a str,
-    cpus: Option<u64>,
-    memory_mb: Option<u64>,
-    gres: &'a str,
-}
-
-/// Parses the output; the rows of a partition become one.
+/// Parses the output, in which each row is about identical nodes of one partition.
 pub fn parse_partitions(answer: &str) -> Vec<Partition> {
     let mut found: Vec<Partition> = Vec::new();
-    for row in answer.lines().take(super::MAX_LINES).filter_map(SinfoRow::parse) {
-        let known = found.iter().position(|partition| partition.name == row.partition);
-        let at = match known {
+    for line in answer.lines().take(super::MAX_LINES) {
+        let fields: Vec<&str> = line.trim().split('|').collect();
+        let [partition, up, limit, nodes, state, cpus, memory, gres] = *fields.as_slice() else { continue };
+        let name = partition.strip_suffix('*').unwrap_or(partition);
+        let Some(nodes) = nodes.parse().ok().filter(|_| text::is_name(name)) else { continue };
+        let at = match found.iter().position(|known| known.name == name) {
             Some(at) => at,
             None if found.len() < MAX_PARTITIONS => {
-                found.push(Partition { name: row.partition.to_owned(), ..Partition::default() });
+                found.push(Partition { name: name.to_owned(), ..Partition::default() });
                 found.len() - 1
             }
             None => continue,
         };
-        found[at].add(&row);
+        let known = &mut found[at];
+        known.is_default |= name.len() < partition.len();
+        known.is_up |= up == "up";
+        known.time_limit = TimeLimit::parse(limit);
+        // A partition without nodes has one row, with 0 nodes in state n/a.
+        if nodes > 0 {
+            known.add_nodes(nodes, state, cpus, memory, gres);
+        }
     }
     found
-}
-
-impl<'a> SinfoRow<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let fields: Vec<&str> = line.trim().split('|').collect();
-        let [partition, up, limit, nodes, state, cpus, memory, gres] = fields.as_slice() else {
-            return None;
-        };
-        let name = partition.strip_suffix('*').unwrap_or(partition);
-        text::is_name(name).then_some(())?;
-        Some(Self {
-            partition: name,
-            is_default: name.len() < partition.len(),
-            is_up: *up == "up",
-            time_limit: TimeLimit::parse(limit),
-            nodes: nodes.parse().ok()?,
-            state: state.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()),
-            cpus: strip_plus(cpus).parse().ok().filter(|n| *n > 0),
-            memory_mb: parse_memory_mb(strip_plus(memory)).filter(|n| *n > 0),
-            gres,
-        })
-    }
 }
 
 /// `192+` means 192 or more, where nodes of several sizes share a row.
@@ -121,28 +96,17 @@ impl Partition {
         self.states.values().fold(0, |sum, nodes| sum.saturating_add(*nodes))
     }
 
-    pub fn node_count_in(&self, state: &str) -> u32 {
-        self.states.get(state).copied().unwrap_or(0)
-    }
-
-    fn add(&mut self, row: &SinfoRow<'_>) {
-        self.is_default |= row.is_default;
-        self.is_up |= row.is_up;
-        self.time_limit = row.time_limit;
-        // A partition without nodes has one row, with 0 nodes in state n/a.
-        if row.nodes == 0 {
-            return;
-        }
-        let state = row.state.to_ascii_lowercase();
+    fn add_nodes(&mut self, nodes: u32, state: &str, cpus: &str, memory: &str, gres: &str) {
+        let state = state.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
         let room = self.states.len() < MAX_STATES || self.states.contains_key(&state);
         if room && text::is_name(&state) {
             let count = self.states.entry(state).or_default();
-            *count = count.saturating_add(row.nodes);
+            *count = count.saturating_add(nodes);
         }
-        widen_range(&mut self.cpus, row.cpus);
-        widen_range(&mut self.memory_mb, row.memory_mb);
-        for gpus in gres::parse_gpus(row.gres) {
-            self.add_gpus(gpus, row.nodes);
+        widen_range(&mut self.cpus, strip_plus(cpus).parse().ok());
+        widen_range(&mut self.memory_mb, parse_memory_mb(strip_plus(memory)));
+        for gpus in gres::parse_gpus(gres) {
+            self.add_gpus(gpus, nodes);
         }
     }
 
@@ -157,7 +121,7 @@ impl Partition {
 }
 
 fn widen_range(span: &mut Option<NodeSizeRange>, value: Option<u64>) {
-    if let Some(value) = value {
+    if let Some(value) = value.filter(|value| *value > 0) {
         let NodeSizeRange { least, most } = span.unwrap_or(NodeSizeRange { least: value, most: value });
         *span = Some(NodeSizeRange { least: least.min(value), most: most.max(value) });
     }
@@ -191,7 +155,7 @@ mod tests {
         assert_eq!(cpu.states, states(&[("allocated", 1), ("drained", 1), ("idle", 1)]));
         assert_eq!(cpu.cpus, Some(NodeSizeRange { least: 8, most: 8 }));
         assert_eq!(cpu.memory_mb, Some(NodeSizeRange { least: 16_000, most: 16_000 }));
-        assert_eq!((cpu.node_count(), cpu.node_count_in("idle"), cpu.node_count_in("down")), (3, 1, 0));
+        assert_eq!(cpu.node_count(), 3);
         assert_eq!(gpus.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
         assert_eq!(debug.time_limit, TimeLimit::Unlimited);
         assert!(!trial.is_up);

@@ -1,6 +1,6 @@
 //! `sprio`: the components of each pending job's priority.
 
-use super::text::is_name;
+use super::text::is_user_or_account;
 use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sprio";
@@ -10,8 +10,7 @@ const MAX_ROWS: usize = 20_000;
 
 /// Its arguments for one person's jobs; none if the name is invalid.
 pub fn args(user: &str) -> Option<Vec<String>> {
-    let good = is_name(user) && !user.contains(':');
-    good.then(|| ["-h", "-u", user, "-o", FORMAT].map(str::to_owned).to_vec())
+    is_user_or_account(user).then(|| ["-h", "-u", user, "-o", FORMAT].map(str::to_owned).to_vec())
 }
 
 /// The points of one pending job in one partition. Slurm only lists jobs that could run: not those that are held or

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use memchr::{memchr_iter, memmem};
 
 use super::fields::{
-    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres, parse_u32,
+    MAX_LIST_LEN, MAX_NAME_LEN, MAX_PATH_LEN, clean_field, clean_value, field_delimiter, parse_common, parse_number,
+    parse_tres, parse_u32,
 };
-use super::job::{ExitStatus, JobStage, JobState, SlurmJob};
-use super::text::is_name;
-use super::units::TimeLimit;
+use super::job::{ExitStatus, SlurmJob};
+use super::text::is_user_or_account;
 
 /// The program. It needs `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "squeue";
@@ -48,11 +48,6 @@ pub const MAX_JOBS: usize = 60_000;
 const MIN_RECORD_LEN: usize = 200;
 /// The most accounts in one request.
 const MAX_ACCOUNTS: usize = 200;
-/// The longest folder, name, and list of nodes or dependencies.
-const MAX_PATH_LEN: usize = 4096;
-const MAX_NAME_LEN: usize = 1024;
-const MAX_LIST_LEN: usize = 2000;
-const MAX_WORD_LEN: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SqueueFilter<'a> {
@@ -65,11 +60,11 @@ pub enum SqueueFilter<'a> {
 /// Its arguments. `nonce` is a random word of lower-case letters and digits, made for this one request; pass the same
 /// one to [`parse_queue`]. None if the nonce or a name is invalid.
 pub fn args(nonce: &str, whose: SqueueFilter<'_>) -> Option<Vec<String>> {
-    let good = |name: &str| is_name(name) && !name.contains(':');
     let (states, which, names) = match whose {
-        SqueueFilter::User(user) => ("all", "-u", good(user).then(|| user.to_owned())?),
+        SqueueFilter::User(user) => ("all", "-u", is_user_or_account(user).then(|| user.to_owned())?),
         SqueueFilter::Accounts(names) => {
-            let all_good = (1..=MAX_ACCOUNTS).contains(&names.len()) && names.iter().all(|name| good(name.as_str()));
+            let all_good =
+                (1..=MAX_ACCOUNTS).contains(&names.len()) && names.iter().all(|name| is_user_or_account(name));
             let states = "PENDING,RUNNING,SUSPENDED,CONFIGURING,COMPLETING";
             (states, "-A", all_good.then(|| names.join(","))?)
         }
@@ -128,63 +123,24 @@ fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
         *field = &record[begin..end];
         begin = end + 1;
     }
-    let work_dir = &record[begin..];
-    let [
-        id,
-        raw,
-        user,
-        state,
-        reason,
-        account,
-        partition,
-        qos,
-        submitted,
-        eligible,
-        start,
-        end,
-        limit,
-        cpus,
-        nodes,
-        tres,
-        node_list,
-        priority,
-        dependency,
-        restarts,
-        exit,
-    ] = fields;
-    let raw = parse_number(raw);
-    // Other output may come first: it ends with its line.
-    let last_line = || id.rsplit('\n').next().unwrap_or(id);
-    let (id, tasks) = parse_job_id(id, raw).or_else(|| parse_job_id(last_line(), raw))?;
-    let state = JobState::parse(state);
-    let held = parse_tres(tres);
-    Some(SlurmJob {
-        id,
-        raw_id: raw,
-        tasks,
-        user: clean_value(user, MAX_WORD_LEN),
-        name: clean_field(name, MAX_NAME_LEN),
-        state,
-        reason: clean_value(reason, MAX_LIST_LEN),
-        account: clean_value(account, MAX_WORD_LEN),
-        partition: clean_value(partition, MAX_LIST_LEN),
-        qos: clean_value(qos, MAX_WORD_LEN),
-        submitted: parse_time(submitted),
-        eligible: parse_time(eligible),
-        start: parse_time(start),
-        end: if state.stage() == JobStage::Pending { None } else { parse_time(end) },
-        time_limit: TimeLimit::parse(limit),
-        cpus: Some(parse_u32(cpus)).filter(|cpus| *cpus > 0).unwrap_or(held.cpus),
-        nodes: Some(parse_u32(nodes)).filter(|nodes| *nodes > 0).unwrap_or(held.nodes),
-        memory_mb: held.memory_mb,
-        gpus: held.gpus,
-        node_list: clean_value(node_list, MAX_LIST_LEN),
-        priority: parse_number(priority),
-        dependency: clean_value(dependency, MAX_LIST_LEN),
-        restarts: parse_u32(restarts),
-        exit: state.is_over().then(|| ExitStatus::from_wait_status(parse_u32(exit))),
-        work_dir: clean_field(work_dir, MAX_PATH_LEN),
-    })
+    let mut job = parse_common(fields.first_chunk()?)?;
+    let [tres, node_list, priority, dependency, restarts, exit] = *fields.last_chunk()?;
+    let resources = parse_tres(tres);
+    if job.cpus == 0 {
+        job.cpus = resources.cpus;
+    }
+    if job.nodes == 0 {
+        job.nodes = resources.nodes;
+    }
+    (job.memory_mb, job.gpus) = (resources.memory_mb, resources.gpus);
+    job.name = clean_field(name, MAX_NAME_LEN);
+    job.node_list = clean_value(node_list, MAX_LIST_LEN);
+    job.priority = parse_number(priority);
+    job.dependency = clean_value(dependency, MAX_LIST_LEN);
+    job.restarts = parse_u32(restarts);
+    job.exit = job.state.is_over().then(|| ExitStatus::from_wait_status(parse_u32(exit)));
+    job.work_dir = clean_field(&record[begin..], MAX_PATH_LEN);
+    Some(job)
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ pub struct ScontrolJob {
     pub stdout: String,
     /// The error path: the same as the output path by default.
     pub stderr: String,
-    pub stdin: String,
     /// The submit command line; only newer versions report it.
     pub submit_line: String,
     pub comment: String,
@@ -63,16 +62,8 @@ pub struct ScontrolJob {
     pub requeue: bool,
     /// How much its owner lowered its priority.
     pub nice: i64,
-    pub submitted: Option<UnixTime>,
-    /// When it becomes eligible to run.
-    pub eligible: Option<UnixTime>,
     /// When it started, or is expected to.
     pub start: Option<UnixTime>,
-    /// When it ended, or must end.
-    pub end: Option<UnixTime>,
-    pub suspended: Option<UnixTime>,
-    /// When the scheduler last considered it.
-    pub last_sched_eval: Option<UnixTime>,
     /// The time by which it must finish.
     pub deadline: Option<UnixTime>,
     /// The shortest time limit it accepts.
@@ -84,8 +75,6 @@ pub struct ScontrolJob {
     /// Allocated TRES; older versions report only one of the two.
     pub allocated: String,
     pub licenses: String,
-    /// What it depends on.
-    pub dependency: String,
     /// The exit status, once it has ended.
     pub exit: Option<ExitStatus>,
 }
@@ -112,7 +101,6 @@ impl ScontrolJob {
         let record = &record[record.find("JobId=")?..];
         let (head, _) = record.split_once(" JobName=")?;
         let (block, tail) = find_block(record)?;
-        let tail = ScontrolFreeText::parse(tail)?;
         let before = |key: &str| find_value(head, key);
         let inside = |key: &str| find_value(block, key);
         let text_of = |key: &str| clean_value(inside(key), MAX_LIST_LEN);
@@ -127,12 +115,7 @@ impl ScontrolJob {
             raw_id: raw,
             requeue: inside("Requeue") == "1",
             nice: inside("Nice").parse().unwrap_or(0),
-            submitted: when("SubmitTime"),
-            eligible: when("EligibleTime"),
             start: when("StartTime"),
-            end: when("EndTime"),
-            suspended: when("SuspendTime"),
-            last_sched_eval: when("LastSchedEval"),
             deadline: when("Deadline"),
             time_min: TimeLimit::parse(inside("TimeMin")),
             batch_host: text_of("BatchHost"),
@@ -140,15 +123,8 @@ impl ScontrolJob {
             allocated: text_of("AllocTRES"),
             features: text_of("Features"),
             licenses: text_of("Licenses"),
-            dependency: text_of("Dependency"),
             exit: ExitStatus::parse(inside("ExitCode")),
-            command: clean_value(tail.command, MAX_TEXT_LEN),
-            submit_line: clean_value(tail.submit_line, MAX_TEXT_LEN),
-            work_dir: clean_value(tail.work_dir, MAX_TEXT_LEN),
-            comment: clean_field(tail.comment, MAX_TEXT_LEN),
-            stderr: clean_value(if tail.stderr.is_empty() { tail.stdout } else { tail.stderr }, MAX_TEXT_LEN),
-            stdin: clean_value(tail.stdin, MAX_TEXT_LEN),
-            stdout: clean_value(tail.stdout, MAX_TEXT_LEN),
+            ..parse_free_text(tail)?
         })
     }
 }
@@ -202,35 +178,28 @@ fn find_value<'a>(words: &'a str, key: &str) -> &'a str {
     words.split([' ', '\n']).find_map(value).unwrap_or_default()
 }
 
-/// The fields that people fill in, from the command on.
-#[derive(Default)]
-struct ScontrolFreeText<'a> {
-    command: &'a str,
-    submit_line: &'a str,
-    work_dir: &'a str,
-    comment: &'a str,
-    stderr: &'a str,
-    stdin: &'a str,
-    stdout: &'a str,
-}
-
-impl<'a> ScontrolFreeText<'a> {
-    fn parse(tail: &'a str) -> Option<Self> {
-        // From the end: the last input, and the output after it.
-        let (rest, input) = tail.rsplit_once(" StdIn=")?;
-        let (stdin, output) = input.split_once(" StdOut=").unwrap_or((input, ""));
-        let after = KEYS_AFTER_STDOUT.iter().filter_map(|key| output.find(key)).min();
-        let stdout = &output[..after.unwrap_or(output.len())];
-        let (command, rest) = rest.strip_prefix(" Command=")?.split_once(" WorkDir=")?;
-        let (command, submit_line) = command.split_once(" SubmitLine=").unwrap_or((command, ""));
-        let (rest, stderr) = split_stderr(rest)?;
-        let notes = [" AdminComment=", " SystemComment=", " Comment="];
-        let work_dir_end = notes.iter().filter_map(|key| rest.find(key)).min();
-        let work_dir = &rest[..work_dir_end.unwrap_or(rest.len())];
-        let comment = rest.split_once(" Comment=").map_or("", |(_, comment)| comment);
-        let stdin = stdin.trim();
-        Some(Self { command, submit_line, work_dir, comment, stderr, stdin, stdout: stdout.trim() })
-    }
+/// Parses the fields that people fill in, from the command on.
+fn parse_free_text(tail: &str) -> Option<ScontrolJob> {
+    // From the end: the last input, and the output after it.
+    let (rest, input) = tail.rsplit_once(" StdIn=")?;
+    let output = input.split_once(" StdOut=").map_or("", |(_, output)| output);
+    let after = KEYS_AFTER_STDOUT.iter().filter_map(|key| output.find(key)).min();
+    let stdout = output[..after.unwrap_or(output.len())].trim();
+    let (command, rest) = rest.strip_prefix(" Command=")?.split_once(" WorkDir=")?;
+    let (command, submit_line) = command.split_once(" SubmitLine=").unwrap_or((command, ""));
+    let (rest, stderr) = split_stderr(rest)?;
+    let notes = [" AdminComment=", " SystemComment=", " Comment="];
+    let work_dir_end = notes.iter().filter_map(|key| rest.find(key)).min();
+    let comment = rest.split_once(" Comment=").map_or("", |(_, comment)| comment);
+    Some(ScontrolJob {
+        command: clean_value(command, MAX_TEXT_LEN),
+        submit_line: clean_value(submit_line, MAX_TEXT_LEN),
+        work_dir: clean_value(&rest[..work_dir_end.unwrap_or(rest.len())], MAX_TEXT_LEN),
+        comment: clean_field(comment, MAX_TEXT_LEN),
+        stderr: clean_value(if stderr.is_empty() { stdout } else { stderr }, MAX_TEXT_LEN),
+        stdout: clean_value(stdout, MAX_TEXT_LEN),
+        ..ScontrolJob::default()
+    })
 }
 
 /// Splits before the error path. Of several candidates, takes the one whose path lies in the folder before it;

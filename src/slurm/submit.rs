@@ -4,10 +4,8 @@
 //! name where comments are not stored. If it is unclear whether a submission arrived, the portal searches for the
 //! token in the queue and in accounting.
 
-use memchr::memmem;
-
-use super::fields::{field_delimiter, parse_number};
-use super::text::is_name;
+use super::fields::{all_digits, delimiter_option, field_delimiter, for_each_record, parse_number};
+use super::text::{is_name, is_user_or_account};
 use crate::clock::UnixTime;
 use crate::text::sanitize;
 
@@ -100,17 +98,17 @@ pub fn parse_sbatch_answer(code: i32, printed: &str, complained: &str) -> Sbatch
     if let Some(number) = find_job_number(printed) {
         return SbatchAnswer::Accepted(number);
     }
-    let said = combine_output(printed, complained);
-    let lower = said.to_lowercase();
+    let message = combine_output(printed, complained);
+    let lower = message.to_lowercase();
     let has = |list: &[&str]| list.iter().any(|word| lower.contains(word));
     if has(UNCONFIRMED_WORDS) || KILLED_EXIT_CODES.contains(&code) {
-        SbatchAnswer::Unconfirmed(said)
+        SbatchAnswer::Unconfirmed(message)
     } else if code != 0 && has(RETRY_LATER_WORDS) {
-        SbatchAnswer::RetryLater(said)
+        SbatchAnswer::RetryLater(message)
     } else if NO_PROGRAM_EXIT_CODES.contains(&code) || (code != 0 && has(REFUSED_WORDS)) {
-        SbatchAnswer::Refused(said)
+        SbatchAnswer::Refused(message)
     } else {
-        SbatchAnswer::Unclear(said)
+        SbatchAnswer::Unclear(message)
     }
 }
 
@@ -119,8 +117,7 @@ fn find_job_number(printed: &str) -> Option<u64> {
     printed.lines().rev().find_map(|line| {
         let line = line.trim();
         let (digits, cluster) = line.split_once(';').unwrap_or((line, "x"));
-        let is_one = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        Some(parse_number(digits)).filter(|number| is_one && is_name(cluster) && *number > 0)
+        Some(parse_number(digits)).filter(|number| all_digits(digits) && is_name(cluster) && *number > 0)
     })
 }
 
@@ -134,24 +131,18 @@ pub fn combine_output(printed: &str, complained: &str) -> String {
 /// The `squeue` arguments for a token search. `nonce` is a random word, made for this one request. None if the nonce
 /// or the name is invalid.
 pub fn queue_args(nonce: &str, user: &str) -> Option<Vec<String>> {
-    let mark = field_delimiter(nonce)?;
+    let mark = field_delimiter(nonce).filter(|_| is_user_or_account(user))?;
     let format = QUEUE_FIELDS.map(|field| format!("{field}:{mark}")).join(",");
-    let user = checked_user(user)?;
     Some(["-h", "-a", "-t", "all", "-u", user, "-O", &format].map(str::to_owned).to_vec())
 }
 
 /// The `sacct` arguments for a token search, from a given time on.
 pub fn history_args(nonce: &str, user: &str, since: UnixTime) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
+    let delimiter = delimiter_option(nonce).filter(|_| is_user_or_account(user))?;
     let since = format!("--starttime=uts{}", since.0.max(0));
-    let user = checked_user(user)?;
     let fields = HISTORY_FIELDS.join(",");
     let words = ["-n", "-p", "-X", &delimiter, "-u", user, &since, "-o", &fields];
     Some(words.map(str::to_owned).to_vec())
-}
-
-fn checked_user(user: &str) -> Option<&str> {
-    (is_name(user) && !user.contains(':')).then_some(user)
 }
 
 /// The ID of the job that carries a token, in `squeue` output.
@@ -164,28 +155,18 @@ pub fn find_in_history(answer: &[u8], nonce: &str, token: &str) -> Option<u64> {
     find_token::<{ HISTORY_FIELDS.len() }>(answer, nonce, token)
 }
 
-/// The lowest ID among the records that hold the token in a field after the first. Each field ends in the delimiter,
-/// so nothing that people write into names can begin a record.
+/// The lowest ID among the records that hold the token in a field after the first.
 fn find_token<const FIELDS: usize>(answer: &[u8], nonce: &str, token: &str) -> Option<u64> {
-    let mark = field_delimiter(nonce).filter(|_| !token.is_empty())?;
-    let answer = String::from_utf8_lossy(answer);
-    let finder = memmem::Finder::new(mark.as_bytes());
-    let mut rest = &*answer;
     let mut lowest: Option<u64> = None;
-    loop {
-        let mut fields = [""; FIELDS];
-        for field in &mut fields {
-            let Some(end) = finder.find(rest.as_bytes()) else { return lowest };
-            *field = &rest[..end];
-            rest = &rest[end + mark.len()..];
-        }
-        // Other output may precede the first record: it ends with its line. The ID of an array or of a component
-        // comes before the character that follows it (`12_[1-3]`, `12+1`).
-        let id = parse_number(fields[0].rsplit('\n').next().unwrap_or_default().trim_ascii());
-        if id > 0 && fields[1..].iter().any(|field| field.contains(token)) {
+    for_each_record::<FIELDS>(answer, nonce, |fields| {
+        // The ID of an array or of a component comes before the character that follows it (`12_[1-3]`, `12+1`).
+        let id = parse_number(fields[0]);
+        if id > 0 && !token.is_empty() && fields[1..].iter().any(|field| field.contains(token)) {
             lowest = Some(lowest.map_or(id, |lowest| lowest.min(id)));
         }
-    }
+        true
+    });
+    lowest
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use crate::text::sanitize;
 
 /// The program. It needs `SLURM_TIME_FORMAT=%s` in its environment.
 pub const PROGRAM: &str = "sbatch";
-/// With this flag, it submits nothing.
-pub const FLAG: &str = "--test-only";
 
 /// How much of an error message is kept.
 const MAX_MESSAGE_LEN: usize = 2000;
@@ -32,17 +30,17 @@ pub struct TestOnlyStart {
 }
 
 /// Parses stderr and the exit code.
-pub fn parse_test_only(said: &str, code: i32) -> TestOnlyAnswer {
-    if let Some(start) = said.lines().find_map(parse_start) {
+pub fn parse_test_only(message: &str, code: i32) -> TestOnlyAnswer {
+    if let Some(start) = message.lines().find_map(parse_start) {
         return TestOnlyAnswer::Starts(start);
     }
-    let said: Vec<String> = said.lines().map(|line| sanitize(line, 400)).collect();
-    let said: String = said.join("\n").trim().chars().take(MAX_MESSAGE_LEN).collect();
+    let message: Vec<String> = message.lines().map(|line| sanitize(line, 400)).collect();
+    let message: String = message.join("\n").trim().chars().take(MAX_MESSAGE_LEN).collect();
     // `timeout` exits with 124, or 137 if it had to kill the program.
-    if code == 0 || said.is_empty() || matches!(code, 124 | 137) {
+    if code == 0 || message.is_empty() || matches!(code, 124 | 137) {
         return TestOnlyAnswer::Unclear;
     }
-    TestOnlyAnswer::Refused(said)
+    TestOnlyAnswer::Refused(message)
 }
 
 /// `sbatch: Job 20014 to start at 1794834589 using 4 processors on nodes c1 in partition cpu`. Newer versions have a
@@ -76,8 +74,8 @@ mod tests {
 
     fn recorded(text: &str, name: &str) -> TestOnlyAnswer {
         let part = text.split("=== ").find(|part| part.starts_with(&format!("{name}:"))).unwrap();
-        let (said, code) = part.split_once('\n').unwrap().1.rsplit_once("(exit ").unwrap();
-        parse_test_only(said, code.trim_end().trim_end_matches(')').parse().unwrap())
+        let (message, code) = part.split_once('\n').unwrap().1.rsplit_once("(exit ").unwrap();
+        parse_test_only(message, code.trim_end().trim_end_matches(')').parse().unwrap())
     }
 
     fn starts(at: i64, processors: u32, nodes: &str, partition: &str) -> TestOnlyAnswer {
@@ -101,8 +99,8 @@ mod tests {
             ("option", "Invalid --time"),
             ("many", "More processors"),
         ] {
-            let TestOnlyAnswer::Refused(said) = recorded(FREE, name) else { panic!("{name}") };
-            assert!(said.contains(part), "{name}: {said}");
+            let TestOnlyAnswer::Refused(message) = recorded(FREE, name) else { panic!("{name}") };
+            assert!(message.contains(part), "{name}: {message}");
         }
     }
 

@@ -10,6 +10,11 @@ pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_LEN).contains(&text.len()) && text.chars().all(good) && !text.starts_with('-')
 }
 
+/// Whether this can be the name of a user or an account: those contain no colon.
+pub fn is_user_or_account(text: &str) -> bool {
+    is_name(text) && !text.contains(':')
+}
+
 /// The value, unless Slurm says that there is none.
 pub fn value_if_set(text: &str) -> Option<&str> {
     let text = text.trim();

@@ -23,7 +23,7 @@ pub struct UsageSource {
     pub viewed_at: UnixTime,
     /// Why the last read failed; empty if it did not.
     pub problem: String,
-    /// What the cluster printed then.
+    /// What the command printed then; may be empty.
     pub problem_output: String,
 }
 
@@ -41,7 +41,8 @@ pub struct UsageDayReadRow {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem, problem_output FROM usage_sources ",
+            "SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem, problem_output
+             FROM usage_sources ",
             $rest
         )
     };
@@ -106,8 +107,8 @@ pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<
     )
 }
 
-/// Records why a read failed, and what the cluster printed; both empty if it went well.
-pub async fn set_problem(db: &mut DbConnection, source: UsageSourceId, (problem, output): (&str, &str)) -> Result<()> {
+/// Records why a read failed and what the command printed; both empty if it went well.
+pub async fn set_problem(db: &mut DbConnection, source: UsageSourceId, problem: &str, output: &str) -> Result<()> {
     execute!(
         db,
         "UPDATE usage_sources SET problem = $2, problem_output = $3

@@ -34,13 +34,13 @@ pub struct AccountUsageDay {
 }
 
 impl AccountUsageDay {
-    fn new(read: UsageDayReadRow, rolls: Vec<UserDayUsage>) -> Self {
+    fn new(read: UsageDayReadRow, rows: Vec<UserDayUsage>) -> Self {
         let mut total = UsageTotals::default();
-        for roll in &rolls {
-            total.add(&roll.totals);
+        for row in &rows {
+            total.add(&row.totals);
         }
         let (read_at, is_final, is_cut) = (read.read_at, read.is_final, read.is_cut);
-        Self { read_at, is_final, is_cut, rows: rolls.into(), total: Arc::new(total) }
+        Self { read_at, is_final, is_cut, rows: rows.into(), total: Arc::new(total) }
     }
 }
 
@@ -56,39 +56,39 @@ impl AccountUsage {
         let names: HashMap<i64, Arc<str>> = names.iter().map(|(id, name)| (*id, Arc::from(name.as_str()))).collect();
         let nobody: Arc<str> = Arc::from("");
         let name = |id: i64| names.get(&id).unwrap_or(&nobody).clone();
-        let mut rolls: BTreeMap<Day, Vec<UserDayUsage>> = BTreeMap::new();
+        let mut by_day: BTreeMap<Day, Vec<UserDayUsage>> = BTreeMap::new();
         for row in rows {
             let (user, kind) = (name(row.user_id), name(row.kind_id));
-            rolls.entry(Day(row.day)).or_default().push(UserDayUsage { user, kind, totals: totals_from_row(&row) });
+            by_day.entry(Day(row.day)).or_default().push(UserDayUsage { user, kind, totals: totals_from_row(&row) });
         }
-        let page = |read: &UsageDayReadRow| {
-            (read.day, AccountUsageDay::new(*read, rolls.remove(&read.day).unwrap_or_default()))
+        let day_usage = |read: &UsageDayReadRow| {
+            (read.day, AccountUsageDay::new(*read, by_day.remove(&read.day).unwrap_or_default()))
         };
-        Self { days: days.iter().map(page).collect() }
+        Self { days: days.iter().map(day_usage).collect() }
     }
 
     /// A copy in which one day was read again.
     #[must_use]
-    pub fn with_day(&self, read: UsageDayReadRow, sheet: &DayUsageTotals) -> Self {
-        let mut pages = self.days.clone();
-        let roll = |(user, kind, sums): &(String, String, UsageTotals)| UserDayUsage {
+    pub fn with_day(&self, read: UsageDayReadRow, totals: &DayUsageTotals) -> Self {
+        let mut days = self.days.clone();
+        let row = |(user, kind, totals): &(String, String, UsageTotals)| UserDayUsage {
             user: Arc::from(user.as_str()),
             kind: Arc::from(kind.as_str()),
-            totals: sums.clone(),
+            totals: totals.clone(),
         };
-        pages.insert(read.day, AccountUsageDay::new(read, sheet.rows.iter().map(roll).collect()));
-        Self { days: pages }
+        days.insert(read.day, AccountUsageDay::new(read, totals.rows.iter().map(row).collect()));
+        Self { days }
     }
 
     /// The days that were read between two days, both included.
     pub fn days_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &AccountUsageDay)> {
         let days = if from <= until { Some(self.days.range(from..=until)) } else { None };
-        days.into_iter().flatten().map(|(day, page)| (*day, page))
+        days.into_iter().flatten().map(|(day, day_usage)| (*day, day_usage))
     }
 
     /// The rows of these days.
     pub fn rows_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &UserDayUsage)> {
-        self.days_between(from, until).flat_map(|(day, page)| page.rows.iter().map(move |roll| (day, roll)))
+        self.days_between(from, until).flat_map(|(day, day_usage)| day_usage.rows.iter().map(move |row| (day, row)))
     }
 }
 
@@ -120,33 +120,33 @@ fn totals_from_row(row: &UsageDailyRow) -> UsageTotals {
 }
 
 /// Converts sums to a database row.
-pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, sums: &UsageTotals) -> UsageDailyRow {
+pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, totals: &UsageTotals) -> UsageDailyRow {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     UsageDailyRow {
         day: day.0,
         user_id,
         kind_id,
-        core_s: whole(sums.core_s),
-        site_ms: whole(sums.site_ms),
-        gpu_s: whole(sums.gpu_s),
-        gpus: format_gpus(&sums.gpus),
-        jobs: whole(sums.jobs),
-        done: whole(sums.done),
-        failed: whole(sums.failed),
-        timed_out: whole(sums.timed_out),
-        memory_out: whole(sums.memory_out),
-        cancelled: whole(sums.cancelled),
-        held_core_s: whole(sums.held_core_s),
-        used_core_s: whole(sums.used_core_s),
-        held_mb_s: whole(sums.held_mb_s),
-        used_mb_s: whole(sums.used_mb_s),
-        held_gpu_s: whole(sums.held_gpu_s),
-        used_gpu_s: whole(sums.used_gpu_s),
-        lost_core_s: whole(sums.lost_core_s),
-        lost_gpu_s: whole(sums.lost_gpu_s),
-        spare_core_s: whole(sums.spare_core_s),
-        spare_mb_s: whole(sums.spare_mb_s),
-        waits: sums.waits.to_string(),
+        core_s: whole(totals.core_s),
+        site_ms: whole(totals.site_ms),
+        gpu_s: whole(totals.gpu_s),
+        gpus: format_gpus(&totals.gpus),
+        jobs: whole(totals.jobs),
+        done: whole(totals.done),
+        failed: whole(totals.failed),
+        timed_out: whole(totals.timed_out),
+        memory_out: whole(totals.memory_out),
+        cancelled: whole(totals.cancelled),
+        held_core_s: whole(totals.held_core_s),
+        used_core_s: whole(totals.used_core_s),
+        held_mb_s: whole(totals.held_mb_s),
+        used_mb_s: whole(totals.used_mb_s),
+        held_gpu_s: whole(totals.held_gpu_s),
+        used_gpu_s: whole(totals.used_gpu_s),
+        lost_core_s: whole(totals.lost_core_s),
+        lost_gpu_s: whole(totals.lost_gpu_s),
+        spare_core_s: whole(totals.spare_core_s),
+        spare_mb_s: whole(totals.spare_mb_s),
+        waits: totals.waits.to_string(),
     }
 }
 
@@ -156,11 +156,11 @@ fn format_gpus(gpus: &[(String, u64)]) -> String {
 }
 
 fn parse_gpus(text: &str) -> Vec<(String, u64)> {
-    let one = |piece: &str| {
+    let parse = |piece: &str| {
         let (model, seconds) = piece.rsplit_once(':')?;
         Some((model.to_owned(), seconds.parse().ok()?))
     };
-    text.split(',').filter_map(one).collect()
+    text.split(',').filter_map(parse).collect()
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn sums_come_back_from_the_database() {
-        let mut sums = UsageTotals {
+        let mut totals = UsageTotals {
             core_s: 1,
             site_ms: 2,
             gpu_s: 30,
@@ -191,18 +191,18 @@ mod tests {
             spare_mb_s: 15,
             ..UsageTotals::default()
         };
-        sums.add_gpus("", 10);
-        sums.add_gpus("a100_1g.5gb", 20);
-        sums.waits.record(500);
-        assert_eq!(totals_from_row(&row_from_totals(Day(3), 1, 2, &sums)), sums);
+        totals.add_gpus("", 10);
+        totals.add_gpus("a100_1g.5gb", 20);
+        totals.waits.record(500);
+        assert_eq!(totals_from_row(&row_from_totals(Day(3), 1, 2, &totals)), totals);
         let names = HashMap::from([(1, "bob".to_owned()), (2, "fit".to_owned())]);
         let day = UsageDayReadRow { day: Day(3), read_at: UnixTime(9), is_final: true, is_cut: false };
-        let ledger = AccountUsage::from_rows(&[day], vec![row_from_totals(Day(3), 1, 2, &sums)], &names);
-        let all: Vec<_> = ledger.rows_between(Day(0), Day(9)).collect();
+        let usage = AccountUsage::from_rows(&[day], vec![row_from_totals(Day(3), 1, 2, &totals)], &names);
+        let all: Vec<_> = usage.rows_between(Day(0), Day(9)).collect();
         assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
-        assert_eq!(ledger.rows_between(Day(4), Day(9)).count(), 0);
-        assert_eq!(ledger.rows_between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
-        let again = ledger.with_day(day, &DayUsageTotals::default());
+        assert_eq!(usage.rows_between(Day(4), Day(9)).count(), 0);
+        assert_eq!(usage.rows_between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
+        let again = usage.with_day(day, &DayUsageTotals::default());
         assert_eq!(again.rows_between(Day(0), Day(9)).count(), 0);
     }
 }

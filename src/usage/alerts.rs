@@ -10,7 +10,7 @@ use super::report::clean_name;
 use super::totals::UsageTotals;
 use super::units::AllocationUnit;
 use crate::clock::Day;
-use crate::domain::AllocationId;
+use crate::domain::{AllocationId, codes};
 use crate::format;
 use crate::sites::quota::StorageQuota;
 use crate::store::allocations::Allocation;
@@ -32,22 +32,7 @@ pub enum UsageAlertKind {
     Failing,
 }
 
-impl UsageAlertKind {
-    pub const ALL: [Self; 3] = [Self::Quota, Self::Storage, Self::Failing];
-
-    /// The code in the database and in forms.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Quota => "quota",
-            Self::Storage => "storage",
-            Self::Failing => "failing",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
-    }
-}
+codes!(UsageAlertKind { Quota = "quota", Storage = "storage", Failing = "failing" });
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAlertMessage {
@@ -68,7 +53,7 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Opti
         return None;
     }
     let unit = AllocationUnit::parse(&allocation.unit)?;
-    let hours: f64 = account.usage_by_day(unit.measure, begins, ends).iter().map(|one| one.1).sum();
+    let hours: f64 = account.usage_by_day(unit.measure, begins, ends).iter().map(|day| day.1).sum();
     let part = unit.from_hours(hours) / allocation.amount;
     (part >= QUOTA_THRESHOLD).then(|| UsageAlertMessage {
         dedup_key: quota_alert_key(allocation.id),
@@ -85,23 +70,23 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Opti
 }
 
 /// The alert for group storage that is nearly full. Once a month.
-pub fn storage_alert(place: &StorageQuota, cluster: &str, slug: &str, today: Day) -> Option<UsageAlertMessage> {
+pub fn storage_alert(area: &StorageQuota, cluster: &str, slug: &str, today: Day) -> Option<UsageAlertMessage> {
     let is_full = |used: u64, limit: u64| {
         limit > 0
             && u128::from(used) * u128::from(STORAGE_THRESHOLD.1) >= u128::from(limit) * u128::from(STORAGE_THRESHOLD.0)
     };
-    let space = place.limit_bytes.filter(|limit| is_full(place.used_bytes, *limit));
-    let files = place.files.zip(place.files_limit).filter(|(used, limit)| is_full(*used, *limit));
+    let space = area.limit_bytes.filter(|limit| is_full(area.used_bytes, *limit));
+    let files = area.files.zip(area.files_limit).filter(|(used, limit)| is_full(*used, *limit));
     let what = match (space, files) {
         (Some(limit), _) => {
-            format!("{} of its space is used", used_percent(place.used_bytes, limit))
+            format!("{} of its space is used", used_percent(area.used_bytes, limit))
         }
         (None, Some((used, limit))) => {
             format!("{} of its files are used", used_percent(used, limit))
         }
         (None, None) => return None,
     };
-    let label = clean_name(&place.label);
+    let label = clean_name(&area.label);
     Some(UsageAlertMessage {
         dedup_key: format!("storage:{slug}:{label}:{}", today.month()),
         text: format!("{label} on {} is nearly full: {what}.", clean_name(cluster)),
@@ -114,8 +99,8 @@ fn used_percent(used: u64, limit: u64) -> String {
 }
 
 /// Whether a storage area belongs to the group, not to one person.
-pub fn belongs_to_group(place: &StorageQuota, accounts: &BTreeSet<&str>) -> bool {
-    let label = place.label.to_lowercase();
+pub fn belongs_to_group(area: &StorageQuota, accounts: &BTreeSet<&str>) -> bool {
+    let label = area.label.to_lowercase();
     let is_own = label.contains("(user ") || label.contains("home");
     let names = |account: &&str| {
         let is_edge = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
@@ -131,15 +116,15 @@ pub fn failing_jobs_alert(
     cluster: &str,
     slug: &str,
     day: Day,
-    sums: &UsageTotals,
+    totals: &UsageTotals,
 ) -> Option<UsageAlertMessage> {
-    let bad = sums.failed + sums.timed_out + sums.memory_out;
-    (sums.jobs >= MIN_JOBS && 2 * bad > sums.jobs).then(|| UsageAlertMessage {
+    let bad = totals.failed + totals.timed_out + totals.memory_out;
+    (totals.jobs >= MIN_JOBS && 2 * bad > totals.jobs).then(|| UsageAlertMessage {
         dedup_key: format!("failing:{slug}:{}:{}", clean_name(user), day.0),
         text: format!(
             "{} of {} jobs of {} that ended on {} on {} did not end well. They may be glad of a hand.",
             format::number(bad),
-            format::number(sums.jobs),
+            format::number(totals.jobs),
             clean_name(name),
             clean_name(cluster),
             day.words()
@@ -151,22 +136,22 @@ pub fn failing_jobs_alert(
 fn list_failing_jobs_alerts(view: &GroupUsage, slug: &str) -> Vec<UsageAlertMessage> {
     let mut days: BTreeMap<(Day, &str), (UsageTotals, &GroupAccountUsage)> = BTreeMap::new();
     for account in view.accounts.iter().filter(|account| account.details.slug == slug) {
-        for ledger in &account.usage {
-            for (day, roll) in ledger.rows_between(account.today.plus(-1), account.today) {
-                if !roll.user.is_empty() {
-                    let place = days.entry((day, &roll.user));
-                    place.or_insert_with(|| (UsageTotals::default(), account)).0.add(&roll.totals);
+        for usage in &account.usage {
+            for (day, row) in usage.rows_between(account.today.plus(-1), account.today) {
+                if !row.user.is_empty() {
+                    let entry = days.entry((day, &row.user));
+                    entry.or_insert_with(|| (UsageTotals::default(), account)).0.add(&row.totals);
                 }
             }
         }
     }
-    let one = |((day, user), (sums, account)): ((Day, &str), (UsageTotals, &GroupAccountUsage))| {
-        let facts = &account.details;
-        let person = view.people.get(&(facts.cluster, user.to_owned()));
+    let alert = |((day, user), (totals, account)): ((Day, &str), (UsageTotals, &GroupAccountUsage))| {
+        let details = &account.details;
+        let person = view.people.get(&(details.cluster, user.to_owned()));
         let name = person.map_or(user, |person| &person.name);
-        failing_jobs_alert(name, user, &facts.title, &facts.slug, day, &sums)
+        failing_jobs_alert(name, user, &details.title, &details.slug, day, &totals)
     };
-    days.into_iter().filter_map(one).collect()
+    days.into_iter().filter_map(alert).collect()
 }
 
 #[cfg(test)]

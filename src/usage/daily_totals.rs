@@ -80,7 +80,7 @@ pub struct UsageRunDay {
 /// Counts the runs of one account in a window.
 pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserNames, site: &Site) -> DayUsageTotals {
     let unit = SiteUnit::from_site(site);
-    let mut rolls: HashMap<(String, String), UsageTotals> = HashMap::new();
+    let mut rows: HashMap<(String, String), UsageTotals> = HashMap::new();
     let mut kinds_of: HashMap<String, usize> = HashMap::new();
     let mut jobs = Vec::new();
     for run in runs {
@@ -89,13 +89,13 @@ pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserN
         if seconds == 0 && !ended {
             continue;
         }
-        let is_told = match names {
+        let is_named = match names {
             KeptUserNames::All => true,
             KeptUserNames::Only(user) => *user == run.user,
         };
-        let user = if is_told { run.user.clone() } else { String::new() };
-        let mut kind = if is_told { job_kind(&run.name) } else { String::new() };
-        if !rolls.contains_key(&(user.clone(), kind.clone())) {
+        let user = if is_named { run.user.clone() } else { String::new() };
+        let mut kind = if is_named { job_kind(&run.name) } else { String::new() };
+        if !rows.contains_key(&(user.clone(), kind.clone())) {
             let known = kinds_of.entry(user.clone()).or_default();
             if *known >= MAX_KINDS_PER_USER {
                 OTHER_KINDS.clone_into(&mut kind);
@@ -104,20 +104,20 @@ pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserN
             }
         }
         let rate = unit.map_or(0, |unit| unit.rate(site, run));
-        let sums = rolls.entry((user.clone(), kind.clone())).or_default();
-        add_time(sums, run, seconds, rate);
+        let totals = rows.entry((user.clone(), kind.clone())).or_default();
+        add_time(totals, run, seconds, rate);
         if ended {
-            add_end(sums, run, is_whole_node(run, site));
+            add_end(totals, run, is_whole_node(run, site));
         }
-        if is_told {
+        if is_named {
             jobs.push(job_run(run, user, kind, seconds, window));
         }
     }
-    let mut rolls: Vec<_> = rolls.into_iter().map(|((user, kind), sums)| (user, kind, sums)).collect();
-    rolls.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    let mut rows: Vec<_> = rows.into_iter().map(|((user, kind), totals)| (user, kind, totals)).collect();
+    rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     jobs.sort_by_key(|job| (job.raw, job.start));
     jobs.dedup_by_key(|job| (job.raw, job.start));
-    DayUsageTotals { rows: rolls, jobs }
+    DayUsageTotals { rows, jobs }
 }
 
 /// Whether a run ended within a window.
@@ -146,37 +146,37 @@ fn seconds_in(run: &AccountedRun, window: OneDayWindow) -> u64 {
     }
 }
 
-fn add_time(sums: &mut UsageTotals, run: &AccountedRun, seconds: u64, rate: u64) {
-    sums.core_s += seconds * u64::from(run.cores);
-    sums.site_ms += seconds.saturating_mul(rate);
+fn add_time(totals: &mut UsageTotals, run: &AccountedRun, seconds: u64, rate: u64) {
+    totals.core_s += seconds * u64::from(run.cores);
+    totals.site_ms += seconds.saturating_mul(rate);
     for gpus in &run.gpus {
         let held = seconds * u64::from(gpus.count);
-        sums.gpu_s += held;
-        sums.add_gpus(gpus.model.as_deref().unwrap_or_default(), held);
+        totals.gpu_s += held;
+        totals.add_gpus(gpus.model.as_deref().unwrap_or_default(), held);
     }
 }
 
 /// Adds a job's end: its outcome, its wait, and its usage against what was allocated.
-fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
+fn add_end(totals: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
     let outcome = UsageJobOutcome::from_state(run.state);
-    sums.jobs += 1;
+    totals.jobs += 1;
     match outcome {
-        UsageJobOutcome::Done => sums.done += 1,
-        UsageJobOutcome::Failed | UsageJobOutcome::Interrupted => sums.failed += 1,
-        UsageJobOutcome::TimedOut => sums.timed_out += 1,
-        UsageJobOutcome::OutOfMemory => sums.memory_out += 1,
-        UsageJobOutcome::Cancelled => sums.cancelled += 1,
+        UsageJobOutcome::Done => totals.done += 1,
+        UsageJobOutcome::Failed | UsageJobOutcome::Interrupted => totals.failed += 1,
+        UsageJobOutcome::TimedOut => totals.timed_out += 1,
+        UsageJobOutcome::OutOfMemory => totals.memory_out += 1,
+        UsageJobOutcome::Cancelled => totals.cancelled += 1,
         UsageJobOutcome::Running => {}
     }
     let elapsed = elapsed_seconds(run);
     if elapsed > 0 {
-        sums.waits.record(wait_seconds(run));
+        totals.waits.record(wait_seconds(run));
     }
     let cores = u64::from(run.cores);
-    let gpus: u64 = run.gpus.iter().map(|one| u64::from(one.count)).sum();
+    let gpus: u64 = run.gpus.iter().map(|gpu| u64::from(gpu.count)).sum();
     if outcome.is_lost() {
-        sums.lost_core_s += elapsed * cores;
-        sums.lost_gpu_s += elapsed * gpus;
+        totals.lost_core_s += elapsed * cores;
+        totals.lost_gpu_s += elapsed * gpus;
     }
     if elapsed < MIN_JUDGED_SECONDS {
         return;
@@ -184,25 +184,25 @@ fn add_end(sums: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
     let judged = outcome == UsageJobOutcome::Done && !whole_node;
     if let Some(used) = run.usage.cpu_s {
         let held = elapsed * cores;
-        sums.held_core_s += held;
-        sums.used_core_s += used.min(held);
+        totals.held_core_s += held;
+        totals.used_core_s += used.min(held);
         // Cores come along with a GPU: asking for fewer would seldom save anything.
         if judged && gpus == 0 {
-            sums.spare_core_s += spare_core_s(cores, elapsed, used);
+            totals.spare_core_s += spare_core_s(cores, elapsed, used);
         }
     }
     if let Some(most) = held_mb(&run.usage).filter(|_| run.memory_mb > 0) {
-        sums.held_mb_s += elapsed * run.memory_mb;
-        sums.used_mb_s += elapsed * most.min(run.memory_mb);
+        totals.held_mb_s += elapsed * run.memory_mb;
+        totals.used_mb_s += elapsed * most.min(run.memory_mb);
         if judged {
             let enough = (most + most / 5).max(MIN_MEMORY_MB);
-            sums.spare_mb_s += run.memory_mb.saturating_sub(enough) * elapsed;
+            totals.spare_mb_s += run.memory_mb.saturating_sub(enough) * elapsed;
         }
     }
     if let Some(percent) = run.usage.gpu_percent.filter(|_| gpus > 0) {
         let held = elapsed * gpus;
-        sums.held_gpu_s += held;
-        sums.used_gpu_s += (elapsed * u64::from(percent) / 100).min(held);
+        totals.held_gpu_s += held;
+        totals.used_gpu_s += (elapsed * u64::from(percent) / 100).min(held);
     }
 }
 
@@ -233,8 +233,8 @@ fn wait_seconds(run: &AccountedRun) -> u64 {
 
 /// Where jobs get whole nodes, asking for less would free nothing.
 fn is_whole_node(run: &AccountedRun, site: &Site) -> bool {
-    let of_type = |one: &&crate::sites::SiteJobType| one.partition.as_deref() == Some(&*run.partition);
-    site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|one| one.whole_node)
+    let of_type = |job_type: &&crate::sites::SiteJobType| job_type.partition.as_deref() == Some(&*run.partition);
+    site.jobs.whole_node || site.jobs.types.iter().find(of_type).is_some_and(|job_type| job_type.whole_node)
 }
 
 fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window: OneDayWindow) -> UsageRunDay {
@@ -246,7 +246,7 @@ fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window:
         _ => elapsed_seconds(run),
     };
     let gpus = run.gpus.iter();
-    let gpus = gpus.map(|one| format!("{}:{}", one.model.as_deref().unwrap_or_default(), one.count));
+    let gpus = gpus.map(|gpu| format!("{}:{}", gpu.model.as_deref().unwrap_or_default(), gpu.count));
     UsageRunDay {
         raw: run.raw_id,
         start,

@@ -1,7 +1,8 @@
 //! A group's fair share: its usage against its share, the outlook, and the history. Pure.
 
+use super::forecast::whole_days;
 use crate::clock::{Day, UnixTime};
-use crate::explain::fair_share::{self as words, FairShareFigures};
+use crate::explain::fair_share::{FairShareExplanation, FairShareFigures, explain_fair_share};
 use crate::format;
 use crate::slurm::fair_share::SshareRow;
 use crate::store::fair_share_history::FairSharePoint;
@@ -28,20 +29,10 @@ pub fn usage_ratio(share: &SshareRow) -> Option<f64> {
     of_parts().or_else(of_level).map(|ratio| ratio.min(MAX_RATIO))
 }
 
-/// An account's fair share, in words and on a scale.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupFairShareText {
-    pub headline: &'static str,
-    /// What it means for waiting times, and until when.
-    pub sentence: String,
-    /// Position on a scale from 0 (waits longer) to 100 (starts earlier); 50 is exactly its share.
-    pub position: Option<u8>,
-}
-
-/// Describes it in words. `half_life` is in hours: after that time, usage counts half.
-pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: UnixTime) -> GroupFairShareText {
+/// Describes it in words and on a scale, and until when it stays so. `half_life` is in hours: after that time, usage counts half.
+pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: UnixTime) -> FairShareExplanation {
     let level = ratio.map(|ratio| if ratio > 0.0 { ratio.recip() } else { f64::INFINITY });
-    let plain = words::explain_fair_share(&FairShareFigures { level_fs: level, ..FairShareFigures::default() });
+    let plain = explain_fair_share(&FairShareFigures { level_fs: level, ..FairShareFigures::default() });
     let sentence = match ratio {
         None => "The cluster does not tell how much the group used of its share.".to_owned(),
         Some(ratio) if ratio <= 0.0 => "The group used nothing lately; its jobs come early in the queue.".to_owned(),
@@ -52,7 +43,7 @@ pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: Unix
         ),
         Some(_) => "The group used about its share lately; its jobs rank like most others'.".to_owned(),
     };
-    GroupFairShareText { headline: plain.headline, sentence, position: plain.position }
+    FairShareExplanation { sentence, ..plain }
 }
 
 fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String {
@@ -75,11 +66,6 @@ pub fn recovery_day(ratio: f64, half_life: Option<u32>, now: UnixTime) -> Option
         return None;
     }
     Some(Day::from_time(now).plus(whole_days(days.ceil())))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "bounded before")]
-fn whole_days(days: f64) -> i64 {
-    days.clamp(0.0, 100_000.0) as i64
 }
 
 /// `2.1 times`, `37 times`, `more than 1,000 times`.

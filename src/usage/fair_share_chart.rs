@@ -1,6 +1,7 @@
 //! Fair share over time as a line chart: the coordinates of its points in a drawing of fixed size. Pure.
 
 use super::fair_share::{format_times, ratio_of_point};
+use super::forecast::to_f64;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::format;
 use crate::store::fair_share_history::FairSharePoint;
@@ -66,14 +67,14 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         let part = (ratio.ln() - low.ln()) / (high.ln() - low.ln());
         format::coordinate(HEIGHT - EDGE - part * (HEIGHT - 2.0 * EDGE))
     };
-    let x = |at: UnixTime| format::coordinate(LEFT + float(at.since(first.0)) / float(span) * (WIDTH - LEFT - EDGE));
-    let mut stretches: Vec<String> = Vec::new();
+    let x = |at: UnixTime| format::coordinate(LEFT + to_f64(at.since(first.0)) / to_f64(span) * (WIDTH - LEFT - EDGE));
+    let mut segments: Vec<String> = Vec::new();
     let mut before: Option<UnixTime> = None;
     for (at, ratio) in &known {
         let point = format!("{},{}", x(*at), y(*ratio));
-        match stretches.last_mut().filter(|_| before.is_some_and(|b| at.since(b) <= MAX_GAP_SECONDS)) {
-            Some(stretch) => *stretch = format!("{stretch} {point}"),
-            None => stretches.push(point),
+        match segments.last_mut().filter(|_| before.is_some_and(|b| at.since(b) <= MAX_GAP_SECONDS)) {
+            Some(segment) => *segment = format!("{segment} {point}"),
+            None => segments.push(point),
         }
         before = Some(*at);
     }
@@ -91,19 +92,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
         words(known.iter().map(|one| one.1).fold(f64::INFINITY, f64::min)),
         words(known.iter().map(|one| one.1).fold(0.0, f64::max)),
     );
-    Some(FairShareHistoryChart {
-        last: (x(last.0), y(last.1)),
-        baseline_y: y(1.0),
-        segments: stretches,
-        marks,
-        days,
-        label,
-    })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a place in a drawing")]
-fn float(seconds: i64) -> f64 {
-    seconds as f64
+    Some(FairShareHistoryChart { last: (x(last.0), y(last.1)), baseline_y: y(1.0), segments, marks, days, label })
 }
 
 #[cfg(test)]
@@ -145,9 +134,9 @@ mod tests {
                 .collect();
             points.sort_by_key(|one| one.at);
             if let Some(line) = draw_chart(&points) {
-                for place in line.segments.iter().flat_map(|stretch| stretch.split([' ', ','])) {
-                    let place: f64 = place.parse().unwrap();
-                    prop_assert!((0.0..=WIDTH).contains(&place));
+                for number in line.segments.iter().flat_map(|segment| segment.split([' ', ','])) {
+                    let number: f64 = number.parse().unwrap();
+                    prop_assert!((0.0..=WIDTH).contains(&number));
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::group_usage::{GroupAccountUsage, GroupUsage};
 use super::totals::UsageTotals;
 use super::units::UsageMeasure;
 use crate::clock::Day;
-use crate::domain::{ClusterId, PersonId};
+use crate::domain::{ClusterId, PersonId, codes};
 
 /// How many people have a colour of their own in charts; the others share one.
 pub const COLOUR_COUNT: usize = 8;
@@ -25,22 +25,9 @@ pub enum ChartStep {
     Month,
 }
 
+codes!(ChartStep { Day = "day", Week = "week", Month = "month" });
+
 impl ChartStep {
-    pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
-
-    /// The code in URLs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
-    }
-
     /// The first day of the bar that contains a day.
     pub fn first_day(self, day: Day) -> Day {
         match self {
@@ -159,21 +146,21 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     }
     for account in view.accounts.iter().filter(|account| is_selected(account, choice)) {
         let mut of_account = UsageTotals::default();
-        for ledger in &account.usage {
-            for (day, roll) in ledger.rows_between(choice.from, choice.until) {
-                let who = owner_of(view, account, &roll.user);
-                of_account.add(&roll.totals);
-                let kind = if who == UsageOwner::Others { "" } else { &roll.kind };
-                kinds.entry(kind).or_default().add(&roll.totals);
+        for usage in &account.usage {
+            for (day, row) in usage.rows_between(choice.from, choice.until) {
+                let owner = owner_of(view, account, &row.user);
+                of_account.add(&row.totals);
+                let kind = if owner == UsageOwner::Others { "" } else { &row.kind };
+                kinds.entry(kind).or_default().add(&row.totals);
                 if let Some(parts) = bars.get_mut(&choice.step.first_day(day)) {
-                    *parts.entry(who.clone()).or_default() += choice.measure.hours(&roll.totals);
+                    *parts.entry(owner.clone()).or_default() += choice.measure.hours(&row.totals);
                 }
-                people.entry(who).or_default().add(&roll.totals);
+                people.entry(owner).or_default().add(&row.totals);
             }
             let until = choice.until.min(account.today);
             for day in (choice.from.0..=until.0).map(Day) {
-                match ledger.days.get(&day) {
-                    Some(page) => all.is_cut |= page.is_cut,
+                match usage.days.get(&day) {
+                    Some(day_usage) => all.is_cut |= day_usage.is_cut,
                     None => _ = unread.insert(day),
                 }
             }
@@ -189,9 +176,9 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     let colours = assign_colours(view);
     all.members = member_figures(view, people, &colours, choice.measure);
     let mut kinds: Vec<JobTypeFigures> =
-        kinds.into_iter().map(|(name, sums)| JobTypeFigures { name: name.to_owned(), totals: sums }).collect();
+        kinds.into_iter().map(|(name, totals)| JobTypeFigures { name: name.to_owned(), totals }).collect();
     kinds.sort_by(|a, b| {
-        let by = |one: &JobTypeFigures| choice.measure.hours(&one.totals);
+        let by = |figures: &JobTypeFigures| choice.measure.hours(&figures.totals);
         by(b).total_cmp(&by(a)).then_with(|| a.name.cmp(&b.name))
     });
     all.kinds = kinds;
@@ -229,19 +216,20 @@ fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> Usage
 fn assign_colours(view: &GroupUsage) -> HashMap<UsageOwner, usize> {
     let mut hours: HashMap<UsageOwner, f64> = HashMap::new();
     for account in &view.accounts {
-        for ledger in &account.usage {
-            for page in ledger.days.values() {
-                for roll in page.rows.iter() {
+        for usage in &account.usage {
+            for day_usage in usage.days.values() {
+                for row in day_usage.rows.iter() {
                     // Always by cores, whatever the chart shows, so that the order stays.
-                    let used = UsageMeasure::Cores.hours(&roll.totals);
-                    *hours.entry(owner_of(view, account, &roll.user)).or_default() += used;
+                    let used = UsageMeasure::Cores.hours(&row.totals);
+                    *hours.entry(owner_of(view, account, &row.user)).or_default() += used;
                 }
             }
         }
     }
-    let mut order: Vec<(UsageOwner, f64)> = hours.into_iter().filter(|(who, _)| *who != UsageOwner::Others).collect();
+    let mut order: Vec<(UsageOwner, f64)> =
+        hours.into_iter().filter(|(owner, _)| *owner != UsageOwner::Others).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    order.into_iter().take(COLOUR_COUNT).enumerate().map(|(place, (who, _))| (who, place)).collect()
+    order.into_iter().take(COLOUR_COUNT).enumerate().map(|(colour, (owner, _))| (owner, colour)).collect()
 }
 
 fn member_figures(
@@ -251,19 +239,19 @@ fn member_figures(
     measure: UsageMeasure,
 ) -> Vec<MemberFigures> {
     let name_of = |id: PersonId| view.people.values().find(|person| person.id == id).map(|person| person.name.clone());
-    let member = |(who, sums): (UsageOwner, UsageTotals)| {
-        let (name, is_in_group) = match &who {
+    let member = |(owner, totals): (UsageOwner, UsageTotals)| {
+        let (name, is_in_group) = match &owner {
             UsageOwner::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
             UsageOwner::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
             UsageOwner::User(_, user) => (user.clone(), false),
             UsageOwner::Others => ("Everybody else".to_owned(), true),
         };
-        let colour = colours.get(&who).copied();
-        MemberFigures { owner: who, name, is_in_group, colour, totals: sums }
+        let colour = colours.get(&owner).copied();
+        MemberFigures { owner, name, is_in_group, colour, totals }
     };
     let mut members: Vec<MemberFigures> = people.into_iter().map(member).collect();
     members.sort_by(|a, b| {
-        let by = |one: &MemberFigures| measure.hours(&one.totals);
+        let by = |figures: &MemberFigures| measure.hours(&figures.totals);
         by(b).total_cmp(&by(a)).then_with(|| a.owner.cmp(&b.owner))
     });
     members

@@ -47,15 +47,15 @@ pub fn forecast_allocation(
     today: Day,
 ) -> AllocationForecast {
     let inside = |day: &Day| *day >= begins && *day <= ends.min(today);
-    let mut line = Vec::new();
+    let mut cumulative = Vec::new();
     let mut used = 0.0;
     for (day, amount) in hours.iter().filter(|(day, _)| inside(day)) {
         used += amount;
-        line.push((*day, used));
+        cumulative.push((*day, used));
     }
     let length = (ends.0 - begins.0 + 1).max(1);
     let over = (today.0 - begins.0).clamp(0, length);
-    let elapsed = float(over) / float(length);
+    let elapsed = to_f64(over) / to_f64(length);
     let left_days = (ends.0 - today.0).max(0);
     let weeks = weekly_usage(hours, today);
     let mut forecast = AllocationForecast {
@@ -65,7 +65,7 @@ pub fn forecast_allocation(
         at_end: None,
         weeks: weeks.len(),
         runs_out: (None, None),
-        cumulative: line,
+        cumulative,
     };
     if left_days == 0 || weeks.len() < MIN_WEEKS {
         return forecast;
@@ -73,14 +73,14 @@ pub fn forecast_allocation(
     // The quietest and the busiest fifth of the weeks are left out.
     let cut = weeks.len() / 5;
     let (quiet, busy) = (weeks[cut] / 7.0, weeks[weeks.len() - 1 - cut] / 7.0);
-    forecast.at_end = Some((used + quiet * float(left_days), used + busy * float(left_days)));
-    let out = |a_day: f64| {
+    forecast.at_end = Some((used + quiet * to_f64(left_days), used + busy * to_f64(left_days)));
+    let out = |per_day: f64| {
         let left = granted - used;
-        if left <= 0.0 || a_day <= 0.0 {
+        if left <= 0.0 || per_day <= 0.0 {
             return None;
         }
-        let days = (left / a_day).ceil();
-        (days <= float(left_days)).then(|| today.plus(whole(days)))
+        let days = (left / per_day).ceil();
+        (days <= to_f64(left_days)).then(|| today.plus(whole_days(days)))
     };
     forecast.runs_out = (out(busy), out(quiet));
     forecast
@@ -100,13 +100,13 @@ fn weekly_usage(hours: &[(Day, f64)], today: Day) -> Vec<f64> {
     weeks
 }
 
-#[expect(clippy::cast_precision_loss, reason = "days")]
-fn float(days: i64) -> f64 {
-    days as f64
+#[expect(clippy::cast_precision_loss, reason = "days, or seconds of a drawing")]
+pub(super) fn to_f64(number: i64) -> f64 {
+    number as f64
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "bounded before")]
-fn whole(days: f64) -> i64 {
+pub(super) fn whole_days(days: f64) -> i64 {
     days.clamp(0.0, 100_000.0) as i64
 }
 

@@ -5,7 +5,7 @@ use super::service::UsageService;
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission, Viewer};
 use crate::clock::Month;
-use crate::domain::{GroupId, PersonId, ReportId};
+use crate::domain::{GroupId, ReportId};
 use crate::store;
 pub use crate::store::reports::FrozenReport;
 
@@ -41,8 +41,7 @@ impl UsageService {
         if store::reports::count(&mut tx, group).await? >= MAX_REPORTS {
             return Ok(None);
         }
-        let by: PersonId = viewer.id;
-        let id = store::reports::add(&mut tx, group, by, &report.title, &body, now).await?;
+        let id = store::reports::add(&mut tx, group, viewer.id, &report.title, &body, now).await?;
         let about = ActivityDetails { subject: &report.title, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::ReportFrozen, about, now).await?;
         store::commit(tx).await?;
@@ -62,8 +61,7 @@ impl UsageService {
         id: ReportId,
     ) -> Result<(FrozenReport, UsageReport), AuthError> {
         let mut db = self.0.core.store.read().await?;
-        let now = self.0.core.clock.now();
-        let found = store::reports::get(&mut db, group, id, now).await?;
+        let found = store::reports::get(&mut db, group, id, self.0.core.clock.now()).await?;
         let found = found.ok_or(AuthError::NotFound)?;
         let report = parse_report(&found)?;
         Ok((found, report))
@@ -74,13 +72,11 @@ impl UsageService {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let found = store::reports::get(&mut tx, group, id, now).await?;
-        let found = found.ok_or(AuthError::NotFound)?;
+        let found = store::reports::get(&mut tx, group, id, now).await?.ok_or(AuthError::NotFound)?;
         store::reports::remove(&mut tx, group, id, now).await?;
         let about = ActivityDetails { subject: &found.title, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::ReportRemoved, about, now).await?;
-        store::commit(tx).await?;
-        Ok(())
+        Ok(store::commit(tx).await?)
     }
 }
 

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use super::account_usage::AccountUsage;
 use super::forecast::{AllocationForecast, LOOKBACK_WEEKS, forecast_allocation};
 use super::schedule;
-use super::service::{UsageService, lock};
+use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::{Permission, Viewer};
 use crate::clock::{Day, UnixTime};
 use crate::cluster::{ClusterAccountCache, ClusterAccountId, ClusterProfile, DiscoveredFacts};
+use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::sites::Site;
-use crate::slurm::accounting::account_runs::is_account_name;
+use crate::slurm::text::is_user_or_account;
 use crate::store::allocations::Allocation;
 use crate::store::usage::UsageSource;
 use crate::store::{self, DbConnection, StoreError};
@@ -38,9 +39,9 @@ pub struct GroupUsage {
 impl GroupUsage {
     /// The account of an allocation; none if it no longer belongs to the group.
     pub fn account_of(&self, allocation: &Allocation) -> Option<&GroupAccountUsage> {
-        self.accounts
-            .iter()
-            .find(|one| one.details.cluster == allocation.cluster_id && one.details.account == allocation.account)
+        self.accounts.iter().find(|account| {
+            account.details.cluster == allocation.cluster_id && account.details.account == allocation.account
+        })
     }
 }
 
@@ -66,7 +67,7 @@ pub struct GroupAccountUsage {
     pub progress: (i64, i64),
     /// Why the last read failed, in words; empty if it went well.
     pub problem: String,
-    /// What the cluster printed then.
+    /// What the command printed then; may be empty.
     pub problem_output: String,
     /// When something was last read.
     pub read_at: Option<UnixTime>,
@@ -76,8 +77,8 @@ impl GroupAccountUsage {
     /// Usage per day between two days, in hours, as far as it was read.
     pub fn usage_by_day(&self, measure: UsageMeasure, from: Day, until: Day) -> Vec<(Day, f64)> {
         let mut days: BTreeMap<Day, f64> = BTreeMap::new();
-        for (day, page) in self.usage.iter().flat_map(|ledger| ledger.days_between(from, until)) {
-            *days.entry(day).or_default() += measure.hours(&page.total);
+        for (day, day_usage) in self.usage.iter().flat_map(|usage| usage.days_between(from, until)) {
+            *days.entry(day).or_default() += measure.hours(&day_usage.total);
         }
         days.into_iter().collect()
     }
@@ -85,7 +86,7 @@ impl GroupAccountUsage {
     /// How many days between two days, up to today, were not read yet.
     pub fn unread_days(&self, from: Day, until: Day) -> usize {
         let is_missing =
-            |day: &Day| self.usage.is_empty() || self.usage.iter().any(|ledger| !ledger.days.contains_key(day));
+            |day: &Day| self.usage.is_empty() || self.usage.iter().any(|usage| !usage.days.contains_key(day));
         (from.0..=until.min(self.today).0).map(Day).filter(is_missing).count()
     }
 
@@ -93,12 +94,12 @@ impl GroupAccountUsage {
     pub fn forecast(&self, allocation: &Allocation, unit: AllocationUnit, today: Day) -> AllocationForecast {
         let (begins, ends) = (allocation.begins(), allocation.ends());
         let hours = self.usage_by_day(unit.measure, begins.min(today.plus(-LOOKBACK_WEEKS * 7)), today);
-        let mut found = forecast_allocation(&hours, unit.to_hours(allocation.amount), begins, ends, today);
+        let mut forecast = forecast_allocation(&hours, unit.to_hours(allocation.amount), begins, ends, today);
         if self.unread_days(today.plus(-LOOKBACK_WEEKS * 7), today.plus(-1)) > 0 {
-            found.at_end = None;
-            found.runs_out = (None, None);
+            forecast.at_end = None;
+            forecast.runs_out = (None, None);
         }
-        found
+        forecast
     }
 }
 
@@ -139,14 +140,14 @@ impl UsageService {
     /// A group's usage for someone who views it now: from here on it is kept fresh. This runs no command on a
     /// cluster.
     pub async fn load_group_usage(&self, viewer: &Viewer, group: GroupId) -> Result<GroupUsage, StoreError> {
-        let ground = self.load_context(viewer, group).await?;
-        let ground = if self.record_view(viewer, group, &ground).await? {
+        let records = self.load_context(viewer, group).await?;
+        let records = if self.record_view(viewer, group, &records).await? {
             // Usage sources may have been opened.
             self.load_context(viewer, group).await?
         } else {
-            ground
+            records
         };
-        self.build_group_usage(viewer, group, &ground).await
+        self.build_group_usage(viewer, group, &records).await
     }
 
     pub(super) async fn load_context(
@@ -169,29 +170,30 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-        ground: &GroupUsageRecords,
+        records: &GroupUsageRecords,
     ) -> Result<GroupUsage, StoreError> {
         let (now, depth) = (self.0.core.clock.now(), self.0.core.config.usage_pace.history_days);
         let mut accounts = Vec::new();
-        for facts in &ground.accounts {
-            let mut ledgers = Vec::new();
-            for book in &facts.sources {
-                ledgers.push(self.account_usage(book.id).await?);
+        for details in &records.accounts {
+            let mut usage = Vec::new();
+            for source in &details.sources {
+                usage.push(self.account_usage(source.id).await?);
             }
-            let today = self.today(facts.cluster, now);
-            let reader = ClusterAccountId { person: viewer.id, cluster: facts.cluster };
-            let least = ledgers.iter().map(|ledger| schedule::progress(ledger, depth, today)).min();
-            let read_at = |ledger: &Arc<AccountUsage>| ledger.days.values().map(|page| page.read_at).max();
-            let failed = facts.sources.iter().max_by_key(|source| (&source.problem, &source.problem_output));
+            let today = self.today(details.cluster, now);
+            let reader = ClusterAccountId { person: viewer.id, cluster: details.cluster };
+            let least = usage.iter().map(|usage| schedule::progress(usage, depth, today)).min();
+            let problem = |source: &UsageSource| (source.problem.clone(), source.problem_output.clone());
+            let (problem, problem_output) = details.sources.iter().map(problem).max().unwrap_or_default();
+            let read_at = |usage: &Arc<AccountUsage>| usage.days.values().map(|day_usage| day_usage.read_at).max();
             accounts.push(GroupAccountUsage {
                 is_connected: self.0.connections.connection(reader.connection_key()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
-                problem: failed.map(|source| source.problem.clone()).unwrap_or_default(),
-                problem_output: failed.map(|source| source.problem_output.clone()).unwrap_or_default(),
-                read_at: ledgers.iter().filter_map(read_at).max(),
-                details: facts.clone(),
-                usage: ledgers,
+                problem,
+                problem_output,
+                read_at: usage.iter().filter_map(read_at).max(),
+                details: details.clone(),
+                usage,
             });
         }
         Ok(GroupUsage {
@@ -199,7 +201,7 @@ impl UsageService {
             is_leader: viewer.may(Permission::SeePeoplesUsage(group)).is_ok(),
             viewer: viewer.id,
             accounts,
-            people: ground.people.clone(),
+            people: records.people.clone(),
         })
     }
 
@@ -208,31 +210,31 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-        ground: &GroupUsageRecords,
+        records: &GroupUsageRecords,
     ) -> Result<bool, StoreError> {
         let key = (viewer.id, group);
-        let is_open = |facts: &Arc<GroupAccountDetails>| {
-            facts.own_user.is_none()
-                || (facts.sources.len() == facts.slurm_names.len()
-                    && facts.sources.iter().all(|book| book.has_names == facts.wants_names))
+        let is_open = |details: &Arc<GroupAccountDetails>| {
+            details.own_user.is_none()
+                || (details.sources.len() == details.slurm_names.len()
+                    && details.sources.iter().all(|source| source.has_names == details.wants_names))
         };
-        let all_open = ground.accounts.iter().all(is_open);
-        let noted = lock(&self.0.views_recorded_at).get(&key).is_some_and(|at| at.elapsed() < RECORD_VIEW_EVERY);
-        if noted && all_open {
+        let all_open = records.accounts.iter().all(is_open);
+        let was_recorded = lock(&self.0.views_recorded_at).get(&key).is_some_and(|at| at.elapsed() < RECORD_VIEW_EVERY);
+        if was_recorded && all_open {
             return Ok(false);
         }
         lock(&self.0.views_recorded_at).insert(key, Instant::now());
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
-        for facts in ground.accounts.iter().filter(|facts| facts.own_user.is_some()) {
-            let (cluster, names) = (facts.cluster, facts.wants_names);
-            for account in &facts.slurm_names {
+        for details in records.accounts.iter().filter(|details| details.own_user.is_some()) {
+            let (cluster, names) = (details.cluster, details.wants_names);
+            for account in &details.slurm_names {
                 store::usage::open_source(&mut tx, viewer.id, cluster, account, names, now).await?;
             }
         }
         store::commit(tx).await?;
-        for facts in &ground.accounts {
-            self.request_read(ClusterAccountId { person: viewer.id, cluster: facts.cluster });
+        for details in &records.accounts {
+            self.request_read(ClusterAccountId { person: viewer.id, cluster: details.cluster });
         }
         Ok(true)
     }
@@ -242,7 +244,7 @@ impl UsageService {
 async fn list_led_accounts(db: &mut DbConnection, person: PersonId) -> Result<Vec<(ClusterId, String)>, StoreError> {
     let all = store::allocations::list_accounts_for_person(db, person).await?;
     let led = all.into_iter().filter(|(_, leads)| *leads);
-    Ok(led.map(|(one, _)| (one.cluster_id, one.account)).collect())
+    Ok(led.map(|(account, _)| (account.cluster_id, account.account)).collect())
 }
 
 async fn read_context(
@@ -253,43 +255,43 @@ async fn read_context(
 ) -> Result<GroupUsageRecords, StoreError> {
     let led = list_led_accounts(db, viewer).await?;
     let own = accounts.list_with(db, viewer).await?;
-    let mut facts = Vec::new();
+    let mut all_details = Vec::new();
     let mut clusters: HashMap<ClusterId, Arc<ClusterProfile>> = HashMap::new();
-    for one in store::allocations::list_accounts(db, group).await? {
-        let cluster = one.cluster_id;
-        if let std::collections::hash_map::Entry::Vacant(place) = clusters.entry(cluster) {
+    for group_account in store::allocations::list_accounts(db, group).await? {
+        let cluster = group_account.cluster_id;
+        if let std::collections::hash_map::Entry::Vacant(vacant) = clusters.entry(cluster) {
             let Some(row) = store::clusters::get(db, cluster).await? else { continue };
-            place.insert(accounts.profile(db, row).await?);
+            vacant.insert(accounts.profile(db, row).await?);
         }
-        let Some(known) = clusters.get(&cluster) else { continue };
+        let Some(profile) = clusters.get(&cluster) else { continue };
         let own = own.iter().find(|account| account.id.cluster == cluster);
         let discovered = own.map(|account| account.discovered.clone()).unwrap_or_default();
-        let slurm_names = slurm_names(&discovered, &one.account);
-        let books = store::usage::list_sources(db, viewer, cluster).await?;
-        facts.push(Arc::new(GroupAccountDetails {
+        let slurm_names = slurm_names(&discovered, &group_account.account);
+        let all_sources = store::usage::list_sources(db, viewer, cluster).await?;
+        all_details.push(Arc::new(GroupAccountDetails {
             cluster,
-            slug: known.row.slug.clone(),
-            title: known.row.title.clone(),
-            sources: books.into_iter().filter(|book| slurm_names.contains(&book.account)).collect(),
-            wants_names: led.contains(&(cluster, one.account.clone())),
-            account: one.account,
+            slug: profile.row.slug.clone(),
+            title: profile.row.title.clone(),
+            sources: all_sources.into_iter().filter(|source| slurm_names.contains(&source.account)).collect(),
+            wants_names: led.contains(&(cluster, group_account.account.clone())),
+            account: group_account.account,
             slurm_names,
-            site: known.site.clone(),
+            site: profile.site.clone(),
             own_user: own.filter(|_| discovered.user.is_some()).map(|account| account.remote_user.clone()),
             discovered,
         }));
     }
-    facts.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
+    all_details.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
     let people = Arc::new(list_people(db, accounts, group, &clusters).await?);
-    Ok(GroupUsageRecords { accounts: facts, people })
+    Ok(GroupUsageRecords { accounts: all_details, people })
 }
 
 /// Slurm's names for an account. One that the viewer cannot use themselves keeps its own name.
-fn slurm_names(learnt: &DiscoveredFacts, account: &str) -> Vec<String> {
-    let known = learnt.accounts.iter().find(|one| one.name == account);
-    let names = known.map(|one| one.slurm_names.clone()).filter(|names| !names.is_empty());
+fn slurm_names(discovered: &DiscoveredFacts, account: &str) -> Vec<String> {
+    let known = discovered.accounts.iter().find(|known| known.name == account);
+    let names = known.map(|known| known.slurm_names.clone()).filter(|names| !names.is_empty());
     let names = names.unwrap_or_else(|| vec![account.to_owned()]);
-    names.into_iter().filter(|name| is_account_name(name)).collect()
+    names.into_iter().filter(|name| is_user_or_account(name)).collect()
 }
 
 /// Maps user names on clusters to people. A name counts once its owner has connected with it: anyone can type any
@@ -302,16 +304,16 @@ async fn list_people(
 ) -> Result<HashMap<(ClusterId, String), GroupPerson>, StoreError> {
     let mut people = HashMap::new();
     for member in store::groups::list_members(db, group).await? {
-        for line in store::connections::list_for_person(db, member.person_id).await? {
-            if !clusters.contains_key(&line.cluster_id) {
+        for connection in store::connections::list_for_person(db, member.person_id).await? {
+            if !clusters.contains_key(&connection.cluster_id) {
                 continue;
             }
-            if accounts.discovered(&line).is_none_or(|facts| facts.user.is_none()) {
+            if accounts.discovered(&connection).is_none_or(|discovered| discovered.user.is_none()) {
                 continue;
             }
-            let user = line.remote_user;
+            let user = connection.remote_user;
             let person = GroupPerson { id: member.person_id, name: member.display_name.clone() };
-            people.insert((line.cluster_id, user), person);
+            people.insert((connection.cluster_id, user), person);
         }
     }
     Ok(people)

@@ -131,23 +131,23 @@ pub struct ReportInputs<'a> {
 }
 
 impl ReportFiguresRow {
-    fn new(name: String, detail: String, sums: &UsageTotals) -> Self {
+    fn new(name: String, detail: String, totals: &UsageTotals) -> Self {
         let model = |(model, seconds): &(String, u64)| (clean_name(model), hours(*seconds));
         Self {
             name,
             detail,
-            core_hours: UsageMeasure::Cores.hours(sums),
-            gpu_hours: UsageMeasure::Gpus.hours(sums),
-            gpus: sums.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
-            site_hours: UsageMeasure::Site.hours(sums),
-            jobs: sums.jobs,
-            success: sums.success_rate(),
-            median_wait_s: sums.waits.median(),
-            core_use: sums.core_use(),
-            memory_use: sums.memory_use(),
-            gpu_use: sums.gpu_use(),
-            lost_core_hours: hours(sums.lost_core_s),
-            lost_gpu_hours: hours(sums.lost_gpu_s),
+            core_hours: UsageMeasure::Cores.hours(totals),
+            gpu_hours: UsageMeasure::Gpus.hours(totals),
+            gpus: totals.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
+            site_hours: UsageMeasure::Site.hours(totals),
+            jobs: totals.jobs,
+            success: totals.success_rate(),
+            median_wait_s: totals.waits.median(),
+            core_use: totals.core_use(),
+            memory_use: totals.memory_use(),
+            gpu_use: totals.gpu_use(),
+            lost_core_hours: hours(totals.lost_core_s),
+            lost_gpu_hours: hours(totals.lost_gpu_s),
         }
     }
 }
@@ -155,7 +155,7 @@ impl ReportFiguresRow {
 impl UsageReport {
     /// Whether unread days could still change it.
     pub fn is_incomplete(&self) -> bool {
-        self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|one| one.unread > 0)
+        self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|allocation| allocation.unread > 0)
     }
 
     /// Builds a report. All text from others is truncated and cleaned here; pages escape it.
@@ -177,10 +177,17 @@ impl UsageReport {
         } else {
             UsageMeasure::Cores
         };
-        let account = |one: &figures::AccountFigures| {
-            ReportFiguresRow::new(clean_name(&one.account), clean_name(&one.cluster), &one.totals)
+        let account = |figures: &figures::AccountFigures| {
+            ReportFiguresRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals)
         };
-        let ReportChart { series, colours, bars } = build_chart(&all, until);
+        let (series, colours, bars) = build_chart(&all, until);
+        // A report has readers elsewhere: who has an account here does not matter to them.
+        let members = all.members.iter().map(|member| (member.name.as_str(), &member.totals)).collect();
+        let kinds = all
+            .kinds
+            .iter()
+            .map(|kind| (if kind.name.is_empty() { "Jobs of others" } else { kind.name.as_str() }, &kind.totals))
+            .collect();
         let group = clean_name(subject.group);
         Self {
             title: format!("{group}: {}", month.words()),
@@ -192,8 +199,8 @@ impl UsageReport {
             site_unit: site_unit(view),
             totals: ReportFiguresRow::new("All".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
-            members: rows_with_rest(all.members.iter().map(member_entry).collect(), MAX_MEMBER_ROWS, "people"),
-            kinds: rows_with_rest(all.kinds.iter().map(kind_entry).collect(), MAX_KIND_ROWS, "sorts of jobs"),
+            members: rows_with_rest(members, MAX_MEMBER_ROWS, "people"),
+            kinds: rows_with_rest(kinds, MAX_KIND_ROWS, "sorts of jobs"),
             measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
             series,
             colours,
@@ -204,28 +211,18 @@ impl UsageReport {
     }
 }
 
-fn member_entry(one: &figures::MemberFigures) -> (String, String, &UsageTotals) {
-    // A report has readers elsewhere: who has an account here does not matter to them.
-    (clean_name(&one.name), String::new(), &one.totals)
-}
-
-fn kind_entry(one: &figures::JobTypeFigures) -> (String, String, &UsageTotals) {
-    let name = if one.name.is_empty() { "Jobs of others" } else { &one.name };
-    (clean_name(name), String::new(), &one.totals)
-}
-
 /// The first rows as they are, and the others as one.
-fn rows_with_rest(all: Vec<(String, String, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportFiguresRow> {
+fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportFiguresRow> {
     // A single extra row needs no row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
     let mut rest = UsageTotals::default();
     let mut others = 0_usize;
     let mut rows = Vec::new();
-    for (place, (name, detail, sums)) in all.into_iter().enumerate() {
-        if place < most {
-            rows.push(ReportFiguresRow::new(name, detail, sums));
+    for (index, (name, totals)) in all.into_iter().enumerate() {
+        if index < most {
+            rows.push(ReportFiguresRow::new(clean_name(name), String::new(), totals));
         } else {
-            rest.add(sums);
+            rest.add(totals);
             others += 1;
         }
     }
@@ -235,36 +232,29 @@ fn rows_with_rest(all: Vec<(String, String, &UsageTotals)>, most: usize, noun: &
     rows
 }
 
-struct ReportChart {
-    series: Vec<String>,
-    colours: Vec<usize>,
-    bars: Vec<ReportChartDay>,
-}
-
-/// The chart: those with a colour of their own one by one, the others together.
-fn build_chart(all: &UsageFigures, until: Day) -> ReportChart {
-    let used = |place: &usize| all.bars.iter().any(|bar| bar.parts.get(*place).is_some_and(|h| *h > 0.0));
-    let colour = |place: &usize| all.members.get(*place).and_then(|one| one.colour);
+/// The chart's series, their colours and its bars: those with a colour of their own one by one, the others together.
+fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<ReportChartDay>) {
+    let used = |index: &usize| all.bars.iter().any(|bar| bar.parts.get(*index).is_some_and(|h| *h > 0.0));
+    let colour = |index: &usize| all.members.get(*index).and_then(|member| member.colour);
     let shown: Vec<usize> = (0..all.members.len()).filter(used).collect();
-    let (own, others): (Vec<usize>, Vec<usize>) = shown.into_iter().partition(|place| colour(place).is_some());
-    let name = |place: &usize| all.members.get(*place).map(|one| clean_name(&one.name));
+    let (own, others): (Vec<usize>, Vec<usize>) = shown.into_iter().partition(|index| colour(index).is_some());
+    let name = |index: &usize| all.members.get(*index).map(|member| clean_name(&member.name));
     let mut series: Vec<String> = own.iter().filter_map(name).collect();
     let mut colours: Vec<usize> = own.iter().filter_map(colour).collect();
     if let [first, rest @ ..] = others.as_slice() {
-        let one = name(first).filter(|_| rest.is_empty());
-        series.push(one.unwrap_or_else(|| format!("{} others", others.len())));
+        let only_name = name(first).filter(|_| rest.is_empty());
+        series.push(only_name.unwrap_or_else(|| format!("{} others", others.len())));
         colours.push(COLOUR_COUNT);
     }
     let bar = |bar: &figures::UsageBar| {
-        let of = |place: &usize| bar.parts.get(*place).copied().unwrap_or(0.0);
+        let of = |index: &usize| bar.parts.get(*index).copied().unwrap_or(0.0);
         let mut parts: Vec<f64> = own.iter().map(of).collect();
         if !others.is_empty() {
             parts.push(others.iter().map(of).sum());
         }
         ReportChartDay { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
     };
-    let bars = all.bars.iter().map(bar).collect();
-    ReportChart { series, colours, bars }
+    (series, colours, all.bars.iter().map(bar).collect())
 }
 
 /// The name of the accounts' site unit, if they agree.
@@ -277,7 +267,7 @@ fn site_unit(view: &GroupUsage) -> String {
 
 fn list_allocations(view: &GroupUsage, subject: ReportInputs<'_>) -> Vec<ReportAllocation> {
     let (first, last) = (subject.month.first(), subject.month.last());
-    let one = |allocation: &Allocation| {
+    let report = |allocation: &Allocation| {
         if allocation.begins() > last || allocation.ends() < first {
             return None;
         }
@@ -299,7 +289,7 @@ fn list_allocations(view: &GroupUsage, subject: ReportInputs<'_>) -> Vec<ReportA
             unread,
         })
     };
-    subject.allocations.iter().filter_map(one).collect()
+    subject.allocations.iter().filter_map(report).collect()
 }
 
 #[cfg(test)]

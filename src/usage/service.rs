@@ -1,7 +1,7 @@
 //! Groups' usage for those who view it: opened, kept in memory while wanted, with an event when it changes.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast};
@@ -9,7 +9,7 @@ use tokio::sync::{Notify, broadcast};
 use super::account_usage::AccountUsage;
 use crate::clock::Day;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 use crate::jobs::notifications::NotificationHub;
 use crate::store::{self, StoreCache, StoreError};
@@ -111,38 +111,34 @@ impl UsageService {
     }
 
     /// An account's usage, from memory or from the database.
-    pub async fn account_usage(&self, book: UsageSourceId) -> Result<Arc<AccountUsage>, StoreError> {
-        if let Some(known) = self.cached_account_usage(book) {
-            return Ok(known);
+    pub async fn account_usage(&self, source: UsageSourceId) -> Result<Arc<AccountUsage>, StoreError> {
+        if let Some(usage) = self.cached_account_usage(source) {
+            return Ok(usage);
         }
         // After a restart many pages ask at once: one of them loads.
         let _turn = self.0.load_lock.lock().await;
-        if let Some(known) = self.cached_account_usage(book) {
-            return Ok(known);
+        if let Some(usage) = self.cached_account_usage(source) {
+            return Ok(usage);
         }
         let today = Day::from_time(self.0.core.clock.now());
         // A year and some days more: allocations begin on the first of a month.
         let from = today.plus(-self.0.core.config.usage_pace.history_days - 35);
         let mut db = self.0.core.store.read().await?;
-        let days = store::usage::list_days(&mut db, book, from).await?;
-        let names = store::usage::list_names(&mut db, book).await?;
-        let rows = store::usage::daily::list_between(&mut db, book, from, today.plus(2)).await?;
+        let days = store::usage::list_days(&mut db, source, from).await?;
+        let names = store::usage::list_names(&mut db, source).await?;
+        let rows = store::usage::daily::list_between(&mut db, source, from, today.plus(2)).await?;
         drop(db);
-        let ledger = Arc::new(AccountUsage::from_rows(&days, rows, &names));
-        let mut ledgers = lock(&self.0.account_usage);
-        ledgers.retain(|_, known| known.last_used.elapsed() < CACHE_IDLE_TIMEOUT);
-        ledgers.insert(book, CachedAccountUsage { usage: ledger.clone(), last_used: Instant::now() });
-        Ok(ledger)
+        let usage = Arc::new(AccountUsage::from_rows(&days, rows, &names));
+        let mut cached = lock(&self.0.account_usage);
+        cached.retain(|_, entry| entry.last_used.elapsed() < CACHE_IDLE_TIMEOUT);
+        cached.insert(source, CachedAccountUsage { usage: usage.clone(), last_used: Instant::now() });
+        Ok(usage)
     }
 
-    fn cached_account_usage(&self, book: UsageSourceId) -> Option<Arc<AccountUsage>> {
-        let mut ledgers = lock(&self.0.account_usage);
-        let known = ledgers.get_mut(&book)?;
-        known.last_used = Instant::now();
-        Some(known.usage.clone())
+    fn cached_account_usage(&self, source: UsageSourceId) -> Option<Arc<AccountUsage>> {
+        let mut cached = lock(&self.0.account_usage);
+        let entry = cached.get_mut(&source)?;
+        entry.last_used = Instant::now();
+        Some(entry.usage.clone())
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

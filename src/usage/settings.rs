@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::alerts::quota_alert_key;
-use super::service::{UsageService, lock};
+use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::Day;
 use crate::cluster::{ClusterAccountCache, ClusterProfile};
+use crate::core::lock;
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
-use crate::store::{self, DbConnection, StoreError};
+use crate::store::groups::Group;
+use crate::store::{self, DbConnection, StoreError, Transaction};
 
 /// At most this many allocations are kept per group.
 const MAX_ALLOCATIONS: usize = 100;
@@ -97,45 +99,39 @@ impl UsageService {
         added: &[(ClusterId, String)],
         removed: &[(ClusterId, String)],
     ) -> Result<(), UsageSettingsError> {
-        let core = &self.0.core;
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let person = actor.id.ok_or(AuthError::Denied)?;
-        let known = self.0.connections.accounts();
-        let offers = read_account_options(&mut tx, known, person, group).await?;
+        let choices = read_account_options(&mut tx, self.0.connections.accounts(), person, group).await?;
         let is_offered = |(cluster, account): &(ClusterId, String)| {
-            let of = |offer: &&GroupAccountChoices| offer.profile.row.id == *cluster;
-            let has = |offer: &GroupAccountChoices| offer.accounts.iter().any(|(name, _)| name == account);
-            is_name(account) && offers.iter().find(of).is_some_and(has)
+            let of = |choice: &&GroupAccountChoices| choice.profile.row.id == *cluster;
+            let has = |choice: &GroupAccountChoices| choice.accounts.iter().any(|(name, _)| name == account);
+            is_name(account) && choices.iter().find(of).is_some_and(has)
         };
         if !added.iter().all(is_offered) {
             return Err(UsageSettingsError::NoSuchAccount);
         }
         let was = |(cluster, account): &(ClusterId, String), is_chosen: bool| {
-            let here = offers.iter().filter(|offer| offer.profile.row.id == *cluster);
-            here.flat_map(|offer| &offer.accounts).any(|one| *one == (account.clone(), is_chosen))
+            let here = choices.iter().filter(|choice| choice.profile.row.id == *cluster);
+            here.flat_map(|choice| &choice.accounts).any(|chosen| *chosen == (account.clone(), is_chosen))
         };
-        if !added.iter().any(|one| was(one, false)) && !removed.iter().any(|one| was(one, true)) {
+        if !added.iter().any(|account| was(account, false)) && !removed.iter().any(|account| was(account, true)) {
             return Ok(());
         }
-        let mut words = Vec::new();
-        for offer in &offers {
+        let mut descriptions = Vec::new();
+        for choice in &choices {
             let is_theirs = |(name, was_chosen): &&(String, bool)| {
                 let is_in = |list: &[(ClusterId, String)]| {
-                    list.iter().any(|(cluster, account)| *cluster == offer.profile.row.id && account == name)
+                    list.iter().any(|(cluster, account)| *cluster == choice.profile.row.id && account == name)
                 };
                 is_in(added) || (*was_chosen && !is_in(removed))
             };
-            let theirs = offer.accounts.iter().filter(is_theirs);
+            let theirs = choice.accounts.iter().filter(is_theirs);
             let names: Vec<String> = theirs.map(|(name, _)| name.clone()).collect();
-            allocations::set_accounts(&mut tx, group, offer.profile.row.id, &names).await?;
-            words.extend(names.iter().map(|name| format!("{name} on {}", offer.profile.row.slug)));
+            allocations::set_accounts(&mut tx, group, choice.profile.row.id, &names).await?;
+            descriptions.extend(names.iter().map(|name| format!("{name} on {}", choice.profile.row.slug)));
         }
-        let detail = if words.is_empty() { "none".to_owned() } else { words.join(", ") };
-        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::UsageAccountsSet, about, core.clock.now()).await?;
-        Ok(store::commit(tx).await?)
+        let detail = if descriptions.is_empty() { "none".to_owned() } else { descriptions.join(", ") };
+        Ok(self.commit_change(tx, actor, ActivityEvent::UsageAccountsSet, &group_row, &detail).await?)
     }
 
     /// Adds an allocation for one of the group's accounts, or replaces one.
@@ -144,42 +140,43 @@ impl UsageService {
         actor: &Actor,
         group: GroupId,
         old: Option<AllocationId>,
-        grant: &AllocationInput,
+        input: &AllocationInput,
     ) -> Result<(), UsageSettingsError> {
-        let core = &self.0.core;
-        let now = core.clock.now();
-        validate_allocation(grant)?;
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let now = self.0.core.clock.now();
+        validate_allocation(input)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let accounts = allocations::list_accounts(&mut tx, group).await?;
-        let is_theirs =
-            |one: &allocations::GroupAccount| one.cluster_id == grant.cluster && one.account == grant.account;
+        let is_theirs = |account: &allocations::GroupAccount| {
+            account.cluster_id == input.cluster && account.account == input.account
+        };
         if !accounts.iter().any(is_theirs) {
             return Err(UsageSettingsError::NoSuchAccount);
         }
-        let row = store::clusters::get(&mut tx, grant.cluster).await?;
+        let row = store::clusters::get(&mut tx, input.cluster).await?;
         let row = row.ok_or(UsageSettingsError::NoSuchAccount)?;
-        let known = self.0.connections.accounts().profile(&mut tx, row).await?;
-        if grant.unit.measure == UsageMeasure::Site && SiteUnit::from_site(&known.site).is_none() {
+        let profile = self.0.connections.accounts().profile(&mut tx, row).await?;
+        if input.unit.measure == UsageMeasure::Site && SiteUnit::from_site(&profile.site).is_none() {
             return Err(UsageSettingsError::NoSuchUnit);
         }
         let all = allocations::list_for_group(&mut tx, group).await?;
         let before = match old {
-            Some(id) => Some(all.iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?),
+            Some(id) => Some(all.iter().find(|allocation| allocation.id == id).ok_or(AuthError::NotFound)?),
             None if all.len() >= MAX_ALLOCATIONS => return Err(UsageSettingsError::TooMany),
             None => None,
         };
         let new = NewAllocation {
             group,
-            cluster: grant.cluster,
-            account: grant.account.clone(),
-            unit: grant.unit.as_str(),
-            amount: grant.amount,
-            begins: grant.begins,
-            ends: grant.ends,
+            cluster: input.cluster,
+            account: input.account.clone(),
+            unit: input.unit.as_str(),
+            amount: input.amount,
+            begins: input.begins,
+            ends: input.ends,
         };
-        if all.iter().any(|one| before.is_none_or(|old| old.id != one.id) && new.covers_same_period(one)) {
+        if all
+            .iter()
+            .any(|allocation| before.is_none_or(|old| old.id != allocation.id) && new.covers_same_period(allocation))
+        {
             return Err(UsageSettingsError::Duplicate);
         }
         let granted = format_allocation(&new.account, new.amount, new.unit, new.begins, new.ends);
@@ -195,25 +192,40 @@ impl UsageService {
             allocations::add(&mut tx, &new, now).await?;
             (ActivityEvent::AllocationSet, granted)
         };
-        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, event, about, now).await?;
-        store::commit(tx).await?;
-        Ok(())
+        Ok(self.commit_change(tx, actor, event, &group_row, &detail).await?)
     }
 
     /// Removes a group's allocation. Its usage stays.
     pub async fn remove_allocation(&self, actor: &Actor, group: GroupId, id: AllocationId) -> Result<(), AuthError> {
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
+        let all = allocations::list_for_group(&mut tx, group).await?;
+        let old = all.into_iter().find(|allocation| allocation.id == id).ok_or(AuthError::NotFound)?;
+        allocations::remove(&mut tx, group, id).await?;
+        let detail = describe_allocation(&old);
+        Ok(self.commit_change(tx, actor, ActivityEvent::AllocationRemoved, &group_row, &detail).await?)
+    }
+
+    /// Begins a change of a group's settings, if the actor may make it.
+    pub(super) async fn begin_change(&self, actor: &Actor, group: GroupId) -> Result<(Transaction, Group), AuthError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
         core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let place = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let all = allocations::list_for_group(&mut tx, group).await?;
-        let old = all.into_iter().find(|one| one.id == id).ok_or(AuthError::NotFound)?;
-        allocations::remove(&mut tx, group, id).await?;
-        let detail = describe_allocation(&old);
-        let about = ActivityDetails { subject: &place.name, detail: &detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::AllocationRemoved, about, core.clock.now()).await?;
-        Ok(store::commit(tx).await?)
+        let row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        Ok((tx, row))
+    }
+
+    /// Records the change in the same transaction.
+    async fn commit_change(
+        &self,
+        mut tx: Transaction,
+        actor: &Actor,
+        event: ActivityEvent,
+        group: &Group,
+        detail: &str,
+    ) -> Result<(), StoreError> {
+        let about = ActivityDetails { subject: &group.name, detail, ..ActivityDetails::default() };
+        record(&mut tx, actor, event, about, self.0.core.clock.now()).await?;
+        store::commit(tx).await
     }
 
     /// Records that someone viewed figures with names: of all members of a group, or of one. Once a day.
@@ -233,33 +245,33 @@ impl UsageService {
             return Ok(());
         }
         let mut tx = core.store.write().await?;
-        if let Some(place) = store::groups::get(&mut tx, group).await? {
-            let what = (place.name.as_str(), detail.as_str());
+        if let Some(group) = store::groups::get(&mut tx, group).await? {
+            let what = (group.name.as_str(), detail.as_str());
             let word = ActivityEvent::UsageViewed.as_str();
             if !store::activity::was_recorded(&mut tx, viewer, word, what, today.start()).await? {
                 let person = whose.and_then(|(person, _)| person);
-                let about = ActivityDetails { person, subject: &place.name, detail: &detail };
+                let about = ActivityDetails { person, subject: &group.name, detail: &detail };
                 record(&mut tx, actor, ActivityEvent::UsageViewed, about, now).await?;
             }
         }
         store::commit(tx).await?;
-        let mut seen = lock(&self.0.recorded_views);
-        seen.retain(|_, day| *day == today);
-        seen.insert(key, today);
+        let mut recorded = lock(&self.0.recorded_views);
+        recorded.retain(|_, day| *day == today);
+        recorded.insert(key, today);
         Ok(())
     }
 }
 
-fn validate_allocation(grant: &AllocationInput) -> Result<(), UsageSettingsError> {
-    if !(MIN_AMOUNT..=MAX_AMOUNT).contains(&grant.amount) {
+fn validate_allocation(input: &AllocationInput) -> Result<(), UsageSettingsError> {
+    if !(MIN_AMOUNT..=MAX_AMOUNT).contains(&input.amount) {
         return Err(UsageSettingsError::InvalidAmount);
     }
-    let length = grant.ends.0.saturating_sub(grant.begins.0);
+    let length = input.ends.0.saturating_sub(input.begins.0);
     if (0..MAX_PERIOD_DAYS).contains(&length) { Ok(()) } else { Err(UsageSettingsError::InvalidPeriod) }
 }
 
-fn describe_allocation(one: &Allocation) -> String {
-    format_allocation(&one.account, one.amount, &one.unit, one.begins(), one.ends())
+fn describe_allocation(allocation: &Allocation) -> String {
+    format_allocation(&allocation.account, allocation.amount, &allocation.unit, allocation.begins(), allocation.ends())
 }
 
 fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
@@ -278,16 +290,16 @@ async fn read_account_options(
         let names = names.filter(|name| is_name(name)).map(|name| (name, false));
         found.entry(own.id.cluster).or_default().extend(names);
     }
-    for one in allocations::list_accounts(db, group).await? {
-        found.entry(one.cluster_id).or_default().insert(one.account, true);
+    for account in allocations::list_accounts(db, group).await? {
+        found.entry(account.cluster_id).or_default().insert(account.account, true);
     }
-    let mut offers = Vec::new();
+    let mut choices = Vec::new();
     for (cluster, names) in found {
         let Some(row) = store::clusters::get(db, cluster).await? else { continue };
         let profile = accounts.profile(db, row).await?;
-        offers.push(GroupAccountChoices { profile, accounts: names.into_iter().collect() });
+        choices.push(GroupAccountChoices { profile, accounts: names.into_iter().collect() });
     }
-    let order = |one: &GroupAccountChoices| (one.profile.row.title.clone(), one.profile.row.slug.clone());
-    offers.sort_by_cached_key(order);
-    Ok(offers)
+    let order = |choice: &GroupAccountChoices| (choice.profile.row.title.clone(), choice.profile.row.slug.clone());
+    choices.sort_by_cached_key(order);
+    Ok(choices)
 }

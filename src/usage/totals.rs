@@ -2,6 +2,7 @@
 //! `docs/FIGURES.md` defines each figure.
 
 use super::wait_histogram::WaitHistogram;
+use crate::domain::codes;
 use crate::slurm::job::JobState;
 
 /// The sums over a set of jobs.
@@ -79,8 +80,8 @@ impl UsageTotals {
     /// Adds GPU seconds of a model.
     pub fn add_gpus(&mut self, model: &str, seconds: u64) {
         match self.gpus.binary_search_by(|(known, _)| known.as_str().cmp(model)) {
-            Ok(place) => self.gpus[place].1 += seconds,
-            Err(place) => self.gpus.insert(place, (model.to_owned(), seconds)),
+            Ok(index) => self.gpus[index].1 += seconds,
+            Err(index) => self.gpus.insert(index, (model.to_owned(), seconds)),
         }
     }
 
@@ -103,11 +104,6 @@ impl UsageTotals {
     /// How busy the GPUs were, from 0 to 1; none where the site does not measure it.
     pub fn gpu_use(&self) -> Option<f64> {
         fraction(self.used_gpu_s, self.held_gpu_s)
-    }
-
-    /// Core seconds that were allocated and not used, as far as that was measured.
-    pub fn idle_core_s(&self) -> u64 {
-        self.held_core_s.saturating_sub(self.used_core_s)
     }
 
     /// Whether there is no usage at all.
@@ -140,18 +136,18 @@ pub enum UsageJobOutcome {
     Interrupted,
 }
 
-impl UsageJobOutcome {
-    /// All outcomes, in the order of their numbers in the database.
-    pub const ALL: [Self; 7] = [
-        Self::Running,
-        Self::Done,
-        Self::Failed,
-        Self::TimedOut,
-        Self::OutOfMemory,
-        Self::Cancelled,
-        Self::Interrupted,
-    ];
+// In the order of their numbers in the database.
+codes!(UsageJobOutcome {
+    Running = "running",
+    Done = "done",
+    Failed = "failed",
+    TimedOut = "out-of-time",
+    OutOfMemory = "out-of-memory",
+    Cancelled = "cancelled",
+    Interrupted = "interrupted",
+});
 
+impl UsageJobOutcome {
     pub const fn from_state(state: JobState) -> Self {
         match state {
             JobState::Completed => Self::Done,
@@ -171,23 +167,6 @@ impl UsageJobOutcome {
 
     pub fn from_number(number: i64) -> Self {
         usize::try_from(number).ok().and_then(|at| Self::ALL.get(at).copied()).unwrap_or(Self::Running)
-    }
-
-    /// The code in URLs and tables.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::TimedOut => "out-of-time",
-            Self::OutOfMemory => "out-of-memory",
-            Self::Cancelled => "cancelled",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 
     pub const fn title(self) -> &'static str {

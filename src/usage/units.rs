@@ -1,5 +1,6 @@
 //! The units of usage: core and GPU hours everywhere, and the site's own unit where it has one.
 
+use crate::domain::codes;
 use crate::explain::cost::reference_units;
 use crate::sites::Site;
 use crate::slurm::accounting::account_runs::AccountedRun;
@@ -15,22 +16,9 @@ pub enum UsageMeasure {
     Site,
 }
 
+codes!(UsageMeasure { Cores = "cores", Gpus = "gpus", Site = "site" });
+
 impl UsageMeasure {
-    pub const ALL: [Self; 3] = [Self::Cores, Self::Gpus, Self::Site];
-
-    /// The code in URLs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cores => "cores",
-            Self::Gpus => "gpus",
-            Self::Site => "site",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
-    }
-
     /// For people, before `hours` or `years`.
     pub fn noun(self, site: Option<SiteUnit>) -> &'static str {
         match self {
@@ -41,11 +29,11 @@ impl UsageMeasure {
     }
 
     /// The usage in hours.
-    pub fn hours(self, sums: &super::UsageTotals) -> f64 {
+    pub fn hours(self, totals: &super::UsageTotals) -> f64 {
         match self {
-            Self::Cores => super::hours(sums.core_s),
-            Self::Gpus => super::hours(sums.gpu_s),
-            Self::Site => super::hours(sums.site_ms) / 1000.0,
+            Self::Cores => super::hours(totals.core_s),
+            Self::Gpus => super::hours(totals.gpu_s),
+            Self::Site => super::hours(totals.site_ms) / 1000.0,
         }
     }
 }

@@ -61,8 +61,8 @@ impl WaitHistogram {
 impl fmt::Display for WaitHistogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let used = self.0.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        for (place, count) in self.0[..used].iter().enumerate() {
-            if place > 0 {
+        for (index, count) in self.0[..used].iter().enumerate() {
+            if index > 0 {
                 f.write_str(",")?;
             }
             if *count > 0 {

@@ -7,10 +7,11 @@ use std::time::Instant;
 use super::account_usage::{AccountUsage, row_from_totals};
 use super::daily_totals::{DayUsageTotals, KeptUserNames, OneDayWindow, count_day};
 use super::schedule::{self, SETTLED_AFTER};
-use super::service::{UsageService, lock};
+use super::service::UsageService;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::cluster::accounting_day::{AccountedRun, AccountingDay, AccountingDayError, load_accounting_day};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
+use crate::core::lock;
 use crate::domain::ClusterId;
 use crate::ssh::{RunCommandError, SHELL_FAILED};
 use crate::store::usage::{UsageDayReadRow, UsageSource, jobs};
@@ -20,11 +21,20 @@ use crate::store::{self, StoreError};
 const READ_ON_SECONDS: i64 = 2 * SECONDS_PER_DAY;
 /// A person counts as viewing for this long after the last view, in seconds.
 const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
-
 /// What must be known before reading.
 struct UsageReadContext {
     account: Arc<ClusterAccount>,
     sources: Vec<(UsageSource, Arc<AccountUsage>)>,
+}
+
+enum UsageReadOutcome {
+    /// A day was read; the site allows this many calls per minute.
+    Read {
+        calls_per_minute: u16,
+    },
+    NothingDue,
+    /// Nothing could be read. The page says why, or the person may not be acted for.
+    Failed,
 }
 
 impl UsageService {
@@ -52,13 +62,15 @@ impl UsageService {
     async fn start_due_reads(&self) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
         let mut db = self.0.core.store.read().await?;
-        let books = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
+        let sources = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
         drop(db);
-        let mut readers: Vec<ClusterAccountId> =
-            books.iter().map(|book| ClusterAccountId { person: book.person_id, cluster: book.cluster_id }).collect();
+        let mut readers: Vec<ClusterAccountId> = sources
+            .iter()
+            .map(|source| ClusterAccountId { person: source.person_id, cluster: source.cluster_id })
+            .collect();
         readers.dedup();
-        let standing = self.0.connections.connected_keys();
-        readers.retain(|reader| standing.contains(&reader.connection_key()));
+        let connected = self.0.connections.connected_keys();
+        readers.retain(|reader| connected.contains(&reader.connection_key()));
         let at = Instant::now();
         let mut due: Vec<(ClusterId, ClusterAccountId)> = Vec::new();
         {
@@ -91,10 +103,10 @@ impl UsageService {
         let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
         let began = Instant::now();
         let (pause, failures) = match self.read_next_day(reader).await {
-            Ok(Some(calls_per_minute)) => (pace.pause_for_rate(calls_per_minute), 0),
-            Ok(None) => (pace.idle, 0),
-            Err(failure) => {
-                if let UsageReadError::Store(error) = &failure {
+            Ok(UsageReadOutcome::Read { calls_per_minute }) => (pace.pause_for_rate(calls_per_minute), 0),
+            Ok(UsageReadOutcome::NothingDue) => (pace.idle, 0),
+            failed => {
+                if let Err(error) = failed {
                     tracing::warn!(%error, "What a group used could not be written down");
                 }
                 (pace.after_failure * 2_u32.saturating_pow(before.min(5)), before.saturating_add(1))
@@ -110,48 +122,50 @@ impl UsageService {
         lock(&self.0.turns).insert(reader, turn);
     }
 
-    /// Reads one day if one is due, and returns how many calls per minute the site allows. None if no day is due.
-    async fn read_next_day(&self, reader: ClusterAccountId) -> Result<Option<u16>, UsageReadError> {
+    /// Reads one day if one is due.
+    async fn read_next_day(&self, reader: ClusterAccountId) -> Result<UsageReadOutcome, StoreError> {
         let core = &self.0.core;
-        let Ok(line) = self.0.connections.connection(reader.connection_key()) else {
-            return Ok(None);
+        let Ok(connection) = self.0.connections.connection(reader.connection_key()) else {
+            return Ok(UsageReadOutcome::NothingDue);
         };
-        if !core.auth.can_act_for(reader.person).await.map_err(|_| UsageReadError::Reported)? {
-            return Ok(None);
+        match core.auth.can_act_for(reader.person).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(UsageReadOutcome::NothingDue),
+            Err(_) => return Ok(UsageReadOutcome::Failed),
         }
-        let Some(ground) = self.load_read_context(reader).await? else { return Ok(None) };
+        let Some(context) = self.load_read_context(reader).await? else { return Ok(UsageReadOutcome::NothingDue) };
         let now = core.clock.now();
         let today = self.today(reader.cluster, now);
-        let looks = |book: &UsageSource| now.since(book.viewed_at) < ACTIVE_VIEWER_SECONDS;
-        let next = |(book, ledger): &(UsageSource, Arc<AccountUsage>)| {
-            schedule::next_day(ledger, core.config.usage_pace.history_days, today, now, looks(book))
+        let is_viewed = |source: &UsageSource| now.since(source.viewed_at) < ACTIVE_VIEWER_SECONDS;
+        let next = |(source, usage): &(UsageSource, Arc<AccountUsage>)| {
+            schedule::next_day(usage, core.config.usage_pace.history_days, today, now, is_viewed(source))
         };
-        let Some(day) = ground.sources.iter().filter_map(next).max() else { return Ok(None) };
-        let books: Vec<&(UsageSource, Arc<AccountUsage>)> = ground
+        let Some(day) = context.sources.iter().filter_map(next).max() else { return Ok(UsageReadOutcome::NothingDue) };
+        let sources: Vec<&(UsageSource, Arc<AccountUsage>)> = context
             .sources
             .iter()
-            .filter(|(book, ledger)| schedule::is_due(ledger, day, today, now, looks(book)))
+            .filter(|(source, usage)| schedule::is_due(usage, day, today, now, is_viewed(source)))
             .collect();
-        let accounts: Vec<String> = books.iter().map(|(book, _)| book.account.clone()).collect();
-        match load_accounting_day(&line, &accounts, day).await {
-            Ok(told) => {
-                self.record_utc_offset(reader.cluster, day, told.from);
-                if told.from <= now {
-                    self.save_day(&books, day, &told, &ground).await?;
+        let accounts: Vec<String> = sources.iter().map(|(source, _)| source.account.clone()).collect();
+        match load_accounting_day(&connection, &accounts, day).await {
+            Ok(accounting) => {
+                self.record_utc_offset(reader.cluster, day, accounting.from);
+                if accounting.from <= now {
+                    self.save_day(&sources, day, &accounting, &context).await?;
                 }
                 self.publish_change(reader);
-                Ok(Some(ground.account.site().limits.calls_per_minute))
+                Ok(UsageReadOutcome::Read { calls_per_minute: context.account.site().limits.calls_per_minute })
             }
             Err(AccountingDayError::Run(
                 RunCommandError::NotConnected
                 | RunCommandError::Busy
                 | RunCommandError::OverBudget
                 | RunCommandError::HostKeyInDoubt,
-            )) => Err(UsageReadError::Reported),
+            )) => Ok(UsageReadOutcome::Failed),
             Err(error) => {
-                self.save_problem(&books, error_text(&error)).await?;
+                self.save_problem(&sources, error).await?;
                 self.publish_change(reader);
-                Err(UsageReadError::Reported)
+                Ok(UsageReadOutcome::Failed)
             }
         }
     }
@@ -162,48 +176,48 @@ impl UsageService {
         };
         let mut db = self.0.core.store.read().await?;
         let since = self.0.core.clock.now().plus(-READ_ON_SECONDS);
-        let mut books = store::usage::list_wanted(&mut db, since).await?;
-        books.retain(|book| (book.person_id, book.cluster_id) == (reader.person, reader.cluster));
+        let mut wanted = store::usage::list_wanted(&mut db, since).await?;
+        wanted.retain(|source| (source.person_id, source.cluster_id) == (reader.person, reader.cluster));
         drop(db);
-        let mut known = Vec::new();
-        for book in books {
-            let ledger = self.account_usage(book.id).await?;
-            known.push((book, ledger));
+        let mut sources = Vec::new();
+        for source in wanted {
+            let usage = self.account_usage(source.id).await?;
+            sources.push((source, usage));
         }
-        Ok(Some(UsageReadContext { account, sources: known }))
+        Ok(Some(UsageReadContext { account, sources }))
     }
 
     /// Saves a whole day in one transaction and replaces what was known of it.
     async fn save_day(
         &self,
-        books: &[&(UsageSource, Arc<AccountUsage>)],
+        sources: &[&(UsageSource, Arc<AccountUsage>)],
         day: Day,
-        told: &AccountingDay,
-        ground: &UsageReadContext,
+        accounting: &AccountingDay,
+        context: &UsageReadContext,
     ) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
-        let window = OneDayWindow { from: told.from, until: told.until.min(now) };
-        let is_final = now.since(told.until) >= SETTLED_AFTER;
-        let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: told.is_cut };
-        let mut sheets = Vec::new();
-        for (book, _) in books {
-            let names = if book.has_names {
+        let window = OneDayWindow { from: accounting.from, until: accounting.until.min(now) };
+        let is_final = now.since(accounting.until) >= SETTLED_AFTER;
+        let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: accounting.is_cut };
+        let mut counted = Vec::new();
+        for (source, _) in sources {
+            let names = if source.has_names {
                 KeptUserNames::All
             } else {
-                KeptUserNames::Only(ground.account.remote_user.clone())
+                KeptUserNames::Only(context.account.remote_user.clone())
             };
-            let runs: Vec<&AccountedRun> = told.runs.iter().filter(|run| run.account == book.account).collect();
-            sheets.push((book, count_day(&runs, window, &names, ground.account.site())));
+            let runs: Vec<&AccountedRun> = accounting.runs.iter().filter(|run| run.account == source.account).collect();
+            counted.push((source, count_day(&runs, window, &names, context.account.site())));
         }
         let mut tx = self.0.core.store.write().await?;
-        for (book, sheet) in &sheets {
-            save_daily_totals(&mut tx, book, read, sheet).await?;
+        for (source, totals) in &counted {
+            save_daily_totals(&mut tx, source, read, totals).await?;
         }
         store::commit(tx).await?;
-        let mut ledgers = lock(&self.0.account_usage);
-        for (book, sheet) in &sheets {
-            if let Some(known) = ledgers.get_mut(&book.id) {
-                known.usage = Arc::new(known.usage.with_day(read, sheet));
+        let mut cached = lock(&self.0.account_usage);
+        for (source, totals) in &counted {
+            if let Some(entry) = cached.get_mut(&source.id) {
+                entry.usage = Arc::new(entry.usage.with_day(read, totals));
             }
         }
         Ok(())
@@ -211,12 +225,22 @@ impl UsageService {
 
     async fn save_problem(
         &self,
-        books: &[&(UsageSource, Arc<AccountUsage>)],
-        (problem, output): (String, &str),
+        sources: &[&(UsageSource, Arc<AccountUsage>)],
+        error: AccountingDayError,
     ) -> Result<(), StoreError> {
+        let problem = match &error {
+            AccountingDayError::Run(RunCommandError::ShellFailed(_)) => SHELL_FAILED.to_owned(),
+            other => other.to_string(),
+        };
+        let output = match error {
+            AccountingDayError::Accounting(output) | AccountingDayError::Run(RunCommandError::ShellFailed(output)) => {
+                output
+            }
+            _ => String::new(),
+        };
         let mut tx = self.0.core.store.write().await?;
-        for (book, _) in books {
-            store::usage::set_problem(&mut tx, book.id, (&problem, output)).await?;
+        for (source, _) in sources {
+            store::usage::set_problem(&mut tx, source.id, &problem, &output).await?;
         }
         store::commit(tx).await
     }
@@ -236,23 +260,23 @@ impl UsageService {
 /// Saves one account's day. The usage source may be gone by now: then nothing is saved.
 pub async fn save_daily_totals(
     db: &mut store::DbConnection,
-    book: &UsageSource,
+    source: &UsageSource,
     read: UsageDayReadRow,
-    sheet: &DayUsageTotals,
+    totals: &DayUsageTotals,
 ) -> Result<(), StoreError> {
-    if !store::usage::exists(db, book.id).await? {
+    if !store::usage::exists(db, source.id).await? {
         return Ok(());
     }
-    store::usage::replace_day(db, book.id, read).await?;
-    let words = sheet.rows.iter().flat_map(|(user, kind, _)| [user.as_str(), kind.as_str()]);
+    store::usage::replace_day(db, source.id, read).await?;
+    let words = totals.rows.iter().flat_map(|(user, kind, _)| [user.as_str(), kind.as_str()]);
     let numbers = store::usage::intern_names(db, words).await?;
     let number = |word: &str| numbers.get(word).copied().unwrap_or(0);
-    for (user, kind, sums) in &sheet.rows {
-        let row = row_from_totals(read.day, number(user), number(kind), sums);
-        store::usage::daily::add(db, book.id, &row).await?;
+    for (user, kind, row_totals) in &totals.rows {
+        let row = row_from_totals(read.day, number(user), number(kind), row_totals);
+        store::usage::daily::add(db, source.id, &row).await?;
     }
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    for job in &sheet.jobs {
+    for job in &totals.jobs {
         let row = jobs::UsageJobRow {
             day: read.day.0,
             raw: whole(job.raw),
@@ -271,29 +295,7 @@ pub async fn save_daily_totals(
             cpu_s: job.cpu_s.map_or(-1, whole),
             rss_mb: job.rss_mb.map_or(-1, whole),
         };
-        store::usage::jobs::add(db, book.id, &row).await?;
+        store::usage::jobs::add(db, source.id, &row).await?;
     }
-    store::usage::set_problem(db, book.id, ("", "")).await
-}
-
-/// Why nothing was read.
-enum UsageReadError {
-    /// The problem was already reported.
-    Reported,
-    Store(StoreError),
-}
-
-impl From<StoreError> for UsageReadError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// What went wrong in words, and what the cluster printed.
-fn error_text(error: &AccountingDayError) -> (String, &str) {
-    match error {
-        AccountingDayError::Accounting(output) => (error.to_string(), output),
-        AccountingDayError::Run(RunCommandError::ShellFailed(output)) => (SHELL_FAILED.to_owned(), output),
-        other => (other.to_string(), ""),
-    }
+    store::usage::set_problem(db, source.id, "", "").await
 }

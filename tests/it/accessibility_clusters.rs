@@ -45,8 +45,8 @@ fn site(kind: &str, ways: &[AuthFactor]) -> Site {
     site.login.port = Cluster::get().port(kind);
     site.login.accepts = vec![ways.to_vec()];
     site.login.region = Some("From everywhere.".into());
-    site.keys.opens = ways.contains(&AuthFactor::Key);
-    if site.keys.opens {
+    site.keys.opens.0 = ways.contains(&AuthFactor::Key);
+    if site.keys.opens.0 {
         site.keys.steps = vec!["Open the key page.".into(), "Paste the key.".into()];
         site.keys.page = Some("https://harbour.example/keys".parse().unwrap());
         site.keys.access = Some("https://harbour.example/access".parse().unwrap());

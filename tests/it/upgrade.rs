@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use portolan::clock::{Clock, UnixTime};
 use portolan::store::Store;
 use serde_json::Value;
-use sqlx::{ConnectOptions as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::support::cluster::root;
 use crate::support::program::Installation;

@@ -6,17 +6,17 @@ use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::SiteFamily;
 
 /// The account that a request names, by its display name or by Slurm's.
-pub(super) fn find_account<'a>(request: &JobRequest, place: &'a ComposeCluster) -> Option<&'a SubmitAccount> {
+pub(super) fn find_account<'a>(request: &JobRequest, cluster: &'a ComposeCluster) -> Option<&'a SubmitAccount> {
     let name = request.account.as_deref()?;
-    let fits = |one: &&SubmitAccount| one.name == name || one.slurm_names.iter().any(|own| own == name);
-    place.accounts.iter().find(fits)
+    let fits = |account: &&SubmitAccount| account.name == name || account.slurm_names.iter().any(|own| own == name);
+    cluster.accounts.iter().find(fits)
 }
 
-pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
-    let place = found.place;
+pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
+    let cluster = collector.cluster;
     let wants_gpus = request.gpus.is_some();
-    let fits = |one: &&SubmitAccount| if wants_gpus { one.for_gpu } else { one.for_cpu };
-    let fitting: Vec<&str> = place.accounts.iter().filter(fits).map(|one| one.name.as_str()).collect();
+    let fits = |account: &&SubmitAccount| if wants_gpus { account.for_gpu } else { account.for_cpu };
+    let fitting: Vec<&str> = cluster.accounts.iter().filter(fits).map(|account| account.name.as_str()).collect();
     let kind = if wants_gpus { "with GPUs" } else { "without GPUs" };
     let choose = match fitting.as_slice() {
         [] => String::new(),
@@ -25,9 +25,9 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
         }
     };
     let Some(name) = &request.account else {
-        let is_asked = place.site.family == SiteFamily::Alliance && fitting.len() > 1;
-        if place.site.jobs.account_required || is_asked {
-            found.add_by_rule(
+        let is_asked = cluster.site.family == SiteFamily::Alliance && fitting.len() > 1;
+        if cluster.site.jobs.account_required || is_asked {
+            collector.add_by_rule(
                 "jobs.account_required",
                 RequestField::Account,
                 format!("Say which project pays: this cluster wants to know.{choose}"),
@@ -36,15 +36,16 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
         return;
     };
     // The accounts are unknown there.
-    if place.accounts.is_empty() {
+    if cluster.accounts.is_empty() {
         return;
     }
-    let Some(account) = find_account(request, place) else {
-        found.add_refused(RequestField::Account, format!("You have no project called {name} on this cluster.{choose}"));
+    let Some(account) = find_account(request, cluster) else {
+        collector
+            .add_refused(RequestField::Account, format!("You have no project called {name} on this cluster.{choose}"));
         return;
     };
     if !fits(&account) {
-        found.add_refused(
+        collector.add_refused(
             RequestField::Account,
             format!("The project {name} cannot pay for jobs {kind} on this cluster.{choose}"),
         );
@@ -53,7 +54,7 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
     if let Some(partition) = partition.filter(|names| {
         !account.partitions.is_empty() && names.split(',').all(|name| !account.partitions.iter().any(|own| own == name))
     }) {
-        found.add_refused(
+        collector.add_refused(
             RequestField::Partition,
             format!(
                 "The project {name} cannot be used in the partition {partition}, only in {}.",
@@ -62,7 +63,7 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
         );
     }
     if let Some(qos) = request.qos.as_ref().filter(|qos| !account.qos.is_empty() && !account.qos.contains(qos)) {
-        found.add_refused(
+        collector.add_refused(
             RequestField::Qos,
             format!(
                 "The project {name} does not have the kind of service (QOS) {qos}, only {}.",

@@ -35,25 +35,25 @@ impl PerNodeDemand {
     }
 }
 
-pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
-    let place = found.place;
-    let wanted = PerNodeDemand::from_request(request);
-    let candidates = candidate_partitions(request, place);
-    let before = found.problems.len();
-    if let Some(most) = max_of(&candidates, |one| one.cpus.map(|span| span.most)) {
-        if wanted.cores > most {
-            found.add_refused(
+pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
+    let cluster = collector.cluster;
+    let demand = PerNodeDemand::from_request(request);
+    let candidates = candidate_partitions(request, cluster);
+    let before = collector.problems.len();
+    if let Some(most) = max_of(&candidates, |partition| partition.cpus.map(|span| span.most)) {
+        if demand.cores > most {
+            collector.add_refused(
                 RequestField::Cores,
                 format!(
                     "It asks for {} on one node, and no node there has more than {most}. Ask for {most} or fewer, or \
                      for more tasks or nodes with fewer each.",
-                    format::count(wanted.cores, "core")
+                    format::count(demand.cores, "core")
                 ),
             );
         }
         let all = max_nodes(&candidates).saturating_mul(most);
-        if u64::from(request.all_cores()) > all && wanted.cores <= most {
-            found.add_refused(
+        if u64::from(request.all_cores()) > all && demand.cores <= most {
+            collector.add_refused(
                 RequestField::Tasks,
                 format!(
                     "It asks for {} in all, and there are {all} at most. Ask for fewer tasks, or fewer cores for each.",
@@ -62,108 +62,112 @@ pub(super) fn check(request: &JobRequest, found: &mut RequestProblemCollector<'_
             );
         }
     }
-    if let Some(most) =
-        max_of(&candidates, |one| one.memory_mb.map(|span| span.most)).filter(|most| wanted.memory_mb > *most)
+    if let Some(most) = max_of(&candidates, |partition| partition.memory_mb.map(|span| span.most))
+        .filter(|most| demand.memory_mb > *most)
     {
         let sets = match request.memory {
             Some(MemoryRequest::PerCore(_)) => RequestField::MemoryPerCore,
             _ => RequestField::Memory,
         };
-        found.add_refused(
+        collector.add_refused(
             sets,
             format!(
                 "It asks for {} of memory on one node, and no node there has more than {}.",
-                format::memory(wanted.memory_mb),
+                format::memory(demand.memory_mb),
                 format::memory(most)
             ),
         );
     }
-    check_nodes(request, &candidates, found);
+    check_nodes(request, &candidates, collector);
     if let Some(gpus) = &request.gpus {
-        check_gpu_models(gpus, request, found);
-        check_gpus_per_node(gpus, request, &candidates, found);
+        check_gpu_models(gpus, request, collector);
+        check_gpus_per_node(gpus, request, &candidates, collector);
     }
-    if found.problems.len() == before {
-        check_combination(request, &wanted, &candidates, found);
+    if collector.problems.len() == before {
+        check_combination(request, &demand, &candidates, collector);
     }
 }
 
 /// The maximum over all partitions; none unless it is known for each.
 fn max_of(of: &[&Partition], what: impl Fn(&Partition) -> Option<u64>) -> Option<u64> {
-    let with_nodes = of.iter().filter(|one| one.node_count() > 0);
-    let all: Option<Vec<u64>> = with_nodes.map(|one| what(one)).collect();
+    let with_nodes = of.iter().filter(|partition| partition.node_count() > 0);
+    let all: Option<Vec<u64>> = with_nodes.map(|partition| what(partition)).collect();
     all?.into_iter().max()
 }
 
 fn max_nodes(of: &[&Partition]) -> u64 {
-    of.iter().map(|one| u64::from(one.node_count())).max().unwrap_or(0)
+    of.iter().map(|partition| u64::from(partition.node_count())).max().unwrap_or(0)
 }
 
-fn check_nodes(request: &JobRequest, candidates: &[&Partition], found: &mut RequestProblemCollector<'_>) {
+fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut RequestProblemCollector<'_>) {
     let Some(asked) = request.nodes else { return };
-    let there = max_nodes(candidates);
-    if there > 0 && u64::from(asked) > there {
-        found.add_refused(
+    let largest = max_nodes(candidates);
+    if largest > 0 && u64::from(asked) > largest {
+        collector.add_refused(
             RequestField::Nodes,
-            format!("It asks for {}, and there are {there} at most.", format::count(asked.into(), "node")),
+            format!("It asks for {}, and there are {largest} at most.", format::count(asked.into(), "node")),
         );
         return;
     }
-    for sort in matching_job_types(request, found.place) {
-        if let Some(most) = sort.max_nodes.filter(|most| asked > *most) {
-            found.add_by_rule(
+    for job_type in matching_job_types(request, collector.cluster) {
+        if let Some(most) = job_type.max_nodes.filter(|most| asked > *most) {
+            collector.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!("Jobs of the sort {} have {} at most.", sort.name, format::count(most.into(), "node")),
+                format!("Jobs of the sort {} have {} at most.", job_type.name, format::count(most.into(), "node")),
             );
         }
-        if let Some(least) = sort.min_nodes.filter(|least| asked < *least) {
-            found.add_by_rule(
+        if let Some(least) = job_type.min_nodes.filter(|least| asked < *least) {
+            collector.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!("Jobs of the sort {} have {} at least.", sort.name, format::count(least.into(), "node")),
+                format!("Jobs of the sort {} have {} at least.", job_type.name, format::count(least.into(), "node")),
             );
         }
     }
 }
 
 /// Whether the cluster has such GPUs at all.
-fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, found: &mut RequestProblemCollector<'_>) {
-    let place = found.place;
-    let shown: Vec<&str> =
-        place.partitions.iter().flat_map(|one| &one.gpus).filter_map(|one| one.model.as_deref()).collect();
+fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
+    let cluster = collector.cluster;
+    let shown: Vec<&str> = cluster
+        .partitions
+        .iter()
+        .flat_map(|partition| &partition.gpus)
+        .filter_map(|gpu| gpu.model.as_deref())
+        .collect();
     let Some(model) = gpus.model.as_deref() else { return };
-    let known = place.gpu(model);
-    if known.is_none() && !shown.contains(&model) && !(shown.is_empty() && place.gpus.is_empty()) {
-        let mut names: Vec<&str> = place.gpus.iter().filter_map(|one| one.model.as_deref()).chain(shown).collect();
+    let known = cluster.gpu(model);
+    if known.is_none() && !shown.contains(&model) && !(shown.is_empty() && cluster.gpus.is_empty()) {
+        let mut names: Vec<&str> = cluster.gpus.iter().filter_map(|gpu| gpu.model.as_deref()).chain(shown).collect();
         names.sort_unstable();
         names.dedup();
         names.truncate(8);
         let sentence = format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
         // GPU slices also have short names besides the ones that the cluster lists.
-        if place.site.jobs.slices.is_empty() {
-            found.add_refused(RequestField::GpuModel, sentence);
+        if cluster.site.jobs.slices.is_empty() {
+            collector.add_refused(RequestField::GpuModel, sentence);
         } else {
-            found.add_warning(RequestField::GpuModel, sentence);
+            collector.add_warning(RequestField::GpuModel, sentence);
         }
     }
-    if known.is_some_and(|one| one.is_slice) && request.all_gpus() > 1 {
+    if known.is_some_and(|gpu| gpu.is_slice) && request.all_gpus() > 1 {
         let sentence = "A job takes one part of a GPU only. Ask for one, or for a whole GPU.";
-        let site = &place.site;
+        let site = &cluster.site;
         if site.family == SiteFamily::Alliance && site.jobs.gpu_model == JobOptionRule::Required {
-            found.add_by_rule("jobs.gpu_model", RequestField::Gpus, sentence);
+            collector.add_by_rule("jobs.gpu_model", RequestField::Gpus, sentence);
         } else {
-            found.add_warning(RequestField::Gpus, sentence);
+            collector.add_warning(RequestField::Gpus, sentence);
         }
     }
 }
 
 /// The most GPUs of a model on one node of a partition; without a model, of all models together.
 fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
-    let fits = |one: &&crate::slurm::partitions::PartitionGpu| {
-        model.is_none_or(|model| one.model.as_deref().is_none_or(|own| own == model))
+    let fits = |gpu: &&crate::slurm::partitions::PartitionGpu| {
+        model.is_none_or(|model| gpu.model.as_deref().is_none_or(|own| own == model))
     };
-    partition.gpus.iter().filter(fits).fold(0, |sum, one| sum.saturating_add(one.per_node_most))
+    partition.gpus.iter().filter(fits).fold(0, |sum, gpu| sum.saturating_add(gpu.per_node_most))
 }
 
 /// Whether one node has that many.
@@ -171,33 +175,34 @@ fn check_gpus_per_node(
     gpus: &GpuRequest,
     request: &JobRequest,
     candidates: &[&Partition],
-    found: &mut RequestProblemCollector<'_>,
+    collector: &mut RequestProblemCollector<'_>,
 ) {
-    let place = found.place;
+    let cluster = collector.cluster;
     let model = gpus.model.as_deref();
     let of = |partition: &&Partition| gpus_per_node(partition, model);
-    let anywhere = place.partitions.iter().map(|one| gpus_per_node(one, model)).max().unwrap_or(0);
-    let here = candidates.iter().map(of).max().unwrap_or(0);
+    let most_anywhere = cluster.partitions.iter().map(|partition| gpus_per_node(partition, model)).max().unwrap_or(0);
+    let most_here = candidates.iter().map(of).max().unwrap_or(0);
     let name = model.map_or_else(|| "GPU".to_owned(), |model| format!("{model} GPU"));
-    if anywhere > 0 && here == 0 && !candidates.is_empty() {
-        let with: Vec<&str> = place
+    if most_anywhere > 0 && most_here == 0 && !candidates.is_empty() {
+        let with: Vec<&str> = cluster
             .partitions
             .iter()
-            .filter(|one| gpus_per_node(one, model) > 0)
-            .map(|one| one.name.as_str())
+            .filter(|partition| gpus_per_node(partition, model) > 0)
+            .map(|partition| partition.name.as_str())
             .take(5)
             .collect();
         let where_to = match request.partition.as_deref() {
             Some(partition) => format!("The partition {partition}"),
             None => "The partition that jobs come to by themselves".to_owned(),
         };
-        found.add_refused(RequestField::Partition, format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")));
+        collector
+            .add_refused(RequestField::Partition, format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")));
         return;
     }
-    let told = model.and_then(|model| place.gpu(model)).map_or(0, |one| one.per_node);
-    let most = if here > 0 { here } else { told };
+    let listed = model.and_then(|model| cluster.gpu(model)).map_or(0, |gpu| gpu.per_node);
+    let most = if most_here > 0 { most_here } else { listed };
     if most > 0 && gpus.count > most {
-        found.add_refused(
+        collector.add_refused(
             RequestField::Gpus,
             format!(
                 "It asks for {} on one node, and no node there has more than {most}. Ask for fewer, or for more nodes.",
@@ -210,13 +215,13 @@ fn check_gpus_per_node(
 /// Each requirement can be met alone; checks whether one partition meets them all.
 fn check_combination(
     request: &JobRequest,
-    wanted: &PerNodeDemand,
+    demand: &PerNodeDemand,
     candidates: &[&Partition],
-    found: &mut RequestProblemCollector<'_>,
+    collector: &mut RequestProblemCollector<'_>,
 ) {
-    let fits = |one: &&Partition| fits(request, wanted, one, found.place);
+    let fits = |partition: &&Partition| fits(request, demand, partition, collector.cluster);
     if candidates.len() > 1 && !candidates.iter().any(fits) {
-        found.add_refused(
+        collector.add_refused(
             RequestField::Partition,
             "Each of the things it asks for is there, but nowhere all of them together: not for so long, or not with \
              so much memory, cores or GPUs at once.",
@@ -224,17 +229,17 @@ fn check_combination(
     }
 }
 
-fn fits(request: &JobRequest, wanted: &PerNodeDemand, partition: &Partition, place: &ComposeCluster) -> bool {
+fn fits(request: &JobRequest, demand: &PerNodeDemand, partition: &Partition, cluster: &ComposeCluster) -> bool {
     let enough =
         |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| span.is_none_or(|span| span.most >= least);
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
-        let here = gpus_per_node(partition, gpus.model.as_deref());
+        let most_here = gpus_per_node(partition, gpus.model.as_deref());
         // The short name of a GPU slice is not in the cluster's list.
-        let shown = place.partitions.iter().any(|one| gpus_per_node(one, gpus.model.as_deref()) > 0);
-        here >= gpus.count || !shown
+        let shown = cluster.partitions.iter().any(|partition| gpus_per_node(partition, gpus.model.as_deref()) > 0);
+        most_here >= gpus.count || !shown
     });
-    gpus && enough(partition.cpus, wanted.cores)
-        && enough(partition.memory_mb, wanted.memory_mb)
+    gpus && enough(partition.cpus, demand.cores)
+        && enough(partition.memory_mb, demand.memory_mb)
         && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.node_count())
         && partition.time_limit.minutes().is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::explain::job_types::tests::{place, place_of};
+use crate::explain::job_types::tests::{cluster, cluster_at};
 use crate::recipes::context::SubmitAccount;
 use crate::recipes::request::{ArrayRequest, GpuRequest, MemoryRequest};
 use crate::slurm::partitions;
@@ -10,12 +10,12 @@ const DEMO: &str = include_str!("../../../tests/fixtures/slurm/sinfo-22.05.txt")
 
 type Expected = &'static [(RequestField, ProblemSeverity)];
 
-fn of(place: &ComposeCluster, request: &JobRequest) -> Vec<(RequestField, ProblemSeverity)> {
-    find_problems(request, place).iter().map(|problem| (problem.sets, problem.severity)).collect()
+fn of(cluster: &ComposeCluster, request: &JobRequest) -> Vec<(RequestField, ProblemSeverity)> {
+    find_problems(request, cluster).iter().map(|problem| (problem.sets, problem.severity)).collect()
 }
 
-fn one(place: &ComposeCluster, request: &JobRequest) -> RequestProblem {
-    let mut all = find_problems(request, place);
+fn one(cluster: &ComposeCluster, request: &JobRequest) -> RequestProblem {
+    let mut all = find_problems(request, cluster);
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
 }
@@ -35,9 +35,9 @@ fn partition(name: &str) -> JobRequest {
 #[test]
 fn what_fits_is_not_complained_about() {
     let plain = JobRequest { cores: Some(4), minutes: Some(60), ..JobRequest::default() };
-    let demo = place("demo");
+    let demo = cluster("demo");
     assert!(of(&demo, &plain).is_empty() && can_start(&plain, &demo));
-    assert!(of(&place("generic"), &JobRequest { nodes: Some(9999), ..plain.clone() }).is_empty());
+    assert!(of(&cluster("generic"), &JobRequest { nodes: Some(9999), ..plain.clone() }).is_empty());
     let gpu = JobRequest { gpus: Some(gpus(Some("v100"), 1)), ..partition("gpu") };
     assert!(of(&demo, &gpu).is_empty());
     assert!(of(&demo, &JobRequest { memory: Some(MemoryRequest::PerNode(0)), ..plain }).is_empty());
@@ -45,7 +45,7 @@ fn what_fits_is_not_complained_about() {
 
 #[test]
 fn time_is_held_against_the_tightest_limit() {
-    let demo = place("demo");
+    let demo = cluster("demo");
     let long = JobRequest { minutes: Some(2 * 1440), ..partition("gpu") };
     let problem = one(&demo, &JobRequest { gpus: Some(gpus(None, 1)), ..long });
     assert_eq!((problem.sets, problem.severity), (RequestField::Time, ProblemSeverity::Refused));
@@ -53,8 +53,8 @@ fn time_is_held_against_the_tightest_limit() {
     let debug = JobRequest { qos: Some("debug".into()), minutes: Some(45), ..partition("debug") };
     assert!(one(&demo, &debug).sentence.starts_with("Jobs of the sort debug run for 30 min"));
     let short = JobRequest { minutes: Some(10), ..JobRequest::default() };
-    assert!(one(&place("trillium"), &short).sentence.contains("15 min at least"));
-    let mut own = place("demo");
+    assert!(one(&cluster("trillium"), &short).sentence.contains("15 min at least"));
+    let mut own = cluster("demo");
     own.accounts = vec![SubmitAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
     let mine = JobRequest { account: Some("def-smith".into()), minutes: Some(31), ..JobRequest::default() };
     assert!(one(&own, &mine).sentence.contains("project def-smith"));
@@ -62,7 +62,7 @@ fn time_is_held_against_the_tightest_limit() {
 
 #[test]
 fn machines_have_only_so_much() {
-    let demo = place("demo");
+    let demo = cluster("demo");
     let cases = [
         (JobRequest { cores: Some(9), ..JobRequest::default() }, RequestField::Cores),
         (JobRequest { tasks: Some(20), nodes: Some(2), ..JobRequest::default() }, RequestField::Cores),
@@ -96,8 +96,8 @@ fn machines_have_only_so_much() {
 #[test]
 fn a_site_that_chooses_the_partition_has_one_for_it_or_not() {
     let rows = "b1|up|3:00:00|9|idle|64|1000000|(null)\nb5|up|7-00:00:00|9|idle|64|250000|(null)\n";
-    let site = (*place("narval").site).clone();
-    let narval = place_of(site, partitions::parse_partitions(rows));
+    let site = (*cluster("narval").site).clone();
+    let narval = cluster_at(site, partitions::parse_partitions(rows));
     let request =
         JobRequest { minutes: Some(1440), memory: Some(MemoryRequest::PerNode(200_000)), ..JobRequest::default() };
     assert!(of(&narval, &request).is_empty());
@@ -165,13 +165,13 @@ fn rules_of_sites() {
         ),
     ];
     for (site, request, expected) in cases {
-        assert_eq!(of(&place(site), request), *expected, "{site} {request:?}");
+        assert_eq!(of(&cluster(site), request), *expected, "{site} {request:?}");
     }
 }
 
 #[test]
 fn projects_pay_for_what_they_may() {
-    let mut narval = place("narval");
+    let mut narval = cluster("narval");
     let gpu = JobRequest { gpus: Some(gpus(Some("a100"), 1)), ..JobRequest::default() };
     narval.accounts = vec![
         SubmitAccount { slurm_names: vec!["rrg-a_gpu".into()], ..account("rrg-a", false, true) },
@@ -183,7 +183,7 @@ fn projects_pay_for_what_they_may() {
     assert!(one(&narval, &by("rrg-a", &JobRequest::default())).sentence.contains("without GPUs"));
     assert!(of(&narval, &by("rrg-a_gpu", &gpu)).is_empty());
     assert!(one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no project called def-x"));
-    let mut demo = place("demo");
+    let mut demo = cluster("demo");
     demo.accounts = vec![SubmitAccount {
         qos: vec!["normal".into()],
         partitions: vec!["cpu".into()],
@@ -202,12 +202,12 @@ fn arrays_have_an_end() {
         array: Some(ArrayRequest { tasks: tasks.into(), at_once: None }),
         ..JobRequest::default()
     };
-    let mut demo = place("demo");
+    let mut demo = cluster("demo");
     demo.max_array = Some(1001);
     assert!(of(&demo, &array("0-1000")).is_empty());
     assert_eq!(of(&demo, &array("0-5000")), [(RequestField::Array, ProblemSeverity::Refused)]);
     assert_eq!(of(&demo, &array("a-b")), [(RequestField::Array, ProblemSeverity::Warning)]);
-    assert!(one(&place("narval"), &array("1-1001")).sentence.contains("1000 jobs at a time"));
+    assert!(one(&cluster("narval"), &array("1-1001")).sentence.contains("1000 jobs at a time"));
     let tests = JobRequest { qos: Some("debug".into()), partition: Some("debug".into()), ..array("0-2") };
     assert_eq!(of(&demo, &tests), [(RequestField::Array, ProblemSeverity::Warning)]);
 }
@@ -227,7 +227,7 @@ proptest! {
             partition: Some(text),
             ..JobRequest::default()
         };
-        let found = find_problems(&request, &place(site));
+        let found = find_problems(&request, &cluster(site));
         prop_assert!(found.iter().all(|problem| problem.sentence.ends_with('.')));
         prop_assert!(found.windows(2).all(|two| two[0].severity <= two[1].severity));
     }
@@ -239,7 +239,7 @@ proptest! {
             cores: Some(cores), memory: Some(MemoryRequest::PerNode(mb)), minutes: Some(minutes), nodes: Some(nodes),
             ..JobRequest::default()
         };
-        let demo = place_of((*place("demo").site).clone(), partitions::parse_partitions(DEMO));
+        let demo = cluster_at((*cluster("demo").site).clone(), partitions::parse_partitions(DEMO));
         prop_assert!(can_start(&request, &demo));
     }
 }

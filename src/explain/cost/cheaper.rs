@@ -12,11 +12,11 @@ const MIN_SAVING: f64 = 0.1;
 const MAX_OFFERS: usize = 3;
 
 /// Cheaper requests, cheapest first.
-pub(super) fn find_cheaper(request: &JobRequest, place: &ComposeCluster, now: &JobHourlyCost) -> Vec<CheaperRequest> {
+pub(super) fn find_cheaper(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCost) -> Vec<CheaperRequest> {
     let mut found: Vec<CheaperRequest> = match now.driver().map(|part| part.what) {
-        Some(CostDriver::Memory) => less_memory(request, place, now).into_iter().collect(),
-        Some(CostDriver::Cores) if request.gpus.is_some() => fewer_cores(request, place, now).into_iter().collect(),
-        Some(CostDriver::Gpus) => gpu_slices(request, place, now),
+        Some(CostDriver::Memory) => less_memory(request, cluster, now).into_iter().collect(),
+        Some(CostDriver::Cores) if request.gpus.is_some() => fewer_cores(request, cluster, now).into_iter().collect(),
+        Some(CostDriver::Gpus) => gpu_slices(request, cluster, now),
         _ => Vec::new(),
     };
     found.sort_by(|one, other| one.per_hour.total_cmp(&other.per_hour));
@@ -27,12 +27,12 @@ pub(super) fn find_cheaper(request: &JobRequest, place: &ComposeCluster, now: &J
 /// The changed request, if it really is cheaper.
 fn cheaper_if_changed(
     then: &JobRequest,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
     now: &JobHourlyCost,
     changes: Vec<(RequestField, String)>,
     sentence: impl FnOnce(&str) -> String,
 ) -> Option<CheaperRequest> {
-    let new = hourly_price(then, place);
+    let new = hourly_price(then, cluster);
     let per_hour = new.per_hour();
     let good = new.unit == now.unit && per_hour <= now.per_hour() * (1.0 - MIN_SAVING);
     let paid = format!("{} instead of {}", format::amount(per_hour), format::amount(now.per_hour()));
@@ -46,7 +46,7 @@ fn next_highest(now: &JobHourlyCost, driver: CostDriver) -> f64 {
 }
 
 /// Reduces memory until something else sets the price.
-fn less_memory(request: &JobRequest, place: &ComposeCluster, now: &JobHourlyCost) -> Option<CheaperRequest> {
+fn less_memory(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCost) -> Option<CheaperRequest> {
     let part = now.parts.iter().find(|part| part.what == CostDriver::Memory)?;
     let share = next_highest(now, CostDriver::Memory) / part.counts;
     // The form has memory per node and per core.
@@ -63,7 +63,7 @@ fn less_memory(request: &JobRequest, place: &ComposeCluster, now: &JobHourlyCost
         _ => (MemoryRequest::PerNode(mb), ""),
     };
     let changed = JobRequest { memory: Some(memory_then), ..request.clone() };
-    cheaper_if_changed(&changed, place, now, vec![(sets, format::memory_option(mb))], |paid| {
+    cheaper_if_changed(&changed, cluster, now, vec![(sets, format::memory_option(mb))], |paid| {
         format!(
             "With {}{each} instead of {} it would pay {paid} an hour. The cores and GPUs you ask for pay for that much \
              already.",
@@ -74,36 +74,36 @@ fn less_memory(request: &JobRequest, place: &ComposeCluster, now: &JobHourlyCost
 }
 
 /// Reduces cores until the GPUs set the price.
-fn fewer_cores(request: &JobRequest, place: &ComposeCluster, now: &JobHourlyCost) -> Option<CheaperRequest> {
+fn fewer_cores(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCost) -> Option<CheaperRequest> {
     let part = now.parts.iter().find(|part| part.what == CostDriver::Cores)?;
     let share = next_highest(now, CostDriver::Cores) / part.counts;
     let asked = request.cores?;
     let cores = u32::try_from(scaled(asked.into(), share)).ok().filter(|cores| *cores > 0)?;
     let changed = JobRequest { cores: Some(cores), ..request.clone() };
     let each = if request.all_tasks() > 1 { " for each task" } else { "" };
-    cheaper_if_changed(&changed, place, now, vec![(RequestField::Cores, cores.to_string())], |paid| {
+    cheaper_if_changed(&changed, cluster, now, vec![(RequestField::Cores, cores.to_string())], |paid| {
         format!("With {cores} cores{each} instead of {asked} it would pay {paid} an hour: so many come with the GPUs.")
     })
 }
 
 /// Replaces a whole GPU with a slice.
-fn gpu_slices(request: &JobRequest, place: &ComposeCluster, now: &JobHourlyCost) -> Vec<CheaperRequest> {
+fn gpu_slices(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCost) -> Vec<CheaperRequest> {
     let Some(gpus) = request.gpus.as_ref().filter(|_| request.all_gpus() == 1) else {
         return Vec::new();
     };
     let is_whole =
-        gpus.model.as_deref().is_none_or(|model| place.site.jobs.slices.iter().all(|slice| slice.name != model));
+        gpus.model.as_deref().is_none_or(|model| cluster.site.jobs.slices.iter().all(|slice| slice.name != model));
     if !is_whole {
         return Vec::new();
     }
-    let one = |slice: &crate::sites::SiteGpuSlice| {
+    let offer = |slice: &crate::sites::SiteGpuSlice| {
         let mut changed = request.clone();
         changed.gpus.as_mut()?.model = Some(slice.name.clone());
-        cheaper_if_changed(&changed, place, now, vec![(RequestField::GpuModel, slice.name.clone())], |paid| {
+        cheaper_if_changed(&changed, cluster, now, vec![(RequestField::GpuModel, slice.name.clone())], |paid| {
             format!("{} would pay {paid} an hour, if so much of a GPU is enough.", slice.label)
         })
     };
-    place.site.jobs.slices.iter().filter_map(one).collect()
+    cluster.site.jobs.slices.iter().filter_map(offer).collect()
 }
 
 /// A fraction of an amount, rounded down.

@@ -35,33 +35,33 @@ impl JobHourlyCost {
 /// The name under which Alliance sites list the memory factor for jobs without GPUs.
 const WITHOUT_GPUS: &str = "cpu";
 
-pub(super) fn hourly_price(request: &JobRequest, place: &ComposeCluster) -> JobHourlyCost {
-    let units = &place.site.units;
+pub(super) fn hourly_price(request: &JobRequest, cluster: &ComposeCluster) -> JobHourlyCost {
+    let units = &cluster.site.units;
     let name = units.name.as_deref().unwrap_or_default();
     let in_rgu = name.contains("RGU");
     match (in_rgu, request.gpus.is_some()) {
-        (true, true) => price_in_reference_gpus(request, place),
-        (true, false) => price_in_units(request, place, &[WITHOUT_GPUS], "core hours"),
+        (true, true) => price_in_reference_gpus(request, cluster),
+        (true, false) => price_in_units(request, cluster, &[WITHOUT_GPUS], "core hours"),
         (false, _) => {
             // If two units are named, such as core hours and GPU hours, the first applies to jobs without GPUs.
             let unit = if name.is_empty() || name.contains("core") { "core hours" } else { name };
-            price_in_units(request, place, &factor_names(request, place), unit)
+            price_in_units(request, cluster, &factor_names(request, cluster), unit)
         }
     }
 }
 
 /// The value of the first of these names that has one.
 fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
-    let one = |name: &&str| {
+    let value = |name: &&str| {
         let fits = |factor: &&crate::sites::BillingFactor| factor.per == per && factor.name == *name;
         site.units.factors.iter().find(fits).map(|factor| factor.value)
     };
-    names.iter().find_map(one)
+    names.iter().find_map(value)
 }
 
 /// Cores, memory and GPUs, each multiplied by its factor.
-fn price_in_units(request: &JobRequest, place: &ComposeCluster, names: &[&str], unit: &str) -> JobHourlyCost {
-    let site = &*place.site;
+fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str], unit: &str) -> JobHourlyCost {
+    let site = &*cluster.site;
     let mut price = JobHourlyCost {
         unit: unit.to_owned(),
         parts: Vec::new(),
@@ -79,7 +79,7 @@ fn price_in_units(request: &JobRequest, place: &ComposeCluster, names: &[&str], 
     let names: Vec<&str> = names.iter().find(known).map(|name| vec![*name]).unwrap_or_default();
     let gpus = u64::from(request.all_gpus());
     if let (Some(each), 0) = (factor(site, BillingBasis::Node, &names), gpus) {
-        price.parts.push(whole_node_part(node_count(request, place), each));
+        price.parts.push(whole_node_part(node_count(request, cluster), each));
         return price;
     }
     if gpus > 0 {
@@ -92,12 +92,12 @@ fn price_in_units(request: &JobRequest, place: &ComposeCluster, names: &[&str], 
             }),
             // If the site says nothing about GPUs, they are free.
             None if site.units.factors.is_empty() && !name.contains("GPU") => {}
-            None => return price_in_gpu_hours(request, place, price.notes),
+            None => return price_in_gpu_hours(request, cluster, price.notes),
         }
     }
-    if uses_whole_nodes(request, place) && gpus == 0 {
-        let nodes = node_count(request, place);
-        if let Some(cores) = cores_of_node(request, place) {
+    if uses_whole_nodes(request, cluster) && gpus == 0 {
+        let nodes = node_count(request, cluster);
+        if let Some(cores) = cores_of_node(request, cluster) {
             price.parts.push(whole_node_part(nodes, to_f64(cores)));
         } else {
             (price.unit, price.is_sites_unit) = ("node hours".to_owned(), false);
@@ -130,18 +130,18 @@ fn counts_memory(site: &Site) -> bool {
 }
 
 /// GPUs in reference units; cores and memory beyond a GPU's bundle count as more GPUs.
-fn price_in_reference_gpus(request: &JobRequest, place: &ComposeCluster) -> JobHourlyCost {
-    let site = &*place.site;
+fn price_in_reference_gpus(request: &JobRequest, cluster: &ComposeCluster) -> JobHourlyCost {
+    let site = &*cluster.site;
     let Some(model) = gpu_model(request, site) else {
         let note = "Which GPU it would get is not said, so its reference units (RGU) are not known.";
-        return price_in_gpu_hours(request, place, vec![note.to_owned()]);
+        return price_in_gpu_hours(request, cluster, vec![note.to_owned()]);
     };
     let Some(each) = factor(site, BillingBasis::Gpu, &[model]) else {
         let note =
             format!("How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal.");
-        return price_in_gpu_hours(request, place, vec![note]);
+        return price_in_gpu_hours(request, cluster, vec![note]);
     };
-    let gpus = all_gpus(request, place);
+    let gpus = all_gpus(request, cluster);
     let mut price = JobHourlyCost {
         unit: "RGU hours".to_owned(),
         parts: vec![CostPart {
@@ -152,7 +152,7 @@ fn price_in_reference_gpus(request: &JobRequest, place: &ComposeCluster) -> JobH
         is_sites_unit: true,
         notes: Vec::new(),
     };
-    if uses_whole_nodes(request, place) {
+    if uses_whole_nodes(request, cluster) {
         return price;
     }
     match cores_and_memory_per_unit(site, model) {
@@ -187,8 +187,8 @@ fn cores_and_memory_per_unit(site: &Site, model: &str) -> Option<(f64, f64)> {
         return of_gpu(gpu);
     }
     let known: Vec<(f64, f64)> = site.jobs.gpus.iter().filter_map(of_gpu).collect();
-    if let [one] = known.as_slice() {
-        return Some(*one);
+    if let [only] = known.as_slice() {
+        return Some(*only);
     }
     let slice = site.jobs.slices.iter().find(|slice| slice.name == model)?;
     ratio(&slice.name, slice.cores, slice.node_memory_gb)
@@ -205,20 +205,20 @@ fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
 }
 
 /// Counts GPUs one by one, where their factors are unknown.
-fn price_in_gpu_hours(request: &JobRequest, place: &ComposeCluster, notes: Vec<String>) -> JobHourlyCost {
-    let gpus = all_gpus(request, place);
+fn price_in_gpu_hours(request: &JobRequest, cluster: &ComposeCluster, notes: Vec<String>) -> JobHourlyCost {
+    let gpus = all_gpus(request, cluster);
     let part = CostPart { what: CostDriver::Gpus, words: format::count(gpus, "GPU"), counts: to_f64(gpus) };
     JobHourlyCost { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
 }
 
 /// All GPUs of the request; on whole nodes, all GPUs of the nodes.
-fn all_gpus(request: &JobRequest, place: &ComposeCluster) -> u64 {
+fn all_gpus(request: &JobRequest, cluster: &ComposeCluster) -> u64 {
     let asked = u64::from(request.all_gpus());
-    let per_node = gpu_model(request, &place.site)
-        .and_then(|model| place.site.jobs.gpus.iter().find(|gpu| gpu.name == model))
+    let per_node = gpu_model(request, &cluster.site)
+        .and_then(|model| cluster.site.jobs.gpus.iter().find(|gpu| gpu.name == model))
         .and_then(|gpu| gpu.per_node);
     match per_node {
-        Some(per_node) if uses_whole_nodes(request, place) => {
+        Some(per_node) if uses_whole_nodes(request, cluster) => {
             asked.max(u64::from(per_node) * u64::from(request.nodes_or_one()))
         }
         _ => asked,
@@ -244,16 +244,16 @@ fn total_memory_mb(request: &JobRequest, site: &Site) -> Option<u64> {
 }
 
 /// How many nodes it takes, where nodes are allocated whole.
-fn node_count(request: &JobRequest, place: &ComposeCluster) -> u64 {
+fn node_count(request: &JobRequest, cluster: &ComposeCluster) -> u64 {
     let asked = u64::from(request.nodes_or_one());
-    let needed = cores_of_node(request, place).map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
+    let needed = cores_of_node(request, cluster).map(|cores| u64::from(request.all_cores()).div_ceil(cores.max(1)));
     asked.max(needed.unwrap_or(0))
 }
 
-fn cores_of_node(request: &JobRequest, place: &ComposeCluster) -> Option<u64> {
+fn cores_of_node(request: &JobRequest, cluster: &ComposeCluster) -> Option<u64> {
     let of = |partition: &crate::recipes::context::Partition| partition.cpus.map(|span| span.most);
-    let usual = place.default_partition().filter(|_| request.partition.is_none());
-    usual.and_then(of).or_else(|| candidate_partitions(request, place).into_iter().filter_map(of).max())
+    let usual = cluster.default_partition().filter(|_| request.partition.is_none());
+    usual.and_then(of).or_else(|| candidate_partitions(request, cluster).into_iter().filter_map(of).max())
 }
 
 /// Counts are far too small for the lost digits to show.

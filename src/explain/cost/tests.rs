@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::explain::job_types::tests::place;
+use crate::explain::job_types::tests::cluster;
 use crate::recipes::request::{ArrayRequest, GpuRequest, MemoryRequest};
 
 fn job(cores: u32, gib: u64, minutes: u32) -> JobRequest {
@@ -25,7 +25,7 @@ fn near(one: f64, other: f64) -> bool {
 
 #[test]
 fn memory_counts_as_cores_on_the_general_clusters() {
-    let narval = place("narval");
+    let narval = cluster("narval");
     let cost = estimate_cost(&job(4, 40, 1440), &narval, None);
     assert_eq!((cost.unit.as_str(), cost.driver), ("core hours", CostDriver::Memory));
     assert!(near(cost.per_hour, 10.0) && near(cost.total.unwrap(), 240.0), "{cost:?}");
@@ -46,7 +46,7 @@ fn memory_counts_as_cores_on_the_general_clusters() {
 
 #[test]
 fn gpus_count_in_reference_units() {
-    let narval = place("narval");
+    let narval = cluster("narval");
     let fair = estimate_cost(&with_gpus(Some("a100"), 1, 12, 124), &narval, None);
     assert_eq!((fair.unit.as_str(), fair.driver), ("RGU hours", CostDriver::Gpus));
     assert!(near(fair.per_hour, 4.0));
@@ -60,7 +60,7 @@ fn gpus_count_in_reference_units() {
     assert!(near(greedy.per_hour, 8.0), "24 cores are those of two GPUs");
     assert_eq!(greedy.cheaper[0].changes, [(RequestField::Cores, "12".to_owned())]);
     assert!(greedy.sentences[0].starts_with("You pay for the cores: 24 cores count 8 in an hour"));
-    let wide = estimate_cost(&with_gpus(Some("h100"), 1, 4, 560), &place("fir"), None);
+    let wide = estimate_cost(&with_gpus(Some("h100"), 1, 4, 560), &cluster("fir"), None);
     assert_eq!(wide.driver, CostDriver::Memory);
     assert!(near(wide.per_hour, 24.4));
     assert_eq!(wide.cheaper[0].changes, [(RequestField::Memory, "280G".to_owned())]);
@@ -69,18 +69,18 @@ fn gpus_count_in_reference_units() {
 #[test]
 fn what_a_gpu_counts_may_not_be_known() {
     for (site, model) in [("vulcan", Some("l40s")), ("nibi", Some("mi300a")), ("killarney", None)] {
-        let cost = estimate_cost(&with_gpus(model, 2, 4, 16), &place(site), Some(1.0));
+        let cost = estimate_cost(&with_gpus(model, 2, 4, 16), &cluster(site), Some(1.0));
         assert_eq!((cost.unit.as_str(), cost.notes.len()), ("GPU hours", 1), "{site}");
         assert!(near(cost.per_hour, 2.0) && cost.of_left.is_none());
         assert!(cost.notes[0].contains("not known") || cost.notes[0].contains("not said"));
     }
-    let tamia = estimate_cost(&with_gpus(Some("h100"), 1, 4, 16), &place("tamia"), None);
+    let tamia = estimate_cost(&with_gpus(Some("h100"), 1, 4, 16), &cluster("tamia"), None);
     assert!(near(tamia.per_hour, 4.0 * 12.2), "whole nodes have four");
 }
 
 #[test]
 fn billing_units_of_sigma2() {
-    let saga = place("saga");
+    let saga = cluster("saga");
     let per_core = |cores, gib: u64, partition: Option<&str>| JobRequest {
         memory: Some(MemoryRequest::PerCore(gib * 1024)),
         partition: partition.map(str::to_owned),
@@ -101,40 +101,40 @@ fn billing_units_of_sigma2() {
     assert!(near(gpu.per_hour, 16.0));
     assert!(gpu.sentences[1].starts_with("Your group has 10 billing hours left, and this sets aside 16."));
     let betzy = JobRequest { nodes: Some(4), memory: None, ..job(128, 0, 60) };
-    let betzy = estimate_cost(&betzy, &place("betzy"), None);
+    let betzy = estimate_cost(&betzy, &cluster("betzy"), None);
     assert_eq!(betzy.driver, CostDriver::Nodes);
     assert!(near(betzy.per_hour, 512.0));
     let olivia = JobRequest { partition: Some("accel".into()), ..with_gpus(None, 4, 72, 100) };
-    let olivia = estimate_cost(&olivia, &place("olivia"), Some(1.0));
+    let olivia = estimate_cost(&olivia, &cluster("olivia"), Some(1.0));
     assert_eq!((olivia.unit.as_str(), olivia.of_left), ("GPU hours", None));
 }
 
 #[test]
 fn whole_nodes_and_plain_hours() {
-    let trillium = place("trillium");
+    let trillium = cluster("trillium");
     let node = estimate_cost(&JobRequest { memory: None, ..job(1, 0, 60) }, &trillium, None);
     assert!(near(node.per_hour, 192.0) && node.driver == CostDriver::Nodes);
     assert_eq!(node.sentences[0], "Jobs get whole nodes here, so it pays for 1 node as a whole.");
     let unknown = crate::recipes::context::ComposeCluster { partitions: Vec::new(), ..trillium };
     let unknown = estimate_cost(&JobRequest { nodes: Some(2), ..job(1, 0, 60) }, &unknown, None);
     assert_eq!((unknown.unit.as_str(), unknown.notes.len()), ("node hours", 1));
-    let demo = estimate_cost(&with_gpus(Some("v100"), 1, 4, 16), &place("demo"), None);
+    let demo = estimate_cost(&with_gpus(Some("v100"), 1, 4, 16), &cluster("demo"), None);
     assert_eq!((demo.unit.as_str(), demo.notes.len()), ("core hours", 0));
     assert!(near(demo.per_hour, 4.0));
-    let generic = estimate_cost(&job(2, 4, 60), &place("generic"), Some(5.0));
+    let generic = estimate_cost(&job(2, 4, 60), &cluster("generic"), Some(5.0));
     assert_eq!((generic.notes.len(), generic.of_left), (1, None));
     let lumi = JobRequest { partition: Some("small".into()), ..job(2, 16, 60) };
-    assert!(near(estimate_cost(&lumi, &place("lumi"), None).per_hour, 8.0));
+    assert!(near(estimate_cost(&lumi, &cluster("lumi"), None).per_hour, 8.0));
 }
 
 #[test]
 fn each_task_of_an_array_pays() {
     let array = ArrayRequest { tasks: "0-11".into(), at_once: Some(2) };
     let request = JobRequest { array: Some(array), ..job(2, 4, 90) };
-    let cost = estimate_cost(&request, &place("demo"), None);
+    let cost = estimate_cost(&request, &cluster("demo"), None);
     assert_eq!((cost.tasks, cost.total), (12, Some(36.0)));
     assert!(cost.headline.contains("36 core hours: each of its 12 tasks pays for itself, 3 for"));
-    let unsaid = super::estimate_cost(&JobRequest { minutes: None, ..request }, &place("demo"), None);
+    let unsaid = super::estimate_cost(&JobRequest { minutes: None, ..request }, &cluster("demo"), None);
     assert_eq!(unsaid.total, None);
 }
 
@@ -162,7 +162,7 @@ proptest! {
             partition: partition.map(str::to_owned),
             ..JobRequest::default()
         };
-        let cost = estimate_cost(&request, &place(site), Some(left));
+        let cost = estimate_cost(&request, &cluster(site), Some(left));
         prop_assert!(cost.per_hour.is_finite() && cost.per_hour >= 0.0);
         prop_assert!(cost.cheaper.iter().all(|cheaper| cheaper.per_hour < cost.per_hour));
         prop_assert!(cost.parts.iter().all(|part| part.counts <= cost.per_hour));

@@ -77,7 +77,7 @@ fn memory_for_each_core_and_tasks_on_several_nodes() {
     assert!(values(std::slice::from_ref(&good), &each).contains(&(RequestField::MemoryPerCore, "512M".to_owned())));
     let wide = PastJobRun { nodes: 2, ..good.clone() };
     assert!(!values(&[wide], &asked()).iter().any(|(sets, _)| *sets == RequestField::Memory));
-    let many = PastJobRun { usage: JobUsage { tasks: 4, ..good.usage.clone() }, ..good };
+    let many = PastJobRun { usage: JobUsage { tasks: 4, ..good.usage }, ..good };
     let found = values(&[many], &asked());
     assert_eq!(found, [(RequestField::Time, "1:30:00".to_owned())], "4 × 3 GB is close to 16");
 }

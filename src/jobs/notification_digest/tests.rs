@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::NotificationId;
 
-fn notice(id: i64, kind: &str, number: i64, task: i64, name: &str, state: &str) -> Notification {
+fn notification(id: i64, kind: &str, number: i64, task: i64, name: &str, state: &str) -> Notification {
     Notification {
         id: NotificationId(id),
         kind: kind.to_owned(),
@@ -25,9 +25,10 @@ fn texts(tidings: &[NotificationDigest]) -> Vec<String> {
 
 #[test]
 fn the_tasks_of_an_array_are_one_line() {
-    let mut all: Vec<Notification> = (0..11).map(|task| notice(task, "ended", 7, task, "sweep", "COMPLETED")).collect();
-    all.push(notice(11, "ended", 7, 11, "sweep", "TIMEOUT"));
-    all.push(notice(12, "started", 8, -1, "align", "RUNNING"));
+    let mut all: Vec<Notification> =
+        (0..11).map(|task| notification(task, "ended", 7, task, "sweep", "COMPLETED")).collect();
+    all.push(notification(11, "ended", 7, 11, "sweep", "TIMEOUT"));
+    all.push(notification(12, "started", 8, -1, "align", "RUNNING"));
     all.reverse();
     let list = build_digests(&all);
     assert_eq!(texts(&list), ["align started", "12 tasks of sweep ended: 11 done, 1 failed"]);
@@ -36,7 +37,8 @@ fn the_tasks_of_an_array_are_one_line() {
 
 #[test]
 fn what_is_far_apart_is_not_folded() {
-    let mut all = vec![notice(2, "ended", 7, 1, "a", "COMPLETED"), notice(1, "ended", 7, 0, "a", "COMPLETED")];
+    let mut all =
+        vec![notification(2, "ended", 7, 1, "a", "COMPLETED"), notification(1, "ended", 7, 0, "a", "COMPLETED")];
     all[0].at = UnixTime(100_000);
     assert_eq!(build_digests(&all).len(), 2);
 }
@@ -44,10 +46,10 @@ fn what_is_far_apart_is_not_folded() {
 #[test]
 fn a_summary_has_one_line_for_each_kind() {
     let mut all: Vec<Notification> =
-        (0..12).map(|id| notice(id, "ended", id, -1, &format!("job {id}"), "COMPLETED")).collect();
-    all.extend((12..14).map(|id| notice(id, "ended", id, -1, "other", "FAILED")));
-    all.push(notice(14, "never", 99, -1, "stuck", "PENDING"));
-    all.push(notice(15, "started", 5, 3, "sweep", "RUNNING"));
+        (0..12).map(|id| notification(id, "ended", id, -1, &format!("job {id}"), "COMPLETED")).collect();
+    all.extend((12..14).map(|id| notification(id, "ended", id, -1, "other", "FAILED")));
+    all.push(notification(14, "never", 99, -1, "stuck", "PENDING"));
+    all.push(notification(15, "started", 5, 3, "sweep", "RUNNING"));
     assert_eq!(
         texts(&summarize(&all)),
         ["stuck cannot start as it is", "14 jobs ended: 12 done, 2 failed", "sweep started"]
@@ -63,20 +65,20 @@ fn single_ends_in_words() {
         ("TIMEOUT", "x ran out of time"),
         ("UNKNOWN", "x ended; the cluster does not say how"),
     ] {
-        assert_eq!(texts(&build_digests(&[notice(1, "ended", 1, -1, "x", state)])), [words]);
+        assert_eq!(texts(&build_digests(&[notification(1, "ended", 1, -1, "x", state)])), [words]);
     }
-    let off = Notification { slug: String::new(), ..notice(1, "webhook-off", 0, -1, "", "") };
+    let off = Notification { slug: String::new(), ..notification(1, "webhook-off", 0, -1, "", "") };
     assert_eq!(build_digests(&[off])[0].href, "/account/notifications");
 }
 
 #[test]
 fn names_are_cut_and_cleaned() {
     let long = "ä".repeat(500);
-    let text = build_digests(&[notice(1, "started", 1, -1, &long, "RUNNING")])[0].text();
+    let text = build_digests(&[notification(1, "started", 1, -1, &long, "RUNNING")])[0].text();
     assert_eq!(text, format!("{}… started", "ä".repeat(MAX_NAME_CHARS)));
-    let tricky = build_digests(&[notice(1, "started", 1, -1, "\u{202e}evil\u{0}", "RUNNING")])[0].text();
+    let tricky = build_digests(&[notification(1, "started", 1, -1, "\u{202e}evil\u{0}", "RUNNING")])[0].text();
     assert_eq!(tricky, "evil started");
-    assert!(build_digests(&[notice(1, "started", 1, -1, "", "RUNNING")])[0].text().contains("without a name"));
+    assert!(build_digests(&[notification(1, "started", 1, -1, "", "RUNNING")])[0].text().contains("without a name"));
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn sentences_about_groups_stay_apart() {
         text: text.to_owned(),
         slug: String::new(),
         cluster: String::new(),
-        ..notice(id, "group", 0, -1, "", "")
+        ..notification(id, "group", 0, -1, "", "")
     };
     let all = [about(2, "80 % is used\u{202e}."), about(1, &"x".repeat(9000))];
     for lines in [build_digests(&all), summarize(&all)] {

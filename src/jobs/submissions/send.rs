@@ -9,6 +9,7 @@ use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::clock::UnixTime;
 use crate::cluster::submit::{self, SbatchOutcome, SbatchTimeouts, SubmissionSearchOutput, SubmissionSearchResult};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
+use crate::domain::SubmissionId;
 use crate::slurm;
 use crate::slurm::submit::{SbatchAnswer, SubmitTokenCarrier};
 use crate::ssh::{ClusterConnection, RunCommandError};
@@ -34,90 +35,92 @@ impl SubmissionWorker {
     pub(super) async fn send(
         &self,
         key: ClusterAccountId,
-        one: &Submission,
-        memory: &mut SubmissionWorkerState,
+        submission: &Submission,
+        state: &mut SubmissionWorkerState,
     ) -> Result<Option<Duration>, StoreError> {
         let core = &self.0.core;
-        if core.clock.now().since(one.ready_at) > core.config.submit_pace.give_up_after_secs {
-            self.save_step(one, async |db, now| submissions::mark_not_sent(db, one.id, &one.problem, now).await)
-                .await?;
+        if core.clock.now().since(submission.ready_at) > core.config.submit_pace.give_up_after_secs {
+            self.save_step(submission, async |db, id, now| {
+                submissions::mark_not_sent(db, id, &submission.problem, now).await
+            })
+            .await?;
             return Ok(None);
         }
-        let ground = match self.load_context(key).await? {
-            Ok(ground) => ground,
-            Err(problem) => return self.postpone(one, &problem).await.map(Some),
+        let context = match self.load_context(key).await? {
+            Ok(context) => context,
+            Err(problem) => return self.postpone(submission, &problem).await.map(Some),
         };
         // Search once more for anything that was sent before, even if it seemed certain that it did not arrive.
-        if one.sent_at.is_some() && memory.known_absent != Some(one.id) {
-            match self.search_cluster(&ground, one.created_at).await {
-                Ok(look) => match look.find(&one.token) {
+        if submission.sent_at.is_some() && state.known_absent != Some(submission.id) {
+            match self.search_cluster(&context, submission.created_at).await {
+                Ok(search) => match search.find(&submission.token) {
                     SubmissionSearchResult::Found(number) => {
-                        return self.mark_accepted(one, number).await.map(|()| None);
+                        return self.mark_accepted(submission, number).await.map(|()| None);
                     }
-                    SubmissionSearchResult::Absent => memory.known_absent = Some(one.id),
+                    SubmissionSearchResult::Absent => state.known_absent = Some(submission.id),
                     SubmissionSearchResult::Unknown => {
-                        return self.postpone(one, &look.error_text()).await.map(Some);
+                        return self.postpone(submission, &search.error_text()).await.map(Some);
                     }
                 },
-                Err(error) => return self.postpone(one, &error.to_string()).await.map(Some),
+                Err(error) => return self.postpone(submission, &error.to_string()).await.map(Some),
             }
         }
-        self.wait_for_spacing(&ground.account, memory).await?;
+        self.wait_for_spacing(&context.account, state).await?;
         let mut tx = core.store.write().await?;
-        let is_wanted = submissions::mark_sent(&mut tx, one.id, core.clock.now()).await?;
+        let is_wanted = submissions::mark_sent(&mut tx, submission.id, core.clock.now()).await?;
         store::commit(tx).await?;
         if !is_wanted {
             return Ok(None);
         }
-        self.notify(one.person_id, one.id);
-        memory.known_absent = None;
-        let carrier = SubmitTokenCarrier::from_stored(&one.carrier);
+        self.notify(submission.person_id, submission.id);
+        state.known_absent = None;
+        let carrier = SubmitTokenCarrier::from_stored(&submission.carrier);
         let outcome = submit::submit(
-            &ground.connection,
-            &one.script,
-            &one.folders(),
-            slurm::submit::args(carrier, &one.token, &one.job_name),
+            &context.connection,
+            &submission.script,
+            &submission.folders(),
+            slurm::submit::args(carrier, &submission.token, &submission.job_name),
             SbatchTimeouts { go: core.config.submit_pace.go_timeout, sbatch: core.config.submit_pace.sbatch_timeout },
         )
         .await;
-        memory.last_sent_at = Some(Instant::now());
-        self.apply_outcome(one, outcome).await
+        state.last_sent_at = Some(Instant::now());
+        self.apply_outcome(submission, outcome).await
     }
 
     /// Saves the outcome of sending.
-    async fn apply_outcome(&self, one: &Submission, outcome: SbatchOutcome) -> Result<Option<Duration>, StoreError> {
-        let wait = self.0.core.config.submit_pace.retry_pause;
+    async fn apply_outcome(
+        &self,
+        submission: &Submission,
+        outcome: SbatchOutcome,
+    ) -> Result<Option<Duration>, StoreError> {
         match outcome {
-            SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => {
-                self.mark_accepted(one, number).await?;
-                Ok(None)
-            }
+            SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) => self.mark_accepted(submission, number).await?,
             SbatchOutcome::Answered(SbatchAnswer::Refused(words)) => {
-                self.save_step(one, async |db, now| submissions::mark_refused(db, one.id, &words, now).await).await?;
-                Ok(None)
+                self.save_step(submission, async |db, id, now| submissions::mark_refused(db, id, &words, now).await)
+                    .await?;
             }
             SbatchOutcome::RetryLater(why) | SbatchOutcome::Answered(SbatchAnswer::RetryLater(why)) => {
-                self.save_step(one, async |db, _| submissions::mark_unsent(db, one.id, &why).await).await?;
-                Ok(Some(wait))
+                self.save_step(submission, async |db, id, _| submissions::mark_unsent(db, id, &why).await).await?;
+                return Ok(Some(self.0.core.config.submit_pace.retry_pause));
             }
             SbatchOutcome::Impossible(why) => {
-                self.save_step(one, async |db, now| {
-                    submissions::mark_unsent(db, one.id, &why).await?;
-                    submissions::mark_not_sent(db, one.id, &why, now).await
+                self.save_step(submission, async |db, id, now| {
+                    submissions::mark_unsent(db, id, &why).await?;
+                    submissions::mark_not_sent(db, id, &why, now).await
                 })
                 .await?;
-                Ok(None)
             }
             SbatchOutcome::Unconfirmed(why) | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
-                tracing::warn!(submission = one.id.0, why, "A submission may have arrived");
-                self.save_step(one, async |db, _| submissions::mark_checking(db, one.id, &why, "").await).await?;
-                Ok(None)
+                tracing::warn!(submission = submission.id.0, why, "A submission may have arrived");
+                self.save_step(submission, async |db, id, _| submissions::mark_checking(db, id, &why, "").await)
+                    .await?;
             }
             SbatchOutcome::Answered(SbatchAnswer::Unclear(words)) => {
-                self.save_step(one, async |db, _| submissions::mark_checking(db, one.id, &words, &words).await).await?;
-                Ok(None)
+                self.save_step(submission, async |db, id, _| submissions::mark_checking(db, id, &words, &words).await)
+                    .await?;
             }
         }
+        Ok(None)
     }
 
     /// Searches for all due submissions that may have arrived, with one command. Returns how long to wait.
@@ -125,36 +128,36 @@ impl SubmissionWorker {
         &self,
         key: ClusterAccountId,
         all: &[Submission],
-        memory: &mut SubmissionWorkerState,
+        state: &mut SubmissionWorkerState,
     ) -> Result<Duration, StoreError> {
         let pace = &self.0.core.config.submit_pace;
         let now = Instant::now();
-        for one in all {
-            memory.unconfirmed.entry(one.id).or_insert_with(|| UnconfirmedSubmission::new(pace, now));
+        for submission in all {
+            state.unconfirmed.entry(submission.id).or_insert_with(|| UnconfirmedSubmission::new(pace, now));
         }
-        let is_due = |one: &&Submission| memory.unconfirmed.get(&one.id).is_some_and(|d| d.due_at <= now);
+        let is_due = |submission: &&Submission| state.unconfirmed.get(&submission.id).is_some_and(|d| d.due_at <= now);
         let due: Vec<&Submission> = all.iter().filter(is_due).collect();
-        if let Some(since) = due.iter().map(|one| one.created_at).min() {
-            let look = match self.load_context(key).await? {
-                Ok(ground) => self.search_cluster(&ground, since).await.map_err(|error| error.to_string()),
+        if let Some(since) = due.iter().map(|submission| submission.created_at).min() {
+            let search = match self.load_context(key).await? {
+                Ok(context) => self.search_cluster(&context, since).await.map_err(|error| error.to_string()),
                 Err(problem) => Err(problem),
             };
-            for one in due {
-                self.apply_search(one, &look, now, memory).await?;
+            for submission in due {
+                self.apply_search(submission, &search, now, state).await?;
             }
         }
-        let next = memory.unconfirmed.values().map(|doubt| doubt.due_at).min();
+        let next = state.unconfirmed.values().map(|unconfirmed| unconfirmed.due_at).min();
         Ok(next.map_or(Duration::ZERO, |next| next.saturating_duration_since(Instant::now())))
     }
 
     async fn search_cluster(
         &self,
-        ground: &SubmissionSendContext,
+        context: &SubmissionSendContext,
         since: UnixTime,
     ) -> Result<SubmissionSearchOutput, RunCommandError> {
         submit::search_submissions(
-            &ground.connection,
-            &ground.account.remote_user,
+            &context.connection,
+            &context.account.remote_user,
             since,
             self.0.core.config.submit_pace.lookup_timeout,
         )
@@ -164,86 +167,88 @@ impl SubmissionWorker {
     /// Applies a search result to one submission.
     async fn apply_search(
         &self,
-        one: &Submission,
-        look: &Result<SubmissionSearchOutput, String>,
+        submission: &Submission,
+        search: &Result<SubmissionSearchOutput, String>,
         asked: Instant,
-        memory: &mut SubmissionWorkerState,
+        state: &mut SubmissionWorkerState,
     ) -> Result<(), StoreError> {
         let pace = &self.0.core.config.submit_pace;
-        let Some(doubt) = memory.unconfirmed.get_mut(&one.id) else { return Ok(()) };
+        let Some(unconfirmed) = state.unconfirmed.get_mut(&submission.id) else { return Ok(()) };
         let now = Instant::now();
-        let (seen, complaint) = match look {
-            Ok(look) => (look.find(&one.token), look.error_text()),
+        let (result, problem) = match search {
+            Ok(search) => (search.find(&submission.token), search.error_text()),
             Err(problem) => (SubmissionSearchResult::Unknown, problem.clone()),
         };
-        match seen {
+        match result {
             SubmissionSearchResult::Found(number) => {
-                memory.unconfirmed.remove(&one.id);
-                self.mark_accepted(one, number).await
+                state.unconfirmed.remove(&submission.id);
+                self.mark_accepted(submission, number).await
             }
             SubmissionSearchResult::Unknown => {
-                doubt.note_unanswered(pace, now);
-                self.save_problem(one, &complaint).await
+                unconfirmed.note_unanswered(pace, now);
+                self.save_problem(submission, &problem).await
             }
-            SubmissionSearchResult::Absent if doubt.note_absent(pace, asked, now) => {
-                memory.unconfirmed.remove(&one.id);
-                self.mark_not_arrived(one).await
+            SubmissionSearchResult::Absent if unconfirmed.note_absent(pace, asked, now) => {
+                state.unconfirmed.remove(&submission.id);
+                self.mark_not_arrived(submission).await
             }
             SubmissionSearchResult::Absent => {
-                self.save_step(one, async |db, now| submissions::mark_checked(db, one.id, now).await).await
+                self.save_step(submission, async |db, id, now| submissions::mark_checked(db, id, now).await).await
             }
         }
     }
 
     /// There is certainly no job: sends it again, or gives up.
-    async fn mark_not_arrived(&self, one: &Submission) -> Result<(), StoreError> {
-        tracing::info!(submission = one.id.0, tries = one.tries, "A submission did not arrive");
-        self.save_step(one, async |db, now| {
-            if !one.refusal.is_empty() {
-                return submissions::mark_refused(db, one.id, &one.refusal, now).await;
+    async fn mark_not_arrived(&self, submission: &Submission) -> Result<(), StoreError> {
+        tracing::info!(submission = submission.id.0, tries = submission.tries, "A submission did not arrive");
+        self.save_step(submission, async |db, id, now| {
+            if !submission.refusal.is_empty() {
+                return submissions::mark_refused(db, id, &submission.refusal, now).await;
             }
-            let why = if one.problem.is_empty() { NOT_ARRIVED_MESSAGE } else { &one.problem };
-            if one.tries < MAX_SENDS {
-                submissions::mark_for_resend(db, one.id, why, now).await
+            let why = if submission.problem.is_empty() { NOT_ARRIVED_MESSAGE } else { &submission.problem };
+            if submission.tries < MAX_SENDS {
+                submissions::mark_for_resend(db, id, why, now).await
             } else {
-                submissions::mark_not_sent(db, one.id, why, now).await
+                submissions::mark_not_sent(db, id, why, now).await
             }
         })
         .await
     }
 
-    async fn mark_accepted(&self, one: &Submission, number: u64) -> Result<(), StoreError> {
+    async fn mark_accepted(&self, submission: &Submission, number: u64) -> Result<(), StoreError> {
         let number = i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
-        self.save_step(one, async |db, now| submissions::mark_accepted(db, one.id, number, now).await).await?;
-        tracing::info!(submission = one.id.0, job.id = number, "A job was submitted");
-        self.0.queues.refresh_after_action(ClusterAccountId { person: one.person_id, cluster: one.cluster_id });
+        self.save_step(submission, async |db, id, now| submissions::mark_accepted(db, id, number, now).await).await?;
+        tracing::info!(submission = submission.id.0, job.id = number, "A job was submitted");
+        self.0
+            .queues
+            .refresh_after_action(ClusterAccountId { person: submission.person_id, cluster: submission.cluster_id });
         Ok(())
     }
 
     /// Keeps it waiting; its page shows why.
-    async fn postpone(&self, one: &Submission, problem: &str) -> Result<Duration, StoreError> {
-        self.save_problem(one, problem).await?;
+    async fn postpone(&self, submission: &Submission, problem: &str) -> Result<Duration, StoreError> {
+        self.save_problem(submission, problem).await?;
         Ok(self.0.core.config.submit_pace.retry_pause)
     }
 
-    async fn save_problem(&self, one: &Submission, problem: &str) -> Result<(), StoreError> {
-        if one.problem == problem || (one.state == SubmissionState::Checking && problem.is_empty()) {
+    async fn save_problem(&self, submission: &Submission, problem: &str) -> Result<(), StoreError> {
+        if submission.problem == problem || (submission.state == SubmissionState::Checking && problem.is_empty()) {
             return Ok(());
         }
-        self.save_step(one, async |db, _| submissions::set_problem(db, one.id, problem).await.map(|_| ())).await
+        self.save_step(submission, async |db, id, _| submissions::set_problem(db, id, problem).await.map(|_| ())).await
     }
 
     /// Saves a step and notifies open pages.
     async fn save_step(
         &self,
-        one: &Submission,
-        write: impl AsyncFnOnce(&mut store::DbConnection, UnixTime) -> store::Result<()>,
+        submission: &Submission,
+        write: impl AsyncFnOnce(&mut store::DbConnection, SubmissionId, UnixTime) -> store::Result<()>,
     ) -> Result<(), StoreError> {
         let core = &self.0.core;
         let mut tx = core.store.write().await?;
-        write(&mut tx, core.clock.now()).await?;
+        write(&mut tx, submission.id, core.clock.now()).await?;
         store::commit(tx).await?;
-        self.notify(one.person_id, one.id);
+        self.notify(submission.person_id, submission.id);
         Ok(())
     }
 
@@ -251,20 +256,20 @@ impl SubmissionWorker {
     async fn wait_for_spacing(
         &self,
         account: &ClusterAccount,
-        memory: &mut SubmissionWorkerState,
+        state: &mut SubmissionWorkerState,
     ) -> Result<(), StoreError> {
         let (key, limits) = (account.id, &account.site().limits);
         let spacing = Duration::from_secs(limits.submit_spacing_s.into());
-        if memory.last_sent_at.is_none() {
+        if state.last_sent_at.is_none() {
             let core = &self.0.core;
             let mut db = core.store.read().await?;
             let last = submissions::last_sent_at(&mut db, key.person, key.cluster).await?;
             let seconds = last.map_or(i64::MAX, |last| core.clock.now().since(last));
             if u64::try_from(seconds).is_ok_and(|seconds| seconds <= spacing.as_secs()) {
-                memory.last_sent_at = Some(Instant::now());
+                state.last_sent_at = Some(Instant::now());
             }
         }
-        if let Some(sent) = memory.last_sent_at {
+        if let Some(sent) = state.last_sent_at {
             tokio::time::sleep_until((sent + spacing).into()).await;
         }
         Ok(())
@@ -274,7 +279,7 @@ impl SubmissionWorker {
     async fn load_context(&self, key: ClusterAccountId) -> Result<Result<SubmissionSendContext, String>, StoreError> {
         let core = &self.0.core;
         let connection = match self.0.connections.connection(key.connection_key()) {
-            Ok(line) => line,
+            Ok(connection) => connection,
             Err(error) => return Ok(Err(error.to_string())),
         };
         if !core.auth.can_act_for(key.person).await.unwrap_or(false) {

@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::unconfirmed::UnconfirmedSubmission;
 use super::{Submission, SubmissionState, SubmissionWorker};
 use crate::cluster::ClusterAccountId;
+use crate::core::lock;
 use crate::domain::{ConnectionRole, SubmissionId};
 use crate::store::{StoreError, submissions};
 
@@ -28,7 +29,7 @@ impl SubmissionWorker {
     /// Resumes what the previous run left open, and hurries when a connection comes back.
     pub async fn run(self) {
         let stop = self.0.core.stop.clone();
-        let mut lines = self.0.connections.subscribe();
+        let mut connections = self.0.connections.subscribe();
         match self.list_open_accounts().await {
             Ok(keys) => keys.into_iter().for_each(|key| self.wake(key)),
             Err(error) => {
@@ -38,10 +39,10 @@ impl SubmissionWorker {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                changed = lines.recv() => match changed {
-                    Ok(line) if line.role == ConnectionRole::Login => {
-                        let key = ClusterAccountId { person: line.person, cluster: line.cluster };
-                        if let Some(worker) = self.workers().get(&key) {
+                changed = connections.recv() => match changed {
+                    Ok(connection) if connection.role == ConnectionRole::Login => {
+                        let key = ClusterAccountId { person: connection.person, cluster: connection.cluster };
+                        if let Some(worker) = lock(&self.0.workers).get(&key) {
                             worker.notify_one();
                         }
                     }
@@ -60,35 +61,35 @@ impl SubmissionWorker {
 
     /// There is work: starts the worker, or notifies it.
     pub(super) fn wake(&self, key: ClusterAccountId) {
-        let mut workers = self.workers();
+        let mut workers = lock(&self.0.workers);
         if let Some(worker) = workers.get(&key) {
             worker.notify_one();
             return;
         }
-        let bell = Arc::new(Notify::new());
-        workers.insert(key, bell.clone());
+        let notify = Arc::new(Notify::new());
+        workers.insert(key, notify.clone());
         drop(workers);
         let this = self.clone();
-        self.0.core.tasks.spawn(async move { this.run_account(key, bell).await });
+        self.0.core.tasks.spawn(async move { this.run_account(key, notify).await });
     }
 
-    async fn run_account(self, key: ClusterAccountId, bell: Arc<Notify>) {
+    async fn run_account(self, key: ClusterAccountId, notify: Arc<Notify>) {
         let stop = self.0.core.stop.clone();
-        let mut memory = SubmissionWorkerState::default();
+        let mut state = SubmissionWorkerState::default();
         loop {
             // A submission in progress when the portal stops is unconfirmed, and the next run searches for it.
             let round = tokio::select! {
                 () = stop.cancelled() => return,
-                round = self.run_round(key, &mut memory) => round,
+                round = self.run_round(key, &mut state) => round,
             };
-            let rest = match round {
-                Ok(Some(rest)) => rest,
+            let pause = match round {
+                Ok(Some(pause)) => pause,
                 Ok(None) => {
                     // A request that arrived meanwhile has already notified this worker; nobody can notify while the
                     // list is locked.
-                    let mut workers = self.workers();
-                    let rung = std::pin::pin!(bell.notified()).enable();
-                    if rung {
+                    let mut workers = lock(&self.0.workers);
+                    let was_notified = std::pin::pin!(notify.notified()).enable();
+                    if was_notified {
                         continue;
                     }
                     workers.remove(&key);
@@ -101,8 +102,8 @@ impl SubmissionWorker {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(rest) => {}
-                () = bell.notified() => memory.check_all_now(),
+                () = tokio::time::sleep(pause) => {}
+                () = notify.notified() => state.check_all_now(),
             }
         }
     }
@@ -111,28 +112,30 @@ impl SubmissionWorker {
     async fn run_round(
         &self,
         key: ClusterAccountId,
-        memory: &mut SubmissionWorkerState,
+        state: &mut SubmissionWorkerState,
     ) -> Result<Option<Duration>, StoreError> {
         let open = self.list_open(key).await?;
-        memory.unconfirmed.retain(|id, _| open.iter().any(|one| one.id == *id && is_unconfirmed(one)));
+        state
+            .unconfirmed
+            .retain(|id, _| open.iter().any(|submission| submission.id == *id && is_unconfirmed(submission)));
         if open.is_empty() {
             return Ok(None);
         }
-        let mut rest: Option<Duration> = None;
-        for one in open.iter().filter(|one| one.state == SubmissionState::Ready) {
-            if let Some(wait) = self.send(key, one, memory).await? {
+        let mut pause: Option<Duration> = None;
+        for submission in open.iter().filter(|submission| submission.state == SubmissionState::Ready) {
+            if let Some(wait) = self.send(key, submission, state).await? {
                 // Whatever blocks this submission blocks the later ones, too.
-                rest = Some(wait);
+                pause = Some(wait);
                 break;
             }
         }
         // Includes those that were just sent.
-        let in_doubt: Vec<Submission> = self.list_open(key).await?.into_iter().filter(is_unconfirmed).collect();
-        if !in_doubt.is_empty() {
-            let wait = self.find_unconfirmed(key, &in_doubt, memory).await?;
-            rest = Some(rest.map_or(wait, |rest| rest.min(wait)));
+        let unconfirmed: Vec<Submission> = self.list_open(key).await?.into_iter().filter(is_unconfirmed).collect();
+        if !unconfirmed.is_empty() {
+            let wait = self.find_unconfirmed(key, &unconfirmed, state).await?;
+            pause = Some(pause.map_or(wait, |pause| pause.min(wait)));
         }
-        Ok(Some(rest.unwrap_or_default()))
+        Ok(Some(pause.unwrap_or_default()))
     }
 
     async fn list_open(&self, key: ClusterAccountId) -> Result<Vec<Submission>, StoreError> {
@@ -145,14 +148,14 @@ impl SubmissionWorkerState {
     /// Something changed: checks everything that waits right away. Counters stay as they are.
     fn check_all_now(&mut self) {
         let now = Instant::now();
-        for doubt in self.unconfirmed.values_mut() {
-            doubt.due_at = doubt.due_at.min(now);
+        for unconfirmed in self.unconfirmed.values_mut() {
+            unconfirmed.due_at = unconfirmed.due_at.min(now);
         }
     }
 }
 
 /// A submission that was sent without an answer is unconfirmed: the worker does one thing at a time, so nothing is
 /// waiting for that answer.
-fn is_unconfirmed(one: &Submission) -> bool {
-    matches!(one.state, SubmissionState::Sent | SubmissionState::Checking)
+fn is_unconfirmed(submission: &Submission) -> bool {
+    matches!(submission.state, SubmissionState::Sent | SubmissionState::Checking)
 }

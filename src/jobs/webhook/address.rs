@@ -99,10 +99,10 @@ impl WebhookAddress {
             return Err(WebhookAddressError::NoSuchHost);
         }
         // A single private address is enough to reject: the name's owner could choose which one is used.
-        if !allow_private && !found.iter().all(|one| is_public(one.ip())) {
+        if !allow_private && !found.iter().all(|address| is_public(address.ip())) {
             return Err(WebhookAddressError::Private);
         }
-        if self.0.scheme() == "http" && found.iter().any(|one| is_public(one.ip())) {
+        if self.0.scheme() == "http" && found.iter().any(|address| is_public(address.ip())) {
             return Err(WebhookAddressError::NotEncrypted);
         }
         Ok(found)

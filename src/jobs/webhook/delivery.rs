@@ -53,14 +53,14 @@ impl WebhookWorker {
     /// Delivers until the portal stops.
     pub async fn run(self) {
         let stop = &self.0.core.stop;
-        let mut bell = self.0.notifications.subscribe();
+        let mut notifications_changed = self.0.notifications.subscribe();
         let mut ticks = tokio::time::interval(CHECK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
-                heard = bell.recv() => if heard == Err(RecvError::Closed) { return },
+                received = notifications_changed.recv() => if received == Err(RecvError::Closed) { return },
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -102,14 +102,16 @@ impl WebhookWorkerInner {
     async fn send_pending(&self, webhook: Webhook) -> Result<(), StoreError> {
         let person = webhook.person_id;
         let mut db = self.core.store.read().await?;
-        let mut notices = store::notifications::list_unsent(&mut db, person, MAX_NOTIFICATIONS).await?;
+        let mut notifications = store::notifications::list_unsent(&mut db, person, MAX_NOTIFICATIONS).await?;
         drop(db);
-        let Some(last) = notices.last().map(|notice| notice.id) else { return Ok(()) };
+        let Some(last) = notifications.last().map(|notification| notification.id) else { return Ok(()) };
         let kinds = NotificationKind::parse_list(&webhook.kinds);
-        notices.retain(|notice| NotificationKind::parse(&notice.kind).is_some_and(|kind| kinds.contains(&kind)));
+        notifications.retain(|notification| {
+            NotificationKind::parse(&notification.kind).is_some_and(|kind| kinds.contains(&kind))
+        });
         // Newest first, as everywhere.
-        notices.reverse();
-        let outcome = if notices.is_empty() { None } else { Some(self.try_send(&webhook, &notices).await) };
+        notifications.reverse();
+        let outcome = if notifications.is_empty() { None } else { Some(self.try_send(&webhook, &notifications).await) };
         let now = self.core.clock.now();
         let mut tx = self.core.store.write().await?;
         match &outcome {
@@ -139,12 +141,12 @@ impl WebhookWorkerInner {
     async fn try_send(
         &self,
         webhook: &Webhook,
-        notices: &[store::notifications::Notification],
+        notifications: &[store::notifications::Notification],
     ) -> Result<(), WebhookDeliveryError> {
-        let opened = || Ok::<_, WebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
-        let (address, secret) = opened().map_err(|_| WebhookDeliveryError::Sealed)?;
+        let open = || Ok::<_, WebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
+        let (address, secret) = open().map_err(|_| WebhookDeliveryError::Sealed)?;
         let message = WebhookMessage::from_notifications(
-            notices,
+            notifications,
             &self.core.config.portal.public_url.to_string(),
             &secret,
             self.core.clock.now(),

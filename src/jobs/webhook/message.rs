@@ -22,25 +22,26 @@ pub struct WebhookMessage {
 
 impl WebhookMessage {
     /// Builds the message for these notifications; `portal` is the portal's own address.
-    pub fn from_notifications(notices: &[Notification], portal: &str, secret: &[u8], now: UnixTime) -> Self {
-        let lines = notification_digest::build_digests(notices);
-        let summary = notification_digest::summarize(notices);
+    pub fn from_notifications(notifications: &[Notification], portal: &str, secret: &[u8], now: UnixTime) -> Self {
+        let lines = notification_digest::build_digests(notifications);
+        let summary = notification_digest::summarize(notifications);
         let mut text: Vec<String> = Vec::new();
         if lines.len() > MAX_LINES {
             text.extend(summary.iter().map(|line| escape_chat(&line.text())));
         } else {
             for line in &lines {
-                let place = if line.cluster.is_empty() { String::new() } else { format!(" on {}", line.cluster) };
-                text.push(format!("{} {portal}{}", escape_chat(&format!("{}{place}.", line.text())), line.href));
+                let on_cluster = if line.cluster.is_empty() { String::new() } else { format!(" on {}", line.cluster) };
+                text.push(format!("{} {portal}{}", escape_chat(&format!("{}{on_cluster}.", line.text())), line.href));
             }
         }
-        let jobs: Vec<_> = notices.iter().take(MAX_JOBS).map(|notice| job_json(notice, portal)).collect();
+        let jobs: Vec<_> =
+            notifications.iter().take(MAX_JOBS).map(|notification| job_json(notification, portal)).collect();
         let ended = summary
             .iter()
             .find(|line| line.kind == notification_digest::NotificationKind::Ended)
             .map(|line| line.counts);
         let ended = ended.unwrap_or_default();
-        let count = |kind: &str| notices.iter().filter(|notice| notice.kind == kind).count();
+        let count = |kind: &str| notifications.iter().filter(|notification| notification.kind == kind).count();
         let body = json!({
             "text": text.join("\n"),
             "portolan": {
@@ -56,7 +57,7 @@ impl WebhookMessage {
                     "cancelled": ended.cancelled,
                 },
                 "jobs": jobs,
-                "more": notices.len().saturating_sub(MAX_JOBS),
+                "more": notifications.len().saturating_sub(MAX_JOBS),
             },
         });
         Self::sign(body.to_string().into_bytes(), secret, now)
@@ -92,20 +93,20 @@ fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     text
 }
 
-fn job_json(notice: &Notification, portal: &str) -> serde_json::Value {
-    let id = match notice.task {
-        -1 => notice.number.to_string(),
-        task => format!("{}_{task}", notice.number),
+fn job_json(notification: &Notification, portal: &str) -> serde_json::Value {
+    let id = match notification.task {
+        -1 => notification.number.to_string(),
+        task => format!("{}_{task}", notification.number),
     };
-    let name: String = notice.name.chars().take(MAX_NAME_CHARS).collect();
+    let name: String = notification.name.chars().take(MAX_NAME_CHARS).collect();
     json!({
-        "kind": notice.kind,
-        "state": notice.state,
-        "cluster": notice.slug,
+        "kind": notification.kind,
+        "state": notification.state,
+        "cluster": notification.slug,
         "id": id,
         "name": name,
-        "at": notice.at.iso(),
-        "url": format!("{portal}/jobs/{}/{id}", notice.slug),
+        "at": notification.at.iso(),
+        "url": format!("{portal}/jobs/{}/{id}", notification.slug),
     })
 }
 
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use crate::domain::NotificationId;
 
-    fn notice(id: i64, name: &str) -> Notification {
+    fn notification(id: i64, name: &str) -> Notification {
         Notification {
             id: NotificationId(id),
             kind: "ended".into(),
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn text_and_fields_say_the_same() {
-        let message = WebhookMessage::from_notifications(&[notice(1, "align")], "https://p.example", b"s", UnixTime(5));
+        let message =
+            WebhookMessage::from_notifications(&[notification(1, "align")], "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
         assert_eq!(body["text"], "align is done on Fir. https://p.example/jobs/fir/101");
         assert_eq!(body["portolan"]["counts"]["done"], 1);
@@ -155,7 +157,7 @@ mod tests {
     fn hostile_names_call_nobody_and_stay_json() {
         for name in ["<!channel> \"quoted\" \\ | & <script>", "\u{202e}\u{0}\n\r", &"x".repeat(10_000)] {
             let message =
-                WebhookMessage::from_notifications(&[notice(1, name)], "https://p.example", b"s", UnixTime(5));
+                WebhookMessage::from_notifications(&[notification(1, name)], "https://p.example", b"s", UnixTime(5));
             let text = read(&message)["text"].as_str().unwrap().to_owned();
             assert!(!text.contains('<') && !text.contains('\n') && !text.contains('\u{202e}'), "{text}");
             assert!(message.body.len() < 4000);
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn many_are_few_lines() {
-        let many: Vec<Notification> = (0..500).map(|id| notice(id, &format!("job {id}"))).collect();
+        let many: Vec<Notification> = (0..500).map(|id| notification(id, &format!("job {id}"))).collect();
         let message = WebhookMessage::from_notifications(&many, "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
         assert_eq!(body["text"], "500 jobs ended: 500 done");

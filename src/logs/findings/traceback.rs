@@ -34,21 +34,21 @@ pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback
     let prefix = before.trim_end_matches("Original ");
     let prefix = line(start + 1).filter(|next| next.starts_with(prefix)).map_or("", |_| prefix);
     let inner = |at: usize| line(at).map(|line| line.strip_prefix(prefix).unwrap_or(line));
-    let mut kept = vec![line(start)?[at_mark..].to_owned()];
+    let mut block = vec![line(start)?[at_mark..].to_owned()];
     let mut last = String::new();
     let mut end = start + 1;
-    let mut strangers = 0;
+    let mut foreign_lines = 0;
     while let Some(text) = inner(end).filter(|_| end - start < MAX_READ_LINES) {
         end += 1;
         let inside = text.starts_with([' ', '\t']) || text.contains(TRACEBACK_MARK) || text.is_empty();
-        kept.push(text.trim_end().to_owned());
+        block.push(text.trim_end().to_owned());
         if inside {
             continue;
         }
         if !names_error(text) {
             // Unrelated output in between, or an error with an unusual name.
-            strangers += 1;
-            if strangers > MAX_FOREIGN_LINES {
+            foreign_lines += 1;
+            if foreign_lines > MAX_FOREIGN_LINES {
                 break;
             }
             continue;
@@ -59,15 +59,15 @@ pub fn parse<S: AsRef<str>>(lines: &[S], start: usize) -> Option<PythonTraceback
             None => break,
         }
     }
-    if kept.len() > MAX_KEPT_LINES {
-        kept.drain(1..=kept.len() - MAX_KEPT_LINES);
-        kept[0].push_str(" …");
+    if block.len() > MAX_KEPT_LINES {
+        block.drain(1..=block.len() - MAX_KEPT_LINES);
+        block[0].push_str(" …");
     }
     if last.is_empty() {
-        last.clone_from(kept.last()?);
+        last.clone_from(block.last()?);
     }
-    let ranked = before.contains("[rank");
-    Some(PythonTraceback { start, end, text: kept.join("\n").trim_end().to_owned(), last, is_ranked: ranked })
+    let is_ranked = before.contains("[rank");
+    Some(PythonTraceback { start, end, text: block.join("\n").trim_end().to_owned(), last, is_ranked })
 }
 
 /// Where the block continues, if Python chains another error to it.

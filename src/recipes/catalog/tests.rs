@@ -8,9 +8,9 @@ fn file(name: &str, text: &str) -> AdminRecipeFile {
 
 #[test]
 fn every_shipped_file_can_be_used() {
-    let book = RecipeCatalog::shipped();
-    assert_eq!(book.rejected, []);
-    assert!(!book.recipes.is_empty());
+    let catalog = RecipeCatalog::shipped();
+    assert_eq!(catalog.rejected, []);
+    assert!(!catalog.recipes.is_empty());
 }
 
 #[test]
@@ -33,17 +33,17 @@ fn a_wrong_file_is_told_and_the_others_stay() {
         ("not toml at all".to_owned(), 1, ""),
     ];
     for (text, line, words) in cases {
-        let book = RecipeCatalog::with_files(&[file("mine.toml", &text)]);
-        assert_eq!(book.recipes.len(), count);
-        let [fault] = book.rejected.as_slice() else { panic!("{:?}", book.rejected) };
+        let catalog = RecipeCatalog::with_files(&[file("mine.toml", &text)]);
+        assert_eq!(catalog.recipes.len(), count);
+        let [fault] = catalog.rejected.as_slice() else { panic!("{:?}", catalog.rejected) };
         assert_eq!(fault.file, "mine.toml");
         assert!(fault.error.problem.contains(words), "{words}: {}", fault.error);
         if line > 0 {
             assert_eq!(fault.error.line, line, "{}", fault.error);
         }
     }
-    let book = RecipeCatalog::with_files(&[file("mine.toml", &format!("{head}script = 'echo'\n"))]);
-    assert_eq!((book.recipes.len(), book.rejected.len()), (count + 1, 0));
+    let catalog = RecipeCatalog::with_files(&[file("mine.toml", &format!("{head}script = 'echo'\n"))]);
+    assert_eq!((catalog.recipes.len(), catalog.rejected.len()), (count + 1, 0));
 }
 
 /// Conditions that depend on each other in many ways must not take exponential time.

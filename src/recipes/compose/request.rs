@@ -13,7 +13,7 @@ pub fn fill_request(
     form: &RecipeForm,
     values: &AnswersByKey<'_>,
     answers: &FormAnswers,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
 ) {
     let mut asked = RequestAnswers { form, values };
     let mut request = JobRequest {
@@ -33,7 +33,7 @@ pub fn fill_request(
         ..JobRequest::default()
     };
     request.gpus = asked.number(RequestField::Gpus).map(|count| GpuRequest {
-        model: asked.text(RequestField::GpuModel).filter(|_| place.site.jobs.gpu_model != JobOptionRule::Never),
+        model: asked.text(RequestField::GpuModel).filter(|_| cluster.site.jobs.gpu_model != JobOptionRule::Never),
         count,
     });
     if form.task_per_gpu {
@@ -43,13 +43,13 @@ pub fn fill_request(
     if let (Some(warn_s), Some(minutes)) = (request.warn_s, request.minutes) {
         request.warn_s = Some(warn_s.min(minutes.saturating_mul(60) / 2));
     }
-    set_partition(&mut request, &mut asked, place);
+    set_partition(&mut request, &mut asked, cluster);
     request.dependency = asked.number(RequestField::After).map(|job| JobDependency {
         job: job.into(),
         must_succeed: answers.get("after_how").is_none_or(|how| how != "any"),
     });
     set_array(&mut request, &asked, answers, job);
-    set_folder(&mut request, &asked, place, job);
+    set_folder(&mut request, &asked, cluster, job);
     set_other_options(&mut request, form, values, job);
     if !form.bare {
         request.other_options.push(("--export".to_owned(), Some("NONE".to_owned())));
@@ -64,7 +64,7 @@ struct RequestAnswers<'a> {
 
 impl<'a> RequestAnswers<'a> {
     fn value(&self, sets: RequestField) -> Option<&'a AnswerValue> {
-        let mut questions = self.form.questions().filter(|one| one.sets == Some(sets));
+        let mut questions = self.form.questions().filter(|question| question.sets == Some(sets));
         questions.find_map(|question| self.values.get(question.key.as_str()))
     }
 
@@ -99,8 +99,8 @@ impl<'a> RequestAnswers<'a> {
 }
 
 /// Partition and QOS: as chosen, or the partition that has the requested GPUs.
-fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place: &ComposeCluster) {
-    let jobs = &place.site.jobs;
+fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, cluster: &ComposeCluster) {
+    let jobs = &cluster.site.jobs;
     request.qos = asked.text(RequestField::Qos);
     if let Some(name) = asked.text(RequestField::Partition) {
         match jobs.types.iter().find(|kind| kind.name == name) {
@@ -113,8 +113,8 @@ fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, place
     } else if jobs.partition != JobOptionRule::Never && request.gpus.is_some() {
         let model = request.gpus.as_ref().and_then(|gpus| gpus.model.as_deref());
         let gpu = match model {
-            Some(model) => place.gpu(model),
-            None => place.gpus.first(),
+            Some(model) => cluster.gpu(model),
+            None => cluster.gpus.first(),
         };
         request.partition = gpu.and_then(|gpu| gpu.partition.clone());
     }
@@ -141,10 +141,10 @@ fn set_array(request: &mut JobRequest, asked: &RequestAnswers<'_>, answers: &For
 }
 
 /// The job's working folder, where its output goes too. Slurm expands no variables there and creates no folders.
-fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, place: &ComposeCluster, job: &mut ComposedJob) {
+fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, cluster: &ComposeCluster, job: &mut ComposedJob) {
     let Some(AnswerValue::Words(words)) = asked.value(RequestField::Folder) else { return };
     let key = asked.key(RequestField::Folder);
-    let Some(path) = words.first().and_then(|word| word.resolve(&place.folders)) else {
+    let Some(path) = words.first().and_then(|word| word.resolve(&cluster.folders)) else {
         job.add_problem(&key, "This folder must be known before the job starts: use a full path, $HOME or $SCRATCH.");
         return;
     };
@@ -169,7 +169,7 @@ fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, place: &Comp
 fn set_other_options(request: &mut JobRequest, form: &RecipeForm, values: &AnswersByKey<'_>, job: &mut ComposedJob) {
     let question = form.find_setting(RequestField::Other);
     if let Some((question, AnswerValue::Words(words))) =
-        question.and_then(|one| Some((one, values.get(one.key.as_str())?)))
+        question.and_then(|question| Some((question, values.get(question.key.as_str())?)))
     {
         for word in words {
             let text = word.resolve(&std::collections::BTreeMap::new()).unwrap_or_default();

@@ -19,7 +19,7 @@ pub fn collect_template_values<'a>(
     form: &'a RecipeForm,
     values: &AnswersByKey<'a>,
     job: &ComposedJob,
-    place: &ComposeCluster,
+    cluster: &ComposeCluster,
 ) -> BTreeMap<&'a str, TemplateValue> {
     let mut slots: BTreeMap<&str, TemplateValue> = BTreeMap::new();
     for question in form.questions() {
@@ -34,7 +34,7 @@ pub fn collect_template_values<'a>(
         };
         slots.insert(&question.key, slot);
     }
-    let jobs = &place.site.jobs;
+    let jobs = &cluster.site.jobs;
     let request = &job.request;
     let folder = request.folder.as_deref().map_or_else(|| MISSING_PLACEHOLDER.to_owned(), quoted);
     let model = request.gpus.as_ref().and_then(|gpus| gpus.model.clone());

@@ -40,13 +40,13 @@ fn form(name: &str) -> RecipeForm {
 }
 
 fn composed(change: &[(&str, &str)]) -> ComposedJob {
-    let (form, place) = (form("python-script"), demo());
-    let mut answers = form.defaults(&place);
+    let (form, cluster) = (form("python-script"), demo());
+    let mut answers = form.defaults(&cluster);
     answers.insert("script".into(), "train.py".into());
     for (key, text) in change {
         answers.insert((*key).to_owned(), (*text).to_owned());
     }
-    compose(&form, &answers, &place)
+    compose(&form, &answers, &cluster)
 }
 
 #[test]
@@ -116,41 +116,41 @@ fn a_sweep_becomes_an_array() {
 
 #[test]
 fn locked_answers_cannot_be_changed() {
-    let (mut form, place) = (form("python-script"), demo());
+    let (mut form, cluster) = (form("python-script"), demo());
     form.locked.insert("time".into());
-    let mut answers = form.defaults(&place);
+    let mut answers = form.defaults(&cluster);
     answers.insert("script".into(), "x.py".into());
-    assert_eq!(compose(&form, &answers, &place).problems, []);
+    assert_eq!(compose(&form, &answers, &cluster).problems, []);
     answers.insert("time".into(), "100h".into());
-    let job = compose(&form, &answers, &place);
+    let job = compose(&form, &answers, &cluster);
     assert_eq!(job.problems[0].key, "time");
     assert!(job.build_script().contains("--time=01:00:00"));
 }
 
 #[test]
 fn a_site_that_wants_containers_offers_no_environments() {
-    let mut place = demo();
-    let mut site = (*place.site).clone();
+    let mut cluster = demo();
+    let mut site = (*cluster.site).clone();
     site.jobs.containers_only = true;
-    place.site = Arc::new(site);
+    cluster.site = Arc::new(site);
     let form = form("pytorch");
-    let mut answers = form.defaults(&place);
+    let mut answers = form.defaults(&cluster);
     answers.insert("script".into(), "train.py".into());
     assert_eq!(answers["environment"], "modules");
-    assert_eq!(compose(&form, &answers, &place).problems, []);
+    assert_eq!(compose(&form, &answers, &cluster).problems, []);
     answers.insert("environment".into(), "wheels".into());
-    assert_eq!(compose(&form, &answers, &place).problems[0].key, "environment");
+    assert_eq!(compose(&form, &answers, &cluster).problems[0].key, "environment");
 }
 
 #[test]
 fn one_task_for_each_gpu() {
-    let (form, mut place) = (form("pytorch-many"), demo());
-    place.gpus[0].cores = Some(4);
-    place.gpus[0].memory_gb = Some(7);
-    let mut answers = form.defaults(&place);
+    let (form, mut cluster) = (form("pytorch-many"), demo());
+    cluster.gpus[0].cores = Some(4);
+    cluster.gpus[0].memory_gb = Some(7);
+    let mut answers = form.defaults(&cluster);
     answers.insert("script".into(), "train.py".into());
     answers.insert("nodes".into(), "2".into());
-    let job = compose(&form, &answers, &place);
+    let job = compose(&form, &answers, &cluster);
     assert_eq!(job.problems, []);
     let request = &job.request;
     assert_eq!((request.tasks_per_node, request.cores), (Some(2), Some(4)));
@@ -161,12 +161,12 @@ fn one_task_for_each_gpu() {
 /// A person's own script is sent unchanged and states its own requests.
 #[test]
 fn a_script_that_stands_alone() {
-    let (form, place) = (form("own-script"), demo());
-    let mut answers = form.defaults(&place);
+    let (form, cluster) = (form("own-script"), demo());
+    let mut answers = form.defaults(&cluster);
     let own = "#!/bin/bash -l\n#SBATCH --time=5 --account=def-jones\nsrun hostname\n";
     answers.insert("script".into(), own.into());
     answers.insert("options".into(), "--nice=100".into());
-    let job = compose(&form, &answers, &place);
+    let job = compose(&form, &answers, &cluster);
     assert_eq!(job.problems, []);
     let script = job.build_script();
     assert!(script.starts_with("#!/bin/bash -l\n"), "{script}");
@@ -175,7 +175,7 @@ fn a_script_that_stands_alone() {
     }
     assert_eq!(script.matches("#SBATCH").count(), 3, "{script}");
     answers.insert("time".into(), "1h".into());
-    let script = compose(&form, &answers, &place).build_script();
+    let script = compose(&form, &answers, &cluster).build_script();
     assert!(script.contains("--time=01:00:00") && !script.contains("--time=5"), "{script}");
 }
 

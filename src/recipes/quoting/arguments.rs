@@ -37,13 +37,13 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
                 inside = ArgumentQuoteState::Nothing;
             }
             (ArgumentQuoteState::Nothing | ArgumentQuoteState::Double, '$') => {
-                let place = word.get_or_insert_default();
+                let current = word.get_or_insert_default();
                 match parse_variable(rest, known)? {
                     Some((name, length)) => {
-                        *place = std::mem::take(place).followed_by_variable(&name);
+                        *current = std::mem::take(current).followed_by_variable(&name);
                         rest = &rest[length..];
                     }
-                    None => place.push('$'),
+                    None => current.push('$'),
                 }
             }
             (ArgumentQuoteState::Nothing | ArgumentQuoteState::Double, '\\') => {
@@ -52,12 +52,12 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
                     ArgumentQuoteState::Double => next.is_some_and(|next| matches!(next, '"' | '\\' | '$')),
                     _ => next.is_some(),
                 };
-                let place = word.get_or_insert_default();
+                let current = word.get_or_insert_default();
                 if let (true, Some(next)) = (escapes, next) {
-                    place.push(next);
+                    current.push(next);
                     rest = &rest[next.len_utf8()..];
                 } else {
-                    place.push('\\');
+                    current.push('\\');
                 }
             }
             _ if is_space && c != ' ' && c != '\t' => {

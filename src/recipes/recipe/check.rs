@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Recipe, RecipeError, SharedRecipeBlock};
 use crate::recipes::form::{BUILT_IN_KEYS, RecipeForm};
-use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue};
+use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue, is_valid_key};
 use crate::recipes::{template, value};
 
 const MAX_QUESTIONS: usize = 200;
@@ -27,13 +27,6 @@ impl RecipeCheckError {
         let found = text.lines().position(|line| !near.is_empty() && line.contains(near));
         RecipeError { line: found.map_or(0, |line| line + 1), problem: self.problem }
     }
-}
-
-/// Keys appear in URLs and scripts.
-fn is_valid_key(text: &str) -> bool {
-    text.len() <= 40
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(), RecipeCheckError> {
@@ -110,14 +103,14 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
 
 /// Defaults, limits and help must refer to existing questions.
 fn check_mentioned_keys(recipe: &Recipe, keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
-    let said = recipe
+    let mentioned = recipe
         .locked
         .iter()
         .chain(&recipe.hidden)
         .chain(recipe.defaults.keys())
         .chain(recipe.limits.keys())
         .chain(recipe.help.keys());
-    for key in said {
+    for key in mentioned {
         if !keys.contains_key(key.as_str()) {
             return Err(RecipeCheckError::new(key, format!("No question has the key “{key}”.")));
         }
@@ -127,7 +120,7 @@ fn check_mentioned_keys(recipe: &Recipe, keys: &BTreeMap<&str, &RecipeQuestion>)
 
 /// Conditions refer to existing questions, and never in a cycle.
 fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
-    let (mut way, mut done) = (BTreeSet::new(), BTreeSet::new());
+    let (mut path, mut done) = (BTreeSet::new(), BTreeSet::new());
     for question in keys.values() {
         for (other, values) in &question.show_when {
             let near = format!("\"{}\"", question.key);
@@ -135,16 +128,16 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
                 let problem = format!("“{}” is shown by the answer to “{other}”, which nobody asks.", question.key);
                 return Err(RecipeCheckError::new(near, problem));
             };
-            let strange = values.iter().find(|value| {
+            let impossible = values.iter().find(|value| {
                 matches!(asked.kind, QuestionKind::Choice | QuestionKind::Switch)
                     && value::parse_answer(asked, &value.0, &[]).is_err()
             });
-            if let Some(strange) = strange {
-                let problem = format!("“{other}” is never “{}”.", strange.0);
+            if let Some(impossible) = impossible {
+                let problem = format!("“{other}” is never “{}”.", impossible.0);
                 return Err(RecipeCheckError::new(near, problem));
             }
         }
-        if has_cycle(question, keys, &mut way, &mut done) {
+        if has_cycle(question, keys, &mut path, &mut done) {
             let problem = format!("The question “{}” depends on itself.", question.key);
             return Err(RecipeCheckError::new(format!("\"{}\"", question.key), problem));
         }
@@ -152,25 +145,25 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
     Ok(())
 }
 
-/// Follows what a question depends on. `way` is the path so far; `done` holds questions known to be free of cycles,
+/// Follows what a question depends on. `path` is the way so far; `done` holds questions known to be free of cycles,
 /// which need not be followed again.
 fn has_cycle<'a>(
     question: &'a RecipeQuestion,
     keys: &BTreeMap<&str, &'a RecipeQuestion>,
-    way: &mut BTreeSet<&'a str>,
+    path: &mut BTreeSet<&'a str>,
     done: &mut BTreeSet<&'a str>,
 ) -> bool {
     if done.contains(question.key.as_str()) {
         return false;
     }
-    if !way.insert(&question.key) {
+    if !path.insert(&question.key) {
         return true;
     }
     let next = question.show_when.keys().filter_map(|key| keys.get(key.as_str()));
-    let round = next.copied().any(|next| has_cycle(next, keys, way, done));
-    way.remove(question.key.as_str());
+    let is_cycle = next.copied().any(|next| has_cycle(next, keys, path, done));
+    path.remove(question.key.as_str());
     done.insert(&question.key);
-    round
+    is_cycle
 }
 
 fn check_script(name: &str, source: &str, keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {

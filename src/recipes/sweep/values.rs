@@ -33,9 +33,9 @@ fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
     let mut quote: Option<char> = None;
     let mut was_quoted = false;
     let mut finish = |value: &mut String, was_quoted: &mut bool| {
-        let kept = if *was_quoted { value.clone() } else { value.trim().to_owned() };
-        if !kept.is_empty() || *was_quoted {
-            found.push(kept);
+        let finished = if *was_quoted { value.clone() } else { value.trim().to_owned() };
+        if !finished.is_empty() || *was_quoted {
+            found.push(finished);
         }
         value.clear();
         *was_quoted = false;
@@ -88,7 +88,7 @@ fn linear_range(from: f64, to: f64, step: f64) -> Result<Vec<String>, String> {
     // A small tolerance past the end, for steps that floating point can't hit exactly.
     let steps = ((to - from) / step + 1e-9).floor();
     let count = to_count(steps + 1.0)?;
-    Ok((0..count).map(|place| format_number(from + step * as_f64(place))).collect())
+    Ok((0..count).map(|index| format_number(from + step * as_f64(index))).collect())
 }
 
 fn log_range(from: f64, to: f64, points: f64) -> Result<Vec<String>, String> {
@@ -100,7 +100,7 @@ fn log_range(from: f64, to: f64, points: f64) -> Result<Vec<String>, String> {
         return Err("A log range needs at least 2 points.".to_owned());
     }
     let factor = (to / from).ln() / as_f64(count - 1);
-    Ok((0..count).map(|place| format_number(from * (factor * as_f64(place)).exp())).collect())
+    Ok((0..count).map(|index| format_number(from * (factor * as_f64(index)).exp())).collect())
 }
 
 fn to_count(number: f64) -> Result<usize, String> {
@@ -114,8 +114,8 @@ fn to_count(number: f64) -> Result<usize, String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "never more than MOST_POINTS")]
-const fn as_f64(place: usize) -> f64 {
-    place as f64
+const fn as_f64(index: usize) -> f64 {
+    index as f64
 }
 
 /// A readable number: `0.3`, not `0.30000000000000004`; very small and very large ones get an exponent.

@@ -87,7 +87,7 @@ fn ways_in_fit_the_centres() {
     assert_eq!(site("trillium").login.accepts, [vec![Key, Duo]], "no password there");
     for name in ["saga", "betzy", "olivia"] {
         assert_eq!(site(name).login.preferred_factors(), [Code, Password], "the code comes first");
-        assert!(!site(name).keys.opens && site(name).keys.why_not.is_some());
+        assert!(!site(name).keys.opens.0 && site(name).keys.why_not.is_some());
         assert!(site(name).login.needs_person());
     }
     assert!(!site("lumi").login.needs_person() && !site("demo").login.needs_person());
@@ -127,7 +127,7 @@ fn jobs_ask_for_what_the_cluster_has() {
 #[test]
 fn norway_counts_otherwise() {
     let saga = site("saga");
-    assert!(!saga.jobs.mail && !saga.units.fair_share && saga.jobs.account_required);
+    assert!(!saga.jobs.mail.0 && !saga.units.fair_share && saga.jobs.account_required);
     assert_eq!((saga.jobs.gpu_model, saga.jobs.max_array), (JobOptionRule::Never, Some(1000)));
     assert_eq!(saga.units.period, SiteAllocationPeriod::HalfYears);
     assert_eq!(saga.units.cost_tool.command(), Some("cost"));

@@ -88,8 +88,8 @@ pub(super) fn classify(text: &str) -> PromptKind {
     if has(&["passphrase"]) {
         return PromptKind::Passphrase;
     }
-    let spoken = words.replace(" one time password ", " one time ").replace(" onetime password ", " onetime ");
-    let password = PASSWORD_WORDS.iter().any(|phrase| spoken.contains(&format!(" {phrase} ")));
+    let without_codes = words.replace(" one time password ", " one time ").replace(" onetime password ", " onetime ");
+    let password = PASSWORD_WORDS.iter().any(|phrase| without_codes.contains(&format!(" {phrase} ")));
     match (has(CODE_WORDS), password) {
         // Both in one answer: only the server's own words can say how.
         (true, true) | (false, false) => PromptKind::Other,

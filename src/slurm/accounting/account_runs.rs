@@ -1,16 +1,16 @@
 //! What the jobs of whole accounts held and used, for a group's figures: each run of each job with the sum of its
 //! steps.
 
-use super::for_each_record;
-use super::steps::{STEP_FIELD_COUNT, StepTotals, parse_cpu_seconds};
+use super::steps::{STEP_FIELD_COUNT, StepTotals};
 use crate::clock::{Day, UnixTime};
 use crate::slurm::fields::{
-    clean_field, clean_value, field_delimiter, parse_job_id, parse_number, parse_time, parse_tres,
+    clean_field, clean_value, delimiter_option, for_each_record, parse_cpu_seconds, parse_job_id, parse_number,
+    parse_time, parse_tres, parse_u32,
 };
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::{JobId, JobState};
 use crate::slurm::job_usage::JobUsage;
-use crate::slurm::text::is_name;
+use crate::slurm::text::is_user_or_account;
 
 const FIELDS: &str = "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax,JobIDRaw,User,Account,\
                       Partition,Eligible,Start,End,Suspended,NNodes,AllocTRES,JobName";
@@ -56,16 +56,12 @@ pub struct AccountedRun {
 /// of one of several equal parts of that day. None if a name is invalid.
 pub fn account_runs_args(nonce: &str, accounts: &[String], from: &str, until: &str) -> Option<Vec<String>> {
     let asked = (1..=MAX_ACCOUNTS).contains(&accounts.len());
-    (asked && accounts.iter().all(|account| is_account_name(account))).then_some(())?;
-    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
+    (asked && accounts.iter().all(|account| is_user_or_account(account))).then_some(())?;
+    let delimiter = delimiter_option(nonce)?;
     let accounts = accounts.join(",");
     // -D: include runs before a job was requeued. -a: include everybody, as far as the caller may see.
     let words = ["-n", "-p", "-D", "-a", &delimiter, "-A", &accounts, "-S", from, "-E", until, "-o", FIELDS];
     Some(words.map(str::to_owned).to_vec())
-}
-
-pub fn is_account_name(account: &str) -> bool {
-    is_name(account) && !account.contains(':')
 }
 
 /// A time of day as `sacct` and `date` read it, in the cluster's time zone.
@@ -105,10 +101,10 @@ fn add_record(
 }
 
 fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT]) -> Option<AccountedRun> {
-    let [raw, user, account, partition, eligible, start, end, suspended, nodes, held, name] = *own;
+    let [raw, user, account, partition, eligible, start, end, suspended, nodes, tres, name] = *own;
     let raw = parse_number(raw);
     let (JobId { number: id, task }, None) = parse_job_id(job, raw)? else { return None };
-    let resources = parse_tres(held);
+    let resources = parse_tres(tres);
     Some(AccountedRun {
         number: id,
         task,
@@ -123,10 +119,10 @@ fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT
         end: parse_time(end),
         suspended_s: parse_cpu_seconds(suspended).unwrap_or(0),
         cores: resources.cpus,
-        nodes: u32::try_from(parse_number(nodes)).unwrap_or(0),
+        nodes: parse_u32(nodes),
         memory_mb: resources.memory_mb.unwrap_or(0),
         gpus: resources.gpus,
-        billing: held.split(',').find_map(|piece| piece.strip_prefix("billing=")).map_or(0, parse_number),
+        billing: tres.split(',').find_map(|piece| piece.strip_prefix("billing=")).map_or(0, parse_number),
         usage: JobUsage::default(),
     })
 }

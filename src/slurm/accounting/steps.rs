@@ -1,8 +1,8 @@
 //! What job steps used: of one job, or of several past runs together with what they requested.
 
-use super::for_each_record;
-use crate::clock::SECONDS_PER_DAY;
-use crate::slurm::fields::{field_delimiter, parse_job_id, parse_number, parse_tres, parse_u32};
+use crate::slurm::fields::{
+    all_digits, delimiter_option, for_each_record, parse_cpu_seconds, parse_job_id, parse_number, parse_tres, parse_u32,
+};
 use crate::slurm::gres::GpuCount;
 use crate::slurm::job::{JobId, JobState};
 use crate::slurm::job_usage::JobUsage;
@@ -39,7 +39,7 @@ pub struct PastJobRun {
 
 /// The arguments for the steps of one job or task; for an array's ID, only its first task is read.
 pub fn steps_args(nonce: &str, id: JobId) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
+    let delimiter = delimiter_option(nonce)?;
     let id = id.to_string();
     Some(["-n", "-p", &delimiter, "-j", &id, "-o", STEP_FIELDS].map(str::to_owned).to_vec())
 }
@@ -125,28 +125,12 @@ fn find_tres_value<'a>(list: &'a str, name: &str) -> Option<&'a str> {
 
 /// Mebibytes from `95980K`, or from bytes without a unit.
 fn parse_bytes_mb(text: &str) -> Option<u64> {
-    let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if bare { Some(parse_number(text).div_ceil(1 << 20)) } else { parse_memory_mb(text) }
-}
-
-/// Whole seconds from `1-02:03:04`, `00:27.462` (minutes and seconds), `02:03:04`.
-pub(super) fn parse_cpu_seconds(text: &str) -> Option<u64> {
-    let whole = text.split('.').next().unwrap_or_default();
-    let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
-    let digits = |part: &str| {
-        let good = (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-        good.then(|| parse_number(part))
-    };
-    let mut sum = 0_u64;
-    for part in clock.split(':').take(4) {
-        sum = sum.checked_mul(60)?.checked_add(digits(part)?)?;
-    }
-    digits(days)?.checked_mul(SECONDS_PER_DAY.unsigned_abs())?.checked_add(sum)
+    if all_digits(text) { Some(parse_number(text).div_ceil(1 << 20)) } else { parse_memory_mb(text) }
 }
 
 /// The arguments for past runs and their steps.
 pub fn past_runs_args(nonce: &str, numbers: &[u64]) -> Option<Vec<String>> {
-    let delimiter = format!("--delimiter={}", field_delimiter(nonce)?);
+    let delimiter = delimiter_option(nonce)?;
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     let fields = format!("{STEP_FIELDS},{REQUEST_FIELDS}");
     (!numbers.is_empty())

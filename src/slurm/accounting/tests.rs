@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::steps::{STEP_FIELD_COUNT, parse_cpu_seconds};
+use super::steps::STEP_FIELD_COUNT;
 use super::*;
+use crate::slurm::fields::parse_cpu_seconds;
+use crate::slurm::job::JobState;
 use crate::slurm::job_usage::JobUsage;
 
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/sacct-22.05.txt");

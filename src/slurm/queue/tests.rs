@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::clock::UnixTime;
 use crate::slurm::gres::GpuCount;
-use crate::slurm::job::JobId;
+use crate::slurm::job::{JobId, JobState};
+use crate::slurm::units::TimeLimit;
 
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/squeue-22.05.txt");
 const NONCE: &str = "k3v9q2xw";

@@ -10,11 +10,12 @@ use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterAccountId;
+use crate::core::lock;
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::queue_snapshot::PersonClusterResources;
 use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
-use crate::usage::service::{UsageService, lock};
+use crate::usage::service::UsageService;
 
 /// Each reader's alerts are checked at most this often.
 const CHECK_EVERY: Duration = Duration::from_mins(2);
@@ -37,16 +38,12 @@ impl UsageService {
         group: GroupId,
         alerts: &[UsageAlertKind],
     ) -> Result<(), AuthError> {
-        let core = &self.0.core;
-        let now = core.clock.now();
-        let mut tx = core.store.write().await?;
-        core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let named = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let (mut tx, group_row) = self.begin_change(actor, group).await?;
         let words: Vec<&'static str> = alerts.iter().map(|alert| alert.as_str()).collect();
         store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
         let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-        let about = ActivityDetails { person: Some(person), subject: &named.name, detail: &detail };
-        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, now).await?;
+        let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
+        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         // Alerts that already apply are sent soon.
         lock(&self.0.alerts_checked_at).retain(|reader, _| reader.person != person);
@@ -83,10 +80,10 @@ impl UsageService {
             if viewer.may(Permission::ManageUsage(group)).is_err() {
                 continue;
             }
-            let ground = self.load_context(&viewer, group).await?;
-            let view = self.build_group_usage(&viewer, group, &ground).await?;
-            let news = self.collect_alerts(&view, reader, &alerts).await?;
-            self.send_alerts(person, group, &news).await?;
+            let records = self.load_context(&viewer, group).await?;
+            let view = self.build_group_usage(&viewer, group, &records).await?;
+            let messages = self.collect_alerts(&view, reader, &alerts).await?;
+            self.send_alerts(person, group, &messages).await?;
         }
         Ok(())
     }
@@ -100,7 +97,7 @@ impl UsageService {
         let is_here = |account: &&GroupAccountUsage| account.details.cluster == reader.cluster;
         let here: Vec<&GroupAccountUsage> = view.accounts.iter().filter(is_here).collect();
         let Some(first) = here.first() else { return Ok(Vec::new()) };
-        let mut news = Vec::new();
+        let mut messages = Vec::new();
         let mut db = self.0.core.store.read().await?;
         if alerts.contains(&UsageAlertKind::Quota) {
             for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
@@ -108,39 +105,39 @@ impl UsageService {
                     account.details.account == allocation.account && allocation.cluster_id == reader.cluster
                 };
                 let account = here.iter().find(is_its);
-                news.extend(account.and_then(|account| quota_alert(account, &allocation)));
+                messages.extend(account.and_then(|account| quota_alert(account, &allocation)));
             }
         }
         if alerts.contains(&UsageAlertKind::Storage) {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
-            let standing: PersonClusterResources = serde_json::from_str(&queue.standing).unwrap_or_default();
+            let resources: PersonClusterResources = serde_json::from_str(&queue.standing).unwrap_or_default();
             let now = self.0.core.clock.now();
-            let at = standing.places_at.map(UnixTime);
+            let at = resources.places_at.map(UnixTime);
             if at.is_some_and(|at| now.since(at) < STORAGE_MAX_AGE) {
                 let accounts: BTreeSet<&str> = here.iter().map(|account| account.details.account.as_str()).collect();
-                let theirs = standing.places.iter().filter(|place| belongs_to_group(place, &accounts));
+                let theirs = resources.places.iter().filter(|area| belongs_to_group(area, &accounts));
                 let (title, slug) = (&first.details.title, &first.details.slug);
-                news.extend(theirs.filter_map(|place| storage_alert(place, title, slug, first.today)));
+                messages.extend(theirs.filter_map(|area| storage_alert(area, title, slug, first.today)));
             }
         }
         if alerts.contains(&UsageAlertKind::Failing) {
-            news.extend(list_failing_jobs_alerts(view, &first.details.slug));
+            messages.extend(list_failing_jobs_alerts(view, &first.details.slug));
         }
-        Ok(news)
+        Ok(messages)
     }
 
     async fn send_alerts(
         &self,
         person: PersonId,
         group: GroupId,
-        news: &[UsageAlertMessage],
+        messages: &[UsageAlertMessage],
     ) -> Result<(), StoreError> {
         let core = &self.0.core;
         let mut new: Vec<&UsageAlertMessage> = Vec::new();
         let mut db = core.store.read().await?;
-        for one in news {
-            if !store::usage_alerts::was_notified(&mut db, person, group, &one.dedup_key).await? {
-                new.push(one);
+        for message in messages {
+            if !store::usage_alerts::was_notified(&mut db, person, group, &message.dedup_key).await? {
+                new.push(message);
             }
         }
         drop(db);
@@ -149,9 +146,9 @@ impl UsageService {
         }
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
-        for one in new {
-            if store::usage_alerts::mark_notified(&mut tx, person, group, &one.dedup_key, now).await? {
-                store::notifications::add_group(&mut tx, person, group, &one.text, now).await?;
+        for message in new {
+            if store::usage_alerts::mark_notified(&mut tx, person, group, &message.dedup_key, now).await? {
+                store::notifications::add_group(&mut tx, person, group, &message.text, now).await?;
             }
         }
         store::commit(tx).await?;

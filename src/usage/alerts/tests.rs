@@ -2,22 +2,22 @@ use super::*;
 
 const TODAY: Day = Day(20_773);
 
-fn place(label: &str, used: u64, limit: u64) -> StorageQuota {
+fn area(label: &str, used: u64, limit: u64) -> StorageQuota {
     StorageQuota { label: label.into(), used_bytes: used, limit_bytes: Some(limit), ..StorageQuota::default() }
 }
 
 #[test]
 fn full_places_are_told() {
-    let told = |place: &StorageQuota| storage_alert(place, "Harbour", "key", TODAY);
-    assert_eq!(told(&place("/project (project def-x)", 899, 1000)), None);
-    let news = told(&place("/project (project def-x)", 905, 1000)).unwrap();
+    let told = |area: &StorageQuota| storage_alert(area, "Harbour", "key", TODAY);
+    assert_eq!(told(&area("/project (project def-x)", 899, 1000)), None);
+    let news = told(&area("/project (project def-x)", 905, 1000)).unwrap();
     assert_eq!(news.dedup_key, "storage:key:/project (project def-x):2026-11");
     assert_eq!(news.text, "/project (project def-x) on Harbour is nearly full: 91 % of its space is used.");
-    let files = StorageQuota { files: Some(95), files_limit: Some(100), ..place("/project", 1, 1000) };
+    let files = StorageQuota { files: Some(95), files_limit: Some(100), ..area("/project", 1, 1000) };
     assert!(told(&files).unwrap().text.contains("95 % of its files"));
-    assert_eq!(told(&StorageQuota { limit_bytes: None, ..place("/project", u64::MAX, 0) }), None);
-    assert_eq!(told(&place("/project", u64::MAX, 0)), None);
-    let hostile = told(&place(&format!("\u{202e}{}", "<b>".repeat(500)), 1, 1)).unwrap();
+    assert_eq!(told(&StorageQuota { limit_bytes: None, ..area("/project", u64::MAX, 0) }), None);
+    assert_eq!(told(&area("/project", u64::MAX, 0)), None);
+    let hostile = told(&area(&format!("\u{202e}{}", "<b>".repeat(500)), 1, 1)).unwrap();
     assert!(!hostile.text.contains('\u{202e}') && hostile.text.chars().count() < 200);
 }
 
@@ -33,23 +33,23 @@ fn ones_own_places_are_not_the_groups() {
         ("/scratch (user ada)", false),
         ("/cluster/work/nn9999kk", false),
     ] {
-        assert_eq!(belongs_to_group(&place(label, 1, 1), &accounts), is_theirs, "{label}");
+        assert_eq!(belongs_to_group(&area(label, 1, 1), &accounts), is_theirs, "{label}");
     }
 }
 
 #[test]
 fn failing_in_numbers_is_told() {
-    let sums = |jobs, failed, timed_out, memory_out| UsageTotals {
+    let totals = |jobs, failed, timed_out, memory_out| UsageTotals {
         jobs,
         failed,
         timed_out,
         memory_out,
         ..UsageTotals::default()
     };
-    let told = |sums: &UsageTotals| failing_jobs_alert("Bob", "bob", "Harbour", "key", TODAY, sums);
-    assert_eq!(told(&sums(9, 9, 0, 0)), None, "too few");
-    assert_eq!(told(&sums(10, 5, 0, 0)), None, "only half");
-    let news = told(&sums(12, 3, 2, 2)).unwrap();
+    let told = |totals: &UsageTotals| failing_jobs_alert("Bob", "bob", "Harbour", "key", TODAY, totals);
+    assert_eq!(told(&totals(9, 9, 0, 0)), None, "too few");
+    assert_eq!(told(&totals(10, 5, 0, 0)), None, "only half");
+    let news = told(&totals(12, 3, 2, 2)).unwrap();
     assert_eq!(news.dedup_key, "failing:key:bob:20773");
     assert_eq!(
         news.text,

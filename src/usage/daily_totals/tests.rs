@@ -55,10 +55,10 @@ fn a_day_equals_what_sreport_says() {
     assert!(!cut && runs.len() > 10);
     for account in ["def-smith", "rrg-smith"] {
         let mine: Vec<&AccountedRun> = runs.iter().filter(|run| run.account == account).collect();
-        let sheet = count_day(&mine, DAY, &KeptUserNames::All, &saga);
+        let totals = count_day(&mine, DAY, &KeptUserNames::All, &saga);
         let mut whole = UsageTotals::default();
         let mut people: HashMap<&str, UsageTotals> = HashMap::new();
-        for (user, _, sums) in &sheet.rows {
+        for (user, _, sums) in &totals.rows {
             whole.add(sums);
             people.entry(user).or_default().add(sums);
         }
@@ -138,8 +138,8 @@ fn waste_and_what_would_have_been_enough() {
     assert_eq!((sums.held_gpu_s, sums.used_gpu_s, sums.spare_core_s), (7200, 5400, 0));
     let mut whole = demo();
     whole.jobs.whole_node = true;
-    let sheet = count_day(&[&one], DAY, &KeptUserNames::All, &whole);
-    assert_eq!((sheet.rows[0].2.spare_core_s, sheet.rows[0].2.spare_mb_s), (0, 0));
+    let totals = count_day(&[&one], DAY, &KeptUserNames::All, &whole);
+    assert_eq!((totals.rows[0].2.spare_core_s, totals.rows[0].2.spare_mb_s), (0, 0));
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn without_names_others_are_one_sum() {
     let theirs = |user: &str, raw: u64| AccountedRun { user: user.into(), raw_id: raw, ..mine.clone() };
     let runs = [mine.clone(), theirs("carol", 2), theirs("eve", 3)];
     let runs: Vec<&AccountedRun> = runs.iter().collect();
-    let sheet = count_day(&runs, DAY, &KeptUserNames::Only("bob".into()), &demo());
-    let who: Vec<_> = sheet.rows.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
+    let totals = count_day(&runs, DAY, &KeptUserNames::Only("bob".into()), &demo());
+    let who: Vec<_> = totals.rows.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
     assert_eq!(who, [("", "", 2), ("bob", "fit-#", 1)]);
-    assert!(sheet.jobs.iter().all(|job| job.user == "bob"), "nothing of others is kept");
+    assert!(totals.jobs.iter().all(|job| job.user == "bob"), "nothing of others is kept");
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn sorts_of_jobs() {
     });
     let runs: Vec<AccountedRun> = names.collect();
     let runs: Vec<&AccountedRun> = runs.iter().collect();
-    let sheet = count_day(&runs, DAY, &KeptUserNames::All, &demo());
-    assert_eq!(sheet.rows.len(), MAX_KINDS_PER_USER + 1);
-    assert_eq!(sheet.jobs.len(), runs.len());
+    let totals = count_day(&runs, DAY, &KeptUserNames::All, &demo());
+    assert_eq!(totals.rows.len(), MAX_KINDS_PER_USER + 1);
+    assert_eq!(totals.jobs.len(), runs.len());
 }
 
 proptest! {

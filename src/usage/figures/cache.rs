@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::{FiguresQuery, UsageFigures, compute_figures};
 use crate::clock::Day;
+use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::usage::account_usage::AccountUsage;
-use crate::usage::group_usage::{GroupAccountUsage, GroupPerson, GroupUsage};
-use crate::usage::service::{UsageService, lock};
+use crate::usage::group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
+use crate::usage::service::UsageService;
 
 /// At most this many entries are kept.
 const MAX_ENTRIES: usize = 64;
@@ -33,11 +34,7 @@ struct FiguresFingerprint {
 }
 
 struct AccountFingerprint {
-    cluster: ClusterId,
-    slug: String,
-    title: String,
-    account: String,
-    own_user: Option<String>,
+    details: Arc<GroupAccountDetails>,
     today: Day,
     /// Weak, so that usage nobody views can leave the memory. Usage is never changed, only replaced, so the same
     /// address means the same content; an address is not reused while this points to it.
@@ -46,12 +43,12 @@ struct AccountFingerprint {
 
 impl FiguresFingerprint {
     fn new(view: &GroupUsage) -> Self {
-        let (leads, people) = (view.is_leader, view.people.clone());
-        Self { is_leader: leads, people, accounts: view.accounts.iter().map(AccountFingerprint::new).collect() }
+        let accounts = view.accounts.iter().map(AccountFingerprint::new).collect();
+        Self { is_leader: view.is_leader, people: view.people.clone(), accounts }
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
-        let same = |(one, account): (&AccountFingerprint, &GroupAccountUsage)| one.matches(account);
+        let same = |(fingerprint, account): (&AccountFingerprint, &GroupAccountUsage)| fingerprint.matches(account);
         self.is_leader == view.is_leader
             && self.accounts.len() == view.accounts.len()
             && self.accounts.iter().zip(&view.accounts).all(same)
@@ -61,26 +58,18 @@ impl FiguresFingerprint {
 
 impl AccountFingerprint {
     fn new(account: &GroupAccountUsage) -> Self {
-        let facts = &account.details;
-        Self {
-            cluster: facts.cluster,
-            slug: facts.slug.clone(),
-            title: facts.title.clone(),
-            account: facts.account.clone(),
-            own_user: facts.own_user.clone(),
-            today: account.today,
-            usage: account.usage.iter().map(Arc::downgrade).collect(),
-        }
+        let usage = account.usage.iter().map(Arc::downgrade).collect();
+        Self { details: account.details.clone(), today: account.today, usage }
     }
 
     fn matches(&self, account: &GroupAccountUsage) -> bool {
-        let facts = &account.details;
-        let same = |(one, ledger): (&Weak<AccountUsage>, &Arc<AccountUsage>)| one.as_ptr() == Arc::as_ptr(ledger);
-        self.cluster == facts.cluster
-            && self.slug == facts.slug
-            && self.title == facts.title
-            && self.account == facts.account
-            && self.own_user == facts.own_user
+        let (before, now) = (&self.details, &account.details);
+        let same = |(known, usage): (&Weak<AccountUsage>, &Arc<AccountUsage>)| known.as_ptr() == Arc::as_ptr(usage);
+        before.cluster == now.cluster
+            && before.slug == now.slug
+            && before.title == now.title
+            && before.account == now.account
+            && before.own_user == now.own_user
             && self.today == account.today
             && self.usage.len() == account.usage.len()
             && self.usage.iter().zip(&account.usage).all(same)
@@ -90,18 +79,18 @@ impl AccountFingerprint {
 impl FiguresCache {
     pub(super) fn get_or_compute(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
         let key = (view.viewer, view.group, choice.clone());
-        if let Some(made) = lock(&self.0).get(&key).filter(|made| made.inputs.matches(view)) {
-            return made.figures.clone();
+        if let Some(cached) = lock(&self.0).get(&key).filter(|cached| cached.inputs.matches(view)) {
+            return cached.figures.clone();
         }
-        let made =
+        let cached =
             CachedFigures { inputs: FiguresFingerprint::new(view), figures: Arc::new(compute_figures(view, choice)) };
-        let found = made.figures.clone();
-        let mut all = lock(&self.0);
-        if all.len() >= MAX_ENTRIES {
-            all.clear();
+        let figures = cached.figures.clone();
+        let mut entries = lock(&self.0);
+        if entries.len() >= MAX_ENTRIES {
+            entries.clear();
         }
-        all.insert(key, made);
-        found
+        entries.insert(key, cached);
+        figures
     }
 
     #[cfg(test)]

@@ -18,19 +18,19 @@ fn sums(hours: u64, jobs: u64) -> UsageTotals {
     UsageTotals { core_s: hours * 3600, jobs, done: jobs, ..UsageTotals::default() }
 }
 
-fn ledger(days: &[OneDay]) -> Arc<AccountUsage> {
-    let mut ledger = AccountUsage::default();
-    for (back, rolls) in days {
-        let rolls = rolls.iter().map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
-        let sheet = DayUsageTotals { rows: rolls.collect(), jobs: Vec::new() };
+fn usage_of(days: &[OneDay]) -> Arc<AccountUsage> {
+    let mut usage = AccountUsage::default();
+    for (back, rows) in days {
+        let rows = rows.iter().map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
+        let totals = DayUsageTotals { rows: rows.collect(), jobs: Vec::new() };
         let day = TODAY.plus(-back);
         let read = UsageDayReadRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
-        ledger = ledger.with_day(read, &sheet);
+        usage = usage.with_day(read, &totals);
     }
-    Arc::new(ledger)
+    Arc::new(usage)
 }
 
-fn view(leads: bool, ledger: Arc<AccountUsage>) -> GroupUsage {
+fn view(leads: bool, usage: Arc<AccountUsage>) -> GroupUsage {
     let site = crate::sites::presets()[0].clone();
     let facts = GroupAccountDetails {
         cluster: ClusterId(1),
@@ -46,7 +46,7 @@ fn view(leads: bool, ledger: Arc<AccountUsage>) -> GroupUsage {
     };
     let account = GroupAccountUsage {
         details: Arc::new(facts),
-        usage: vec![ledger],
+        usage: vec![usage],
         is_connected: true,
         today: TODAY,
         progress: (1, 1),
@@ -80,7 +80,7 @@ fn by_person_sort_and_day() {
         (1, &[("gone", "fit", 2)]),
         (9, &[("alice", "train", 100)]),
     ];
-    let view = view(true, ledger(days));
+    let view = view(true, usage_of(days));
     let week = compute_figures(&view, &choice(6, ChartStep::Day));
     assert_eq!(week.totals.core_s, 8 * 3600);
     let names: Vec<_> = week.members.iter().map(|one| (one.name.as_str(), one.is_in_group)).collect();
@@ -98,7 +98,7 @@ fn by_person_sort_and_day() {
     assert_eq!(days, [(2, 1), (7, 6), (1, 0)], "no more days than are looked at");
     // Another account of which nothing was read: the days are the same.
     let mut two = view.clone();
-    two.accounts.push(GroupAccountUsage { usage: vec![ledger(&[])], ..two.accounts[0].clone() });
+    two.accounts.push(GroupAccountUsage { usage: vec![usage_of(&[])], ..two.accounts[0].clone() });
     let both = compute_figures(&two, &choice(9, ChartStep::Week));
     assert_eq!((both.missing, both.bars[0].missing), (10, 2), "each day once");
     let none = FiguresQuery { account: Some(("key".into(), "rrg-x".into())), ..choice(9, ChartStep::Day) };
@@ -109,7 +109,7 @@ fn by_person_sort_and_day() {
 fn members_see_themselves_and_one_sum() {
     // Even where names were kept, because the viewer was once a PI.
     let days: &[OneDay] = &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
-    let week = compute_figures(&view(false, ledger(days)), &choice(6, ChartStep::Day));
+    let week = compute_figures(&view(false, usage_of(days)), &choice(6, ChartStep::Day));
     let names: Vec<_> = week.members.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["Everybody else", "You"]);
     assert_eq!(week.members[0].totals.core_s, 7 * 3600);
@@ -117,7 +117,7 @@ fn members_see_themselves_and_one_sum() {
 
 #[test]
 fn odd_choices_are_survived() {
-    let view = view(true, ledger(&[]));
+    let view = view(true, usage_of(&[]));
     let backwards = FiguresQuery { from: TODAY, until: TODAY.plus(-5), ..choice(0, ChartStep::Day) };
     for step in ChartStep::ALL {
         assert!(compute_figures(&view, &FiguresQuery { step, ..backwards.clone() }).bars.is_empty());
@@ -128,35 +128,35 @@ fn odd_choices_are_survived() {
 #[test]
 fn figures_are_kept_while_all_they_are_made_of_stays_the_same() {
     let kept = FiguresCache::default();
-    let book = ledger(&[(1, &[("alice", "fit", 3), ("bob", "train", 4)])]);
+    let usage = usage_of(&[(1, &[("alice", "fit", 3), ("bob", "train", 4)])]);
     let choice = choice(30, ChartStep::Day);
-    let first = kept.get_or_compute(&view(true, book.clone()), &choice);
-    let same = kept.get_or_compute(&view(true, book.clone()), &choice);
+    let first = kept.get_or_compute(&view(true, usage.clone()), &choice);
+    let same = kept.get_or_compute(&view(true, usage.clone()), &choice);
     assert!(Arc::ptr_eq(&first, &same), "equal names and the same ledger");
 
     let differs = |other: GroupUsage, choice: &FiguresQuery| {
         let found = kept.get_or_compute(&other, choice);
         assert_eq!(*found, compute_figures(&other, choice), "never those of another view");
-        !Arc::ptr_eq(&found, &kept.get_or_compute(&view(true, book.clone()), choice))
+        !Arc::ptr_eq(&found, &kept.get_or_compute(&view(true, usage.clone()), choice))
     };
-    assert!(differs(view(false, book.clone()), &choice), "names are not shown to members");
-    assert!(differs(view(true, ledger(&[(1, &[("alice", "fit", 3)])])), &choice), "read anew");
-    let mut other = view(true, book.clone());
+    assert!(differs(view(false, usage.clone()), &choice), "names are not shown to members");
+    assert!(differs(view(true, usage_of(&[(1, &[("alice", "fit", 3)])])), &choice), "read anew");
+    let mut other = view(true, usage.clone());
     other.people = Arc::new(HashMap::new());
     assert!(differs(other, &choice), "someone left");
-    let mut other = view(true, book.clone());
+    let mut other = view(true, usage.clone());
     other.accounts[0].today = TODAY.plus(1);
     assert!(differs(other, &choice), "midnight");
-    let mut other = view(true, book.clone());
+    let mut other = view(true, usage.clone());
     other.viewer = PersonId(2);
     assert!(differs(other, &choice), "another viewer");
-    let mut other = view(true, book.clone());
+    let mut other = view(true, usage.clone());
     other.accounts.clear();
     assert!(differs(other, &choice), "the account was taken away");
 
     for back in 0..200 {
         let choice = FiguresQuery { from: TODAY.plus(-back), ..choice.clone() };
-        kept.get_or_compute(&view(true, book.clone()), &choice);
+        kept.get_or_compute(&view(true, usage.clone()), &choice);
     }
     assert!(kept.len() <= 64, "it does not grow without end");
 }

@@ -19,16 +19,16 @@ fn sums(hours: u64) -> UsageTotals {
 
 /// A view with the people `u0`, `u1` …, each with so many hours on each of the last days.
 fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
-    let mut ledger = AccountUsage::default();
+    let mut usage = AccountUsage::default();
     for back in 0..days {
-        let mut rolls = Vec::new();
+        let mut rows = Vec::new();
         for (user, hours) in hours.iter().enumerate() {
             for kind in 0..kinds {
-                rolls.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
+                rows.push((format!("u{user}"), format!("kind {kind}"), sums(*hours)));
             }
         }
         let read = UsageDayReadRow { day: TODAY.plus(-back), read_at: UnixTime(1), is_final: true, is_cut: back == 0 };
-        ledger = ledger.with_day(read, &DayUsageTotals { rows: rolls, jobs: Vec::new() });
+        usage = usage.with_day(read, &DayUsageTotals { rows: rows, jobs: Vec::new() });
     }
     let facts = GroupAccountDetails {
         cluster: ClusterId(1),
@@ -44,7 +44,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
     };
     let account = GroupAccountUsage {
         details: Arc::new(facts),
-        usage: vec![Arc::new(ledger)],
+        usage: vec![Arc::new(usage)],
         is_connected: true,
         today: TODAY,
         progress: (1, 1),

@@ -85,7 +85,7 @@ impl ClusterSetupState {
 
     /// Whether the person has a key, if this cluster requires one.
     pub fn has_needed_key(&self, cluster: &ClusterProfile) -> bool {
-        self.key.is_some() || self.next_key.is_some() || !cluster.site.keys.opens
+        self.key.is_some() || self.next_key.is_some() || !cluster.site.keys.opens.0
     }
 
     /// Whether this user name was connected before.
@@ -109,7 +109,7 @@ impl ClusterSetupState {
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem.code == SshLoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_none();
-        if cluster.site.keys.opens && (is_refused || !is_tried) {
+        if cluster.site.keys.opens.0 && (is_refused || !is_tried) {
             NextConnectStep::Key
         } else {
             NextConnectStep::Connect

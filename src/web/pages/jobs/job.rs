@@ -193,7 +193,7 @@ async fn build_live_view(
     let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
     let stage = record_stage(record);
     let details = &loaded.details;
-    let usage = details.usage();
+    let usage = details.usage;
     let findings = if record.is_over { findings::find_errors(&details.log_end).list } else { Vec::new() };
     let verdict = (record.is_over && !record.is_lost()).then(|| {
         let is_self = !details.own_number.is_empty() && details.own_number == record.cancelled_by;

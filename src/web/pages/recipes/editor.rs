@@ -59,7 +59,7 @@ impl RecipeEditor {
                 error: found.map(|problem| problem.sentence.clone()).unwrap_or_default(),
             })
         };
-        let part = |section: &crate::recipes::form::FormSection| RecipeEditorSection {
+        let part = |section: &crate::recipes::recipe::SharedRecipeBlock| RecipeEditorSection {
             title: if section.name.is_empty() { "What to run".to_owned() } else { section.title.clone() },
             rows: section.questions.iter().filter_map(row).collect(),
         };

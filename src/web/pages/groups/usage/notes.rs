@@ -97,6 +97,6 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
 fn read_problem_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
     let title = format!("What {} used on {} could not be read.", facts.account, facts.title);
-    let text = format!("{} It is tried again by itself. What was read before is below.", account.problem.trim());
+    let text = format!("{} It is tried again by itself. What was read before is below.", account.problem);
     UsageNote { said: account.problem_output.clone(), ..UsageNote::new("warning", title, text) }
 }
