@@ -39,7 +39,7 @@ impl FromRequestParts<PortalState> for ClusterPath {
     type Rejection = AppError;
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
-        let Ok(context) = RequestContext::from_request_parts(parts, state).await;
+        let context = RequestContext::from_request_parts(parts, state).await?;
         let me = CurrentPerson::from_request_parts(parts, state).await?;
         let PathParams(slug) = PathParams::from_request_parts(parts, state).await?;
         Ok(Self { context, me, slug })
