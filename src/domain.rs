@@ -63,8 +63,8 @@ id!(
     DashboardRunId
 );
 id!(
-    /// A guest link to a dashboard.
-    DashboardLinkId
+    /// A link for guests, to a dashboard or a report.
+    GuestLinkId
 );
 id!(
     /// What one person reads about one account's usage.
@@ -77,10 +77,6 @@ id!(
 id!(
     /// A frozen report of a group.
     ReportId
-);
-id!(
-    /// A guest link to a report.
-    ReportLinkId
 );
 
 /// Which host a connection leads to, and which a key is for.
