@@ -21,7 +21,7 @@ mod reconciler;
 mod run_end;
 mod service;
 
-pub use access::{CheckedDashboardAccess, DashboardAccessError, DashboardViewer};
+pub use access::{CheckedDashboardAccess, DashboardViewer};
 pub use actions::{DEFAULT_RUN_MINUTES, DashboardError, MAX_RUN_MINUTES, MIN_RUN_MINUTES};
 pub use connect::LiveDashboard;
 pub use kind::DashboardKind;

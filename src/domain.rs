@@ -44,16 +44,14 @@ ids! {
     DashboardId,
     /// One run of a dashboard: the job that serves it.
     DashboardRunId,
-    /// A guest link to a dashboard.
-    DashboardLinkId,
+    /// A link for guests, to a dashboard or a report.
+    GuestLinkId,
     /// What one person reads about one account's usage.
     UsageSourceId,
     /// An allocation granted to one of a group's accounts.
     AllocationId,
     /// A frozen report of a group.
     ReportId,
-    /// A guest link to a report.
-    ReportLinkId,
 }
 
 /// Gives the variants of an enum the codes by which the database, forms and URLs know them.

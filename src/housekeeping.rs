@@ -59,7 +59,7 @@ pub async fn sweep(core: &Core, notifications: &NotificationHub) {
             + store::fair_share_history::sweep(&mut tx, now.plus(-FAIR_SHARE_RETENTION_SECS)).await?
             + store::recipes::delete_ownerless(&mut tx).await?
             + store::dashboards::accesses::sweep(&mut tx, now).await?
-            + store::reports::guest_links::sweep(&mut tx, now).await?
+            + store::guest_links::sweep(&mut tx, now).await?
             + store::reports::delete_removed(&mut tx, now.plus(-DELETED_RETENTION_SECS)).await?
             + store::usage::delete_unwanted(&mut tx, now.plus(-USAGE_SOURCE_RETENTION_SECS)).await?
             + store::usage::sweep(&mut tx, Day::from_time(now).plus(-USAGE_RETENTION_DAYS)).await?

@@ -13,7 +13,6 @@ pub mod frozen_reports;
 mod group_usage;
 mod periods;
 pub mod report;
-pub mod report_guest_links;
 mod schedule;
 mod service;
 mod settings;

@@ -1,14 +1,17 @@
-//! What all guest links need, whatever they lead to: terms, passphrases and rate limits. Guesses are counted,
-//! passphrases are hashed, and only hashes are stored.
+//! Links by which people without an account see one dashboard or report: creating, listing and revoking them, opening
+//! them, and who may look by one. Guesses are counted, passphrases are hashed, and only hashes are stored.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
 use super::rate_limits::{RateLimitKey, client_network};
-use super::token::SecretToken;
-use super::{AuthError, AuthService, RequestClient, Result};
+use super::token::{self, SecretToken};
+use super::{AuthError, AuthService, OwnerAndGroup, Permission, RequestClient, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::domain::{DashboardLinkId, DisplayName, NameError, ReportLinkId};
-use crate::store::StoreError;
+use crate::domain::{DisplayName, GuestLinkId, NameError, PersonId};
+use crate::store::guest_links::{self, NewGuestLink};
+pub use crate::store::guest_links::{GuestAccess, GuestLink, GuestLinkKind, GuestLinkTarget};
+use crate::store::{self, DbConnection, StoreError};
 
 pub const DEFAULT_LINK_DAYS: u32 = 7;
 pub const MAX_LINK_DAYS: u32 = 90;
@@ -17,13 +20,6 @@ pub const MAX_OPEN_LINKS: i64 = 50;
 const LABEL_MISSING: &str = "Say whom it is for, so that you know the link again.";
 pub const MIN_PASSPHRASE_CHARS: usize = 8;
 const MAX_PASSPHRASE_BYTES: usize = 200;
-
-/// A guest link, to a dashboard or a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GuestLinkId {
-    Dashboard(DashboardLinkId),
-    Report(ReportLinkId),
-}
 
 /// A guest link to create.
 #[derive(Debug, Clone)]
@@ -36,16 +32,23 @@ pub struct GuestLinkRequest {
     pub passphrase: SecretString,
 }
 
-/// The checked terms of a new guest link, with its token.
-#[derive(Debug)]
-pub struct GuestLinkTerms {
-    /// Whom it is for.
-    pub label: DisplayName,
-    /// The hash of the passphrase; empty if none is required.
-    pub passphrase: String,
-    pub expires_at: UnixTime,
-    /// Shown once; only its hash is stored.
-    pub token: SecretToken,
+impl GuestLinkRequest {
+    /// Checks the terms; returns the label.
+    fn check(&self) -> Result<DisplayName, CreateGuestLinkError> {
+        if self.label.trim().is_empty() {
+            return Err(CreateGuestLinkError::Label(NameError(LABEL_MISSING)));
+        }
+        let label = self.label.parse().map_err(CreateGuestLinkError::Label)?;
+        if !(1..=MAX_LINK_DAYS).contains(&self.days) {
+            return Err(CreateGuestLinkError::Days);
+        }
+        let passphrase = self.passphrase.expose_secret();
+        let is_long_enough = passphrase.is_empty() || passphrase.chars().count() >= MIN_PASSPHRASE_CHARS;
+        if !is_long_enough || passphrase.len() > MAX_PASSPHRASE_BYTES {
+            return Err(CreateGuestLinkError::Passphrase);
+        }
+        Ok(label)
+    }
 }
 
 /// Why a guest link can't be created.
@@ -92,69 +95,276 @@ impl From<StoreError> for OpenGuestLinkError {
     }
 }
 
-/// A browser that a guest link let in.
+/// A browser that was let in, by a guest link or a ticket.
 #[derive(Debug)]
 pub struct GuestViewingSession {
-    /// The token in its URL.
-    pub path_token: String,
+    /// The access key in its URL.
+    pub access_key: String,
     pub cookie: SecretToken,
     pub lifetime_secs: i64,
 }
 
-impl AuthService {
-    /// Checks the terms of a guest link and generates its token.
-    pub async fn prepare_guest_link(
-        &self,
-        invitation: &GuestLinkRequest,
-    ) -> std::result::Result<GuestLinkTerms, CreateGuestLinkError> {
-        if invitation.label.trim().is_empty() {
-            return Err(CreateGuestLinkError::Label(NameError(LABEL_MISSING)));
-        }
-        let label: DisplayName = invitation.label.parse().map_err(CreateGuestLinkError::Label)?;
-        if !(1..=MAX_LINK_DAYS).contains(&invitation.days) {
-            return Err(CreateGuestLinkError::Days);
-        }
-        let text = invitation.passphrase.expose_secret();
-        let is_right = text.chars().count() >= MIN_PASSPHRASE_CHARS && text.len() <= MAX_PASSPHRASE_BYTES;
-        if !text.is_empty() && !is_right {
-            return Err(CreateGuestLinkError::Passphrase);
-        }
-        let passphrase =
-            if text.is_empty() { String::new() } else { self.hash_password(&invitation.passphrase).await? };
-        let token = SecretToken::generate().map_err(AuthError::from)?;
-        let expires_at = self.clock.now().plus(i64::from(invitation.days) * SECONDS_PER_DAY);
-        Ok(GuestLinkTerms { label, passphrase, expires_at, token })
-    }
-
-    /// Counts a wrong guess at a link. Guessing is hopeless, but it need not be free.
-    pub fn limit_link_guess(&self, visitor: &RequestClient) -> Result<()> {
-        let bucket = [RateLimitKey::GuestLinkGuess(client_network(visitor.address))];
-        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
-    }
-
-    /// Counts an opening of an existing link, because each adds an entry to the activity log.
-    pub fn limit_link_opening(&self, link: GuestLinkId, visitor: &RequestClient) -> Result<()> {
-        let bucket = [RateLimitKey::GuestLinkOpening(link, client_network(visitor.address))];
-        self.rate_limiter.take(&bucket, self.clock.now()).map_err(AuthError::TooManyTries)
-    }
-
-    /// Whether a passphrase matches a link's hash. Wrong ones are counted, per link and per address.
-    pub async fn verify_passphrase(
-        &self,
-        link: GuestLinkId,
-        hash: &str,
-        passphrase: &SecretString,
-        visitor: &RequestClient,
-    ) -> Result<bool> {
-        let buckets = [
-            RateLimitKey::GuestPassphraseFrom(link, client_network(visitor.address)),
-            RateLimitKey::GuestPassphrase(link),
-        ];
-        self.rate_limiter.take(&buckets, self.clock.now()).map_err(AuthError::TooManyTries)?;
-        let is_right = self.verify_hash(Some(hash.as_bytes().to_vec()), passphrase).await?;
-        if is_right {
-            self.rate_limiter.refund(&buckets, self.clock.now());
-        }
-        Ok(is_right)
+impl GuestViewingSession {
+    pub fn generate(lifetime_secs: i64) -> Result<Self, AuthError> {
+        let access_key = SecretToken::generate()?.as_str().to_owned();
+        Ok(Self { access_key, cookie: SecretToken::generate()?, lifetime_secs })
     }
 }
+
+/// Why a browser may not view something now.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestAccessError {
+    /// There is no such access, it belongs to another browser, or it has ended. Strangers learn no more.
+    #[error("no entry")]
+    Closed,
+    /// The passphrase is still missing.
+    #[error("a passphrase is asked")]
+    Locked(Box<GuestAccess>),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a link leads to, as far as permissions and the activity log are concerned.
+struct LinkedContent {
+    title: String,
+    /// Whose it is; none if it belongs to a group.
+    owner: Option<PersonId>,
+    /// What someone needs to create links to it and to list them.
+    permission: Permission,
+}
+
+/// Something that was not deleted.
+async fn load_content(
+    db: &mut DbConnection,
+    target: GuestLinkTarget,
+    now: UnixTime,
+) -> Result<LinkedContent, AuthError> {
+    match target {
+        GuestLinkTarget::Dashboard(id) => {
+            let dashboard = store::dashboards::get(db, id).await?.filter(|dashboard| !dashboard.is_removed());
+            let dashboard = dashboard.ok_or(AuthError::NotFound)?;
+            let owner = Some(dashboard.person_id);
+            let permission = Permission::ManageDashboard(OwnerAndGroup { owner, group: dashboard.group() });
+            Ok(LinkedContent { title: dashboard.title, owner, permission })
+        }
+        GuestLinkTarget::Report(group, id) => {
+            let report = store::reports::get(db, group, id, now).await?.ok_or(AuthError::NotFound)?;
+            Ok(LinkedContent { title: report.title, owner: None, permission: Permission::ManageUsage(group) })
+        }
+    }
+}
+
+/// What the activity log calls the creation, the revocation and the opening of a link.
+const fn link_events(kind: GuestLinkKind) -> [ActivityEvent; 3] {
+    use ActivityEvent::{
+        DashboardLinkCreated, DashboardLinkOpened, DashboardLinkRevoked, ReportLinkCreated, ReportLinkOpened,
+        ReportLinkRevoked,
+    };
+    match kind {
+        GuestLinkKind::Dashboard => [DashboardLinkCreated, DashboardLinkRevoked, DashboardLinkOpened],
+        GuestLinkKind::Report => [ReportLinkCreated, ReportLinkRevoked, ReportLinkOpened],
+    }
+}
+
+impl AuthService {
+    /// Creates a link. Its secret part is shown once and never again.
+    pub async fn create_guest_link(
+        &self,
+        actor: &Actor,
+        target: GuestLinkTarget,
+        request: &GuestLinkRequest,
+    ) -> Result<SecretToken, CreateGuestLinkError> {
+        let label = request.check()?;
+        let has_passphrase = !request.passphrase.expose_secret().is_empty();
+        let passphrase = if has_passphrase { self.hash_password(&request.passphrase).await? } else { String::new() };
+        let token = SecretToken::generate().map_err(AuthError::from)?;
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let content = load_content(&mut tx, target, now).await?;
+        self.authorise(&mut tx, actor, content.permission).await?;
+        if guest_links::count_open(&mut tx, target, now).await? >= MAX_OPEN_LINKS {
+            return Err(CreateGuestLinkError::TooMany);
+        }
+        let new = NewGuestLink {
+            target,
+            created_by: content.owner.or(actor.id).ok_or(AuthError::Denied)?,
+            token_hash: token.hash_token(),
+            label: label.as_str(),
+            passphrase: &passphrase,
+            expires_at: now.plus(i64::from(request.days) * SECONDS_PER_DAY),
+        };
+        guest_links::add(&mut tx, &new, now).await?;
+        let [created, ..] = link_events(target.kind());
+        let about = ActivityDetails { person: content.owner, subject: &content.title, detail: label.as_str() };
+        record(&mut tx, actor, created, about, now).await?;
+        store::commit(tx).await?;
+        Ok(token)
+    }
+
+    /// The links to something, for someone who may create them. Newest first; those that still work before the others.
+    pub async fn list_guest_links(
+        &self,
+        viewer: &Viewer,
+        target: GuestLinkTarget,
+    ) -> Result<Vec<GuestLink>, AuthError> {
+        let now = self.clock.now();
+        let mut db = self.store.read().await?;
+        let content = load_content(&mut db, target, now).await?;
+        viewer.may(content.permission).map_err(|_| AuthError::Denied)?;
+        Ok(guest_links::list(&mut db, target, now).await?)
+    }
+
+    /// The links to dashboards that a person oversees: those of people in groups of which they are a PI, or everyone's.
+    pub async fn list_overseen_links(&self, viewer: &Viewer) -> Result<Vec<GuestLink>, StoreError> {
+        let mut db = self.store.read().await?;
+        guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.clock.now()).await
+    }
+
+    /// Revokes a link, if it leads to what is expected. Guests who came by it lose access.
+    pub async fn revoke_guest_link(
+        &self,
+        actor: &Actor,
+        id: GuestLinkId,
+        is_expected: impl FnOnce(GuestLinkTarget) -> bool + Send,
+    ) -> Result<GuestLinkTarget, AuthError> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        let link = guest_links::get(&mut tx, id).await?.filter(|link| is_expected(link.target));
+        let link = link.ok_or(AuthError::NotFound)?;
+        let content = load_content(&mut tx, link.target, now).await?;
+        let permission = self.revoke_permission(&mut tx, actor, &content).await?;
+        self.authorise(&mut tx, actor, permission).await?;
+        if guest_links::revoke(&mut tx, id, now).await? {
+            let [_, revoked, _] = link_events(link.target.kind());
+            let about = ActivityDetails { person: content.owner, subject: &content.title, detail: &link.label };
+            record(&mut tx, actor, revoked, about, now).await?;
+        }
+        store::commit(tx).await?;
+        Ok(link.target)
+    }
+
+    /// What someone needs to revoke a link: links to other people's dashboards are overseen by the PIs of their
+    /// groups and by administrators.
+    async fn revoke_permission(
+        &self,
+        db: &mut DbConnection,
+        actor: &Actor,
+        content: &LinkedContent,
+    ) -> Result<Permission, AuthError> {
+        let Some(owner) = content.owner.filter(|owner| actor.id != Some(*owner)) else {
+            return Ok(content.permission);
+        };
+        for group in store::groups::list_for_person(db, owner).await? {
+            let permission = Permission::OverseeDashboardLinks(group.group_id);
+            if self.authorise(db, actor, permission).await.is_ok() {
+                return Ok(permission);
+            }
+        }
+        // Only administrators oversee people without a group.
+        Ok(Permission::ManagePeople)
+    }
+
+    /// Opens a link of a kind: the browser gets its own access, locked if there is a passphrase.
+    pub async fn open_guest_link(
+        &self,
+        kind: GuestLinkKind,
+        token: &str,
+        visitor: &RequestClient,
+    ) -> Result<(GuestLinkTarget, GuestViewingSession), OpenGuestLinkError> {
+        let now = self.clock.now();
+        let link = guest_links::find(&mut *self.store.read().await?, &token::hash(token)).await?;
+        let Some(link) = link.filter(|link| link.target.kind() == kind && !link.is_paused) else {
+            self.limit_link_guess(visitor)?;
+            return Err(OpenGuestLinkError::Unknown);
+        };
+        if link.revoked_at.is_some() {
+            return Err(OpenGuestLinkError::Revoked);
+        }
+        if !link.is_open(now) {
+            return Err(OpenGuestLinkError::Expired(link.expires_at));
+        }
+        // Each opening adds an entry to the activity log.
+        self.limit_tries(&[RateLimitKey::GuestLinkOpening(link.id, client_network(visitor.address))])?;
+        let session = GuestViewingSession::generate(link.expires_at.since(now))?;
+        let mut tx = self.store.write().await?;
+        guest_links::add_access(&mut tx, &session.access_key, session.cookie.hash_token(), &link, now).await?;
+        if !link.asks_passphrase() {
+            self.record_guest_visit(&mut tx, &link, visitor).await?;
+        }
+        store::commit(tx).await?;
+        Ok((link.target, session))
+    }
+
+    /// Counts and records a guest's visit.
+    async fn record_guest_visit(
+        &self,
+        db: &mut DbConnection,
+        link: &GuestLink,
+        visitor: &RequestClient,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        guest_links::count_opening(db, link.id, now).await?;
+        let [.., opened] = link_events(link.target.kind());
+        let about = ActivityDetails { person: link.created_by, subject: &link.title, detail: &link.label };
+        record(db, &Actor::anonymous("guest", visitor), opened, about, now).await
+    }
+
+    /// Whether a guest's browser with this key and cookie may view something of this kind now: checked on every
+    /// request.
+    pub async fn check_guest_access(
+        &self,
+        kind: GuestLinkKind,
+        access_key: &str,
+        cookie: &str,
+    ) -> Result<GuestAccess, GuestAccessError> {
+        let access = guest_links::find_access(&mut *self.store.read().await?, access_key).await?;
+        // These are hashes of random tokens: comparison time reveals nothing.
+        let access = access.filter(|access| {
+            access.cookie_hash == token::hash(cookie)
+                && access.link.target.kind() == kind
+                && access.link.is_usable(self.clock.now())
+        });
+        match access {
+            None => Err(GuestAccessError::Closed),
+            Some(access) if access.is_locked => Err(GuestAccessError::Locked(Box::new(access))),
+            Some(access) => Ok(access),
+        }
+    }
+
+    /// Unlocks an access with its passphrase. False if the passphrase was wrong. Wrong ones are counted, per link and
+    /// per address.
+    pub async fn unlock_guest_access(
+        &self,
+        access: &GuestAccess,
+        passphrase: &SecretString,
+        visitor: &RequestClient,
+    ) -> Result<bool, AuthError> {
+        let link = &access.link;
+        let buckets = [
+            RateLimitKey::GuestPassphraseFrom(link.id, client_network(visitor.address)),
+            RateLimitKey::GuestPassphrase(link.id),
+        ];
+        self.limit_tries(&buckets)?;
+        if !self.verify_hash(Some(link.passphrase.as_bytes().to_vec()), passphrase).await? {
+            return Ok(false);
+        }
+        self.rate_limiter.refund(&buckets, self.clock.now());
+        let mut tx = self.store.write().await?;
+        guest_links::unlock_access(&mut tx, &access.access_key).await?;
+        self.record_guest_visit(&mut tx, link, visitor).await?;
+        store::commit(tx).await?;
+        Ok(true)
+    }
+
+    /// Counts a wrong guess at a link or ticket. Guessing is hopeless, but it need not be free.
+    pub fn limit_link_guess(&self, visitor: &RequestClient) -> Result<(), AuthError> {
+        self.limit_tries(&[RateLimitKey::GuestLinkGuess(client_network(visitor.address))])
+    }
+
+    fn limit_tries(&self, buckets: &[RateLimitKey]) -> Result<(), AuthError> {
+        self.rate_limiter.take(buckets, self.clock.now()).map_err(AuthError::TooManyTries)
+    }
+}
+
+#[cfg(test)]
+mod tests;

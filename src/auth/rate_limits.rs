@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
-use super::guest_links::GuestLinkId;
 use crate::clock::UnixTime;
+use crate::domain::GuestLinkId;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RateLimitKey {

@@ -137,8 +137,8 @@ impl SubmissionWorker {
             if submission.as_ref().is_none_or(|submission| submission.state.is_settled()) {
                 return Ok(submission);
             }
-            let changed = async { while changes.recv().await.is_ok_and(|change| change.id != id) {} };
-            if tokio::time::timeout_at(until, changed).await.is_err() {
+            let update = async { while changes.recv().await.is_ok_and(|change| change.id != id) {} };
+            if tokio::time::timeout_at(until, update).await.is_err() {
                 return Ok(submission);
             }
         }

@@ -1,7 +1,6 @@
 //! Tables `dashboards` and `dashboard_runs` (in `runs`): dashboards, and the jobs that serve them.
 
 pub mod accesses;
-pub mod guest_links;
 pub mod runs;
 
 use super::{DbConnection, Result};
@@ -169,7 +168,7 @@ pub async fn hide_from_group(db: &mut DbConnection, person: PersonId, group: Gro
 
 /// Marks a dashboard as deleted; its guest links and accesses end at once.
 pub async fn remove(db: &mut DbConnection, id: DashboardId, now: UnixTime) -> Result<bool> {
-    execute!(db, "DELETE FROM dashboard_guest_links WHERE dashboard_id = $1", [id])?;
+    execute!(db, "DELETE FROM guest_links WHERE dashboard_id = $1", [id])?;
     execute!(db, "DELETE FROM dashboard_accesses WHERE dashboard_id = $1", [id])?;
     affects_row!(db, "UPDATE dashboards SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL", [id, now])
 }

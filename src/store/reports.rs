@@ -1,7 +1,6 @@
 //! Table `reports`: usage reports of groups, as they were when someone froze them.
 
-pub mod guest_links;
-
+use super::guest_links::is_paused;
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{GroupId, PersonId, ReportId};
@@ -27,9 +26,10 @@ macro_rules! select {
         concat!(
             "SELECT r.id, r.group_id, g.name AS group_name, coalesce(p.display_name, '') AS by, r.title, ",
             $body,
-            " AS body, r.created_at, (SELECT count(*) FROM report_guest_links l WHERE l.report_id = r.id
-                                   AND l.revoked_at IS NULL AND l.expires_at > $2 AND ",
-            guest_links::is_led!(),
+            " AS body, r.created_at, (
+                SELECT count(*) FROM guest_links l LEFT JOIN people maker ON maker.id = l.created_by
+                WHERE l.report_id = r.id AND l.revoked_at IS NULL AND l.expires_at > $2 AND NOT ",
+            is_paused!(),
             ") AS links
              FROM reports r JOIN groups g ON g.id = r.group_id LEFT JOIN people p ON p.id = r.person_id ",
             $rest
@@ -79,8 +79,8 @@ pub async fn count(db: &mut DbConnection, group: GroupId) -> Result<i64> {
 pub async fn remove(db: &mut DbConnection, group: GroupId, id: ReportId, now: UnixTime) -> Result<bool> {
     execute!(
         db,
-        "DELETE FROM report_accesses WHERE link_id IN (
-            SELECT l.id FROM report_guest_links l JOIN reports r ON r.id = l.report_id
+        "DELETE FROM guest_link_accesses WHERE link_id IN (
+            SELECT l.id FROM guest_links l JOIN reports r ON r.id = l.report_id
             WHERE r.id = $1 AND r.group_id = $2)",
         [id, group]
     )?;

@@ -7,8 +7,8 @@ use sqlx::{Decode, Encode, Sqlite, Type};
 
 use crate::clock::{Day, UnixTime};
 use crate::domain::{
-    AllocationId, ClusterId, DashboardId, DashboardLinkId, DashboardRunId, GroupId, JobRowId, NotificationId,
-    OneTimeLinkId, PersonId, RecipeId, ReportId, ReportLinkId, SessionId, SshKeyId, SubmissionId, UsageSourceId,
+    AllocationId, ClusterId, DashboardId, DashboardRunId, GroupId, GuestLinkId, JobRowId, NotificationId,
+    OneTimeLinkId, PersonId, RecipeId, ReportId, SessionId, SshKeyId, SubmissionId, UsageSourceId,
 };
 
 macro_rules! integer_columns {
@@ -38,7 +38,7 @@ macro_rules! integer_columns {
 }
 
 integer_columns! {
-    AllocationId ClusterId DashboardId DashboardLinkId DashboardRunId GroupId JobRowId NotificationId OneTimeLinkId
-    PersonId RecipeId ReportId ReportLinkId SessionId SshKeyId SubmissionId UsageSourceId
+    AllocationId ClusterId DashboardId DashboardRunId GroupId GuestLinkId JobRowId NotificationId OneTimeLinkId
+    PersonId RecipeId ReportId SessionId SshKeyId SubmissionId UsageSourceId
     Day UnixTime
 }

@@ -34,7 +34,7 @@ impl UsageService {
         month: Month,
     ) -> Result<Option<ReportId>, AuthError> {
         let report = self.build_report(viewer, group, month).await?;
-        let body = serde_json::to_string(&report).map_err(|error| AuthError::from(std::io::Error::other(error)))?;
+        let body = serde_json::to_string(&report).map_err(std::io::Error::other)?;
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
@@ -61,10 +61,10 @@ impl UsageService {
         id: ReportId,
     ) -> Result<(FrozenReport, UsageReport), AuthError> {
         let mut db = self.0.core.store.read().await?;
-        let found = store::reports::get(&mut db, group, id, self.0.core.clock.now()).await?;
-        let found = found.ok_or(AuthError::NotFound)?;
-        let report = parse_report(&found)?;
-        Ok((found, report))
+        let now = self.0.core.clock.now();
+        let frozen = store::reports::get(&mut db, group, id, now).await?.ok_or(AuthError::NotFound)?;
+        let report = serde_json::from_str(&frozen.body).map_err(std::io::Error::other)?;
+        Ok((frozen, report))
     }
 
     /// Deletes a report. Guests who came by a link lose access.
@@ -72,14 +72,10 @@ impl UsageService {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         self.0.core.auth.authorise(&mut tx, actor, Permission::ManageUsage(group)).await?;
-        let found = store::reports::get(&mut tx, group, id, now).await?.ok_or(AuthError::NotFound)?;
+        let frozen = store::reports::get(&mut tx, group, id, now).await?.ok_or(AuthError::NotFound)?;
         store::reports::remove(&mut tx, group, id, now).await?;
-        let about = ActivityDetails { subject: &found.title, ..ActivityDetails::default() };
+        let about = ActivityDetails { subject: &frozen.title, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEvent::ReportRemoved, about, now).await?;
         Ok(store::commit(tx).await?)
     }
-}
-
-pub(super) fn parse_report(frozen: &FrozenReport) -> Result<UsageReport, AuthError> {
-    serde_json::from_str(&frozen.body).map_err(|error| AuthError::from(std::io::Error::other(error)))
 }

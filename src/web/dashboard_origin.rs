@@ -7,16 +7,16 @@ mod proxy_request;
 mod report;
 mod viewer;
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
 use axum_extra::extract::cookie::{Cookie, SameSite};
 
 use crate::app::{App, AppState};
-use crate::auth::guest_links::GuestViewingSession;
-use crate::dashboards::{CheckedDashboardAccess, DashboardAccessError};
+use crate::auth::guest_links::{GuestAccess, GuestAccessError, GuestLinkKind, GuestViewingSession};
+use crate::dashboards::CheckedDashboardAccess;
 use crate::probe::DASHBOARD_ORIGIN_HEADER;
 use crate::web::http::assets;
 use crate::web::http::cookies::RequestCookies;
@@ -25,16 +25,22 @@ use crate::web::http::cookies::RequestCookies;
 const MAX_BODY_BYTES: usize = 4 * 1024;
 
 pub fn routes() -> Router<AppState> {
+    let dashboard_links = Router::new()
+        .route("/s/{token}", get(enter::by_link))
+        .route("/b/{word}/unlock", post(enter::unlock))
+        .layer(Extension(GuestLinkKind::Dashboard));
+    let report_links = Router::new()
+        .route("/r/{token}", get(enter::by_link))
+        .route("/report/{word}/unlock", post(enter::unlock))
+        .layer(Extension(GuestLinkKind::Report));
     let own = Router::new()
         .route("/enter/{ticket}", get(enter::by_ticket))
-        .route("/s/{token}", get(enter::by_link))
         .route("/b/{word}/", get(viewer::get))
         .route("/b/{word}/bar", get(viewer::poll_bar))
-        .route("/b/{word}/unlock", post(enter::unlock))
-        .route("/r/{token}", get(report::by_link))
         .route("/report/{word}/", get(report::get))
-        .route("/report/{word}/unlock", post(report::unlock))
         .route("/assets/{name}", get(assets::get))
+        .merge(dashboard_links)
+        .merge(report_links)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
     Router::new()
         .route("/b/{word}/app/", any(proxy_request::handle))
@@ -57,41 +63,45 @@ async fn not_found(State(_): State<AppState>) -> Response {
 #[derive(Debug, Clone, Copy)]
 pub struct ProxiedResponseMarker;
 
-/// The path of a browser's viewing session.
-fn dashboard_base_path(word: &str) -> String {
-    format!("/b/{word}")
-}
-
 /// Our tokens consist of letters and digits; anything else isn't looked up.
-fn is_token(word: &str) -> bool {
-    word.len() == 43 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+fn is_token(text: &str) -> bool {
+    text.len() == 43 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-/// Checks whether the browser that sent these headers may use the viewing session of this token.
-async fn check_access(
+/// Checks whether the browser that sent these headers may view the dashboard of this access key.
+async fn check_dashboard_access(
     app: &App,
-    word: &str,
+    access_key: &str,
     headers: &HeaderMap,
-) -> Result<CheckedDashboardAccess, DashboardAccessError> {
-    if !is_token(word) {
-        return Err(DashboardAccessError::Closed);
-    }
-    app.dashboards
-        .check_access(
-            word,
-            RequestCookies::from_headers(headers).get_by_name(GuestContentKind::Dashboard.cookie_name(app)),
-        )
-        .await
+) -> Result<CheckedDashboardAccess, GuestAccessError> {
+    let cookie = read_cookie(app, GuestLinkKind::Dashboard, access_key, headers)?;
+    app.dashboards.check_access(access_key, &cookie).await
 }
 
-/// What guests can view here. Each kind has its own cookies and paths, so that neither opens the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GuestContentKind {
-    Dashboard,
-    Report,
+/// The same for a report.
+async fn check_report_access(
+    app: &App,
+    access_key: &str,
+    headers: &HeaderMap,
+) -> Result<GuestAccess, GuestAccessError> {
+    let cookie = read_cookie(app, GuestLinkKind::Report, access_key, headers)?;
+    app.auth.check_guest_access(GuestLinkKind::Report, access_key, &cookie).await
 }
 
-impl GuestContentKind {
+/// The cookie that goes with an access key.
+fn read_cookie(
+    app: &App,
+    kind: GuestLinkKind,
+    access_key: &str,
+    headers: &HeaderMap,
+) -> Result<String, GuestAccessError> {
+    let cookies = RequestCookies::from_headers(headers);
+    let cookie = cookies.get_by_name(kind.cookie_name(app)).filter(|_| is_token(access_key));
+    cookie.map(str::to_owned).ok_or(GuestAccessError::Closed)
+}
+
+/// Each kind has its own cookies and paths, so that neither opens the other.
+impl GuestLinkKind {
     const fn noun(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",
@@ -100,10 +110,10 @@ impl GuestContentKind {
     }
 
     /// The path of a browser's viewing session.
-    fn base_path(self, word: &str) -> String {
+    fn base_path(self, access_key: &str) -> String {
         match self {
-            Self::Dashboard => dashboard_base_path(word),
-            Self::Report => format!("/report/{word}"),
+            Self::Dashboard => format!("/b/{access_key}"),
+            Self::Report => format!("/report/{access_key}"),
         }
     }
 
@@ -118,12 +128,12 @@ impl GuestContentKind {
 }
 
 /// The cookie of a browser that was let in, valid only under the path of its viewing session.
-fn access_cookie(app: &App, thing: GuestContentKind, entered: &GuestViewingSession) -> Cookie<'static> {
-    Cookie::build((thing.cookie_name(app), entered.cookie.as_str().to_owned()))
-        .path(format!("{}/", thing.base_path(&entered.path_token)))
+fn access_cookie(app: &App, kind: GuestLinkKind, session: &GuestViewingSession) -> Cookie<'static> {
+    Cookie::build((kind.cookie_name(app), session.cookie.as_str().to_owned()))
+        .path(format!("{}/", kind.base_path(&session.access_key)))
         .http_only(true)
         .secure(app.config.dashboards.public_url.is_https())
         .same_site(SameSite::Lax)
-        .max_age(time::Duration::seconds(entered.lifetime_secs))
+        .max_age(time::Duration::seconds(session.lifetime_secs))
         .build()
 }

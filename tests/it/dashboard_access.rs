@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use portolan::auth::activity::Actor;
+use portolan::auth::guest_links::{GuestLinkRequest, GuestLinkTarget};
 use portolan::auth::token::SecretToken;
 use portolan::clock::UnixTime;
-use portolan::dashboards::guest_links::GuestLinkRequest;
 use portolan::dashboards::{DashboardKind, DashboardStatus, NewDashboard};
 use portolan::domain::{DashboardId, PersonId};
-use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
+use portolan::store;
 use portolan::store::dashboards::runs::DashboardRunState;
-use portolan::store::{self, dashboards};
+use portolan::store::guest_links::{self, NewGuestLink};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -219,11 +219,12 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
 
     // What it was opened by is counted, and kept as a hash only.
     let mut db = portal.app.store.read().await.unwrap();
-    let shares = dashboards::guest_links::list_for_dashboard(&mut db, id, portal.app.clock.now()).await.unwrap();
+    let target = GuestLinkTarget::Dashboard(id);
+    let links = guest_links::list(&mut db, target, portal.app.clock.now()).await.unwrap();
     drop(db);
-    assert_eq!(shares[0].terms.opened, 1);
+    assert_eq!(links[0].opened, 1);
     // The lab's leader or an administrator takes it back; here the administrator.
-    portal.app.dashboards.revoke_guest_link(&actor(&portal, "ada").await, shares[0].id).await.unwrap();
+    portal.app.dashboards.revoke_guest_link(&actor(&portal, "ada").await, links[0].id).await.unwrap();
     assert_eq!(browser.get(&place).await.status, 404);
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 404);
     assert_eq!(guest(&portal).get(&path).await.status, 410);
@@ -231,15 +232,16 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
 
     // One whose time is up.
     let token = SecretToken::generate().unwrap();
-    let old = NewDashboardGuestLink {
-        dashboard: id,
+    let old = NewGuestLink {
+        target,
+        created_by: PersonId(portal.person_id(OWNER).await),
         token_hash: token.hash_token(),
         label: "old",
         passphrase: "",
         expires_at: UnixTime(1_700_000_000),
     };
     let mut tx = portal.app.store.write().await.unwrap();
-    dashboards::guest_links::add(&mut tx, &old, UnixTime(1_600_000_000)).await.unwrap();
+    guest_links::add(&mut tx, &old, UnixTime(1_600_000_000)).await.unwrap();
     store::commit(tx).await.unwrap();
     let expired = guest(&portal).get(&format!("/s/{}", token.as_str())).await;
     assert_eq!(expired.status, 410);

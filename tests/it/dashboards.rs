@@ -149,7 +149,7 @@ impl TestApp {
                 .await
                 .unwrap();
         let links: Vec<(i64, String, Option<i64>)> =
-            sqlx::query_as("SELECT id, label, revoked_at FROM dashboard_guest_links ORDER BY id")
+            sqlx::query_as("SELECT id, label, revoked_at FROM guest_links ORDER BY id")
                 .fetch_all(&mut *db)
                 .await
                 .unwrap();

@@ -4,10 +4,10 @@ use portolan::clock::Day;
 use portolan::cluster::discovered_facts::SubmitAccount;
 use portolan::cluster::{ClusterAccountId, DiscoveredFacts};
 use portolan::domain::GroupId;
+use portolan::store;
 use portolan::store::allocations::NewAllocation;
-use portolan::store::dashboards::guest_links::NewDashboardGuestLink;
+use portolan::store::guest_links::{self, GuestLinkTarget, NewGuestLink};
 use portolan::store::usage::UsageDayReadRow;
-use portolan::store::{self, dashboards};
 use portolan::usage::daily_totals::DayUsageTotals;
 use portolan::usage::{UsageTotals, save_daily_totals};
 use reqwest::Method;
@@ -316,14 +316,15 @@ async fn report_cookies_open_no_dashboard_and_vice_versa() {
     .fetch_one(&mut *tx)
     .await
     .unwrap();
-    let new = NewDashboardGuestLink {
-        dashboard: portolan::domain::DashboardId(board),
+    let new = NewGuestLink {
+        target: GuestLinkTarget::Dashboard(portolan::domain::DashboardId(board)),
+        created_by: world.reader.person,
         token_hash: token.hash_token(),
         label: "x",
         passphrase: "",
         expires_at: START.plus(86_400),
     };
-    dashboards::guest_links::add(&mut tx, &new, START).await.unwrap();
+    guest_links::add(&mut tx, &new, START).await.unwrap();
     store::commit(tx).await.unwrap();
     let inside = |place: &str| place.split('/').nth(2).unwrap().to_owned();
     let (guest, viewer) = (world.guest(), world.guest());
@@ -397,9 +398,9 @@ async fn active_link_is_listed_however_many_have_ended() {
     let mut tx = world.portal.app.store.write().await.unwrap();
     sqlx::query(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
-         INSERT INTO report_guest_links (report_id, token_hash, label, passphrase, created_at, expires_at, revoked_at, person_id)
-         SELECT report_id, randomblob(32), label, passphrase, created_at, expires_at, created_at, person_id
-         FROM report_guest_links, n",
+         INSERT INTO guest_links (report_id, token_hash, label, passphrase, created_at, expires_at, revoked_at, created_by)
+         SELECT report_id, randomblob(32), label, passphrase, created_at, expires_at, created_at, created_by
+         FROM guest_links, n",
     )
     .execute(&mut *tx)
     .await

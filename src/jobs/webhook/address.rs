@@ -148,8 +148,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     };
     match parts {
         // An embedded IPv4 address: mapped or translated.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
-        [0x2002, high, low, ..] => embedded(high, low),
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            embedded(high, low)
+        }
         // Tunnels, documentation and other special uses of 2001::/23, and 3fff::/20.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
         [0x3fff, second, ..] if second < 0x1000 => false,

@@ -28,7 +28,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
             }
         }
         let read = UsageDayReadRow { day: TODAY.plus(-back), read_at: UnixTime(1), is_final: true, is_cut: back == 0 };
-        usage = usage.with_day(read, &DayUsageTotals { rows: rows, jobs: Vec::new() });
+        usage = usage.with_day(read, &DayUsageTotals { rows, jobs: Vec::new() });
     }
     let facts = GroupAccountDetails {
         cluster: ClusterId(1),

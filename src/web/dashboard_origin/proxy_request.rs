@@ -11,9 +11,10 @@ use http_body::Body as _;
 use http_body_util::Limited;
 
 use crate::app::AppState;
-use crate::dashboards::{DashboardAccessError, DashboardKind, DashboardViewer, read_only};
+use crate::auth::guest_links::{GuestAccessError, GuestLinkKind};
+use crate::dashboards::{DashboardKind, DashboardViewer, read_only};
 use crate::proxy::{self, ProxyContext, ProxyError, clean_path};
-use crate::web::dashboard_origin::{ProxiedResponseMarker, check_access, dashboard_base_path};
+use crate::web::dashboard_origin::{ProxiedResponseMarker, check_dashboard_access};
 use crate::web::http::middleware::is_same_origin;
 use crate::web::http::visitor::visitor_from_request;
 
@@ -51,14 +52,14 @@ const UPSTREAM_HOST: &str = "localhost";
 /// Passes a request on, if this browser may send it.
 pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let raw = request.uri().path_and_query().map_or("", |path| path.as_str());
-    let Some((word, rest)) = split_path(raw) else { return refuse(StatusCode::NOT_FOUND, CLOSED) };
-    let pass = match check_access(&app, word, request.headers()).await {
-        Ok(pass) => pass,
-        Err(DashboardAccessError::Store(error)) => {
+    let Some((access_key, rest)) = split_path(raw) else { return refuse(StatusCode::NOT_FOUND, CLOSED) };
+    let access = match check_dashboard_access(&app, access_key, request.headers()).await {
+        Ok(access) => access,
+        Err(GuestAccessError::Store(error)) => {
             tracing::error!(%error, "It could not be decided who may look at a dashboard");
             return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY);
         }
-        Err(DashboardAccessError::Closed | DashboardAccessError::Locked(_)) => {
+        Err(GuestAccessError::Closed | GuestAccessError::Locked(_)) => {
             return refuse(StatusCode::NOT_FOUND, CLOSED);
         }
     };
@@ -77,21 +78,21 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let Some(path_and_query) = clean_path(rest).map(Cow::into_owned) else {
         return refuse(StatusCode::BAD_REQUEST, MALFORMED);
     };
-    let is_reader = pass.viewer != DashboardViewer::Owner;
+    let is_reader = access.viewer != DashboardViewer::Owner;
     if is_reader {
         let path = path_and_query.split('?').next().unwrap_or_default();
-        let kind = pass.dashboard.kind.parse::<DashboardKind>();
+        let kind = access.dashboard.kind.parse::<DashboardKind>();
         let method = request.method().as_str();
         let is_allowed = !is_upgrade && kind.is_ok_and(|kind| read_only::is_allowed(kind, method, path));
         if !is_allowed {
             return refuse(StatusCode::FORBIDDEN, READ_ONLY);
         }
     }
-    let Some(live) = app.dashboards.live(pass.dashboard.id) else {
+    let Some(live) = app.dashboards.live(access.dashboard.id) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, NOT_RUNNING);
     };
     app.dashboards.record_use(live.run);
-    let guard = app.dashboards.open_stream(&pass);
+    let guard = app.dashboards.open_stream(&access);
     // Readers leave slots free for the owner and for each other.
     let places = if is_reader { live.acquire_reader_slots(&guard).await } else { Some(Vec::new()) };
     let Some(places) = places else { return show_proxy_failure(ProxyError::Busy) };
@@ -105,7 +106,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let passage = ProxyContext {
         path_and_query,
         host: UPSTREAM_HOST.to_owned(),
-        prefix: format!("{}/app", dashboard_base_path(&pass.word)),
+        prefix: format!("{}/app", GuestLinkKind::Dashboard.base_path(&access.access_key)),
         origin: here.to_string(),
         client: visitor_from_request(&parts, &app.config.proxy.trusted).address,
         cancel: guard.cancellation().clone(),
@@ -114,16 +115,16 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     match proxy::forward_request(&live.upstream, passage, Request::from_parts(parts, body)).await {
         Ok(answer) => sanitize_response(answer.map(Body::new)),
         Err(failure) => {
-            tracing::debug!(%failure, board = pass.dashboard.id.0, "A dashboard did not answer");
+            tracing::debug!(%failure, board = access.dashboard.id.0, "A dashboard did not answer");
             show_proxy_failure(failure)
         }
     }
 }
 
-/// Splits `/b/WORD/app/REST` into the token and `/REST`, undecoded.
+/// Splits `/b/KEY/app/REST` into the access key and `/REST`, undecoded.
 fn split_path(raw: &str) -> Option<(&str, &str)> {
-    let (word, rest) = raw.strip_prefix("/b/")?.split_once('/')?;
-    Some((word, rest.strip_prefix("app")?)).filter(|(_, rest)| rest.starts_with('/'))
+    let (access_key, rest) = raw.strip_prefix("/b/")?.split_once('/')?;
+    Some((access_key, rest.strip_prefix("app")?)).filter(|(_, rest)| rest.starts_with('/'))
 }
 
 fn has_allowed_origin(headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> bool {

@@ -9,12 +9,11 @@ use axum::response::{Html, IntoResponse as _, Response};
 use serde::Serialize;
 
 use crate::app::{App, AppState};
+use crate::auth::guest_links::{GuestAccess, GuestAccessError, GuestLinkKind};
 use crate::clock::UnixTime;
-use crate::dashboards::{
-    CheckedDashboardAccess, DashboardAccessError, DashboardKind, DashboardStatus, DashboardViewer,
-};
+use crate::dashboards::{CheckedDashboardAccess, DashboardKind, DashboardStatus, DashboardViewer};
 use crate::store::dashboards::runs::{DashboardRun as RunRow, DashboardRunState as Run};
-use crate::web::dashboard_origin::{GuestContentKind, check_access, dashboard_base_path};
+use crate::web::dashboard_origin::check_dashboard_access;
 use crate::web::http::assets;
 use crate::web::http::extractors::PathParams;
 
@@ -29,9 +28,13 @@ pub const BUSY: GuestMessage = GuestMessage {
     title: "The portal cannot show this now",
     text: "It is busy or has a problem of its own. Try again in a minute.",
 };
-const CLOSED: GuestMessage = GuestMessage {
+const DASHBOARD_CLOSED: GuestMessage = GuestMessage {
     title: "This dashboard is not open to you",
     text: "The link may have ended or been taken back, or this address belongs to another browser. If you got a link, open that link again. If you have an account, open the dashboard from the portal.",
+};
+const REPORT_CLOSED: GuestMessage = GuestMessage {
+    title: "This report is not open to you",
+    text: "The link may have ended or been taken back, or this address belongs to another browser. If you got a link, open that link again.",
 };
 
 #[derive(Template)]
@@ -108,35 +111,32 @@ struct UnavailableDashboard {
 }
 
 /// The page around a dashboard.
-pub async fn get(State(app): State<AppState>, PathParams(word): PathParams<String>, headers: HeaderMap) -> Response {
-    let pass = match check_access(&app, &word, &headers).await {
-        Ok(pass) => pass,
-        Err(DashboardAccessError::Locked(pass)) => return show_dashboard_passphrase(&pass, ""),
-        Err(error) => return show_no_access(&app, &error),
+pub async fn get(
+    State(app): State<AppState>,
+    PathParams(access_key): PathParams<String>,
+    headers: HeaderMap,
+) -> Response {
+    let access = match check_dashboard_access(&app, &access_key, &headers).await {
+        Ok(access) => access,
+        Err(error) => return show_no_access(GuestLinkKind::Dashboard, &error),
     };
-    let Ok(standing) = app.dashboards.status_for(&pass).await else {
-        return show_message(&app, StatusCode::SERVICE_UNAVAILABLE, &BUSY);
+    let Ok(status) = app.dashboards.status_for(&access).await else {
+        return show_message(StatusCode::SERVICE_UNAVAILABLE, &BUSY);
     };
-    let resting = (!standing.is_live).then(|| describe_unavailable(&standing));
-    let bar = build_bar(&app, &pass, &standing);
-    let begin = initial_hash(&pass);
-    let look = DashboardOriginAssetUrls::new();
-    render_page(
-        StatusCode::OK,
-        &DashboardFramePage {
-            assets: look,
-            base: dashboard_base_path(&pass.word),
-            initial_hash: begin,
-            bar,
-            unavailable: resting,
-        },
-    )
+    let page = DashboardFramePage {
+        assets: DashboardOriginAssetUrls::new(),
+        base: GuestLinkKind::Dashboard.base_path(&access.access_key),
+        initial_hash: initial_hash(&access),
+        bar: build_bar(&app, &access, &status),
+        unavailable: (!status.is_live).then(|| describe_unavailable(&status)),
+    };
+    render_page(StatusCode::OK, &page)
 }
 
 /// MLflow opens on its pages for language models, but people here have trained something and want to see
 /// their runs.
-fn initial_hash(pass: &CheckedDashboardAccess) -> &'static str {
-    match pass.dashboard.kind.parse() {
+fn initial_hash(access: &CheckedDashboardAccess) -> &'static str {
+    match access.dashboard.kind.parse() {
         Ok(DashboardKind::Mlflow) => "#/experiments?workflowType=machine_learning",
         _ => "",
     }
@@ -152,17 +152,17 @@ struct DashboardBarUpdate {
 
 pub async fn poll_bar(
     State(app): State<AppState>,
-    PathParams(word): PathParams<String>,
+    PathParams(access_key): PathParams<String>,
     headers: HeaderMap,
 ) -> Response {
-    let Ok(pass) = check_access(&app, &word, &headers).await else {
+    let Ok(access) = check_dashboard_access(&app, &access_key, &headers).await else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    match app.dashboards.status_for(&pass).await {
-        Ok(standing) => Json(DashboardBarUpdate {
-            key: state_key(&standing),
-            ends: ends_at(&standing).map(|at| at.0),
-            followed: standing.next.is_some(),
+    match app.dashboards.status_for(&access).await {
+        Ok(status) => Json(DashboardBarUpdate {
+            key: state_key(&status),
+            ends: ends_at(&status).map(|at| at.0),
+            followed: status.next.is_some(),
         })
         .into_response(),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
@@ -170,39 +170,39 @@ pub async fn poll_bar(
 }
 
 /// Changes whenever the page would look different.
-fn state_key(standing: &DashboardStatus) -> String {
-    let run = standing.run.as_ref();
+fn state_key(status: &DashboardStatus) -> String {
+    let run = status.run.as_ref();
     let state = run.map_or("none", |run| run.state.as_str());
-    format!("{}-{state}-{}", run.map_or(0, |run| run.id.0), standing.is_live)
+    format!("{}-{state}-{}", run.map_or(0, |run| run.id.0), status.is_live)
 }
 
-fn ends_at(standing: &DashboardStatus) -> Option<UnixTime> {
-    standing.run.as_ref().filter(|run| run.state != Run::Over).and_then(RunRow::ends_at)
+fn ends_at(status: &DashboardStatus) -> Option<UnixTime> {
+    status.run.as_ref().filter(|run| run.state != Run::Over).and_then(RunRow::ends_at)
 }
 
-fn build_bar(app: &App, pass: &CheckedDashboardAccess, standing: &DashboardStatus) -> DashboardBar {
-    let board = &pass.dashboard;
-    let kind = board.kind.parse::<DashboardKind>().map_or("Dashboard", DashboardKind::title);
-    let is_owner = pass.viewer == DashboardViewer::Owner;
-    let is_guest = matches!(pass.viewer, DashboardViewer::Guest(_));
-    let portal = app.config.portal.public_url.join(&format!("/dashboards/{}", board.id));
+fn build_bar(app: &App, access: &CheckedDashboardAccess, status: &DashboardStatus) -> DashboardBar {
+    let dashboard = &access.dashboard;
+    let kind = dashboard.kind.parse::<DashboardKind>().map_or("Dashboard", DashboardKind::title);
+    let is_owner = access.viewer == DashboardViewer::Owner;
+    let is_guest = access.viewer == DashboardViewer::Guest;
+    let portal = app.config.portal.public_url.join(&format!("/dashboards/{}", dashboard.id));
     DashboardBar {
         kind,
-        title: board.title.clone(),
+        title: dashboard.title.clone(),
         // A guest was shown curves, not the names of someone's folders.
-        places: if is_guest { Vec::new() } else { board.places() },
-        shared_by: if is_owner { String::new() } else { board.owner_name.clone() },
-        until: is_guest.then_some(pass.until),
-        ends: ends_at(standing),
-        is_followed: standing.next.is_some(),
+        places: if is_guest { Vec::new() } else { dashboard.places() },
+        shared_by: if is_owner { String::new() } else { dashboard.owner_name.clone() },
+        until: is_guest.then_some(access.until),
+        ends: ends_at(status),
+        is_followed: status.next.is_some(),
         portal: if is_guest { String::new() } else { portal },
         is_owner,
-        key: state_key(standing),
+        key: state_key(status),
     }
 }
 
-fn describe_unavailable(standing: &DashboardStatus) -> UnavailableDashboard {
-    let run = standing.run.as_ref();
+fn describe_unavailable(status: &DashboardStatus) -> UnavailableDashboard {
+    let run = status.run.as_ref();
     match run.map(|run| run.state) {
         Some(Run::Asked | Run::Waiting | Run::Starting) => UnavailableDashboard {
             title: "This dashboard is being started",
@@ -219,61 +219,54 @@ fn describe_unavailable(standing: &DashboardStatus) -> UnavailableDashboard {
         },
         Some(Run::Over) | None => UnavailableDashboard {
             title: "This dashboard is not running",
-            text: format!("{} can start it again; it then appears here by itself.", standing.dashboard.owner_name),
+            text: format!("{} can start it again; it then appears here by itself.", status.dashboard.owner_name),
             since: run.and_then(|run| run.over_at),
             is_coming: false,
         },
     }
 }
 
-/// Tells a browser why it has no access.
-pub fn show_no_access(app: &App, error: &DashboardAccessError) -> Response {
+/// Asks for the passphrase if that is all that is missing, else tells a browser why it has no access.
+pub fn show_no_access(kind: GuestLinkKind, error: &GuestAccessError) -> Response {
     match error {
-        DashboardAccessError::Closed | DashboardAccessError::Locked(_) => {
-            show_message(app, StatusCode::NOT_FOUND, &CLOSED)
+        GuestAccessError::Locked(access) => show_passphrase_form(access, ""),
+        GuestAccessError::Closed => {
+            let message = match kind {
+                GuestLinkKind::Dashboard => &DASHBOARD_CLOSED,
+                GuestLinkKind::Report => &REPORT_CLOSED,
+            };
+            show_message(StatusCode::NOT_FOUND, message)
         }
-        DashboardAccessError::Store(error) => {
-            tracing::error!(%error, "It could not be decided who may look at a dashboard");
-            show_message(app, StatusCode::SERVICE_UNAVAILABLE, &BUSY)
+        GuestAccessError::Store(error) => {
+            tracing::error!(%error, "It could not be decided who may look at a {}", kind.noun());
+            show_message(StatusCode::SERVICE_UNAVAILABLE, &BUSY)
         }
     }
 }
 
-/// Who shared what, for a guest who has yet to enter the passphrase.
-pub struct LockedGuestPage<'a> {
-    pub kind: GuestContentKind,
-    /// The token in the browser's path.
-    pub word: &'a str,
-    pub owner: &'a str,
-}
-
 /// Asks for the passphrase. The page doesn't say what is behind it: the link may have reached someone else.
-pub fn show_passphrase_form(behind: &LockedGuestPage<'_>, problem: &str) -> Response {
+pub fn show_passphrase_form(access: &GuestAccess, problem: &str) -> Response {
     let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
-    let LockedGuestPage { kind: thing, word, owner } = *behind;
-    let (look, noun, base) = (DashboardOriginAssetUrls::new(), thing.noun(), thing.base_path(word));
-    render_page(status, &GuestPassphrasePage { assets: look, noun, base, owner, problem })
+    let kind = access.link.target.kind();
+    let page = GuestPassphrasePage {
+        assets: DashboardOriginAssetUrls::new(),
+        noun: kind.noun(),
+        base: kind.base_path(&access.access_key),
+        owner: &access.link.maker_name,
+        problem,
+    };
+    render_page(status, &page)
 }
 
-/// Like `show_passphrase_form`, for a dashboard.
-pub fn show_dashboard_passphrase(pass: &CheckedDashboardAccess, problem: &str) -> Response {
-    let owner = &pass.dashboard.owner_name;
-    show_passphrase_form(&LockedGuestPage { kind: GuestContentKind::Dashboard, word: &pass.word, owner }, problem)
+pub fn show_expired_link(kind: GuestLinkKind, at: UnixTime) -> Response {
+    let text = format!("It worked until {}. Ask whoever shared the {} for a new link.", at.words(), kind.noun());
+    let assets = DashboardOriginAssetUrls::new();
+    render_page(StatusCode::GONE, &GuestMessagePage { assets, title: "This link has ended", text: &text })
 }
 
-pub fn show_expired_link(_: &App, thing: GuestContentKind, at: UnixTime) -> Response {
-    let text = format!("It worked until {}. Ask whoever shared the {} for a new link.", at.words(), thing.noun());
-    render_page(
-        StatusCode::GONE,
-        &GuestMessagePage { assets: DashboardOriginAssetUrls::new(), title: "This link has ended", text: &text },
-    )
-}
-
-pub fn show_message(_: &App, status: StatusCode, words: &GuestMessage) -> Response {
-    render_page(
-        status,
-        &GuestMessagePage { assets: DashboardOriginAssetUrls::new(), title: words.title, text: words.text },
-    )
+pub fn show_message(status: StatusCode, message: &GuestMessage) -> Response {
+    let assets = DashboardOriginAssetUrls::new();
+    render_page(status, &GuestMessagePage { assets, title: message.title, text: message.text })
 }
 
 pub fn render_page(status: StatusCode, template: &impl Template) -> Response {

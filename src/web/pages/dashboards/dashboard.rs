@@ -4,8 +4,8 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
+use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLink, GuestLinkTarget};
 use crate::dashboards::actions::MAX_WAKES_PER_DAY;
-use crate::dashboards::guest_links::{DEFAULT_LINK_DAYS, DashboardGuestLink};
 use crate::dashboards::{DashboardStatus, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
 use crate::domain::DashboardId;
 use crate::error::AppError;
@@ -16,7 +16,7 @@ use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::dashboards::live_view::{DashboardLiveView, build_live_view};
-use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices, to_app_error};
+use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices};
 
 #[derive(Template)]
 #[template(path = "dashboards/dashboard.html")]
@@ -39,8 +39,8 @@ struct DashboardFragment {
 struct DashboardOwnerPanel {
     forms: DashboardForms,
     /// Guest links that work, and those that no longer do.
-    open: Vec<DashboardGuestLink>,
-    ended: Vec<DashboardGuestLink>,
+    open: Vec<GuestLink>,
+    ended: Vec<GuestLink>,
     /// The owner's groups: id, name, whether they see it.
     groups: Vec<(String, String, bool)>,
     wake_minutes: Vec<(String, String, bool)>,
@@ -167,8 +167,8 @@ async fn build_owner_panel(
 ) -> Result<DashboardOwnerPanel, AppError> {
     let dashboard = &status.dashboard;
     let now = context.app.clock.now();
-    let links = context.app.dashboards.list_guest_links(&me.0.viewer, dashboard.id).await.map_err(to_app_error)?;
-    let (open, ended) = links.into_iter().partition(|link| link.terms.is_open(now));
+    let links = context.app.auth.list_guest_links(&me.0.viewer, GuestLinkTarget::Dashboard(dashboard.id)).await?;
+    let (open, ended) = links.into_iter().partition(|link| link.is_open(now));
     if forms.link_form.days.is_empty() {
         forms.link_form.days = DEFAULT_LINK_DAYS.to_string();
     }

@@ -1,12 +1,14 @@
-//! Guest links to a dashboard: creating one, revoking it, and the overview of other people's links.
+//! Guest links: the form for a new one, whatever it leads to; creating and revoking links to a dashboard; the overview of
+//! other people's links.
 
 use askama::Template;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::dashboards::guest_links::{CreateGuestLinkError, DashboardGuestLink, GuestLinkRequest};
-use crate::domain::{DashboardId, DashboardLinkId, GroupRole};
+use crate::auth::guest_links::{CreateGuestLinkError, GuestLink, GuestLinkRequest, GuestLinkTarget};
+use crate::domain::{DashboardId, GroupRole, GuestLinkId};
+use crate::error::AppError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
@@ -14,7 +16,7 @@ use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::http::reveal_once::{self, SecretShownOnce};
 use crate::web::pages::dashboards::dashboard::{DashboardForms, GuestLinkFormState, show_with_problems};
-use crate::web::pages::dashboards::{dashboard_path, find_managed, to_app_error, to_hidden_error};
+use crate::web::pages::dashboards::{dashboard_path, find_managed, to_hidden_error};
 
 /// The overview of guest links.
 const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
@@ -23,7 +25,7 @@ const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
 #[template(path = "dashboards/guest_links.html")]
 struct AllDashboardLinksPage {
     page: PageFrame,
-    links: Vec<DashboardGuestLink>,
+    links: Vec<GuestLink>,
     is_admin: bool,
 }
 
@@ -36,21 +38,37 @@ pub struct GuestLinkForm {
 }
 
 impl GuestLinkForm {
-    pub fn invitation(&self) -> GuestLinkRequest {
-        GuestLinkRequest {
+    /// Creates a link; if that fails because of what was typed, returns the form to show again, with the error.
+    pub async fn create_link(
+        &self,
+        context: &RequestContext,
+        me: &CurrentPerson,
+        target: GuestLinkTarget,
+    ) -> Result<Result<SecretShownOnce, GuestLinkFormState>, AppError> {
+        let request = GuestLinkRequest {
             label: self.label.clone(),
             // What isn't a number is out of every range.
             days: self.days.trim().parse().unwrap_or(0),
             passphrase: self.passphrase.clone(),
+        };
+        let actor = me.actor(context);
+        let (created, prefix) = match target {
+            GuestLinkTarget::Dashboard(id) => {
+                (context.app.dashboards.create_guest_link(&actor, id, &request).await, "/s")
+            }
+            GuestLinkTarget::Report(..) => (context.app.auth.create_guest_link(&actor, target, &request).await, "/r"),
+        };
+        match created {
+            Ok(token) => {
+                let link = context.app.config.dashboards.public_url.join(&format!("{prefix}/{}", token.as_str()));
+                Ok(Ok(SecretShownOnce { link, label: self.label.trim().to_owned() }))
+            }
+            Err(CreateGuestLinkError::Auth(error)) => Err(error.into()),
+            Err(problem) => Ok(Err(self.form_state(&problem))),
         }
     }
 
-    pub fn label(&self) -> String {
-        self.label.trim().to_owned()
-    }
-
-    /// Shows the form again, with the error.
-    pub fn form_state(&self, problem: &CreateGuestLinkError) -> GuestLinkFormState {
+    fn form_state(&self, problem: &CreateGuestLinkError) -> GuestLinkFormState {
         let field = match problem {
             CreateGuestLinkError::Days => "days",
             CreateGuestLinkError::Passphrase => "passphrase",
@@ -81,7 +99,7 @@ pub fn oversight_action(me: &CurrentPerson) -> Permission {
 /// Active links of people in the groups that the viewer leads as PI; everyone's for administrators.
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(oversight_action(&me))?;
-    let links = context.app.dashboards.list_overseen_links(&me.0.viewer).await?;
+    let links = context.app.auth.list_overseen_links(&me.0.viewer).await?;
     let page = PageFrame::for_person(&context, &me.0, "Links that work", NavSection::Dashboards);
     respond(&AllDashboardLinksPage { page, links, is_admin: me.0.viewer.is_admin })
 }
@@ -94,33 +112,28 @@ pub async fn create(
     FormBody(form): FormBody<GuestLinkForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let standing = find_managed(&context, &me, id).await?;
-    let invitation = form.invitation();
-    let problem = match context.app.dashboards.create_guest_link(&me.actor(&context), id, &invitation).await {
-        Ok(token) => {
-            let path = format!("/s/{}", token.as_str());
-            let link = context.app.config.dashboards.public_url.join(&path);
-            let label = form.label();
-            return reveal_once::redirect(context, &me, &dashboard_path(id), &SecretShownOnce { link, label });
+    let status = find_managed(&context, &me, id).await?;
+    match form.create_link(&context, &me, GuestLinkTarget::Dashboard(id)).await? {
+        Ok(shown) => reveal_once::redirect(context, &me, &dashboard_path(id), &shown),
+        Err(link_form) => {
+            let forms = DashboardForms { link_form, ..DashboardForms::default() };
+            show_with_problems(&context, &me, status, forms).await
         }
-        Err(CreateGuestLinkError::Auth(error)) => return Err(to_app_error(error.into())),
-        Err(error) => error,
-    };
-    let share = form.form_state(&problem);
-    show_with_problems(&context, &me, standing, DashboardForms { link_form: share, ..DashboardForms::default() }).await
+    }
 }
 
 /// Revokes a link. One that they may not revoke is treated as missing.
 pub async fn revoke(
     context: RequestContext,
     me: CurrentPerson,
-    PathParams(id): PathParams<DashboardLinkId>,
-    QueryParams(back): QueryParams<RevokeLinkQuery>,
+    PathParams(link): PathParams<GuestLinkId>,
+    QueryParams(query): QueryParams<RevokeLinkQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let board = context.app.dashboards.revoke_guest_link(&me.actor(&context), id).await.map_err(to_hidden_error)?;
-    let standing = context.app.dashboards.get(&me.0.viewer, board).await?;
-    let is_mine = standing.is_some_and(|one| one.dashboard.person_id == me.0.person.id);
-    let to = if is_mine && back.from != "links" { dashboard_path(board) } else { GUEST_LINKS_PATH.to_owned() };
+    let revoked = context.app.dashboards.revoke_guest_link(&me.actor(&context), link).await;
+    let id = revoked.map_err(|error| to_hidden_error(error.into()))?;
+    let status = context.app.dashboards.get(&me.0.viewer, id).await?;
+    let is_mine = status.is_some_and(|status| status.dashboard.person_id == me.0.person.id);
+    let to = if is_mine && query.from != "links" { dashboard_path(id) } else { GUEST_LINKS_PATH.to_owned() };
     Ok(flash::redirect(context, &to, FlashMessage::DashboardLinkRevoked))
 }

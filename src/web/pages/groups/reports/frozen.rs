@@ -4,12 +4,10 @@ use askama::Template;
 use axum::http::StatusCode;
 
 use crate::auth::Permission;
-use crate::auth::guest_links::{CreateGuestLinkError, DEFAULT_LINK_DAYS};
-use crate::domain::{GroupId, ReportId, ReportLinkId};
-use crate::error::AppError;
+use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLink, GuestLinkTarget};
+use crate::domain::{GroupId, GuestLinkId, ReportId};
 use crate::usage::frozen_reports::FrozenReport;
 use crate::usage::report::UsageReport;
-use crate::usage::report_guest_links::ReportGuestLink;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
@@ -34,8 +32,8 @@ struct FrozenReportPage {
     chart: StackedBarChart,
     link_form: GuestLinkFormState,
     shown: SecretShownOnce,
-    open: Vec<ReportGuestLink>,
-    ended: Vec<ReportGuestLink>,
+    open: Vec<GuestLink>,
+    ended: Vec<GuestLink>,
 }
 
 pub async fn get(
@@ -44,25 +42,25 @@ pub async fn get(
     PathParams((group, id)): PathParams<(GroupId, ReportId)>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    let share = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
-    let waiting = reveal_once::take_pending(&context, &me, &report_path(group, id));
-    let is_waiting = waiting.is_some();
-    let page = render_page(&context, &me, (group, id), share, waiting.unwrap_or_default()).await?;
-    Ok(if is_waiting { reveal_once::clear_cookie(&context, page) } else { page })
+    let link_form = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
+    let shown = reveal_once::take_pending(&context, &me, &report_path(group, id));
+    let has_shown = shown.is_some();
+    let page = render_page(&context, &me, (group, id), link_form, shown.unwrap_or_default()).await?;
+    Ok(if has_shown { reveal_once::clear_cookie(&context, page) } else { page })
 }
 
 async fn render_page(
     context: &RequestContext,
     me: &CurrentPerson,
     (group, id): (GroupId, ReportId),
-    share: GuestLinkFormState,
+    link_form: GuestLinkFormState,
     shown: SecretShownOnce,
 ) -> HandlerResult {
     let (frozen, report) = context.app.usage.load_frozen_report(group, id).await?;
     let now = context.app.clock.now();
-    let links = context.app.usage.list_report_links(id).await?;
-    let (open, ended) = links.into_iter().partition(|link| link.terms.is_open(now));
-    let status = if share.problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let links = context.app.auth.list_guest_links(&me.0.viewer, GuestLinkTarget::Report(group, id)).await?;
+    let (open, ended) = links.into_iter().partition(|link| link.is_open(now));
+    let status = if link_form.problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let page = FrozenReportPage {
         page: PageFrame::for_person(context, &me.0, &frozen.title, NavSection::Groups),
         report_css: assets::asset_url("report.css"),
@@ -71,7 +69,7 @@ async fn render_page(
         frozen,
         chart: draw_report_chart(&report),
         report,
-        link_form: share,
+        link_form,
         shown,
         open,
         ended,
@@ -98,18 +96,9 @@ pub async fn create_link(
     FormBody(form): FormBody<GuestLinkForm>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    let usage = &context.app.usage;
-    match usage.create_report_link(&me.actor(&context), group, id, &form.invitation()).await {
-        Ok(token) => {
-            let path = format!("/r/{}", token.as_str());
-            let link = context.app.config.dashboards.public_url.join(&path);
-            let shown = SecretShownOnce { link, label: form.label() };
-            reveal_once::redirect(context, &me, &report_path(group, id), &shown)
-        }
-        Err(CreateGuestLinkError::Auth(error)) => Err(AppError::from(error)),
-        Err(problem) => {
-            render_page(&context, &me, (group, id), form.form_state(&problem), SecretShownOnce::default()).await
-        }
+    match form.create_link(&context, &me, GuestLinkTarget::Report(group, id)).await? {
+        Ok(shown) => reveal_once::redirect(context, &me, &report_path(group, id), &shown),
+        Err(link_form) => render_page(&context, &me, (group, id), link_form, SecretShownOnce::default()).await,
     }
 }
 
@@ -117,9 +106,10 @@ pub async fn create_link(
 pub async fn revoke_link(
     context: RequestContext,
     me: CurrentPerson,
-    PathParams((group, id, link)): PathParams<(GroupId, ReportId, ReportLinkId)>,
+    PathParams((group, id, link)): PathParams<(GroupId, ReportId, GuestLinkId)>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
-    context.app.usage.revoke_report_link(&me.actor(&context), group, id, link).await?;
+    let is_expected = |target| target == GuestLinkTarget::Report(group, id);
+    context.app.auth.revoke_guest_link(&me.actor(&context), link, is_expected).await?;
     Ok(flash::redirect(context, &report_path(group, id), FlashMessage::ReportLinkRevoked))
 }
