@@ -11,6 +11,8 @@
 MAX_RETRIES=20
 # How long the copy of the output may lag behind the tests.
 COPY_SECONDS=5
+# Most of them wait for Slurm or a browser for most of their time, so more can run at once than there are cores.
+IT_THREADS=$(($(nproc) * 2))
 UNSTEADY=() # passed only the second time
 BROKEN=()   # failed both times
 IT_PASSED=0 # in the first run
@@ -77,7 +79,7 @@ cargo_test_it() { # LOG WORDS…
   mkfifo "$pipe"
   tee "$log" <"$pipe" &
   copier=$!
-  cargo test --locked --test it -- "$@" >"$pipe" || status=$?
+  RUST_TEST_THREADS=${RUST_TEST_THREADS:-$IT_THREADS} cargo test --locked --test it -- "$@" >"$pipe" || status=$?
   # It ends when nobody can write to it any more. What a crashed test left running could, so don't wait long.
   timeout "$COPY_SECONDS" tail -s 0.01 --pid="$copier" -f /dev/null || kill "$copier" 2>/dev/null || true
   rm -f "$pipe"
