@@ -31,6 +31,35 @@ pub struct PageFrame {
     pub flash: Option<FlashMessage>,
 }
 
+/// Declares the parts of the frame that no page changes. Each is a template of its own: what stands in `base.html` itself
+/// is compiled once for every page that extends it.
+macro_rules! frame_parts {
+    ($($part:ident $method:ident $path:literal)*) => {
+        $(
+            #[derive(Template)]
+            #[template(path = $path)]
+            struct $part<'a> {
+                page: &'a PageFrame,
+            }
+        )*
+
+        impl PageFrame {
+            $(
+                pub(in crate::web) fn $method(&self) -> impl Template + std::fmt::Display {
+                    $part { page: self }
+                }
+            )*
+        }
+    };
+}
+
+frame_parts! {
+    FrameHead head "frame/head.html"
+    FrameTop top "frame/top.html"
+    FrameFlash flash_alert "frame/flash.html"
+    FrameEnd end "frame/end.html"
+}
+
 /// The notification button in the frame.
 #[derive(Default)]
 pub struct NotificationBadge {
