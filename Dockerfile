@@ -6,7 +6,7 @@ FROM rust:1.95.0-bookworm AS build
 WORKDIR /build
 COPY . .
 # Templates, style sheets and database migrations become part of the program here.
-RUN cargo build --release --locked --bin portolan
+RUN cargo build --profile dist --locked --bin portolan
 
 FROM debian:12-slim
 # openssh-client: clusters are reached with the ordinary ssh. util-linux: its setsid gives each connection a session of
@@ -17,7 +17,7 @@ RUN apt-get update \
 # A fixed number, so that a folder mounted from the host can be given to it: chown 10001:10001.
 RUN useradd --system --uid 10001 --home-dir /var/lib/portolan --shell /usr/sbin/nologin portolan \
     && install -d -m 0700 -o portolan -g portolan /var/lib/portolan /run/portolan
-COPY --from=build /build/target/release/portolan /usr/local/bin/portolan
+COPY --from=build /build/target/dist/portolan /usr/local/bin/portolan
 
 USER portolan
 WORKDIR /var/lib/portolan
