@@ -32,8 +32,9 @@ pub mod token;
 pub use activity::ActivityEvent;
 pub use policy::{AccessDeniedError, OwnerAndGroup, Permission, Viewer};
 
-/// Each hash takes 19 MiB and a core for about 30 ms.
-const MAX_CONCURRENT_HASHES: usize = 2;
+/// Each hash takes 19 MiB, which the allocator may keep for a while, and a core for about 30 ms. One at a time: wrong
+/// passwords never keep more than one core from pages.
+const MAX_CONCURRENT_HASHES: usize = 1;
 
 /// Beyond this, people are asked to try again, so that a flood of sign-ins can't pile up.
 const MAX_QUEUED_HASHES: usize = 64;

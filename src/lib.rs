@@ -3,9 +3,9 @@
 //! Which module may use which (nothing points back; `tests/it/house.rs` enforces it):
 //!
 //! ```text
-//! main → cli → web → app → {jobs, dashboards, usage} → cluster → {ssh, slurm, sites, core} → auth → store, vault
-//! web → explain, recipes, logs, proxy        explain → recipes, slurm, sites, logs
-//! everyone → domain, clock, config, entropy, text, format
+//! main → cli → web → app → {dashboards, usage} → jobs → cluster → {ssh, slurm, sites}, core → auth → store, vault
+//! web, jobs → explain, recipes, logs       dashboards → proxy, recipes       usage → explain → recipes, slurm, sites, logs
+//! where needed → domain, clock, config, entropy, text, format
 //! ```
 //!
 //! Only `web` uses `axum` and `askama`, only `store` `sqlx`, only `ssh` `openssh`, and only `recipes` `minijinja`.
