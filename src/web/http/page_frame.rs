@@ -45,7 +45,7 @@ macro_rules! frame_parts {
 
         impl PageFrame {
             $(
-                pub(in crate::web) fn $method(&self) -> impl Template + std::fmt::Display {
+                pub(in crate::web) fn $method(&self) -> impl Template {
                     $part { page: self }
                 }
             )*
