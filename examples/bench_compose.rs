@@ -12,7 +12,7 @@ use mimalloc::MiMalloc;
 use portolan::recipes::catalog::RecipeCatalog;
 use portolan::recipes::compose::compose;
 use portolan::recipes::context::ComposeCluster;
-use portolan::recipes::form::{FormAnswers, RecipeForm};
+use portolan::recipes::form::{FormAnswers, RecipeQuestionForm};
 use portolan::sites;
 use zeroizing_alloc::ZeroAlloc;
 
@@ -37,7 +37,7 @@ fn main() -> anyhow::Result<()> {
     }
     let catalog = RecipeCatalog::shipped();
     let recipe = catalog.find(&name).context("there is no such recipe")?;
-    let form = RecipeForm::new(recipe, &catalog.blocks);
+    let form = RecipeQuestionForm::new(recipe, &catalog.blocks);
     let site = sites::presets().iter().find(|site| site.name.as_str() == "demo").context("no demo")?;
     let folders = [("HOME", "/home/alice"), ("SCRATCH", "/scratch/alice"), ("PROJECT", "/project/x")];
     let cluster = ComposeCluster {

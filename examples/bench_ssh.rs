@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use openssh::{Session, Stdio};
 use portolan::ssh::host_keys::HostKey;
 use portolan::ssh::login::{self, LoginAttendance, LoginRequest};
-use portolan::ssh::route::{ConnectionFolder, RouteHost, SshRoute};
-use portolan::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RemoteShellDialect, key_import};
+use portolan::ssh::route::{ConnectionFolder, SshRoute, SshRouteHost};
+use portolan::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RemoteCommandMode, key_import};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ async fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: bench_ssh HOST PORT USER KEY HOST-KEYS PROGRAM")
     };
     let run = temporary_folder()?;
-    let target = RouteHost {
+    let target = SshRouteHost {
         host: host.parse()?,
         port: port.parse()?,
         host_keys: std::fs::read_to_string(host_keys)?.lines().filter_map(HostKey::parse).collect(),
@@ -50,7 +50,7 @@ async fn main() -> anyhow::Result<()> {
     };
     let opened = login::log_in(request, drop).await.map_err(|failed| anyhow::anyhow!("{}", failed.failure))?;
     let control = opened.master.folder().control_socket();
-    let connection = ClusterConnection::new(opened.master, RemoteShellDialect::Bare, SESSIONS, u32::MAX);
+    let connection = ClusterConnection::new(opened.master, RemoteCommandMode::Bare, SESSIONS, u32::MAX);
     let result = measure(&connection, &control).await;
     connection.master().close().await;
     std::fs::remove_dir_all(run)?;
@@ -59,7 +59,7 @@ async fn main() -> anyhow::Result<()> {
 
 async fn measure(connection: &Arc<ClusterConnection>, control: &Path) -> anyhow::Result<()> {
     let bare = Arc::new(Session::resume_mux(control.into(), None));
-    let text = command().to_command_line(&RemoteShellDialect::Bare)?;
+    let text = command().to_command_line(&RemoteCommandMode::Bare)?;
     let (mut pooled, mut library, mut process) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         pooled.push(timed(connection.run(command(), CallUrgency::Interactive)).await?);

@@ -15,7 +15,7 @@ use portolan::store::allocations::NewAllocation;
 use portolan::store::connections::ConnectionKey;
 use portolan::store::usage::UsageDayReadRow;
 use portolan::store::{self, Store};
-use portolan::usage::daily_totals::{KeptUserNames, OneDayWindow, count_day};
+use portolan::usage::daily_totals::{OneDayWindow, UserNameVisibility, count_day};
 use portolan::usage::save_daily_totals;
 use zeroizing_alloc::ZeroAlloc;
 
@@ -94,7 +94,7 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
         let runs: Vec<AccountedRun> = (0..a_day.min(JOBS - number)).map(|offset| run(number + offset, day)).collect();
         number += u64::try_from(runs.len())?;
         let window = OneDayWindow { from: day.start(), until: day.plus(1).start() };
-        let totals = count_day(&runs.iter().collect::<Vec<_>>(), window, &KeptUserNames::All, &site);
+        let totals = count_day(&runs.iter().collect::<Vec<_>>(), window, &UserNameVisibility::All, &site);
         let read = UsageDayReadRow { day, read_at: now, is_final: true, is_cut: false };
         let mut tx = store.write().await?;
         save_daily_totals(&mut tx, &source, read, &totals).await?;

@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::dashboards::Dashboards;
 use crate::jobs::notifications::NotificationHub;
 use crate::jobs::webhook::WebhookWorker;
-use crate::jobs::{JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipes, SubmissionWorker};
+use crate::jobs::{JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipeService, SubmissionWorker};
 use crate::sites::Site;
 use crate::store::Store;
 use crate::usage::UsageService;
@@ -30,7 +30,7 @@ mod recipe_files;
 pub use data_dir::{lock_data_dir, prepare_data_dir, prepare_run_dir};
 pub use master_key::{KEY_CHECK_SETTING, MasterKeySource, compute_key_check, master_key_source};
 pub use master_key_rotation::rotate_master_key;
-pub use recipe_files::RecipeFiles;
+pub use recipe_files::RecipeFolderCache;
 
 /// How long requests and streams may take to finish during shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -73,8 +73,8 @@ pub struct App {
     /// Shipped presets, then the administrator's own.
     pub site_presets: Vec<Site>,
     /// The shipped recipes and the administrator's own.
-    pub recipe_files: RecipeFiles,
-    pub saved_recipes: SavedRecipes,
+    pub recipe_files: RecipeFolderCache,
+    pub saved_recipes: SavedRecipeService,
     pub metrics: PrometheusHandle,
 }
 
@@ -118,8 +118,8 @@ impl App {
             past_runs: PastRunsCache::new(core.clone(), connections.clone()),
             job_outputs: OutputCache::new(core.clone(), connections.clone()),
             webhooks: WebhookWorker::new(core.clone(), notifications.clone()),
-            saved_recipes: SavedRecipes::new(core.clone()),
-            recipe_files: RecipeFiles::new(core.config.data_dir.join(files::RECIPES)),
+            saved_recipes: SavedRecipeService::new(core.clone()),
+            recipe_files: RecipeFolderCache::new(core.config.data_dir.join(files::RECIPES)),
             site_presets: load_presets(&core.config.data_dir.join(files::SITES)),
             metrics,
             cluster_accounts: connections.accounts().clone(),

@@ -29,8 +29,8 @@ pub mod sign_in;
 pub mod ssh_keys;
 pub mod token;
 
-pub use activity::ActivityEvent;
-pub use policy::{AccessDeniedError, OwnerAndGroup, Permission, Viewer};
+pub use activity::ActivityEventKind;
+pub use policy::{AccessDeniedError, Permission, SharedItemOwnership, Viewer};
 
 /// Each hash takes 19 MiB, which the allocator may keep for a while, and a core for about 30 ms. One at a time: wrong
 /// passwords never keep more than one core from pages.

@@ -24,6 +24,6 @@ pub mod submit;
 
 pub use cluster_account::{ClusterAccount, ClusterAccountCache, ClusterAccountId};
 pub use cluster_profile::ClusterProfile;
-pub use connect_attempt::{ConnectAttempt, ConnectAttemptKind, ConnectState};
+pub use connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 pub use connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 pub use discovered_facts::DiscoveredFacts;

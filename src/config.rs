@@ -16,8 +16,8 @@ mod usage_pace;
 pub use public_url::PublicUrl;
 pub use queue_pace::QueuePace;
 pub use setting_keys::SETTING_KEYS;
-pub use submit_pace::SubmitTimings;
-pub use usage_pace::UsageReadTimings;
+pub use submit_pace::SubmissionTimeouts;
+pub use usage_pace::UsageReadPace;
 
 /// All settings, with defaults filled in.
 #[derive(Debug, Clone, Deserialize)]
@@ -35,11 +35,11 @@ pub struct Config {
     pub queue_pace: QueuePace,
     /// How submissions are sent and looked up. Not a setting; tests speed it up.
     #[serde(skip)]
-    pub submit_pace: SubmitTimings,
+    pub submit_pace: SubmissionTimeouts,
     /// How gently group usage is read. Not a setting; tests speed it up.
     #[serde(skip)]
-    pub usage_pace: UsageReadTimings,
-    pub portal: PublicListener,
+    pub usage_pace: UsageReadPace,
+    pub portal: PublicListenerSettings,
     /// The separate origin on which dashboards are shown.
     pub dashboards: DashboardOriginSettings,
     /// The private listener for `/healthz` and `/metrics`.
@@ -49,7 +49,7 @@ pub struct Config {
     pub sessions: SessionSettings,
     pub log: LogSettings,
     pub activity: ActivitySettings,
-    pub notifications: WebhookConfig,
+    pub notifications: WebhookSettings,
     /// Deprecated setting names in use, each as a sentence with the new name. Logged at start.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Config {
 /// A public listener and its URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PublicListener {
+pub struct PublicListenerSettings {
     pub listen: SocketAddr,
     /// What people type: scheme, host and port.
     pub public_url: PublicUrl,
@@ -130,7 +130,7 @@ pub struct ActivitySettings {
 /// Notifications sent to people's own webhooks.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct WebhookConfig {
+pub struct WebhookSettings {
     /// Whether webhooks may point to private networks, including this machine.
     pub allow_private: bool,
 }
@@ -142,22 +142,22 @@ impl Default for Config {
             run_dir: None,
             program: current_program(),
             queue_pace: QueuePace::default(),
-            submit_pace: SubmitTimings::default(),
-            usage_pace: UsageReadTimings::default(),
-            portal: PublicListener::local("localhost", 8080),
+            submit_pace: SubmissionTimeouts::default(),
+            usage_pace: UsageReadPace::default(),
+            portal: PublicListenerSettings::local("localhost", 8080),
             dashboards: DashboardOriginSettings::local("127.0.0.1", 8081),
             metrics: MetricsSettings { listen: loopback_address(8082) },
             proxy: ReverseProxySettings::default(),
             sessions: SessionSettings::default(),
             log: LogSettings::default(),
             activity: ActivitySettings::default(),
-            notifications: WebhookConfig::default(),
+            notifications: WebhookSettings::default(),
             warnings: Vec::new(),
         }
     }
 }
 
-impl PublicListener {
+impl PublicListenerSettings {
     /// A listener on loopback, reached as `http://host:port`. The portal and the dashboards use different names for
     /// this machine because cookies ignore ports.
     pub fn local(host: &str, port: u16) -> Self {
@@ -170,7 +170,7 @@ impl DashboardOriginSettings {
 
     /// The same for dashboards.
     pub fn local(host: &str, port: u16) -> Self {
-        let PublicListener { listen, public_url } = PublicListener::local(host, port);
+        let PublicListenerSettings { listen, public_url } = PublicListenerSettings::local(host, port);
         Self { listen, public_url, idle_minutes: Self::IDLE_MINUTES }
     }
 }

@@ -26,4 +26,4 @@ pub use actions::{DEFAULT_RUN_MINUTES, DashboardError, MAX_RUN_MINUTES, MIN_RUN_
 pub use connect::LiveDashboard;
 pub use kind::DashboardKind;
 pub use new_dashboard::NewDashboard;
-pub use service::{DashboardStatus, Dashboards, owner_of};
+pub use service::{DashboardWithRuns, Dashboards, owner_of};

@@ -27,6 +27,6 @@ pub use job_record::JobRecord;
 pub use output::OutputCache;
 pub use past_runs::PastRunsCache;
 pub use queue_monitor::QueueMonitor;
-pub use queue_snapshot::{QueueReadError, QueueSnapshot};
-pub use saved_recipes::SavedRecipes;
+pub use queue_snapshot::{PersonQueueSnapshot, QueueReadError};
+pub use saved_recipes::SavedRecipeService;
 pub use submissions::SubmissionWorker;

@@ -30,14 +30,14 @@ use tokio_util::sync::CancellationToken;
 use body::{CutUploadOnDrop, CuttableBody, ExchangeActivity, ProxyRequestBody, ProxyResponseBody};
 use request::{BodySize, ProxyRequestKind};
 
-pub use body::BodyCutError;
+pub use body::BodyCutReason;
 pub use path::clean_path;
 pub use upstream::{DialUpstream, ProxyLimits, UpstreamClient};
 
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a response, as it streams.
-pub type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
+pub type BoxedResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// How to forward one request.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ pub async fn forward_request<B>(
     upstream: &UpstreamClient,
     passage: ProxyContext,
     request: Request<B>,
-) -> Result<Response<ProxyBody>, ProxyError>
+) -> Result<Response<BoxedResponseBody>, ProxyError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -121,10 +121,10 @@ where
             websocket::relay(client, switching, passage.cancel).await;
             drop(passage.keep_alive);
         });
-        return Ok(Response::from_parts(parts, ProxyBody::default()));
+        return Ok(Response::from_parts(parts, BoxedResponseBody::default()));
     }
     if http_body::Body::is_end_stream(&body) {
-        return Ok(Response::from_parts(parts, ProxyBody::default()));
+        return Ok(Response::from_parts(parts, BoxedResponseBody::default()));
     }
     let idle = upstream.limits.body_idle;
     let body = ProxyResponseBody::new(body, pulse, end_of_upload, idle, passage.cancel, passage.keep_alive);
@@ -179,7 +179,7 @@ async fn await_response(
             () = sleep_until(deadline.min(now + limits.head)) => {}
         }
     };
-    if let Some(answered) = answer.extensions().get::<upstream::UpstreamAnsweredFlag>() {
+    if let Some(answered) = answer.extensions().get::<upstream::AnsweredBeforeFlag>() {
         answered.set();
     }
     Ok(answer)

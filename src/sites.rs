@@ -19,18 +19,19 @@ pub mod storage_per_user;
 
 pub use dashboards::SiteDashboardJob;
 pub use environment::{
-    AllocationBalanceTool, BillingBasis, BillingFactor, QuotaTool, SiteAllocationPeriod, SiteRateLimits, SiteShell,
-    SiteShellSetup, SiteStorage, SiteUsageAccounting, StorageArea, StorageAreaKind,
+    AllocationBalanceTool, BilledResource, BillingFactor, QuotaTool, SiteAllocationPeriod, SiteCommandShell,
+    SiteRateLimits, SiteSlurmModule, SiteStorage, SiteStorageArea, SiteUsageAccounting, StorageAreaKind,
 };
 pub use identifiers::{HostKeyFingerprint, SiteHost, SiteLink, SiteName};
 pub use job_rules::{
-    AccountPrefix, GpuSbatchOption, InternetAccess, JobOptionRule, SiteGpu, SiteGpuSlice, SiteJobRules, SiteJobType,
-    SubmitFolderRule,
+    GpuSbatchOption, InternetAccess, JobOptionRule, SiteAccountPrefix, SiteGpu, SiteGpuSlice, SiteJobRules,
+    SiteJobType, SubmitFolderRule,
 };
 pub use login::{
-    AuthFactor, AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost, SiteKeyRegistration, SiteLogin,
+    AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost, SiteKeyRegistration, SiteLogin,
+    SiteLoginFactor,
 };
-pub use presets::{RetiredSite, SiteLookup, find_site, presets, retired_sites};
+pub use presets::{RetiredSite, SiteLookupResult, find_site, presets, retired_sites};
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +65,7 @@ pub struct Site {
     pub limits: SiteRateLimits,
     /// How commands find their programs.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub shell: SiteShell,
+    pub shell: SiteCommandShell,
     #[serde(default, skip_serializing_if = "is_default")]
     pub storage: SiteStorage,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -78,7 +79,7 @@ pub struct Site {
     pub units: SiteUsageAccounting,
     /// Unconfirmed facts: shown to the administrator, and checked on the first connection.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub uncertain: Vec<UncertainField>,
+    pub uncertain: Vec<UncertainSiteFact>,
 }
 
 /// Whose conventions and tools a site follows.
@@ -107,7 +108,7 @@ impl SiteFamily {
 /// An unconfirmed fact in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct UncertainField {
+pub struct UncertainSiteFact {
     /// The field in the file: `jobs.max_hours`.
     pub field: String,
     /// The reason, as a sentence.
@@ -176,7 +177,7 @@ impl Site {
             keys: SiteKeyRegistration::default(),
             automation: None,
             limits: SiteRateLimits::default(),
-            shell: SiteShell::default(),
+            shell: SiteCommandShell::default(),
             storage: SiteStorage::default(),
             jobs: SiteJobRules::default(),
             dashboards: SiteDashboardJob::default(),

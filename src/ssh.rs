@@ -21,7 +21,7 @@ mod wipe;
 mod wire;
 
 pub use call_budget::ConnectionStats;
-pub use command::{HeldInputSentFlag, RemoteCommand, RemoteShellDialect};
+pub use command::{DeferredInputSentFlag, RemoteCommand, RemoteCommandMode};
 pub use connection::{ClusterConnection, CommandOutput, RunCommandError, SHELL_FAILED};
 pub use control_master::ControlMaster;
 pub use forward::ForwardError;

@@ -3,7 +3,7 @@
 
 mod terminal_text;
 
-pub use terminal_text::{TerminalTextReader, TerminalToken};
+pub use terminal_text::{TerminalToken, TerminalTokenizer};
 
 /// The most lines ever shown of one text.
 pub const MAX_LINES: usize = 60;
@@ -51,13 +51,13 @@ pub fn one_line(raw: &str, max: usize) -> String {
 
 /// `text` without escapes and hidden characters, at most `max` characters: for quoting others.
 pub fn strip_hidden(text: &str, max: usize) -> String {
-    TerminalTextReader::chars(text).filter(|c| !is_hidden(*c)).take(max).collect()
+    TerminalTokenizer::chars(text).filter(|c| !is_hidden(*c)).take(max).collect()
 }
 
 /// `text` without escapes, disruptive characters and surrounding spaces, at most `max` characters: for values that
 /// must stay intact, such as paths.
 pub fn sanitize(text: &str, max: usize) -> String {
-    let clean: String = TerminalTextReader::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
+    let clean: String = TerminalTokenizer::chars(text).filter(|c| !is_disruptive(*c)).take(max).collect();
     clean.trim().to_owned()
 }
 
@@ -86,7 +86,7 @@ pub fn is_disruptive(c: char) -> bool {
 fn to_plain_lines(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut before = '\0';
-    for c in TerminalTextReader::chars(raw) {
+    for c in TerminalTokenizer::chars(raw) {
         match c {
             '\n' if before == '\r' => {}
             // A terminal would overwrite the line; people see both lines instead.
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn sequences_are_told_apart_from_text() {
         use TerminalToken::{Char, ControlSequence};
-        let items: Vec<_> = TerminalTextReader::new("a\u{1b}[1;31mb\u{9b}2K\u{1b}]0;x\u{7}\u{1b}[é").collect();
+        let items: Vec<_> = TerminalTokenizer::new("a\u{1b}[1;31mb\u{9b}2K\u{1b}]0;x\u{7}\u{1b}[é").collect();
         let bold = ControlSequence { params: "1;31", command: 'm' };
         let erase = ControlSequence { params: "2", command: 'K' };
         assert_eq!(items, [Char('a'), bold, Char('b'), erase, Char('é')]);

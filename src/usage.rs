@@ -23,7 +23,7 @@ mod worker;
 
 pub use account_usage::{AccountUsage, UserDayUsage};
 pub use forecast::{AllocationForecast, forecast_allocation};
-pub use group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
+pub use group_usage::{GroupAccountContext, GroupAccountUsage, GroupMemberName, GroupUsage};
 pub use periods::allocation_period;
 pub use service::UsageService;
 pub use settings::{AllocationInput, GroupAccountChoices, UsageSettingsError};

@@ -14,7 +14,7 @@ mod portal_state;
 mod routes;
 
 pub use listeners::{PortalListeners, serve_portal};
-pub use portal_state::{PortalState, SharedPageState};
+pub use portal_state::{CrossRequestState, PortalState};
 
 /// What every handler returns.
 type HandlerResult = Result<axum::response::Response, crate::error::AppError>;

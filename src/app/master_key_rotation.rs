@@ -10,7 +10,7 @@ use super::{App, files};
 use crate::store;
 use crate::vault::{MasterKey, Vault};
 
-pub struct MasterKeyRotation {
+pub struct KeyRotationOutcome {
     /// How many sealed values were moved.
     pub resealed: usize,
     /// The new key's file, if it must be installed by hand.
@@ -18,7 +18,7 @@ pub struct MasterKeyRotation {
 }
 
 /// Generates a new master key and moves everything to it. The portal must be stopped.
-pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<MasterKeyRotation> {
+pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<KeyRotationOutcome> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
     let key = MasterKey::generate()?;
     // On disk before anything is sealed under it.
@@ -43,5 +43,5 @@ pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<Mas
         }
         _ => Some(next),
     };
-    Ok(MasterKeyRotation { resealed: moved, key_to_install: by_hand })
+    Ok(KeyRotationOutcome { resealed: moved, key_to_install: by_hand })
 }

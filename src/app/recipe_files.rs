@@ -13,12 +13,12 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_FILES: usize = 500;
 
 /// The portal's recipes, reloaded when files change.
-pub struct RecipeFiles {
+pub struct RecipeFolderCache {
     folder: PathBuf,
-    loaded: Mutex<LoadedRecipeFiles>,
+    loaded: Mutex<CachedRecipeFiles>,
 }
 
-struct LoadedRecipeFiles {
+struct CachedRecipeFiles {
     checked_at: Instant,
     files: Vec<RecipeFileStamp>,
     catalog: Arc<RecipeCatalog>,
@@ -32,12 +32,12 @@ struct RecipeFileStamp {
     modified_at: Option<SystemTime>,
 }
 
-impl RecipeFiles {
+impl RecipeFolderCache {
     /// The shipped recipes, and those in a folder, which need not exist.
     pub fn new(folder: PathBuf) -> Self {
         let files = list_files(&folder);
         let catalog = Arc::new(load_catalog(&folder, &files));
-        Self { folder, loaded: Mutex::new(LoadedRecipeFiles { checked_at: Instant::now(), files, catalog }) }
+        Self { folder, loaded: Mutex::new(CachedRecipeFiles { checked_at: Instant::now(), files, catalog }) }
     }
 
     /// The current recipes.
@@ -109,7 +109,7 @@ mod tests {
             .unwrap();
         std::fs::write(folder.path().join("b.toml"), "name = ").unwrap();
         std::fs::write(folder.path().join(".hidden.toml"), "x").unwrap();
-        let files = RecipeFiles::new(folder.path().to_owned());
+        let files = RecipeFolderCache::new(folder.path().to_owned());
         let catalog = files.catalog();
         assert_eq!((catalog.recipes.len(), catalog.rejected.len()), (count + 1, 1));
         assert_eq!(catalog.rejected[0].file, "b.toml");

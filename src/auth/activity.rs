@@ -8,9 +8,9 @@ use crate::store::{self, activity::NewActivityEntry, people::Person};
 macro_rules! events {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $sentence:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum ActivityEvent { $($(#[$doc])* $variant,)* }
+        pub enum ActivityEventKind { $($(#[$doc])* $variant,)* }
 
-        impl ActivityEvent {
+        impl ActivityEventKind {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The stable code in the database and in exports.
@@ -190,7 +190,7 @@ events! {
     Restored = "portal.restored", "Restored the portal from a backup";
 }
 
-impl ActivityEvent {
+impl ActivityEventKind {
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|event| event.as_str() == word)
     }
@@ -240,7 +240,7 @@ pub struct ActivityDetails<'a> {
 pub async fn record(
     db: &mut store::DbConnection,
     actor: &Actor,
-    event: ActivityEvent,
+    event: ActivityEventKind,
     about: ActivityDetails<'_>,
     now: UnixTime,
 ) -> store::Result<()> {
@@ -271,9 +271,9 @@ mod tests {
 
     #[test]
     fn words_are_unique_and_read_back() {
-        for event in ActivityEvent::ALL {
-            assert_eq!(ActivityEvent::parse(event.as_str()), Some(*event));
+        for event in ActivityEventKind::ALL {
+            assert_eq!(ActivityEventKind::parse(event.as_str()), Some(*event));
         }
-        assert_eq!(ActivityEvent::parse("no-such-thing"), None);
+        assert_eq!(ActivityEventKind::parse("no-such-thing"), None);
     }
 }

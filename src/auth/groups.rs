@@ -1,6 +1,6 @@
 //! Changes to groups: creating and renaming them, roles, removing people.
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::{AuthError, AuthService, Permission, Result};
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
 use crate::store::{self, StoreError};
@@ -16,7 +16,7 @@ impl AuthService {
             store::groups::set_member(&mut tx, group, leader, GroupRole::Pi, now).await?;
         }
         let about = ActivityDetails { subject: name.as_str(), ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::GroupMade, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::GroupMade, about, now).await?;
         store::commit(tx).await?;
         Ok(group)
     }
@@ -31,7 +31,7 @@ impl AuthService {
             detail: &format!("was {}", old.name),
             ..ActivityDetails::default()
         };
-        record(&mut tx, actor, ActivityEvent::GroupRenamed, about, self.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::GroupRenamed, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -49,7 +49,7 @@ impl AuthService {
         }
         let detail = format!("{} is now {}", member.name, role.title());
         let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
-        record(&mut tx, actor, ActivityEvent::RoleChanged, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::RoleChanged, about, now).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -79,7 +79,7 @@ impl AuthService {
         self.revoke_invitations_by(&mut tx, group, person).await?;
         store::dashboards::hide_from_group(&mut tx, person, group).await?;
         let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &account.name };
-        record(&mut tx, actor, ActivityEvent::RemovedFromGroup, about, self.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 }

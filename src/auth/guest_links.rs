@@ -3,14 +3,14 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::rate_limits::{RateLimitKey, client_network};
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, OwnerAndGroup, Permission, RequestClient, Viewer};
+use super::{AuthError, AuthService, Permission, RequestClient, SharedItemOwnership, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DisplayName, GuestLinkId, NameError, PersonId};
 use crate::store::guest_links::{self, NewGuestLink};
-pub use crate::store::guest_links::{GuestAccess, GuestLink, GuestLinkKind, GuestLinkTarget};
+pub use crate::store::guest_links::{GuestBrowserAccess, GuestLink, GuestLinkTarget, GuestLinkTargetKind};
 use crate::store::{self, DbConnection, StoreError};
 
 pub const DEFAULT_LINK_DAYS: u32 = 7;
@@ -97,14 +97,14 @@ impl From<StoreError> for OpenGuestLinkError {
 
 /// A browser that was let in, by a guest link or a ticket.
 #[derive(Debug)]
-pub struct GuestViewingSession {
+pub struct NewViewerAccess {
     /// The access key in its URL.
     pub access_key: String,
     pub cookie: SecretToken,
     pub lifetime_secs: i64,
 }
 
-impl GuestViewingSession {
+impl NewViewerAccess {
     pub fn generate(lifetime_secs: i64) -> Result<Self, AuthError> {
         let access_key = SecretToken::generate()?.as_str().to_owned();
         Ok(Self { access_key, cookie: SecretToken::generate()?, lifetime_secs })
@@ -119,13 +119,13 @@ pub enum GuestAccessError {
     Closed,
     /// The passphrase is still missing.
     #[error("a passphrase is asked")]
-    Locked(Box<GuestAccess>),
+    Locked(Box<GuestBrowserAccess>),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// What a link leads to, as far as permissions and the activity log are concerned.
-struct LinkedContent {
+struct GuestLinkContent {
     title: String,
     /// Whose it is; none if it belongs to a group.
     owner: Option<PersonId>,
@@ -138,31 +138,31 @@ async fn load_content(
     db: &mut DbConnection,
     target: GuestLinkTarget,
     now: UnixTime,
-) -> Result<LinkedContent, AuthError> {
+) -> Result<GuestLinkContent, AuthError> {
     match target {
         GuestLinkTarget::Dashboard(id) => {
             let dashboard = store::dashboards::get(db, id).await?.filter(|dashboard| !dashboard.is_removed());
             let dashboard = dashboard.ok_or(AuthError::NotFound)?;
             let owner = Some(dashboard.person_id);
-            let permission = Permission::ManageDashboard(OwnerAndGroup { owner, group: dashboard.group() });
-            Ok(LinkedContent { title: dashboard.title, owner, permission })
+            let permission = Permission::ManageDashboard(SharedItemOwnership { owner, group: dashboard.group() });
+            Ok(GuestLinkContent { title: dashboard.title, owner, permission })
         }
         GuestLinkTarget::Report(group, id) => {
             let report = store::reports::get(db, group, id, now).await?.ok_or(AuthError::NotFound)?;
-            Ok(LinkedContent { title: report.title, owner: None, permission: Permission::ManageUsage(group) })
+            Ok(GuestLinkContent { title: report.title, owner: None, permission: Permission::ManageUsage(group) })
         }
     }
 }
 
 /// What the activity log calls the creation, the revocation and the opening of a link.
-const fn link_events(kind: GuestLinkKind) -> [ActivityEvent; 3] {
-    use ActivityEvent::{
+const fn link_events(kind: GuestLinkTargetKind) -> [ActivityEventKind; 3] {
+    use ActivityEventKind::{
         DashboardLinkCreated, DashboardLinkOpened, DashboardLinkRevoked, ReportLinkCreated, ReportLinkOpened,
         ReportLinkRevoked,
     };
     match kind {
-        GuestLinkKind::Dashboard => [DashboardLinkCreated, DashboardLinkRevoked, DashboardLinkOpened],
-        GuestLinkKind::Report => [ReportLinkCreated, ReportLinkRevoked, ReportLinkOpened],
+        GuestLinkTargetKind::Dashboard => [DashboardLinkCreated, DashboardLinkRevoked, DashboardLinkOpened],
+        GuestLinkTargetKind::Report => [ReportLinkCreated, ReportLinkRevoked, ReportLinkOpened],
     }
 }
 
@@ -249,7 +249,7 @@ impl AuthService {
         &self,
         db: &mut DbConnection,
         actor: &Actor,
-        content: &LinkedContent,
+        content: &GuestLinkContent,
     ) -> Result<Permission, AuthError> {
         let Some(owner) = content.owner.filter(|owner| actor.id != Some(*owner)) else {
             return Ok(content.permission);
@@ -267,10 +267,10 @@ impl AuthService {
     /// Opens a link of a kind: the browser gets its own access, locked if there is a passphrase.
     pub async fn open_guest_link(
         &self,
-        kind: GuestLinkKind,
+        kind: GuestLinkTargetKind,
         token: &str,
         visitor: &RequestClient,
-    ) -> Result<(GuestLinkTarget, GuestViewingSession), OpenGuestLinkError> {
+    ) -> Result<(GuestLinkTarget, NewViewerAccess), OpenGuestLinkError> {
         let now = self.clock.now();
         let link = guest_links::find(&mut *self.store.read().await?, &token::hash(token)).await?;
         let Some(link) = link.filter(|link| link.target.kind() == kind && !link.is_paused) else {
@@ -285,7 +285,7 @@ impl AuthService {
         }
         // Each opening adds an entry to the activity log.
         self.limit_tries(&[RateLimitKey::GuestLinkOpening(link.id, client_network(visitor.address))])?;
-        let session = GuestViewingSession::generate(link.expires_at.since(now))?;
+        let session = NewViewerAccess::generate(link.expires_at.since(now))?;
         let mut tx = self.store.write().await?;
         guest_links::add_access(&mut tx, &session.access_key, session.cookie.hash_token(), &link, now).await?;
         if !link.asks_passphrase() {
@@ -313,10 +313,10 @@ impl AuthService {
     /// request.
     pub async fn check_guest_access(
         &self,
-        kind: GuestLinkKind,
+        kind: GuestLinkTargetKind,
         access_key: &str,
         cookie: &str,
-    ) -> Result<GuestAccess, GuestAccessError> {
+    ) -> Result<GuestBrowserAccess, GuestAccessError> {
         let access = guest_links::find_access(&mut *self.store.read().await?, access_key).await?;
         // These are hashes of random tokens: comparison time reveals nothing.
         let access = access.filter(|access| {
@@ -335,7 +335,7 @@ impl AuthService {
     /// per address.
     pub async fn unlock_guest_access(
         &self,
-        access: &GuestAccess,
+        access: &GuestBrowserAccess,
         passphrase: &SecretString,
         visitor: &RequestClient,
     ) -> Result<bool, AuthError> {

@@ -12,11 +12,11 @@ use crate::entropy;
 use crate::store::{self, keys::KeychainRow};
 use crate::vault::{PasswordDerivedKey, PersonKeychainKey, derive_password_key};
 
-pub(super) type SharedKeychainKey = Arc<PersonKeychainKey>;
+pub(super) type ArcKeychainKey = Arc<PersonKeychainKey>;
 
 /// The keychains that are currently unlocked.
 #[derive(Default)]
-pub(super) struct OpenKeychainCache(Mutex<HashMap<PersonId, SharedKeychainKey>>);
+pub(super) struct OpenKeychainCache(Mutex<HashMap<PersonId, ArcKeychainKey>>);
 
 /// A stretched password, ready to unlock a keychain. Stretching is slow, so do it before a transaction begins.
 pub(super) struct StretchedPassword {
@@ -25,11 +25,11 @@ pub(super) struct StretchedPassword {
 }
 
 impl OpenKeychainCache {
-    pub(super) fn get(&self, person: PersonId) -> Option<SharedKeychainKey> {
+    pub(super) fn get(&self, person: PersonId) -> Option<ArcKeychainKey> {
         self.lock().get(&person).cloned()
     }
 
-    pub(super) fn insert(&self, person: PersonId, keychain: SharedKeychainKey) {
+    pub(super) fn insert(&self, person: PersonId, keychain: ArcKeychainKey) {
         self.lock().insert(person, keychain);
     }
 
@@ -41,7 +41,7 @@ impl OpenKeychainCache {
         self.lock().keys().copied().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, SharedKeychainKey>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PersonId, ArcKeychainKey>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,7 +73,7 @@ impl AuthService {
         db: &mut store::DbConnection,
         person: PersonId,
         password: &StretchedPassword,
-    ) -> Result<Option<SharedKeychainKey>> {
+    ) -> Result<Option<ArcKeychainKey>> {
         if let Some(row) = store::keys::find_keychain(db, person).await? {
             return match self.vault.unlock_keychain(&person_seal_context(person), &password.stretched, &row.by_password)
             {
@@ -113,12 +113,12 @@ impl AuthService {
     }
 
     /// Unlocks a keychain with a browser's session token.
-    pub(super) fn open_keychain_with_token(&self, token: &str, sealed: &[u8]) -> Option<SharedKeychainKey> {
+    pub(super) fn open_keychain_with_token(&self, token: &str, sealed: &[u8]) -> Option<ArcKeychainKey> {
         self.vault.unlock_keychain_for_session(&token_seal_context(token), token, sealed).ok().map(Arc::new)
     }
 
     /// A person's open keychain, if they are signed in.
-    pub(super) async fn require_open_keychain(&self, person: PersonId) -> Result<SharedKeychainKey> {
+    pub(super) async fn require_open_keychain(&self, person: PersonId) -> Result<ArcKeychainKey> {
         if !self.is_signed_in(person).await? {
             self.keychains.remove(person);
             return Err(AuthError::KeychainLocked);

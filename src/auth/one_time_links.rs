@@ -3,7 +3,7 @@
 
 use secrecy::SecretString;
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::keychains::StretchedPassword;
 use super::rate_limits::{RateLimitKey, client_network};
 use super::sessions::SignedInPerson;
@@ -79,7 +79,7 @@ impl AuthService {
             detail: &describe_invitee(label, role),
             ..ActivityDetails::default()
         };
-        record(&mut tx, actor, ActivityEvent::Invited, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::Invited, about, now).await?;
         store::commit(tx).await?;
         Ok(token)
     }
@@ -99,7 +99,7 @@ impl AuthService {
         let subject = link.group_name.as_deref().unwrap_or_default();
         let about =
             ActivityDetails { subject, detail: &describe_invitee(&link.label, role), ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::InvitationRevoked, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::InvitationRevoked, about, now).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -118,7 +118,7 @@ impl AuthService {
         };
         store::one_time_links::add(&mut tx, &link, now).await?;
         let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::ResetLinkMade, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::ResetLinkMade, about, now).await?;
         store::commit(tx).await?;
         Ok(token)
     }
@@ -156,7 +156,7 @@ impl AuthService {
         let person = self.add_person(&mut tx, new, &hash, true).await?;
         self.consume_link(&mut tx, &link, person).await?;
         let actor = Actor { id: Some(person), ..Actor::anonymous(new.name.as_str(), client) };
-        record(&mut tx, &actor, ActivityEvent::SetUp, ActivityDetails::default(), self.clock.now()).await?;
+        record(&mut tx, &actor, ActivityEventKind::SetUp, ActivityDetails::default(), self.clock.now()).await?;
         let browser = self.create_first_session(&mut tx, person, &ready, client).await?;
         store::commit(tx).await?;
         Ok(browser)
@@ -218,10 +218,10 @@ impl AuthService {
         let lost = self.delete_keychain_and_keys(&mut tx, person).await?;
         let about = ActivityDetails { person: Some(person), ..ActivityDetails::default() };
         let actor = Actor::from_person(&account, client);
-        record(&mut tx, &actor, ActivityEvent::PasswordReset, about, now).await?;
+        record(&mut tx, &actor, ActivityEventKind::PasswordReset, about, now).await?;
         if lost > 0 {
             let about = ActivityDetails { person: Some(person), ..ActivityDetails::default() };
-            record(&mut tx, &actor, ActivityEvent::KeysLost, about, now).await?;
+            record(&mut tx, &actor, ActivityEventKind::KeysLost, about, now).await?;
         }
         store::commit(tx).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
@@ -263,7 +263,7 @@ impl AuthService {
         store::groups::set_member(db, group, person, role, self.clock.now()).await?;
         let subject = link.group_name.as_deref().unwrap_or_default();
         let about = ActivityDetails { person: Some(person), subject, detail: role.title() };
-        Ok(record(db, actor, ActivityEvent::Joined, about, self.clock.now()).await?)
+        Ok(record(db, actor, ActivityEventKind::Joined, about, self.clock.now()).await?)
     }
 
     async fn consume_link(&self, db: &mut store::DbConnection, link: &OneTimeLink, by: PersonId) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use secrecy::SecretString;
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::keychains::StretchedPassword;
 use super::one_time_links::SignUpDetails;
 use super::sessions::SignedInPerson;
@@ -37,7 +37,7 @@ impl AuthService {
         }
         store::one_time_links::revoke_setup(&mut tx, now).await?;
         let about = ActivityDetails { person: Some(person), subject: new.name.as_str(), ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::PersonAdded, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::PersonAdded, about, now).await?;
         store::commit(tx).await?;
         Ok(person)
     }
@@ -90,7 +90,7 @@ impl AuthService {
         store::sessions::end_all(&mut tx, person.id, keep).await?;
         store::one_time_links::revoke_resets(&mut tx, person.id, now).await?;
         let about = ActivityDetails { person: Some(person.id), subject: &person.name, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::PasswordChanged, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::PasswordChanged, about, now).await?;
         store::commit(tx).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Person(person.id, keep));
         Ok(())
@@ -107,7 +107,7 @@ impl AuthService {
         store::people::set_display_name(&mut tx, who.person.id, name).await?;
         let actor = Actor::from_person(&who.person, client);
         let about = ActivityDetails { subject: name.as_str(), ..ActivityDetails::default() };
-        record(&mut tx, &actor, ActivityEvent::NameChanged, about, self.clock.now()).await?;
+        record(&mut tx, &actor, ActivityEventKind::NameChanged, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -120,7 +120,7 @@ impl AuthService {
         let event = match state {
             PortalAccountState::Active => {
                 store::people::set_disabled(&mut tx, person, None).await?;
-                ActivityEvent::PersonEnabled
+                ActivityEventKind::PersonEnabled
             }
             PortalAccountState::Disabled => {
                 refuse_last_admin(&mut tx, &account).await?;
@@ -128,7 +128,7 @@ impl AuthService {
                 store::sessions::end_all(&mut tx, person, None).await?;
                 store::connections::clear_wanted(&mut tx, person).await?;
                 store::one_time_links::revoke_for_person(&mut tx, person, now).await?;
-                ActivityEvent::PersonDisabled
+                ActivityEventKind::PersonDisabled
             }
         };
         let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
@@ -153,7 +153,7 @@ impl AuthService {
             store::one_time_links::revoke_for_person(&mut tx, person, now).await?;
         }
         store::people::set_admin(&mut tx, person, is_admin).await?;
-        let event = if is_admin { ActivityEvent::AdminGranted } else { ActivityEvent::AdminRevoked };
+        let event = if is_admin { ActivityEventKind::AdminGranted } else { ActivityEventKind::AdminRevoked };
         let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, now).await?;
         Ok(store::commit(tx).await?)

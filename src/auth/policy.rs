@@ -14,7 +14,7 @@ pub struct Viewer {
 
 /// Who owns something that can be shared with a group: a recipe, a dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnerAndGroup {
+pub struct SharedItemOwnership {
     /// Its creator; none if their account is gone.
     pub owner: Option<PersonId>,
     /// The group that it is published to or shared with.
@@ -45,21 +45,21 @@ pub enum Permission {
     /// Rename a group, change roles, remove people.
     ManageGroup(GroupId),
     /// See a saved recipe and create jobs with it.
-    UseRecipe(OwnerAndGroup),
+    UseRecipe(SharedItemOwnership),
     /// Save a new version of a recipe, withdraw it from its group, delete it.
-    ChangeRecipe(OwnerAndGroup),
+    ChangeRecipe(SharedItemOwnership),
     /// Publish a recipe to a group.
-    PublishRecipe(OwnerAndGroup, GroupId),
+    PublishRecipe(SharedItemOwnership, GroupId),
     /// See problems with recipe files in the data folder.
     SeeRecipeFiles,
     /// View a dashboard.
-    SeeDashboard(OwnerAndGroup),
+    SeeDashboard(SharedItemOwnership),
     /// Start, stop and delete a dashboard; change its settings and guest links.
-    ManageDashboard(OwnerAndGroup),
+    ManageDashboard(SharedItemOwnership),
     /// Start someone else's dashboard on their behalf, within the limits that they set.
-    StartSharedDashboard(OwnerAndGroup),
+    StartSharedDashboard(SharedItemOwnership),
     /// Share a dashboard with a group.
-    ShowDashboard(OwnerAndGroup, GroupId),
+    ShowDashboard(SharedItemOwnership, GroupId),
     /// See and revoke guest links to dashboards of a group's members.
     OverseeDashboardLinks(GroupId),
     /// See a group's total usage, and one's own.
@@ -119,7 +119,7 @@ impl Viewer {
         if allowed { Ok(()) } else { Err(AccessDeniedError) }
     }
 
-    fn is_owner(&self, item: OwnerAndGroup) -> bool {
+    fn is_owner(&self, item: SharedItemOwnership) -> bool {
         item.owner == Some(self.id)
     }
 
@@ -218,7 +218,7 @@ mod tests {
             viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
-        let of = |owner: i64, group| OwnerAndGroup { owner: Some(PersonId(owner)), group };
+        let of = |owner: i64, group| SharedItemOwnership { owner: Some(PersonId(owner)), group };
         let (labs, own, own_labs, anothers) = (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
         let table = [
             //                                admin  pi     member other  nobody
@@ -237,7 +237,7 @@ mod tests {
             let decided: Vec<bool> = people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
         }
-        let gone = OwnerAndGroup { owner: None, group: None };
+        let gone = SharedItemOwnership { owner: None, group: None };
         assert!(people.iter().all(|viewer| viewer.may(UseRecipe(gone)).is_err()));
     }
 
@@ -252,7 +252,7 @@ mod tests {
             viewer(false, &[(OTHER, GroupRole::Pi)]),
             viewer(false, &[]),
         ];
-        let of = |owner: i64, group| OwnerAndGroup { owner: Some(PersonId(owner)), group };
+        let of = |owner: i64, group| SharedItemOwnership { owner: Some(PersonId(owner)), group };
         let (own, labs, anothers) = (of(1, None), of(2, Some(LAB)), of(2, None));
         let table = [
             //                         admin  pi     member other  nobody

@@ -1,7 +1,7 @@
 //! Changing the master key: everything sealed under the old one is sealed again under the new one, in one
 //! transaction. Signatures can't be renewed that way, so the old signing key is kept, sealed.
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::keychains::session_seal_context;
 use super::ssh_keys::key_seal_context;
 use super::{AuthService, Result, person_seal_context};
@@ -40,7 +40,7 @@ impl AuthService {
         record(
             db,
             &Actor::command_line(),
-            ActivityEvent::MasterKeyRotated,
+            ActivityEventKind::MasterKeyRotated,
             ActivityDetails::default(),
             self.clock.now(),
         )

@@ -4,7 +4,7 @@ use secrecy::SecretString;
 use totp_rs::{Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::sessions::SignedInPerson;
 use super::{AuthError, AuthService, Permission, RequestClient, Result, person_seal_context};
 use crate::domain::PersonId;
@@ -66,7 +66,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, Some(&stored), step).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
-        self.record_own(&mut tx, who, ActivityEvent::SecondFactorOn, client).await?;
+        self.record_own(&mut tx, who, ActivityEventKind::SecondFactorOn, client).await?;
         store::commit(tx).await?;
         Ok(codes)
     }
@@ -82,7 +82,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         store::people::set_totp(&mut tx, who.person.id, None, 0).await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &[]).await?;
-        self.record_own(&mut tx, who, ActivityEvent::SecondFactorOff, client).await?;
+        self.record_own(&mut tx, who, ActivityEventKind::SecondFactorOff, client).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -94,7 +94,7 @@ impl AuthService {
         store::people::set_totp(&mut tx, person, None, 0).await?;
         store::recovery_codes::replace(&mut tx, person, &[]).await?;
         let about = ActivityDetails { person: Some(person), subject: &account.name, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::SecondFactorRemoved, about, self.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::SecondFactorRemoved, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -112,7 +112,7 @@ impl AuthService {
         let codes = generate_recovery_codes()?;
         let mut tx = self.store.write().await?;
         store::recovery_codes::replace(&mut tx, who.person.id, &self.sign_codes(who.person.id, &codes)).await?;
-        self.record_own(&mut tx, who, ActivityEvent::RecoveryCodesMade, client).await?;
+        self.record_own(&mut tx, who, ActivityEventKind::RecoveryCodesMade, client).await?;
         store::commit(tx).await?;
         Ok(codes)
     }
@@ -143,7 +143,7 @@ impl AuthService {
         for hash in hashes {
             if store::recovery_codes::use_up(db, person, &hash, now).await? {
                 let actor = Actor::from_person(&credentials.person, client);
-                record(db, &actor, ActivityEvent::RecoveryCodeUsed, ActivityDetails::default(), now).await?;
+                record(db, &actor, ActivityEventKind::RecoveryCodeUsed, ActivityDetails::default(), now).await?;
                 return Ok("with a recovery code");
             }
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use super::keychains::SharedKeychainKey;
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use super::keychains::ArcKeychainKey;
 use super::token::{self, SecretToken};
 use super::{AuthError, AuthService, RequestClient, Result, SessionsEndedEvent, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
@@ -108,7 +108,7 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         person: PersonId,
-        keychain: Option<SharedKeychainKey>,
+        keychain: Option<ArcKeychainKey>,
         client: &RequestClient,
     ) -> Result<SecretToken> {
         let now = self.clock.now();
@@ -134,7 +134,7 @@ impl AuthService {
     pub async fn sign_out(&self, who: &SignedInPerson, client: &RequestClient) -> Result<()> {
         let mut tx = self.store.write().await?;
         if store::sessions::end(&mut tx, who.person.id, who.session).await? {
-            self.record_own(&mut tx, who, ActivityEvent::SignedOut, client).await?;
+            self.record_own(&mut tx, who, ActivityEventKind::SignedOut, client).await?;
         }
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
@@ -148,7 +148,7 @@ impl AuthService {
         if !store::sessions::end(&mut tx, who.person.id, device).await? {
             return Err(AuthError::NotFound);
         }
-        self.record_own(&mut tx, who, ActivityEvent::DeviceEnded, client).await?;
+        self.record_own(&mut tx, who, ActivityEventKind::DeviceEnded, client).await?;
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
         self.publish_sessions_ended(SessionsEndedEvent::Session(device));
@@ -160,7 +160,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         store::sessions::end_all(&mut tx, who.person.id, None).await?;
         store::connections::clear_wanted(&mut tx, who.person.id).await?;
-        self.record_own(&mut tx, who, ActivityEvent::SignedOutEverywhere, client).await?;
+        self.record_own(&mut tx, who, ActivityEventKind::SignedOutEverywhere, client).await?;
         store::commit(tx).await?;
         self.keychains.remove(who.person.id);
         self.publish_sessions_ended(SessionsEndedEvent::Person(who.person.id, None));
@@ -172,7 +172,7 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         who: &SignedInPerson,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         client: &RequestClient,
     ) -> store::Result<()> {
         let actor = Actor::from_person(&who.person, client);

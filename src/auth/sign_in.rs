@@ -2,8 +2,8 @@
 
 use secrecy::SecretString;
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use super::keychains::{SharedKeychainKey, StretchedPassword};
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use super::keychains::{ArcKeychainKey, StretchedPassword};
 use super::rate_limits::{RateLimitKey, client_network};
 use super::token::{self, SecretToken};
 use super::{AuthError, AuthService, RequestClient, Result};
@@ -123,7 +123,7 @@ impl AuthService {
             Err(problem @ (AuthError::WrongCode | AuthError::CodeAlreadyUsed | AuthError::ClockBehind)) => {
                 let actor = Actor::anonymous(&credentials.person.name, client);
                 let about = ActivityDetails { person: Some(credentials.person.id), ..ActivityDetails::default() };
-                record(&mut tx, &actor, ActivityEvent::CodeFailed, about, now).await?;
+                record(&mut tx, &actor, ActivityEventKind::CodeFailed, about, now).await?;
                 store::sessions::count_wrong_code(&mut tx, &hash).await?;
                 let given_up = pending.tries + 1 >= MAX_CODE_TRIES;
                 if given_up {
@@ -147,14 +147,14 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         credentials: &PersonCredentials,
-        keychain: Option<SharedKeychainKey>,
+        keychain: Option<ArcKeychainKey>,
         how: &str,
         client: &RequestClient,
     ) -> Result<SignInCookies> {
         let person = &credentials.person;
         let session = self.create_session(db, person.id, keychain, client).await?;
         let about = ActivityDetails { person: Some(person.id), detail: how, ..ActivityDetails::default() };
-        record(db, &Actor::from_person(person, client), ActivityEvent::SignedIn, about, self.clock.now()).await?;
+        record(db, &Actor::from_person(person, client), ActivityEventKind::SignedIn, about, self.clock.now()).await?;
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(credentials)? })
     }
 
@@ -181,7 +181,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         let about = ActivityDetails { person, ..ActivityDetails::default() };
         let actor = Actor::anonymous(name.as_str(), client);
-        record(&mut tx, &actor, ActivityEvent::SignInFailed, about, self.clock.now()).await?;
+        record(&mut tx, &actor, ActivityEventKind::SignInFailed, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 

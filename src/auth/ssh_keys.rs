@@ -3,8 +3,8 @@
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use super::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use super::keychains::SharedKeychainKey;
+use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use super::keychains::ArcKeychainKey;
 use super::sessions::SignedInPerson;
 use super::{AuthError, AuthService, RequestClient, Result};
 use crate::domain::{ConnectionRole, PersonId, SshKeyId};
@@ -60,8 +60,11 @@ impl AuthService {
         };
         let sealed = keychain.seal_private(&key_seal_context(person, id), &key.private)?;
         store::keys::save_sealed(&mut tx, id, &sealed.body, &sealed.own_key).await?;
-        let event =
-            if key.origin == KeyOrigin::Generated { ActivityEvent::KeyMade } else { ActivityEvent::KeyImported };
+        let event = if key.origin == KeyOrigin::Generated {
+            ActivityEventKind::KeyMade
+        } else {
+            ActivityEventKind::KeyImported
+        };
         self.record_key_event(&mut tx, who, event, &key.fingerprint, client).await?;
         store::commit(tx).await?;
         Ok(id)
@@ -85,7 +88,7 @@ impl AuthService {
             store::keys::remove(&mut tx, old.id).await?;
         }
         store::keys::promote(&mut tx, next.id).await?;
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyReplaced, &next.fingerprint, client).await?;
+        self.record_key_event(&mut tx, who, ActivityEventKind::KeyReplaced, &next.fingerprint, client).await?;
         store::commit(tx).await?;
         Ok(self.store.truncate_wal().await?)
     }
@@ -101,7 +104,7 @@ impl AuthService {
                 store::keys::promote(&mut tx, next.id).await?;
             }
         }
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyDeleted, &key.fingerprint, client).await?;
+        self.record_key_event(&mut tx, who, ActivityEventKind::KeyDeleted, &key.fingerprint, client).await?;
         store::commit(tx).await?;
         self.store.truncate_wal().await?;
         Ok(key)
@@ -124,7 +127,7 @@ impl AuthService {
         let sealed = store::keys::load_sealed(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         let unattended = self.vault.allow_unattended(&keychain, &key_seal_context(person, id), &sealed.own_key)?;
         store::keys::set_unattended(&mut tx, id, Some(&unattended)).await?;
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyUnattendedOn, &key.fingerprint, client).await?;
+        self.record_key_event(&mut tx, who, ActivityEventKind::KeyUnattendedOn, &key.fingerprint, client).await?;
         Ok(store::commit(tx).await?)
     }
 
@@ -132,7 +135,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         let key = store::keys::get(&mut tx, who.person.id, id).await?.ok_or(AuthError::NotFound)?;
         store::keys::set_unattended(&mut tx, id, None).await?;
-        self.record_key_event(&mut tx, who, ActivityEvent::KeyUnattendedOff, &key.fingerprint, client).await?;
+        self.record_key_event(&mut tx, who, ActivityEventKind::KeyUnattendedOff, &key.fingerprint, client).await?;
         store::commit(tx).await?;
         Ok(self.store.truncate_wal().await?)
     }
@@ -168,7 +171,7 @@ impl AuthService {
         &self,
         person: PersonId,
         role: ConnectionRole,
-    ) -> Result<(Vec<SshKey>, Option<SharedKeychainKey>)> {
+    ) -> Result<(Vec<SshKey>, Option<ArcKeychainKey>)> {
         let keychain = self.require_open_keychain(person).await;
         let mut db = self.store.read().await?;
         let account = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
@@ -191,7 +194,7 @@ impl AuthService {
         &self,
         db: &mut store::DbConnection,
         who: &SignedInPerson,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         fingerprint: &str,
         client: &RequestClient,
     ) -> Result<()> {

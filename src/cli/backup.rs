@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::{open_app, open_existing_app};
 use crate::app::{self, files};
-use crate::auth::ActivityEvent;
+use crate::auth::ActivityEventKind;
 use crate::auth::activity::{ActivityDetails, Actor, record};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -92,7 +92,7 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     let app = open_app(config).await?;
     let mut tx = app.store.write().await?;
     store::backup::delete_sign_ins(&mut tx).await?;
-    record(&mut tx, &Actor::command_line(), ActivityEvent::Restored, ActivityDetails::default(), app.clock.now())
+    record(&mut tx, &Actor::command_line(), ActivityEventKind::Restored, ActivityDetails::default(), app.clock.now())
         .await?;
     store::commit(tx).await?;
     app.store.close().await;

@@ -2,12 +2,12 @@
 
 use super::cluster_profile::{ClusterProfile, hops};
 use super::connection_pool::ConnectionPool;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::domain::{ClusterId, DisplayName, HostName};
 use crate::sites::{Site, SiteError};
 use crate::ssh::host_keys::{self, HostKey, HostKeyScanError};
-use crate::store::clusters::{ClusterDetails, PinnedHostKey};
+use crate::store::clusters::{ClusterSettings, PinnedHostKey};
 use crate::store::{self, StoreError};
 
 /// Why a change was not made.
@@ -100,13 +100,13 @@ impl ConnectionPool {
         let host = site.host()?;
         let now = self.0.core.clock.now();
         let mut tx = self.begin_change(actor).await?;
-        let details = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        let details = ClusterSettings { title: &title, host: &host.0, port: site.login.port, site: &json };
         let id = match store::clusters::add(&mut tx, &site.name.0, &details, now).await {
             Err(StoreError::AlreadyExists) => return Err(ClusterChangeError::SlugTaken),
             other => other?,
         };
         store::clusters::replace_host_keys(&mut tx, id, pins, now).await?;
-        self.finish_change(tx, actor, ActivityEvent::ClusterAdded, site.name.as_str()).await?;
+        self.finish_change(tx, actor, ActivityEventKind::ClusterAdded, site.name.as_str()).await?;
         Ok(id)
     }
 
@@ -121,14 +121,14 @@ impl ConnectionPool {
         let (title, json) = (parse_title(site)?, site.to_json()?);
         let host = site.host()?;
         let mut tx = self.begin_change(actor).await?;
-        let details = ClusterDetails { title: &title, host: &host.0, port: site.login.port, site: &json };
+        let details = ClusterSettings { title: &title, host: &host.0, port: site.login.port, site: &json };
         store::clusters::update(&mut tx, profile.row.id, &details).await?;
         if let Some(pins) = pins {
             check_pins(site, pins)?;
             store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
             store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
         }
-        self.finish_change(tx, actor, ActivityEvent::ClusterChanged, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::ClusterChanged, &profile.row.slug).await?;
         if pins.is_some() {
             self.set_alarm(profile.row.id, false);
             self.close_cluster(profile.row.id).await;
@@ -146,7 +146,7 @@ impl ConnectionPool {
         let mut tx = self.begin_change(actor).await?;
         let at = retired.then(|| self.0.core.clock.now());
         store::clusters::set_retired(&mut tx, profile.row.id, at).await?;
-        let event = if retired { ActivityEvent::ClusterRetired } else { ActivityEvent::ClusterRestored };
+        let event = if retired { ActivityEventKind::ClusterRetired } else { ActivityEventKind::ClusterRestored };
         self.finish_change(tx, actor, event, &profile.row.slug).await?;
         if retired {
             self.close_cluster(profile.row.id).await;
@@ -158,7 +158,7 @@ impl ConnectionPool {
     pub async fn remove_cluster(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
         store::clusters::remove(&mut tx, profile.slug()).await?;
-        self.finish_change(tx, actor, ActivityEvent::ClusterRemoved, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::ClusterRemoved, &profile.row.slug).await?;
         self.close_cluster(profile.row.id).await;
         Ok(())
     }
@@ -174,7 +174,7 @@ impl ConnectionPool {
         let mut tx = self.begin_change(actor).await?;
         store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
         store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::HostKeysPinned, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::HostKeysPinned, &profile.row.slug).await?;
         self.set_alarm(profile.row.id, false);
         self.close_cluster(profile.row.id).await;
         Ok(())
@@ -184,7 +184,7 @@ impl ConnectionPool {
     pub async fn end_alarm(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
         store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::HostKeyAlarmEnded, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::HostKeyAlarmEnded, &profile.row.slug).await?;
         self.set_alarm(profile.row.id, false);
         Ok(())
     }
@@ -200,7 +200,7 @@ impl ConnectionPool {
         &self,
         mut tx: store::Transaction,
         actor: &Actor,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         slug: &str,
     ) -> Result<(), StoreError> {
         let about = ActivityDetails { subject: slug, ..ActivityDetails::default() };

@@ -1,10 +1,10 @@
 //! Records each connect attempt: its start, its end, what went wrong, and host key alarms.
 
 use super::connect::ConnectRequest;
-use super::connect_attempt::ConnectAttemptKind;
+use super::connect_attempt::ConnectPurpose;
 use super::connection_pool::ConnectionPool;
 use super::discovered_facts::DiscoveredFacts;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, record};
 use crate::clock::UnixTime;
 use crate::domain::{ConnectionRole, SshKeyId};
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
@@ -32,7 +32,7 @@ impl ConnectionPool {
             return Ok(());
         }
         // The result of a key test says nothing about the open connection.
-        let is_test = request.purpose == ConnectAttemptKind::TestNewKey;
+        let is_test = request.purpose == ConnectPurpose::TestNewKey;
         if !is_test {
             self.back_off(request.key, failure);
         }
@@ -53,7 +53,7 @@ impl ConnectionPool {
                 subject: &request.profile.row.title,
                 detail: failure.short_reason(),
             };
-            record(&mut tx, &request.actor, ActivityEvent::ConnectFailed, about, self.0.core.clock.now()).await?;
+            record(&mut tx, &request.actor, ActivityEventKind::ConnectFailed, about, self.0.core.clock.now()).await?;
         }
         store::commit(tx).await
     }
@@ -76,7 +76,7 @@ impl ConnectionPool {
         store::clusters::set_alarm(&mut tx, request.key.cluster, Some((now, &words))).await?;
         let about =
             ActivityDetails { subject: &request.profile.row.slug, detail: &words, ..ActivityDetails::default() };
-        record(&mut tx, &request.actor, ActivityEvent::HostKeyAlarm, about, now).await?;
+        record(&mut tx, &request.actor, ActivityEventKind::HostKeyAlarm, about, now).await?;
         tracing::error!(
             cluster.name = request.profile.row.slug,
             "{words}, which is not pinned: all connections to this cluster are stopped"
@@ -122,7 +122,7 @@ impl ConnectionPool {
                 subject: &request.profile.row.slug,
                 detail: request.route.user.as_str(),
             };
-            record(&mut tx, &request.actor, ActivityEvent::Connected, about, now).await?;
+            record(&mut tx, &request.actor, ActivityEventKind::Connected, about, now).await?;
             store::commit(tx).await.map(|()| true)
         };
         // With another user name it is another connection.

@@ -13,7 +13,7 @@ use crate::domain::{ClusterId, ConnectionRole, PersonId};
 use crate::sites::Site;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::clusters::{Cluster, PinnedHostKey};
-use crate::store::connections::{ConnectionKey, ConnectionProblem, ConnectionRow};
+use crate::store::connections::{ConnectionKey, ConnectionProblem, StoredConnection};
 use crate::store::{self, DbConnection, Store, StoreCache};
 
 /// How many people's accounts are cached.
@@ -80,9 +80,9 @@ impl ClusterAccount {
 /// Everybody's cluster accounts. Rows are read again after any write; their texts are parsed again only if they have
 /// changed.
 #[derive(Clone)]
-pub struct ClusterAccountCache(Arc<ClusterAccountsInner>);
+pub struct ClusterAccountCache(Arc<ClusterAccountCacheInner>);
 
-struct ClusterAccountsInner {
+struct ClusterAccountCacheInner {
     store: Store,
     by_person: StoreCache<PersonId, Vec<Arc<ClusterAccount>>>,
     profiles: ParsedCache<ClusterId, (Cluster, Vec<PinnedHostKey>), Arc<ClusterProfile>>,
@@ -92,7 +92,7 @@ struct ClusterAccountsInner {
 
 impl ClusterAccountCache {
     pub fn new(store: Store) -> Self {
-        Self(Arc::new(ClusterAccountsInner {
+        Self(Arc::new(ClusterAccountCacheInner {
             store,
             by_person: StoreCache::new(MAX_PEOPLE),
             profiles: ParsedCache::default(),
@@ -146,7 +146,7 @@ impl ClusterAccountCache {
     }
 
     /// What was discovered over a connection; `None` if discovery never ran.
-    pub fn discovered(&self, row: &ConnectionRow) -> Option<Arc<DiscoveredFacts>> {
+    pub fn discovered(&self, row: &StoredConnection) -> Option<Arc<DiscoveredFacts>> {
         let parse = |text: &String| Ok(serde_json::from_str(text).ok().map(Arc::new));
         self.0.discovered.get_or_parse(row.key(), &row.discovered, parse).ok().flatten()
     }
@@ -154,7 +154,7 @@ impl ClusterAccountCache {
     async fn read_account(
         &self,
         db: &mut DbConnection,
-        row: ConnectionRow,
+        row: StoredConnection,
     ) -> store::Result<Option<Arc<ClusterAccount>>> {
         let id = ClusterAccountId { person: row.person_id, cluster: row.cluster_id };
         let Some(cluster) = store::clusters::get(db, id.cluster).await? else { return Ok(None) };
@@ -200,7 +200,7 @@ impl<K: Eq + Hash, S: PartialEq + Clone, V: Clone> ParsedCache<K, S, V> {
 mod tests {
     use super::*;
     use crate::domain::{DisplayName, HostName};
-    use crate::store::clusters::ClusterDetails;
+    use crate::store::clusters::ClusterSettings;
     use crate::store::connections::{save_discovered, save_user};
 
     const AT: UnixTime = UnixTime(1_700_000_000);
@@ -211,7 +211,7 @@ mod tests {
         let (name, title): (_, DisplayName) = ("alice".parse().unwrap(), "Own".parse().unwrap());
         let person = store::people::add(&mut tx, &name, &title, false, AT).await.unwrap();
         let host: HostName = "login.example.org".parse().unwrap();
-        let what = ClusterDetails { title: &title, host: &host, port: 22, site: "" };
+        let what = ClusterSettings { title: &title, host: &host, port: 22, site: "" };
         let slug = "own".parse().unwrap();
         let cluster = store::clusters::add(&mut tx, &slug, &what, AT).await.unwrap();
         let id = ClusterAccountId { person, cluster };

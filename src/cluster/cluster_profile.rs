@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::domain::{ConnectionRole, HostName, RemoteUser, Slug};
-use crate::sites::{AuthFactor, Site};
+use crate::sites::{Site, SiteLoginFactor};
 use crate::ssh::host_keys::HostKey;
-use crate::ssh::route::{RouteHost, SshRoute};
-use crate::ssh::{ClusterConnection, ControlMaster, RemoteShellDialect};
+use crate::ssh::route::{SshRoute, SshRouteHost};
+use crate::ssh::{ClusterConnection, ControlMaster, RemoteCommandMode};
 use crate::store;
 use crate::store::clusters::{Cluster, PinnedHostKey};
 
@@ -60,15 +60,15 @@ impl ClusterProfile {
                 (host, port, hops::AUTOMATION)
             }
         };
-        let jump = self.site.login.jump.as_ref().filter(|_| role == ConnectionRole::Login).map(|jump| RouteHost {
+        let jump = self.site.login.jump.as_ref().filter(|_| role == ConnectionRole::Login).map(|jump| SshRouteHost {
             host: jump.host.0.clone(),
             port: jump.port,
             host_keys: self.host_keys(hops::JUMP),
         });
-        let target = RouteHost { host, port, host_keys: self.host_keys(hop) };
+        let target = SshRouteHost { host, port, host_keys: self.host_keys(hop) };
         let ways = &self.site.login.accepts;
         let takes_password = role == ConnectionRole::Login
-            && (ways.is_empty() || ways.iter().any(|way| way.contains(&AuthFactor::Password)));
+            && (ways.is_empty() || ways.iter().any(|way| way.contains(&SiteLoginFactor::Password)));
         Some(SshRoute { name: self.slug().clone(), user, target, jump, takes_password })
     }
 
@@ -78,7 +78,7 @@ impl ClusterProfile {
     }
 
     /// A connection over a control master, within this site's limits.
-    pub fn new_connection(&self, master: ControlMaster, dialect: RemoteShellDialect) -> Arc<ClusterConnection> {
+    pub fn new_connection(&self, master: ControlMaster, dialect: RemoteCommandMode) -> Arc<ClusterConnection> {
         let limits = &self.site.limits;
         ClusterConnection::new(master, dialect, usize::from(limits.sessions), u32::from(limits.calls_per_minute))
     }

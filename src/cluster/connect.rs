@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::attempt_log::MAX_NOTICES_LEN;
 use super::cluster_profile::ClusterProfile;
-use super::connect_attempt::{ConnectAttempt, ConnectAttemptKind, ConnectState};
+use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 use super::connection_pool::{ConnectStartError, ConnectionPool, ConnectionStatus, OpenConnection};
 use super::discovery;
 use crate::auth::activity::Actor;
@@ -16,7 +16,7 @@ use crate::domain::SshKeyId;
 use crate::ssh::keys::PrivateKey;
 use crate::ssh::login::{self, CompletedSshLogin, LoginAttendance, LoginRequest};
 use crate::ssh::route::SshRoute;
-use crate::ssh::{ClusterConnection, ConnectError, RemoteShellDialect, SshLoginError};
+use crate::ssh::{ClusterConnection, ConnectError, RemoteCommandMode, SshLoginError};
 use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 use crate::text::clean_text;
@@ -34,7 +34,7 @@ pub(super) struct ConnectRequest {
     pub(super) key: ConnectionKey,
     pub(super) profile: Arc<ClusterProfile>,
     pub(super) route: SshRoute,
-    pub(super) purpose: ConnectAttemptKind,
+    pub(super) purpose: ConnectPurpose,
     attendance: LoginAttendance,
     pub(super) actor: Actor,
     attempt: Arc<ConnectAttempt>,
@@ -48,12 +48,12 @@ impl ConnectionPool {
         actor: Actor,
         attendance: LoginAttendance,
     ) -> Result<(), ConnectStartError> {
-        self.start_attempt(key, actor, attendance, ConnectAttemptKind::Connect).await
+        self.start_attempt(key, actor, attendance, ConnectPurpose::Connect).await
     }
 
     /// Starts to test this person's new key at this cluster, next to the open connection.
     pub async fn test_new_key(&self, key: ConnectionKey, actor: Actor) -> Result<(), ConnectStartError> {
-        self.start_attempt(key, actor, LoginAttendance::Attended, ConnectAttemptKind::TestNewKey).await
+        self.start_attempt(key, actor, LoginAttendance::Attended, ConnectPurpose::TestNewKey).await
     }
 
     async fn start_attempt(
@@ -61,7 +61,7 @@ impl ConnectionPool {
         key: ConnectionKey,
         actor: Actor,
         attendance: LoginAttendance,
-        purpose: ConnectAttemptKind,
+        purpose: ConnectPurpose,
     ) -> Result<(), ConnectStartError> {
         let mut db = self.0.core.store.read().await?;
         let connection = store::connections::get(&mut db, key).await?.ok_or(ConnectStartError::NoRemoteUser)?;
@@ -75,7 +75,7 @@ impl ConnectionPool {
         check_attempt_limit(attempts, &profile, &actor)?;
         let user = connection.remote_user.parse().map_err(|_| ConnectStartError::NoRemoteUser)?;
         let route = profile.route(key.role, user).ok_or(ConnectStartError::ClusterClosed)?;
-        let needed = if purpose == ConnectAttemptKind::TestNewKey { 2 } else { usize::from(profile.site.keys.opens.0) };
+        let needed = if purpose == ConnectPurpose::TestNewKey { 2 } else { usize::from(profile.site.keys.opens.0) };
         if self.0.core.auth.count_usable_keys(key.person, key.role).await? < needed {
             return Err(ConnectStartError::NoKey);
         }
@@ -88,15 +88,15 @@ impl ConnectionPool {
     }
 
     /// Reserves the person's only attempt, if none is running.
-    fn reserve_attempt(&self, key: ConnectionKey, purpose: ConnectAttemptKind) -> Option<Arc<ConnectAttempt>> {
+    fn reserve_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) -> Option<Arc<ConnectAttempt>> {
         let mut entries = self.entries();
         let entry = entries.entry(key).or_default();
         let attempt = Arc::new(ConnectAttempt::new(purpose));
         match purpose {
-            ConnectAttemptKind::Connect if matches!(entry.status, ConnectionStatus::Down) => {
+            ConnectPurpose::Connect if matches!(entry.status, ConnectionStatus::Down) => {
                 entry.status = ConnectionStatus::Connecting(attempt.clone());
             }
-            ConnectAttemptKind::TestNewKey if entry.key_test.is_none() => {
+            ConnectPurpose::TestNewKey if entry.key_test.is_none() => {
                 entry.key_test = Some(attempt.clone());
                 entry.last_key_test = None;
             }
@@ -108,9 +108,9 @@ impl ConnectionPool {
     async fn run_attempt(&self, request: ConnectRequest) {
         let folder = self.entries().entry(request.key).or_default().folder_lock.clone();
         let _held = match request.purpose {
-            ConnectAttemptKind::Connect => Some(folder.lock_owned().await),
+            ConnectPurpose::Connect => Some(folder.lock_owned().await),
             // A key test has its own folder.
-            ConnectAttemptKind::TestNewKey => None,
+            ConnectPurpose::TestNewKey => None,
         };
         let mut work = std::pin::pin!(self.open_connection(&request));
         let outcome = tokio::select! {
@@ -121,12 +121,12 @@ impl ConnectionPool {
                 work.await
             }
         };
-        if request.purpose == ConnectAttemptKind::TestNewKey {
+        if request.purpose == ConnectPurpose::TestNewKey {
             let tested = outcome.as_ref().map(|_| ()).map_err(|error| error.failure.to_string());
             self.entries().entry(request.key).or_default().last_key_test = Some(tested);
         }
         let stored = match outcome {
-            Ok(up) if request.purpose == ConnectAttemptKind::Connect => self.insert_connection(&request, up).await,
+            Ok(up) if request.purpose == ConnectPurpose::Connect => self.insert_connection(&request, up).await,
             Ok(up) => {
                 up.connection.master().close().await;
                 Ok(())
@@ -145,7 +145,7 @@ impl ConnectionPool {
     fn clear_attempt(&self, request: &ConnectRequest) {
         let mut entries = self.entries();
         let entry = entries.entry(request.key).or_default();
-        if request.purpose == ConnectAttemptKind::TestNewKey {
+        if request.purpose == ConnectPurpose::TestNewKey {
             entry.key_test.take_if(|test| Arc::ptr_eq(test, &request.attempt));
         } else if entry.status.is_attempt(&request.attempt) {
             entry.status = ConnectionStatus::Down;
@@ -193,7 +193,7 @@ impl ConnectionPool {
         };
         let (outcome, used) = match &opened {
             Ok(opened) => {
-                let word = if request.purpose == ConnectAttemptKind::Connect { "up" } else { "tested" };
+                let word = if request.purpose == ConnectPurpose::Connect { "up" } else { "tested" };
                 (word, opened.signing_key_index.and_then(|index| ids.get(index).copied()))
             }
             Err(error) => (error.failure.code(), None),
@@ -223,9 +223,9 @@ impl ConnectionPool {
         opened: CompletedSshLogin,
     ) -> Result<OpenConnection, ConnectError> {
         let CompletedSshLogin { master, questions, notices, .. } = opened;
-        let connection = request.profile.new_connection(master, RemoteShellDialect::Bare);
+        let connection = request.profile.new_connection(master, RemoteCommandMode::Bare);
         let now = self.0.core.clock.now();
-        if request.purpose == ConnectAttemptKind::Connect {
+        if request.purpose == ConnectPurpose::Connect {
             request.attempt.set_state(ConnectState::Discovering);
             self.notify(request.key);
             let user = request.route.user.as_str();
@@ -254,7 +254,7 @@ impl ConnectionPool {
             tracing::error!(%error, "A key could not be opened for a connection");
             ConnectError::internal(&"your key could not be opened")
         })?;
-        if request.purpose == ConnectAttemptKind::TestNewKey {
+        if request.purpose == ConnectPurpose::TestNewKey {
             // The pending key comes first; it is tested alone.
             open.truncate(1);
         }

@@ -15,14 +15,14 @@ use crate::text::clean_text;
 const MAX_EARLIER_PROMPTS: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectAttemptKind {
+pub enum ConnectPurpose {
     /// Connect and stay connected.
     Connect,
     /// Check whether a new key works; the connection is closed immediately afterwards.
     TestNewKey,
 }
 
-impl ConnectAttemptKind {
+impl ConnectPurpose {
     /// The value that the page sends back.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl ConnectState {
 }
 
 pub struct ConnectAttempt {
-    pub purpose: ConnectAttemptKind,
+    pub purpose: ConnectPurpose,
     state: watch::Sender<ConnectState>,
     /// Accepts the answer to the current question.
     reply: Mutex<Option<oneshot::Sender<SecretString>>>,
@@ -87,7 +87,7 @@ pub struct ConnectAttempt {
 }
 
 impl ConnectAttempt {
-    pub fn new(purpose: ConnectAttemptKind) -> Self {
+    pub fn new(purpose: ConnectPurpose) -> Self {
         Self {
             purpose,
             state: watch::Sender::new(ConnectState::Connecting),
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_answer_reaches_only_the_question_it_was_meant_for() {
-        let attempt = ConnectAttempt::new(ConnectAttemptKind::Connect);
+        let attempt = ConnectAttempt::new(ConnectPurpose::Connect);
         let ask = |number| {
             let (answer, answered) = oneshot::channel();
             let (text, notices) = ("Password: ".to_owned(), String::new());

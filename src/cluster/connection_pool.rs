@@ -8,9 +8,9 @@ use secrecy::SecretString;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::cluster_account::ClusterAccountCache;
-use super::connect_attempt::{ConnectAttempt, ConnectAttemptKind, ConnectState};
+use super::connect_attempt::{ConnectAttempt, ConnectPurpose, ConnectState};
 use crate::auth::AuthError;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::clock::UnixTime;
 use crate::core::Core;
 use crate::domain::{ClusterId, PersonId};
@@ -171,7 +171,7 @@ impl ConnectionPool {
         let mut tx = self.0.core.store.write().await?;
         store::connections::set_problem(&mut tx, key, &ConnectionProblem::default(), false).await?;
         let about = ActivityDetails { person: Some(key.person), subject: cluster, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::Disconnected, about, self.0.core.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::Disconnected, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         self.close(key).await;
         Ok(())
@@ -201,23 +201,23 @@ impl ConnectionPool {
     }
 
     /// The running connect attempt or key test.
-    fn find_attempt(&self, key: ConnectionKey, purpose: ConnectAttemptKind) -> Option<Arc<ConnectAttempt>> {
+    fn find_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) -> Option<Arc<ConnectAttempt>> {
         match (purpose, self.status(key)) {
-            (ConnectAttemptKind::TestNewKey, _) => self.running_key_test(key),
-            (ConnectAttemptKind::Connect, ConnectionStatus::Connecting(attempt)) => Some(attempt),
+            (ConnectPurpose::TestNewKey, _) => self.running_key_test(key),
+            (ConnectPurpose::Connect, ConnectionStatus::Connecting(attempt)) => Some(attempt),
             _ => None,
         }
     }
 
     /// Passes an answer on to the server. Does nothing if the question is no longer open.
-    pub fn answer_prompt(&self, key: ConnectionKey, purpose: ConnectAttemptKind, number: u32, answer: SecretString) {
+    pub fn answer_prompt(&self, key: ConnectionKey, purpose: ConnectPurpose, number: u32, answer: SecretString) {
         if self.find_attempt(key, purpose).is_some_and(|attempt| attempt.answer(number, answer)) {
             self.notify(key);
         }
     }
 
     /// Cancels a connect attempt or key test, and waits until it has ended.
-    pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectAttemptKind) {
+    pub async fn cancel_attempt(&self, key: ConnectionKey, purpose: ConnectPurpose) {
         let Some(attempt) = self.find_attempt(key, purpose) else { return };
         attempt.cancel();
         let mut states = attempt.subscribe();
@@ -275,13 +275,13 @@ impl ConnectionPool {
         let _ = self.0.changes.send(key);
     }
 
-    pub(super) fn connection_folder(&self, key: ConnectionKey, purpose: ConnectAttemptKind) -> ConnectionFolder {
+    pub(super) fn connection_folder(&self, key: ConnectionKey, purpose: ConnectPurpose) -> ConnectionFolder {
         ConnectionFolder::new(&self.0.core.config.run_dir(), &folder_name(key, purpose))
     }
 }
 
-fn folder_name(key: ConnectionKey, purpose: ConnectAttemptKind) -> String {
-    let test = if purpose == ConnectAttemptKind::TestNewKey { "-test" } else { "" };
+fn folder_name(key: ConnectionKey, purpose: ConnectPurpose) -> String {
+    let test = if purpose == ConnectPurpose::TestNewKey { "-test" } else { "" };
     format!("{}-{}-{}{test}", key.person, key.cluster, key.role.as_str())
 }
 
@@ -310,8 +310,8 @@ mod tests {
     #[test]
     fn folders_tell_whose_they_are() {
         let key = ConnectionKey { person: PersonId(3), cluster: ClusterId(7), role: ConnectionRole::Automation };
-        assert_eq!(parse_folder_name(&folder_name(key, ConnectAttemptKind::Connect)), Some(key));
-        assert_eq!(parse_folder_name(&folder_name(key, ConnectAttemptKind::TestNewKey)), None);
+        assert_eq!(parse_folder_name(&folder_name(key, ConnectPurpose::Connect)), Some(key));
+        assert_eq!(parse_folder_name(&folder_name(key, ConnectPurpose::TestNewKey)), None);
         for other in ["", "x", "1-2", "1-2-x", "..", "1-2-login-3"] {
             assert_eq!(parse_folder_name(other), None, "{other}");
         }

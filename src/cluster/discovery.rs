@@ -8,7 +8,7 @@ use crate::domain::ConnectionRole;
 use crate::sites::Site;
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
 use crate::slurm;
-use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RemoteShellDialect, RunCommandError};
+use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RemoteCommandMode, RunCommandError};
 
 /// A login with all its start-up files can be slow.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(40);
@@ -55,7 +55,7 @@ async fn discover_login_host(connection: &Arc<ClusterConnection>, site: &Site, u
 
 /// An automation host allows only a few commands; trying them shows which.
 async fn discover_automation_host(connection: &Arc<ClusterConnection>, site: &Site, user: &str) -> DiscoveryResult {
-    connection.set_dialect(RemoteShellDialect::Automation);
+    connection.set_dialect(RemoteCommandMode::Automation);
     let queue = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i"]);
     let queue = connection.run(queue, CallUrgency::Interactive).await;
     if let Err(error @ (RunCommandError::NotConnected | RunCommandError::ConnectionLost | RunCommandError::TimedOut)) =
@@ -123,11 +123,11 @@ async fn ask_slurm(
 }
 
 /// How to write commands for a cluster that was discovered before.
-pub fn dialect_for(facts: &DiscoveredFacts) -> RemoteShellDialect {
+pub fn dialect_for(facts: &DiscoveredFacts) -> RemoteCommandMode {
     if facts.env.is_empty() {
-        return RemoteShellDialect::Bare;
+        return RemoteCommandMode::Bare;
     }
-    RemoteShellDialect::Shell(facts.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    RemoteCommandMode::Shell(facts.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// The discovery script, after the site's own setup.

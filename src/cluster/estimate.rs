@@ -71,7 +71,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::ssh::{CommandOutput, RemoteShellDialect};
+    use crate::ssh::{CommandOutput, RemoteCommandMode};
 
     /// Run by a local shell, with a program in place of `sbatch` that prints what it got.
     fn carried_out(script: &str, variants: &[Vec<String>]) -> Vec<CommandOutput> {
@@ -83,7 +83,7 @@ mod tests {
         )
         .unwrap();
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let line = estimate_command("k3j9x0ab", script, variants).to_command_line(&RemoteShellDialect::Bare).unwrap();
+        let line = estimate_command("k3j9x0ab", script, variants).to_command_line(&RemoteCommandMode::Bare).unwrap();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
@@ -118,6 +118,6 @@ mod tests {
     #[test]
     fn what_cannot_be_said_is_refused() {
         let bad = vec![vec!["--job-name=a\nb".to_owned()]];
-        assert!(estimate_command("k3j9x0ab", "", &bad).to_command_line(&RemoteShellDialect::Bare).is_err());
+        assert!(estimate_command("k3j9x0ab", "", &bad).to_command_line(&RemoteCommandMode::Bare).is_err());
     }
 }

@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn a_name_with_a_line_break_cannot_be_asked_for() {
         let command = RemoteCommand::new("/bin/sh").args(["-c", READ_SCRIPT, "sh", "/tmp/a\nb"]);
-        assert!(command.to_command_line(&crate::ssh::RemoteShellDialect::Bare).is_err());
+        assert!(command.to_command_line(&crate::ssh::RemoteCommandMode::Bare).is_err());
         let command = RemoteCommand::new("/bin/sh").args(["-c", READ_SCRIPT, "sh", "/tmp/a"]);
-        assert!(command.to_command_line(&crate::ssh::RemoteShellDialect::Bare).is_ok());
+        assert!(command.to_command_line(&crate::ssh::RemoteCommandMode::Bare).is_ok());
     }
 
     #[test]

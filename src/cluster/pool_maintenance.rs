@@ -16,7 +16,7 @@ use crate::domain::ConnectionRole;
 use crate::entropy;
 use crate::ssh::login::LoginAttendance;
 use crate::ssh::route::ConnectionFolder;
-use crate::ssh::{ControlMaster, RemoteShellDialect, SshLoginError, control_master};
+use crate::ssh::{ControlMaster, RemoteCommandMode, SshLoginError, control_master};
 use crate::store::connections::{ConnectionKey, ConnectionProblem};
 use crate::store::{self, StoreError};
 
@@ -61,7 +61,7 @@ impl ConnectionPool {
             && let Some(master) = ControlMaster::find(&folder).await
         {
             let dialect = if key.role == ConnectionRole::Automation {
-                RemoteShellDialect::Automation
+                RemoteCommandMode::Automation
             } else {
                 let facts = self.0.accounts.discovered(&connection).unwrap_or_default();
                 discovery::dialect_for(&facts)
@@ -82,7 +82,7 @@ impl ConnectionPool {
     async fn find_wanted(
         &self,
         key: ConnectionKey,
-    ) -> Result<Option<(store::connections::ConnectionRow, Arc<ClusterProfile>)>, StoreError> {
+    ) -> Result<Option<(store::connections::StoredConnection, Arc<ClusterProfile>)>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let connections = store::connections::list_wanted(&mut db).await?;
         let Some(connection) = connections.into_iter().find(|connection| connection.key() == key) else {
@@ -122,7 +122,7 @@ impl ConnectionPool {
         }
         let mut db = self.0.core.store.read().await?;
         let wanted = store::connections::list_wanted(&mut db).await?;
-        let keys: HashSet<ConnectionKey> = wanted.iter().map(store::connections::ConnectionRow::key).collect();
+        let keys: HashSet<ConnectionKey> = wanted.iter().map(store::connections::StoredConnection::key).collect();
         let mut clusters = Vec::new();
         for row in store::clusters::list(&mut db).await? {
             clusters.push(self.0.accounts.profile(&mut db, row).await?);
@@ -145,7 +145,7 @@ impl ConnectionPool {
 
     async fn maintain(
         &self,
-        connection: &store::connections::ConnectionRow,
+        connection: &store::connections::StoredConnection,
         profile: &ClusterProfile,
     ) -> Result<(), StoreError> {
         let key = connection.key();

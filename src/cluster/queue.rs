@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use crate::clock::UnixTime;
 use crate::entropy;
-use crate::sites::cost::{self, CostReport};
+use crate::sites::cost::{self, AllocationBalanceReport};
 use crate::sites::quota::{self, StorageQuota};
 use crate::sites::storage_per_user::{self, UserProjectStorage};
 use crate::sites::{AllocationBalanceTool, QuotaTool};
 use crate::slurm::accounting::{self, AccountingExtra};
 use crate::slurm::fair_share::{self, SshareRow};
 use crate::slurm::job::{JobId, SlurmJob};
-use crate::slurm::pending_counts::{self, PendingJobCounts};
+use crate::slurm::pending_counts::{self, PendingPriorityCounts};
 use crate::slurm::priority_factors::{self, SprioFactors};
 use crate::slurm::queue::{self, SqueueFilter};
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
@@ -28,7 +28,7 @@ const COUNT_PENDING_SCRIPT: &str = "squeue -h -t PD -o \"%Q %P\" | sort | uniq -
 
 /// What to read besides the person's own queue.
 #[derive(Debug, Clone, Default)]
-pub struct QueueReadRequest {
+pub struct QueueReadOptions {
     /// The accounting of this period.
     pub history: Option<(UnixTime, UnixTime)>,
     /// The accounting of these jobs.
@@ -59,12 +59,12 @@ pub struct QueueReadReply {
     /// The jobs of the accounts.
     pub group_jobs: Option<Result<queue::SqueueOutput, String>>,
     /// Pending jobs by priority and partition.
-    pub pending_counts: Option<PendingJobCounts>,
+    pub pending_counts: Option<PendingPriorityCounts>,
     pub priority_factors: Option<Vec<SprioFactors>>,
     pub fair_share: Option<Vec<SshareRow>>,
     pub storage_quotas: Option<Vec<StorageQuota>>,
     pub storage_per_user: Option<Vec<UserProjectStorage>>,
-    pub cost: Option<CostReport>,
+    pub cost: Option<AllocationBalanceReport>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +85,7 @@ enum QueueReadPart {
 pub async fn load_queue(
     connection: &Arc<ClusterConnection>,
     user: &str,
-    request: &QueueReadRequest,
+    request: &QueueReadOptions,
     urgency: CallUrgency,
 ) -> Result<QueueReadReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
@@ -110,7 +110,7 @@ pub(super) fn nonce() -> Result<String, RunCommandError> {
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
-fn query_commands(user: &str, request: &QueueReadRequest, fields: &str) -> Vec<(QueueReadPart, RemoteCommand)> {
+fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(QueueReadPart, RemoteCommand)> {
     let slurm = |program, args: Vec<String>| RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT);
     let site = |program| RemoteCommand::new(program).with_deadline(SITE_TOOL_TIMEOUT);
     let mut queries = Vec::new();
@@ -157,7 +157,7 @@ fn query_commands(user: &str, request: &QueueReadRequest, fields: &str) -> Vec<(
 }
 
 impl QueueReadReply {
-    fn add_part(&mut self, kind: QueueReadPart, part: &CommandOutput, fields: &str, request: &QueueReadRequest) {
+    fn add_part(&mut self, kind: QueueReadPart, part: &CommandOutput, fields: &str, request: &QueueReadOptions) {
         let is_ok = part.code == 0;
         let check = || if is_ok { Ok(()) } else { Err(error_text(part)) };
         match kind {

@@ -13,7 +13,9 @@ use super::queue::nonce;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::slurm::submit::{self, SbatchAnswer};
 use crate::slurm::{accounting, queue};
-use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, HeldInputSentFlag, RemoteCommand, RunCommandError};
+use crate::ssh::{
+    CallUrgency, ClusterConnection, CommandOutput, DeferredInputSentFlag, RemoteCommand, RunCommandError,
+};
 
 /// For reading the script and creating the folders.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,7 +88,7 @@ fn sbatch_command(
     folders: &[String],
     args: Vec<String>,
     timeouts: SbatchTimeouts,
-) -> (RemoteCommand, HeldInputSentFlag) {
+) -> (RemoteCommand, DeferredInputSentFlag) {
     let seconds = |duration: Duration| duration.as_secs().max(1).to_string();
     RemoteCommand::new("/bin/sh")
         .args(["-c", SUBMIT_SCRIPT, "sh", mark, &script.len().to_string()])

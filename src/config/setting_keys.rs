@@ -3,12 +3,12 @@
 
 use toml::{Table, Value};
 
-use self::SettingKind::{Flag, List, Number, Text};
+use self::EnvValueKind::{Flag, List, Number, Text};
 use super::{Config, ConfigError};
 
 /// How an environment variable's text becomes a TOML value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SettingKind {
+pub enum EnvValueKind {
     Text,
     Number,
     /// Items separated by commas.
@@ -21,12 +21,12 @@ pub enum SettingKind {
 pub struct SettingDefinition {
     /// Dotted name in the file.
     pub name: &'static str,
-    pub kind: SettingKind,
+    pub kind: EnvValueKind,
     /// One sentence for the documentation.
     pub about: &'static str,
 }
 
-const fn key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingDefinition {
+const fn key(name: &'static str, kind: EnvValueKind, about: &'static str) -> SettingDefinition {
     SettingDefinition { name, kind, about }
 }
 

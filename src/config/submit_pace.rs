@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub struct SubmitTimings {
+pub struct SubmissionTimeouts {
     /// How long a cluster that has the script waits for the go-ahead.
     pub go_timeout: Duration,
     /// How long `sbatch` may take.
@@ -23,7 +23,7 @@ pub struct SubmitTimings {
     pub give_up_after_secs: i64,
 }
 
-impl Default for SubmitTimings {
+impl Default for SubmissionTimeouts {
     fn default() -> Self {
         Self {
             go_timeout: Duration::from_secs(15),
@@ -38,7 +38,7 @@ impl Default for SubmitTimings {
     }
 }
 
-impl SubmitTimings {
+impl SubmissionTimeouts {
     /// By then, anything that got the go-ahead has ended on the cluster.
     pub fn surely_ended_after(&self) -> Duration {
         // The cluster rounds both to whole seconds.

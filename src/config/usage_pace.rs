@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
-pub struct UsageReadTimings {
+pub struct UsageReadPace {
     /// Whether usage is read automatically.
     pub is_on: bool,
     /// How often to check what is due.
@@ -21,7 +21,7 @@ pub struct UsageReadTimings {
     pub history_days: i64,
 }
 
-impl UsageReadTimings {
+impl UsageReadPace {
     /// The pause between two days at a site that allows this many calls per minute.
     pub fn pause_for_rate(&self, calls_per_minute: u16) -> Duration {
         let share = Duration::from_mins(1) * self.call_divisor / u32::from(calls_per_minute.max(1));
@@ -29,7 +29,7 @@ impl UsageReadTimings {
     }
 }
 
-impl Default for UsageReadTimings {
+impl Default for UsageReadPace {
     fn default() -> Self {
         Self {
             is_on: true,
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn half_of_a_sites_calls_at_the_most() {
-        let pace = UsageReadTimings::default();
+        let pace = UsageReadPace::default();
         assert_eq!(pace.pause_for_rate(20), Duration::from_secs(6));
         assert_eq!(pace.pause_for_rate(600), Duration::from_secs(1));
         assert_eq!(pace.pause_for_rate(0), Duration::from_mins(2));

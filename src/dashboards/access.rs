@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::service::{AccessStreams, DashboardStatus, Dashboards, lock, owner_of};
-use crate::auth::guest_links::{GuestAccess, GuestAccessError, GuestLinkTarget, GuestViewingSession};
+use super::service::{AccessStreams, DashboardWithRuns, Dashboards, lock, owner_of};
+use crate::auth::guest_links::{GuestAccessError, GuestBrowserAccess, GuestLinkTarget, NewViewerAccess};
 use crate::auth::token::{self, SecretToken};
 use crate::auth::{AuthError, Permission, RequestClient, Viewer};
 use crate::clock::UnixTime;
 use crate::domain::{DashboardId, PersonId, SessionId};
-use crate::store::dashboards::accesses::{self, DashboardPersonAccess, NewDashboardAccess};
+use crate::store::dashboards::accesses::{self, DashboardPersonAccess, NewDashboardSession};
 use crate::store::dashboards::{self, Dashboard};
 use crate::store::{self, StoreError, guest_links};
 
@@ -57,7 +57,7 @@ pub(super) struct DashboardAccessLookup {
 #[derive(Debug, Clone)]
 enum DashboardAccessGrant {
     /// It followed a guest link.
-    GuestLink(Box<GuestAccess>),
+    GuestLink(Box<GuestBrowserAccess>),
     /// The person is signed in to the portal.
     Session(DashboardPersonAccess, Viewer),
 }
@@ -102,7 +102,7 @@ impl Dashboards {
         &self,
         ticket: &str,
         client: &RequestClient,
-    ) -> Result<Option<GuestViewingSession>, AuthError> {
+    ) -> Result<Option<NewViewerAccess>, AuthError> {
         let core = &self.0.core;
         let now = core.clock.now();
         let ticket = lock(&self.0.tickets.0).remove(&token::hash(ticket));
@@ -114,8 +114,8 @@ impl Dashboards {
         if !store::sessions::exists(&mut tx, ticket.session).await? {
             return Ok(None);
         }
-        let session = GuestViewingSession::generate(MEMBER_ACCESS_S)?;
-        let new = NewDashboardAccess {
+        let session = NewViewerAccess::generate(MEMBER_ACCESS_S)?;
+        let new = NewDashboardSession {
             access_key: &session.access_key,
             cookie_hash: session.cookie.hash_token(),
             dashboard: ticket.dashboard,
@@ -191,7 +191,7 @@ impl Dashboards {
     }
 
     /// The dashboard's status, as a browser with access sees it.
-    pub async fn status_for(&self, access: &CheckedDashboardAccess) -> Result<DashboardStatus, StoreError> {
+    pub async fn status_for(&self, access: &CheckedDashboardAccess) -> Result<DashboardWithRuns, StoreError> {
         self.load_status(access.dashboard.clone()).await
     }
 

@@ -3,7 +3,7 @@
 
 use super::new_dashboard::NewDashboard;
 use super::service::{Dashboards, owner_of, queue_key};
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterAccount;
@@ -107,7 +107,7 @@ impl Dashboards {
         let id = dashboards::add(&mut tx, &new, now).await?;
         let dashboard = dashboards::get(&mut tx, id).await?.ok_or(AuthError::NotFound)?;
         self.add_run(&mut tx, &dashboard, None, dashboard.minutes, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::DashboardCreated, &dashboard).await?;
+        self.finish_change(tx, actor, ActivityEventKind::DashboardCreated, &dashboard).await?;
         Ok(id)
     }
 
@@ -116,7 +116,7 @@ impl Dashboards {
         let dashboard = self.load_managed(&mut tx, actor, id).await?;
         ensure_no_open_run(&mut tx, id).await?;
         self.add_run(&mut tx, &dashboard, None, dashboard.minutes, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::DashboardStarted, &dashboard).await
+        self.finish_change(tx, actor, ActivityEventKind::DashboardStarted, &dashboard).await
     }
 
     /// Starts another member's dashboard, as its owner and within the owner's limits.
@@ -134,7 +134,7 @@ impl Dashboards {
             return Err(DashboardError::OwnerNotConnected);
         }
         self.add_run(&mut tx, &dashboard, actor.id, dashboard.wake_minutes, None).await?;
-        self.finish_change(tx, actor, ActivityEvent::DashboardStartedByMember, &dashboard).await
+        self.finish_change(tx, actor, ActivityEventKind::DashboardStartedByMember, &dashboard).await
     }
 
     /// Schedules a follow-up run that starts shortly before the current one ends.
@@ -150,7 +150,7 @@ impl Dashboards {
         let ends = run.ends_at().filter(|_| run.stop.is_empty()).ok_or(DashboardError::NotRunning)?;
         let begin = ends.plus(-FOLLOW_UP_LEAD_S).max(now);
         self.add_run(&mut tx, &dashboard, None, dashboard.minutes, Some(begin)).await?;
-        self.finish_change(tx, actor, ActivityEvent::DashboardExtended, &dashboard).await
+        self.finish_change(tx, actor, ActivityEventKind::DashboardExtended, &dashboard).await
     }
 
     /// Stops all its runs.
@@ -164,7 +164,7 @@ impl Dashboards {
         for run in open {
             runs::request_stop(&mut tx, run.id, "person").await?;
         }
-        self.finish_change(tx, actor, ActivityEvent::DashboardStopped, &dashboard).await
+        self.finish_change(tx, actor, ActivityEventKind::DashboardStopped, &dashboard).await
     }
 
     /// Deletes it: runs are stopped, and its guest links stop working at once.
@@ -175,7 +175,7 @@ impl Dashboards {
             runs::request_stop(&mut tx, run.id, "removed").await?;
         }
         dashboards::remove(&mut tx, id, self.0.core.clock.now()).await?;
-        self.finish_change(tx, actor, ActivityEvent::DashboardDeleted, &dashboard).await
+        self.finish_change(tx, actor, ActivityEventKind::DashboardDeleted, &dashboard).await
     }
 
     /// Changes its title and what members of the group may do.
@@ -198,7 +198,7 @@ impl Dashboards {
             ..settings
         };
         dashboards::update_settings(&mut tx, id, settings).await?;
-        self.finish_change(tx, actor, ActivityEvent::DashboardChanged, &dashboard).await
+        self.finish_change(tx, actor, ActivityEventKind::DashboardChanged, &dashboard).await
     }
 
     async fn authorise_group(
@@ -248,7 +248,7 @@ impl Dashboards {
         &self,
         db: &mut DbConnection,
         actor: &Actor,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         dashboard: &Dashboard,
     ) -> Result<(), DashboardError> {
         let about = ActivityDetails {
@@ -264,7 +264,7 @@ impl Dashboards {
         &self,
         mut tx: store::Transaction,
         actor: &Actor,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         dashboard: &Dashboard,
     ) -> Result<(), DashboardError> {
         self.record_activity(&mut tx, actor, event, dashboard).await?;

@@ -57,7 +57,7 @@ impl LiveDashboard {
 }
 
 /// The outcome of an attempt to connect.
-pub(super) enum DashboardReachOutcome {
+pub(super) enum DashboardConnectOutcome {
     Connected(LiveDashboard),
     /// Its job reports another stage, or nothing yet.
     NotReady(Option<DashboardReport>),
@@ -74,29 +74,29 @@ impl Dashboards {
         dashboard: &Dashboard,
         run: &DashboardRun,
         node: Option<&str>,
-    ) -> DashboardReachOutcome {
+    ) -> DashboardConnectOutcome {
         let connection = match self.0.connections.connection(queue_key(dashboard).connection_key()) {
             Ok(connection) => connection,
-            Err(error) => return DashboardReachOutcome::RetryLater(error.to_string()),
+            Err(error) => return DashboardConnectOutcome::RetryLater(error.to_string()),
         };
         let path = join_path(&run.folder, job_report::REPORT_FILE);
         let bytes = match sftp::read(&connection, &path, job_report::MAX_REPORT_LEN).await {
             Ok(bytes) => bytes,
             Err(SftpError::Run(error)) => {
-                return DashboardReachOutcome::RetryLater(error.to_string());
+                return DashboardConnectOutcome::RetryLater(error.to_string());
             }
-            Err(_) => return DashboardReachOutcome::NotReady(None),
+            Err(_) => return DashboardConnectOutcome::NotReady(None),
         };
         let Ok(report) = DashboardReport::parse(&bytes) else {
-            return DashboardReachOutcome::NotReady(None);
+            return DashboardConnectOutcome::NotReady(None);
         };
         let DashboardStage::Ready(endpoint) = &report.stage else {
-            return DashboardReachOutcome::NotReady(Some(report));
+            return DashboardConnectOutcome::NotReady(Some(report));
         };
-        let Some(node) = node else { return DashboardReachOutcome::NotReady(Some(report)) };
+        let Some(node) = node else { return DashboardConnectOutcome::NotReady(Some(report)) };
         match self.open_forward(connection, run, node, endpoint).await {
-            Ok(live) => DashboardReachOutcome::Connected(live),
-            Err(problem) => DashboardReachOutcome::Unreachable(problem),
+            Ok(live) => DashboardConnectOutcome::Connected(live),
+            Err(problem) => DashboardConnectOutcome::Unreachable(problem),
         }
     }
 

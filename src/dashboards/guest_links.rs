@@ -3,7 +3,7 @@
 use super::service::Dashboards;
 use crate::auth::activity::Actor;
 use crate::auth::guest_links::{
-    CreateGuestLinkError, GuestLinkKind, GuestLinkRequest, GuestLinkTarget, GuestViewingSession, OpenGuestLinkError,
+    CreateGuestLinkError, GuestLinkRequest, GuestLinkTarget, GuestLinkTargetKind, NewViewerAccess, OpenGuestLinkError,
 };
 use crate::auth::token::SecretToken;
 use crate::auth::{AuthError, RequestClient};
@@ -24,7 +24,7 @@ impl Dashboards {
 
     /// Revokes a link to a dashboard, by its owner, by a PI of one of the owner's groups, or by an administrator.
     pub async fn revoke_guest_link(&self, actor: &Actor, id: GuestLinkId) -> Result<DashboardId, AuthError> {
-        let is_expected = |target: GuestLinkTarget| target.kind() == GuestLinkKind::Dashboard;
+        let is_expected = |target: GuestLinkTarget| target.kind() == GuestLinkTargetKind::Dashboard;
         match self.0.core.auth.revoke_guest_link(actor, id, is_expected).await? {
             GuestLinkTarget::Dashboard(dashboard) => {
                 self.notify_changed(dashboard);
@@ -39,8 +39,9 @@ impl Dashboards {
         &self,
         token: &str,
         visitor: &RequestClient,
-    ) -> Result<GuestViewingSession, OpenGuestLinkError> {
-        let (target, session) = self.0.core.auth.open_guest_link(GuestLinkKind::Dashboard, token, visitor).await?;
+    ) -> Result<NewViewerAccess, OpenGuestLinkError> {
+        let (target, session) =
+            self.0.core.auth.open_guest_link(GuestLinkTargetKind::Dashboard, token, visitor).await?;
         if let GuestLinkTarget::Dashboard(id) = target {
             self.notify_watchers(id);
         }

@@ -14,7 +14,7 @@ pub enum DashboardKind {
 /// There is no kind with this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("There is no such kind of board.")]
-pub struct DashboardKindError;
+pub struct DashboardKindParseError;
 
 impl DashboardKind {
     /// All kinds, in the order in which pages offer them.
@@ -46,10 +46,10 @@ impl DashboardKind {
 }
 
 impl FromStr for DashboardKind {
-    type Err = DashboardKindError;
+    type Err = DashboardKindParseError;
 
-    fn from_str(text: &str) -> Result<Self, DashboardKindError> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(DashboardKindError)
+    fn from_str(text: &str) -> Result<Self, DashboardKindParseError> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(DashboardKindParseError)
     }
 }
 
@@ -69,6 +69,6 @@ mod tests {
             assert_eq!(kind.as_str().parse(), Ok(kind));
             assert_eq!(kind.job_name(), format!("board-{kind}"));
         }
-        assert_eq!("TensorBoard".parse::<DashboardKind>(), Err(DashboardKindError));
+        assert_eq!("TensorBoard".parse::<DashboardKind>(), Err(DashboardKindParseError));
     }
 }

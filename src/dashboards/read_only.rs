@@ -60,10 +60,10 @@ fn decode_path(path: &str) -> Option<String> {
     is_clear.then_some(path)
 }
 
-type ReadOnlyAllowlist = &'static [(&'static str, &'static [&'static str])];
+type ReadOnlyRequestList = &'static [(&'static str, &'static [&'static str])];
 
 /// Without the projector, the debugger and the profiler: they read files by name, or reach out.
-const TENSORBOARD: ReadOnlyAllowlist = &[
+const TENSORBOARD: ReadOnlyRequestList = &[
     (
         "GET",
         &[
@@ -139,7 +139,7 @@ const TENSORBOARD: ReadOnlyAllowlist = &[
 
 /// In the pinned version everything in GraphQL only reads, even its mutations, so it is allowed. The assistant, the
 /// gateway, jobs, webhooks, scorers and demos are not here, and neither is anything that takes a URL.
-const MLFLOW: ReadOnlyAllowlist = &[
+const MLFLOW: ReadOnlyRequestList = &[
     (
         "GET",
         &[

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
 
-use super::connect::DashboardReachOutcome;
+use super::connect::DashboardConnectOutcome;
 use super::job_report::DashboardStage;
 use super::service::{Dashboards, lock, queue_key};
 use crate::clock::UnixTime;
@@ -35,7 +35,7 @@ const CLOCK_SKEW_S: i64 = 300;
 
 /// When a run is tried next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DashboardRunTimers {
+pub(super) struct DashboardRetryTimers {
     pub(super) next_reach: Option<(Instant, u32)>,
     pub(super) last_cancel: Option<Instant>,
 }
@@ -218,7 +218,7 @@ impl Dashboards {
         // A dashboard has one node, and Slurm names it.
         let node = Some(record.job.node_list.as_str()).filter(|node| is_running && !node.is_empty());
         match self.connect_run(dashboard, run, node).await {
-            DashboardReachOutcome::Connected(live) => {
+            DashboardConnectOutcome::Connected(live) => {
                 self.set_live(dashboard.id, Some(live)).await;
                 let now = self.0.core.clock.now();
                 let mut tx = self.0.core.store.write().await?;
@@ -228,7 +228,7 @@ impl Dashboards {
                 self.notify_changed(dashboard.id);
                 Ok(())
             }
-            DashboardReachOutcome::NotReady(report) => {
+            DashboardConnectOutcome::NotReady(report) => {
                 let Some(report) = report else { return Ok(()) };
                 if !is_running {
                     // The job has started, but the queue does not show it yet.
@@ -245,7 +245,7 @@ impl Dashboards {
                 }
                 Ok(())
             }
-            DashboardReachOutcome::RetryLater(problem) | DashboardReachOutcome::Unreachable(problem) => {
+            DashboardConnectOutcome::RetryLater(problem) | DashboardConnectOutcome::Unreachable(problem) => {
                 self.set_unreachable(dashboard, run).await;
                 if problem != run.message && run.state != DashboardRunState::Waiting {
                     self.save_run_state(run, run.state, ("", &problem)).await?;
@@ -266,7 +266,7 @@ impl Dashboards {
     fn is_retry_due(&self, run: DashboardRunId) -> bool {
         let now = Instant::now();
         let mut retries = lock(&self.0.retries);
-        let entry = retries.entry(run).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
+        let entry = retries.entry(run).or_insert(DashboardRetryTimers { next_reach: None, last_cancel: None });
         let (due, count) = entry.next_reach.unwrap_or((now, 0));
         if due > now {
             return false;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::reconciler::DashboardRunTimers;
+use super::reconciler::DashboardRetryTimers;
 use super::service::{Dashboards, lock, queue_key};
 use crate::auth::activity::Actor;
 use crate::cluster::job_actions::{JobAction, JobActionTarget};
@@ -34,7 +34,7 @@ impl Dashboards {
         let now = Instant::now();
         {
             let mut retries = lock(&self.0.retries);
-            let entry = retries.entry(run.id).or_insert(DashboardRunTimers { next_reach: None, last_cancel: None });
+            let entry = retries.entry(run.id).or_insert(DashboardRetryTimers { next_reach: None, last_cancel: None });
             if entry.last_cancel.is_some_and(|at| now.saturating_duration_since(at) < CANCEL_RETRY) {
                 return;
             }

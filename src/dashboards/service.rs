@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::{DashboardAccessLookup, DashboardTickets};
 use super::connect::LiveDashboard;
-use super::reconciler::DashboardRunTimers;
-use crate::auth::{OwnerAndGroup, Permission, Viewer};
+use super::reconciler::DashboardRetryTimers;
+use crate::auth::{Permission, SharedItemOwnership, Viewer};
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
@@ -39,7 +39,7 @@ pub(super) struct DashboardsInner {
     /// Runs that are being reconciled at this moment.
     pub(super) busy: Mutex<HashSet<DashboardRunId>>,
     /// When each run is tried next.
-    pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRunTimers>>,
+    pub(super) retries: Mutex<HashMap<DashboardRunId, DashboardRetryTimers>>,
     /// When someone last viewed a run, if not saved yet.
     pub(super) last_used: Mutex<HashMap<DashboardRunId, UnixTime>>,
     pub(super) tickets: DashboardTickets,
@@ -61,7 +61,7 @@ pub(super) struct AccessStreams {
 
 /// A dashboard with its runs, as pages show it.
 #[derive(Debug, Clone)]
-pub struct DashboardStatus {
+pub struct DashboardWithRuns {
     pub dashboard: Dashboard,
     /// The run that counts: the live one, else the one on its way, else the last.
     pub run: Option<DashboardRun>,
@@ -70,7 +70,7 @@ pub struct DashboardStatus {
     pub is_live: bool,
 }
 
-impl DashboardStatus {
+impl DashboardWithRuns {
     /// Whether any of its runs is not over.
     pub fn is_open(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.state != DashboardRunState::Over)
@@ -110,7 +110,7 @@ impl Dashboards {
     }
 
     /// A dashboard that the person may see.
-    pub async fn get(&self, viewer: &Viewer, id: DashboardId) -> Result<Option<DashboardStatus>, StoreError> {
+    pub async fn get(&self, viewer: &Viewer, id: DashboardId) -> Result<Option<DashboardWithRuns>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let dashboard = dashboards::get(&mut db, id).await?.filter(|dashboard| !dashboard.is_removed());
         let seen = dashboard.filter(|dashboard| viewer.may(Permission::SeeDashboard(owner_of(dashboard))).is_ok());
@@ -120,7 +120,7 @@ impl Dashboards {
     }
 
     /// A person's own dashboards, and those that their groups can see.
-    pub async fn list(&self, viewer: &Viewer) -> Result<Vec<DashboardStatus>, StoreError> {
+    pub async fn list(&self, viewer: &Viewer) -> Result<Vec<DashboardWithRuns>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let mut statuses = Vec::new();
         for dashboard in dashboards::list(&mut db, viewer.id).await? {
@@ -135,13 +135,13 @@ impl Dashboards {
     }
 
     /// The status regardless of the viewer: for guests, who have access through a link.
-    pub(super) async fn load_status(&self, dashboard: Dashboard) -> Result<DashboardStatus, StoreError> {
+    pub(super) async fn load_status(&self, dashboard: Dashboard) -> Result<DashboardWithRuns, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let last = runs::list_for_dashboard(&mut db, dashboard.id, RECENT_RUNS).await?;
         Ok(self.build_status(dashboard, last))
     }
 
-    fn build_status(&self, dashboard: Dashboard, last: Vec<DashboardRun>) -> DashboardStatus {
+    fn build_status(&self, dashboard: Dashboard, last: Vec<DashboardRun>) -> DashboardWithRuns {
         let live = lock(&self.0.live).get(&dashboard.id).map(|live| live.run);
         let mut open: Vec<DashboardRun> =
             last.iter().filter(|run| run.state != DashboardRunState::Over).cloned().collect();
@@ -150,7 +150,7 @@ impl Dashboards {
         let run = if open.is_empty() { None } else { Some(open.remove(shown)) };
         let next = run.as_ref().and_then(|run| open.into_iter().find(|other| other.id > run.id));
         let run = run.or_else(|| last.into_iter().next());
-        DashboardStatus { is_live: live.is_some() && live == run.as_ref().map(|run| run.id), dashboard, run, next }
+        DashboardWithRuns { is_live: live.is_some() && live == run.as_ref().map(|run| run.id), dashboard, run, next }
     }
 
     pub(super) fn notify_watchers(&self, dashboard: DashboardId) {
@@ -164,8 +164,8 @@ impl Dashboards {
     }
 }
 
-pub const fn owner_of(dashboard: &Dashboard) -> OwnerAndGroup {
-    OwnerAndGroup { owner: Some(dashboard.person_id), group: dashboard.group() }
+pub const fn owner_of(dashboard: &Dashboard) -> SharedItemOwnership {
+    SharedItemOwnership { owner: Some(dashboard.person_id), group: dashboard.group() }
 }
 
 /// The queue that its jobs are in.

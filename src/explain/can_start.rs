@@ -16,13 +16,13 @@ use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule}
 pub struct RequestProblem {
     /// The field that it is about.
     pub sets: RequestField,
-    pub severity: ProblemSeverity,
+    pub severity: RequestProblemSeverity,
     /// What is wrong, and what to do.
     pub sentence: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ProblemSeverity {
+pub enum RequestProblemSeverity {
     /// The cluster will reject it, or let it wait forever.
     Refused,
     /// The cluster may reject it, or do something unexpected.
@@ -45,7 +45,7 @@ pub fn find_problems(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Requ
 
 /// Whether there are no certain problems.
 pub fn can_start(request: &JobRequest, cluster: &ComposeCluster) -> bool {
-    find_problems(request, cluster).iter().all(|problem| problem.severity != ProblemSeverity::Refused)
+    find_problems(request, cluster).iter().all(|problem| problem.severity != RequestProblemSeverity::Refused)
 }
 
 /// The problems found so far.
@@ -56,21 +56,21 @@ struct RequestProblemCollector<'a> {
 
 impl RequestProblemCollector<'_> {
     fn add_refused(&mut self, sets: RequestField, sentence: impl Into<String>) {
-        self.add(sets, ProblemSeverity::Refused, sentence);
+        self.add(sets, RequestProblemSeverity::Refused, sentence);
     }
 
     fn add_warning(&mut self, sets: RequestField, sentence: impl Into<String>) {
-        self.add(sets, ProblemSeverity::Warning, sentence);
+        self.add(sets, RequestProblemSeverity::Warning, sentence);
     }
 
     /// Adds a problem from a rule in the site's file; a warning if the file marks the rule as uncertain.
     fn add_by_rule(&mut self, field: &str, sets: RequestField, sentence: impl Into<String>) {
         let doubted = self.cluster.site.uncertain.iter().any(|uncertain| uncertain.field == field);
-        let severity = if doubted { ProblemSeverity::Warning } else { ProblemSeverity::Refused };
+        let severity = if doubted { RequestProblemSeverity::Warning } else { RequestProblemSeverity::Refused };
         self.add(sets, severity, sentence);
     }
 
-    fn add(&mut self, sets: RequestField, severity: ProblemSeverity, sentence: impl Into<String>) {
+    fn add(&mut self, sets: RequestField, severity: RequestProblemSeverity, sentence: impl Into<String>) {
         let sentence = sentence.into();
         self.problems.push(RequestProblem { sets, severity, sentence });
     }

@@ -68,7 +68,7 @@ pub struct CheaperRequest {
 }
 
 /// The remaining quota that the site's tool reports for an account; none if it reports none.
-pub fn remaining_quota(report: &crate::sites::cost::CostReport, account: &str) -> Option<f64> {
+pub fn remaining_quota(report: &crate::sites::cost::AllocationBalanceReport, account: &str) -> Option<f64> {
     report.accounts.iter().find(|known| known.account == account)?.available()
 }
 

@@ -81,7 +81,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::recipes::context::AvailableGpu;
-    use crate::sites::{Site, SiteLookup, find_site};
+    use crate::sites::{Site, SiteLookupResult, find_site};
     use crate::slurm::partitions;
 
     const DEMO: &str = include_str!("../../tests/fixtures/slurm/sinfo-22.05.txt");
@@ -89,7 +89,7 @@ pub(super) mod tests {
 
     /// A built-in site, with the partitions recorded there, if any.
     pub fn cluster(name: &str) -> ComposeCluster {
-        let SiteLookup::Site(site) = find_site(name) else { panic!("{name}") };
+        let SiteLookupResult::Site(site) = find_site(name) else { panic!("{name}") };
         let partitions = match name {
             "demo" => partitions::parse_partitions(DEMO),
             "trillium" => partitions::parse_partitions(TRILLIUM),

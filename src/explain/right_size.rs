@@ -13,7 +13,7 @@ use crate::slurm::units::TimeLimit;
 pub use crate::slurm::accounting::PastJobRun;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SizeProposal {
+pub struct RequestFieldProposal {
     pub sets: RequestField,
     /// The new value, as typed into the form: `6G`, `2:00:00`, `2`.
     pub value: String,
@@ -25,11 +25,11 @@ pub struct SizeProposal {
 
 /// What to request instead; nothing if too little is known or the difference is small. `whole_node`: nodes are
 /// allocated whole, so there is no point in saving cores and memory.
-pub fn right_size(runs: &[PastJobRun], asked: &JobRequest, whole_node: bool) -> Vec<SizeProposal> {
+pub fn right_size(runs: &[PastJobRun], asked: &JobRequest, whole_node: bool) -> Vec<RequestFieldProposal> {
     if !runs.iter().any(|run| run.state == JobState::Completed) {
         return Vec::new();
     }
-    let mut all: Vec<SizeProposal> = propose_time(runs, asked).into_iter().collect();
+    let mut all: Vec<RequestFieldProposal> = propose_time(runs, asked).into_iter().collect();
     if !whole_node {
         all.extend(propose_memory(runs, asked));
         all.extend(propose_cores(runs, asked));
@@ -55,7 +55,7 @@ fn measured_runs(runs: &[PastJobRun]) -> impl Iterator<Item = &PastJobRun> {
     runs.iter().filter(|run| run.usage.elapsed_s >= MIN_MEASURED_S)
 }
 
-fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {
+fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFieldProposal> {
     let was = asked.minutes?;
     let ran = runs.iter().filter(|run| run.state == JobState::Completed);
     let used: Vec<u64> = ran.map(|run| run.usage.elapsed_s).collect();
@@ -72,7 +72,7 @@ fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal>
         Some(out) => format!(" One ran out of its {}.", format::minutes(out)),
         None => String::new(),
     };
-    Some(SizeProposal {
+    Some(RequestFieldProposal {
         sets: RequestField::Time,
         value: format_time_value(value),
         was: format_time_value(was),
@@ -104,7 +104,7 @@ fn peak_memory_per_node(run: &PastJobRun) -> Option<u64> {
     (nodes == 1 || tasks > 1).then(|| peak.saturating_mul(tasks.div_ceil(nodes)))
 }
 
-fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {
+fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFieldProposal> {
     let node_cores = u64::from((asked.all_cores() / asked.nodes_or_one()).max(1));
     // Per node, as it is requested now.
     let (was, sets, parts) = match asked.memory? {
@@ -129,7 +129,7 @@ fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposa
         None => String::new(),
     };
     let for_each = if parts > 1 { " for each core" } else { "" };
-    Some(SizeProposal {
+    Some(RequestFieldProposal {
         sets,
         value: format::memory_option(each),
         was: format::memory_option(was / parts.max(1)),
@@ -147,7 +147,7 @@ const fn round_up_each(whole: u64, parts: u64) -> u64 {
     if parts <= 1 { whole } else { whole.div_ceil(parts).div_ceil(256).saturating_mul(256) }
 }
 
-fn propose_cores(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal> {
+fn propose_cores(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFieldProposal> {
     let was = asked.cores.filter(|cores| *cores > 1)?;
     // For tasks that work together or wait for a GPU, the number of busy cores says little.
     if asked.all_tasks() > 1 || asked.gpus.is_some() {
@@ -166,7 +166,7 @@ fn propose_cores(runs: &[PastJobRun], asked: &JobRequest) -> Option<SizeProposal
     if starved || value >= u64::from(was) || !differs(value, was.into()) {
         return None;
     }
-    Some(SizeProposal {
+    Some(RequestFieldProposal {
         sets: RequestField::Cores,
         value: value.to_string(),
         was: was.to_string(),

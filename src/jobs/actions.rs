@@ -1,7 +1,7 @@
 //! Actions on jobs (cancel, hold, requeue …): recorded, run once, and answered in plain words.
 
 use super::queue_monitor::QueueMonitor;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::cluster::ClusterAccountId;
 use crate::cluster::job_actions::run_job_action;
 pub use crate::cluster::job_actions::{JobAction, JobActionTarget};
@@ -55,12 +55,12 @@ impl QueueMonitor {
     }
 }
 
-const fn activity_event(action: JobAction) -> ActivityEvent {
+const fn activity_event(action: JobAction) -> ActivityEventKind {
     match action {
-        JobAction::Cancel => ActivityEvent::JobsCancelled,
-        JobAction::Hold => ActivityEvent::JobsHeld,
-        JobAction::Release => ActivityEvent::JobsReleased,
-        JobAction::Requeue => ActivityEvent::JobsRequeued,
-        JobAction::Top => ActivityEvent::JobsMovedUp,
+        JobAction::Cancel => ActivityEventKind::JobsCancelled,
+        JobAction::Hold => ActivityEventKind::JobsHeld,
+        JobAction::Release => ActivityEventKind::JobsReleased,
+        JobAction::Requeue => ActivityEventKind::JobsRequeued,
+        JobAction::Top => ActivityEventKind::JobsMovedUp,
     }
 }

@@ -1,7 +1,7 @@
 //! Decides which changes notify a job's owner: it started, it ended, or it will never start. Once each.
 
-use super::queue_diff::{JobChange, JobTransition};
-use super::queue_snapshot::QueueSnapshot;
+use super::queue_diff::{JobChange, NotifiedTransition};
+use super::queue_snapshot::PersonQueueSnapshot;
 use crate::clock::UnixTime;
 use crate::domain::PersonId;
 use crate::explain::waiting;
@@ -14,12 +14,12 @@ pub async fn save_notification(
     tx: &mut store::DbConnection,
     person: PersonId,
     change: &JobChange,
-    before: &QueueSnapshot,
+    before: &PersonQueueSnapshot,
     now: UnixTime,
 ) -> Result<(), StoreError> {
     let kind = match change.transition {
-        Some(JobTransition::Started) => "started",
-        Some(JobTransition::Ended) => "ended",
+        Some(NotifiedTransition::Started) => "started",
+        Some(NotifiedTransition::Ended) => "ended",
         None if can_never_start(change) && before.seen.is_some() => "never",
         None => return Ok(()),
     };

@@ -35,7 +35,7 @@ pub struct LoadedJobDetails {
     pub trouble: Option<String>,
 }
 
-type SharedDetailsEntry = Arc<tokio::sync::Mutex<CachedJobDetails>>;
+type JobDetailsCacheEntry = Arc<tokio::sync::Mutex<CachedJobDetails>>;
 
 #[derive(Default)]
 struct CachedJobDetails {
@@ -53,7 +53,7 @@ pub struct JobDetailsCache(Arc<JobDetailsCacheInner>);
 struct JobDetailsCacheInner {
     core: Core,
     connections: ConnectionPool,
-    entries: Mutex<HashMap<(ClusterAccountId, JobId), SharedDetailsEntry>>,
+    entries: Mutex<HashMap<(ClusterAccountId, JobId), JobDetailsCacheEntry>>,
 }
 
 impl JobDetailsCache {
@@ -171,7 +171,7 @@ impl JobDetailsCache {
         store::commit(tx).await
     }
 
-    fn entry(&self, key: ClusterAccountId, id: JobId) -> SharedDetailsEntry {
+    fn entry(&self, key: ClusterAccountId, id: JobId) -> JobDetailsCacheEntry {
         let mut entries = lock(&self.0.entries);
         if entries.len() >= MAX_ENTRIES {
             let now = Instant::now();

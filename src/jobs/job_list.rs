@@ -75,7 +75,7 @@ fn is_stuck(record: &JobRecord) -> bool {
 }
 
 /// Sorts running before pending before ended; newest first, and pending jobs by priority.
-pub type JobListOrder = (JobStage, Reverse<u64>, Reverse<UnixTime>, Reverse<u64>);
+pub type JobListSortKey = (JobStage, Reverse<u64>, Reverse<UnixTime>, Reverse<u64>);
 
 impl JobListItem {
     /// A job outside an array, or one task shown alone.
@@ -100,7 +100,7 @@ impl JobListItem {
         }
     }
 
-    pub fn sort_key(&self) -> JobListOrder {
+    pub fn sort_key(&self) -> JobListSortKey {
         let stage = self.stage();
         let job = &self.head.job;
         let (first, at) = match stage {

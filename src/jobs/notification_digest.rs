@@ -137,7 +137,7 @@ impl NotificationDigest {
     }
 }
 
-struct DigestBuilder<'a> {
+struct NotificationDigestBuilder<'a> {
     first: &'a Notification,
     kind: NotificationKind,
     counts: JobEndCounts,
@@ -150,7 +150,7 @@ struct DigestBuilder<'a> {
     same_number: bool,
 }
 
-impl<'a> DigestBuilder<'a> {
+impl<'a> NotificationDigestBuilder<'a> {
     fn new(notification: &'a Notification, kind: NotificationKind) -> Self {
         Self {
             first: notification,
@@ -251,7 +251,7 @@ impl<'a> DigestBuilder<'a> {
 
 /// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notifications` newest first.
 pub fn build_digests(notifications: &[Notification]) -> Vec<NotificationDigest> {
-    let mut digests: Vec<DigestBuilder<'_>> = Vec::new();
+    let mut digests: Vec<NotificationDigestBuilder<'_>> = Vec::new();
     let mut open: HashMap<(NotificationKind, &str, i64, &str), usize> = HashMap::new();
     for notification in notifications {
         let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
@@ -268,33 +268,33 @@ pub fn build_digests(notifications: &[Notification]) -> Vec<NotificationDigest> 
         });
         open.insert(key, fold_in(&mut digests, index, notification, kind));
     }
-    digests.into_iter().map(DigestBuilder::build).collect()
+    digests.into_iter().map(NotificationDigestBuilder::build).collect()
 }
 
 /// The shortest form: one line for each kind, the ones that need attention first.
 pub fn summarize(notifications: &[Notification]) -> Vec<NotificationDigest> {
-    let mut digests: Vec<DigestBuilder<'_>> = Vec::new();
+    let mut digests: Vec<NotificationDigestBuilder<'_>> = Vec::new();
     for notification in notifications {
         let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
         // Every group notification is a sentence of its own.
-        let is_same = |digest: &DigestBuilder<'_>| digest.kind == kind && kind != NotificationKind::Group;
+        let is_same = |digest: &NotificationDigestBuilder<'_>| digest.kind == kind && kind != NotificationKind::Group;
         let index = digests.iter().position(is_same);
         fold_in(&mut digests, index, notification, kind);
     }
     digests.sort_by_key(|digest| digest.kind);
-    digests.into_iter().map(DigestBuilder::build).collect()
+    digests.into_iter().map(NotificationDigestBuilder::build).collect()
 }
 
 /// Adds a notification to the digest at this index, or to a new one. Returns the index.
 fn fold_in<'a>(
-    digests: &mut Vec<DigestBuilder<'a>>,
+    digests: &mut Vec<NotificationDigestBuilder<'a>>,
     index: Option<usize>,
     notification: &'a Notification,
     kind: NotificationKind,
 ) -> usize {
     let index = index.unwrap_or(digests.len());
     if index == digests.len() {
-        digests.push(DigestBuilder::new(notification, kind));
+        digests.push(NotificationDigestBuilder::new(notification, kind));
     }
     digests[index].add(notification);
     index
@@ -302,7 +302,7 @@ fn fold_in<'a>(
 
 /// The line for one ended job, or for an array that `first` represents.
 pub fn ended_digest(first: &Notification, counts: JobEndCounts) -> NotificationDigest {
-    DigestBuilder { counts, ..DigestBuilder::new(first, NotificationKind::Ended) }.build()
+    NotificationDigestBuilder { counts, ..NotificationDigestBuilder::new(first, NotificationKind::Ended) }.build()
 }
 
 /// Cleans and shortens a name for display.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::queue_monitor::is_recent;
-pub use snapshot::{OutputFileState, OutputKey, OutputSnapshot, OutputWriterPhase};
+pub use snapshot::{JobWritingState, OutputFileKey, OutputFileState, OutputTail};
 
 use crate::cluster::ConnectionPool;
 pub use crate::cluster::output_file::OutputFileChunk;
@@ -36,8 +36,8 @@ const COPY_TTL: Duration = Duration::from_mins(3);
 const MAX_COPIES: usize = 200;
 
 #[derive(Default)]
-struct OutputCopy {
-    snapshot: OutputSnapshot,
+struct CachedJobOutput {
+    snapshot: OutputTail,
     bytes: Vec<u8>,
     inode: u64,
     asked_at: Option<Instant>,
@@ -47,9 +47,9 @@ struct OutputCopy {
 }
 
 struct FollowedOutput {
-    copy: tokio::sync::Mutex<OutputCopy>,
+    copy: tokio::sync::Mutex<CachedJobOutput>,
     /// The last result, for callers that cannot wait for a running read.
-    latest: Mutex<OutputSnapshot>,
+    latest: Mutex<OutputTail>,
     viewed_at: Mutex<Instant>,
 }
 
@@ -59,7 +59,7 @@ pub struct OutputCache(Arc<OutputCacheInner>);
 struct OutputCacheInner {
     core: Core,
     connections: ConnectionPool,
-    followed: Mutex<HashMap<OutputKey, Arc<FollowedOutput>>>,
+    followed: Mutex<HashMap<OutputFileKey, Arc<FollowedOutput>>>,
     generations: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ impl OutputCache {
     }
 
     /// Returns the end of a file, reading it again if it is due. Tabs share one read.
-    pub async fn follow(&self, key: &OutputKey, stage: OutputWriterPhase) -> OutputSnapshot {
+    pub async fn follow(&self, key: &OutputFileKey, stage: JobWritingState) -> OutputTail {
         let (output, active) = self.followed_output(key);
         // A hanging cluster must not make tabs wait for one another: they get the last result.
         let Ok(mut copy) = tokio::time::timeout(LOCK_TIMEOUT, output.copy.lock()).await else {
@@ -85,11 +85,11 @@ impl OutputCache {
 
     async fn refresh(
         &self,
-        key: &OutputKey,
-        copy: &mut OutputCopy,
-        stage: OutputWriterPhase,
+        key: &OutputFileKey,
+        copy: &mut CachedJobOutput,
+        stage: JobWritingState,
         active: u32,
-    ) -> OutputSnapshot {
+    ) -> OutputTail {
         let connection = match self.0.connections.connection(key.queue.connection_key()) {
             Ok(connection) => connection,
             Err(error) => {
@@ -101,7 +101,7 @@ impl OutputCache {
         connection.call_budget().record_use(now);
         let every = min_read_interval(&connection, active);
         // Once a job has ended, its last output is fetched without long pauses.
-        let pause = if stage == OutputWriterPhase::Ongoing || copy.snapshot.trouble.is_some() {
+        let pause = if stage == JobWritingState::Ongoing || copy.snapshot.trouble.is_some() {
             copy.pause.max(every)
         } else {
             every
@@ -132,14 +132,14 @@ impl OutputCache {
                 copy.snapshot.read_at = Some(self.0.core.clock.now());
                 let grew = self.apply_reply(copy, result).await;
                 copy.pause = if grew { Duration::ZERO } else { (copy.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL) };
-                copy.idle_ends = if grew || stage == OutputWriterPhase::Ongoing { 0 } else { copy.idle_ends + 1 };
+                copy.idle_ends = if grew || stage == JobWritingState::Ongoing { 0 } else { copy.idle_ends + 1 };
                 // The next read fetches the remainder; until then the end is not reached.
                 copy.snapshot.end = copy.end();
                 let at_end = copy.snapshot.end >= copy.snapshot.size;
                 copy.snapshot.is_final = match stage {
-                    OutputWriterPhase::Ongoing => false,
-                    OutputWriterPhase::JustEnded => at_end && copy.idle_ends >= 2,
-                    OutputWriterPhase::Ended => at_end,
+                    JobWritingState::Ongoing => false,
+                    JobWritingState::JustEnded => at_end && copy.idle_ends >= 2,
+                    JobWritingState::Ended => at_end,
                 };
             }
             Err(error) => {
@@ -160,7 +160,7 @@ impl OutputCache {
     /// Reads a piece before the part that is shown, for scrolling back.
     pub async fn read_before(
         &self,
-        key: &OutputKey,
+        key: &OutputFileKey,
         end: u64,
     ) -> Result<Option<(OutputFileChunk, RenderedLog)>, RunCommandError> {
         let connection = self.0.connections.connection(key.queue.connection_key())?;
@@ -182,7 +182,7 @@ impl OutputCache {
     /// Reads a piece of the file for a download. Waits while the connection is busy with what people are viewing.
     pub async fn read_piece(
         &self,
-        key: &OutputKey,
+        key: &OutputFileKey,
         offset: u64,
         inode: u64,
         most: u32,
@@ -208,7 +208,7 @@ impl OutputCache {
     }
 
     /// Applies a read result. Returns whether anything new arrived.
-    async fn apply_reply(&self, copy: &mut OutputCopy, result: OutputFileResult) -> bool {
+    async fn apply_reply(&self, copy: &mut CachedJobOutput, result: OutputFileResult) -> bool {
         let kind = match result {
             OutputFileResult::Chunk(piece) => return self.apply_piece(copy, piece).await,
             OutputFileResult::Missing => OutputFileState::Missing,
@@ -219,17 +219,17 @@ impl OutputCache {
         if copy.snapshot.kind == kind {
             return false;
         }
-        let snapshot = OutputSnapshot {
+        let snapshot = OutputTail {
             kind,
             generation: self.next_generation(),
             read_at: copy.snapshot.read_at,
-            ..OutputSnapshot::default()
+            ..OutputTail::default()
         };
-        *copy = OutputCopy { snapshot, asked_at: copy.asked_at, ..OutputCopy::default() };
+        *copy = CachedJobOutput { snapshot, asked_at: copy.asked_at, ..CachedJobOutput::default() };
         true
     }
 
-    async fn apply_piece(&self, copy: &mut OutputCopy, mut piece: OutputFileChunk) -> bool {
+    async fn apply_piece(&self, copy: &mut CachedJobOutput, mut piece: OutputFileChunk) -> bool {
         let continues = matches!(copy.snapshot.kind, OutputFileState::Text | OutputFileState::Binary)
             && copy.inode == piece.inode
             && copy.end() == piece.start;
@@ -277,7 +277,7 @@ impl OutputCache {
     }
 
     /// The entry for a file, and how many files this person follows over the same connection.
-    fn followed_output(&self, key: &OutputKey) -> (Arc<FollowedOutput>, u32) {
+    fn followed_output(&self, key: &OutputFileKey) -> (Arc<FollowedOutput>, u32) {
         let now = Instant::now();
         let mut outputs = lock(&self.0.followed);
         let viewed_at = |output: &FollowedOutput| *lock(&output.viewed_at);
@@ -305,7 +305,7 @@ impl OutputCache {
     }
 }
 
-impl OutputCopy {
+impl CachedJobOutput {
     /// How far the file has been read.
     fn end(&self) -> u64 {
         self.snapshot.base + as_u64(self.bytes.len())

@@ -38,7 +38,7 @@ struct FetchedPastRuns {
 }
 
 /// What the database has about one job.
-enum StoredPastRuns {
+enum StoredPastRunsLookup {
     /// Complete.
     Runs(Vec<PastJobRun>),
     /// The job is unfinished.
@@ -64,9 +64,9 @@ impl PastRunsCache {
         let mut incomplete = Vec::new();
         for number in numbers.iter().take(past_runs::MAX_PAST_JOBS) {
             match self.load_stored(key, *number).await? {
-                StoredPastRuns::Runs(stored) => runs.extend(stored),
-                StoredPastRuns::Incomplete if !incomplete.contains(number) => incomplete.push(*number),
-                StoredPastRuns::Incomplete | StoredPastRuns::NotOver => {}
+                StoredPastRunsLookup::Runs(stored) => runs.extend(stored),
+                StoredPastRunsLookup::Incomplete if !incomplete.contains(number) => incomplete.push(*number),
+                StoredPastRunsLookup::Incomplete | StoredPastRunsLookup::NotOver => {}
             }
         }
         if !incomplete.is_empty() {
@@ -107,19 +107,19 @@ impl PastRunsCache {
         }
     }
 
-    async fn load_stored(&self, key: ClusterAccountId, number: u64) -> Result<StoredPastRuns, StoreError> {
+    async fn load_stored(&self, key: ClusterAccountId, number: u64) -> Result<StoredPastRunsLookup, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let job_number = i64::try_from(number).unwrap_or(-1);
         let rows = store::jobs::list_array_tasks(&mut db, key.person, key.cluster, job_number).await?;
         let mut runs = Vec::new();
         for record in rows.into_iter().take(MAX_TASKS).map(JobRecord::from_row) {
             if !record.is_over {
-                return Ok(StoredPastRuns::NotOver);
+                return Ok(StoredPastRunsLookup::NotOver);
             }
             let details = store::queues::load_job_details(&mut db, record.id).await?;
             let details: Option<JobDetails> = details.and_then(|(json, _)| serde_json::from_str(&json).ok());
             let Some(usage) = details.and_then(|details| details.usage) else {
-                return Ok(StoredPastRuns::Incomplete);
+                return Ok(StoredPastRunsLookup::Incomplete);
             };
             let job = record.job;
             runs.push(PastJobRun {
@@ -133,6 +133,6 @@ impl PastRunsCache {
                 usage,
             });
         }
-        Ok(if runs.is_empty() { StoredPastRuns::Incomplete } else { StoredPastRuns::Runs(runs) })
+        Ok(if runs.is_empty() { StoredPastRunsLookup::Incomplete } else { StoredPastRunsLookup::Runs(runs) })
     }
 }

@@ -19,7 +19,7 @@ pub type JobRecordMap = HashMap<JobId, Arc<JobRecord>>;
 
 /// The changes that people want to be notified about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobTransition {
+pub enum NotifiedTransition {
     Started,
     Ended,
 }
@@ -35,7 +35,7 @@ pub struct JobChange {
     /// Whether it needs saving: priorities and expected starts change all the time.
     pub is_worth_saving: bool,
     /// What to notify its owner about.
-    pub transition: Option<JobTransition>,
+    pub transition: Option<NotifiedTransition>,
 }
 
 #[derive(Debug, Default)]
@@ -135,8 +135,8 @@ fn new_job_change(job: SlurmJob, notified_until: Option<UnixTime>, now: UnixTime
     let record = JobRecord::new(job, now);
     let is_unannounced = |at: Option<UnixTime>| matches!((at, notified_until), (Some(at), Some(until)) if at > until);
     let transition = match record.job.state.stage() {
-        JobStage::Ended if is_unannounced(record.job.end) => Some(JobTransition::Ended),
-        JobStage::Running if is_unannounced(record.job.start) => Some(JobTransition::Started),
+        JobStage::Ended if is_unannounced(record.job.end) => Some(NotifiedTransition::Ended),
+        JobStage::Running if is_unannounced(record.job.start) => Some(NotifiedTransition::Started),
         _ => None,
     };
     JobChange { record, is_new_state: true, is_new: true, is_worth_saving: true, transition }
@@ -159,9 +159,9 @@ fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -
     }
     let (before, after) = (record.job.state.stage(), job.state.stage());
     let transition = match (before, after) {
-        (JobStage::Ended, JobStage::Ended) if record.is_lost() => Some(JobTransition::Ended),
-        (JobStage::Pending | JobStage::Running, JobStage::Ended) => Some(JobTransition::Ended),
-        (JobStage::Pending, JobStage::Running) => Some(JobTransition::Started),
+        (JobStage::Ended, JobStage::Ended) if record.is_lost() => Some(NotifiedTransition::Ended),
+        (JobStage::Pending | JobStage::Running, JobStage::Ended) => Some(NotifiedTransition::Ended),
+        (JobStage::Pending, JobStage::Running) => Some(NotifiedTransition::Started),
         _ => None,
     };
     let is_new_state = record.job.state != job.state || record.job.restarts != job.restarts;
@@ -228,7 +228,7 @@ fn confirmed_end(record: &Arc<JobRecord>, mut job: SlurmJob, extra: AccountingEx
         seen: now,
         ..JobRecord::clone(record)
     };
-    let transition = was_open.then_some(JobTransition::Ended);
+    let transition = was_open.then_some(NotifiedTransition::Ended);
     JobChange { record, is_new_state, is_new: false, is_worth_saving: true, transition }
 }
 
@@ -248,7 +248,7 @@ pub fn lost_jobs(
             record.job.state = JobState::Unknown;
             record.job.end = Some(*since);
             record.is_over = true;
-            let transition = Some(JobTransition::Ended);
+            let transition = Some(NotifiedTransition::Ended);
             JobChange { record, is_new_state: true, is_new: false, is_worth_saving: true, transition }
         })
     };

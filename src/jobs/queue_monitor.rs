@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
 use super::notifications::NotificationHub;
-use super::queue_snapshot::{QueueReadError, QueueSnapshot};
+use super::queue_snapshot::{PersonQueueSnapshot, QueueReadError};
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::{Core, lock};
@@ -29,7 +29,7 @@ const SNAPSHOT_TTL: Duration = Duration::from_hours(1);
 
 /// The schedule and state of one queue.
 pub(super) struct WatchedQueue {
-    pub(super) snapshot: Arc<QueueSnapshot>,
+    pub(super) snapshot: Arc<PersonQueueSnapshot>,
     /// A refresh is running.
     is_busy: bool,
     /// When the next refresh is due.
@@ -89,7 +89,7 @@ impl QueueMonitor {
     }
 
     /// The snapshot, from memory or from the database.
-    pub async fn snapshot(&self, key: ClusterAccountId) -> Result<Arc<QueueSnapshot>, StoreError> {
+    pub async fn snapshot(&self, key: ClusterAccountId) -> Result<Arc<PersonQueueSnapshot>, StoreError> {
         if let Some(queue) = lock(&self.0.watched).get(&key) {
             return Ok(queue.snapshot.clone());
         }
@@ -103,23 +103,23 @@ impl QueueMonitor {
         Ok(queues.entry(key).or_insert_with(|| WatchedQueue::new(snapshot)).snapshot.clone())
     }
 
-    async fn load_snapshot(&self, key: ClusterAccountId) -> Result<QueueSnapshot, StoreError> {
+    async fn load_snapshot(&self, key: ClusterAccountId) -> Result<PersonQueueSnapshot, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let since = self.0.core.clock.now().plus(-RECENT);
         let rows = store::jobs::list_current(&mut db, key.person, key.cluster, since, MAX_JOBS).await?;
         let queue = store::queues::get(&mut db, key.person, key.cluster).await?;
         let records = rows.into_iter().map(|row| Arc::new(super::JobRecord::from_row(row)));
-        Ok(QueueSnapshot {
+        Ok(PersonQueueSnapshot {
             records: records.map(|record| (record.job.id, record)).collect(),
             seen: queue.seen_at,
             history_from: queue.history().map(|(from, _)| from),
             resources: Arc::new(serde_json::from_str(&queue.standing).unwrap_or_default()),
-            ..QueueSnapshot::default()
+            ..PersonQueueSnapshot::default()
         })
     }
 
     /// Notes that someone is viewing a queue: it stays up to date, and is refreshed at once if it is old.
-    pub async fn view(&self, key: ClusterAccountId, is_group: bool) -> Result<Arc<QueueSnapshot>, StoreError> {
+    pub async fn view(&self, key: ClusterAccountId, is_group: bool) -> Result<Arc<PersonQueueSnapshot>, StoreError> {
         let snapshot = self.snapshot(key).await?;
         let mut queues = lock(&self.0.watched);
         if let Some(queue) = queues.get_mut(&key) {
@@ -214,7 +214,7 @@ impl QueueMonitor {
             queue.failures = 0;
         }
         if !is_up {
-            let mut snapshot = QueueSnapshot::clone(&queue.snapshot);
+            let mut snapshot = PersonQueueSnapshot::clone(&queue.snapshot);
             snapshot.trouble = Some(QueueReadError::NotConnected);
             snapshot.version += 1;
             queue.snapshot = Arc::new(snapshot);
@@ -284,7 +284,7 @@ impl QueueMonitor {
 }
 
 impl WatchedQueue {
-    fn new(snapshot: Arc<QueueSnapshot>) -> Self {
+    fn new(snapshot: Arc<PersonQueueSnapshot>) -> Self {
         Self {
             snapshot,
             is_busy: false,

@@ -10,16 +10,16 @@ use super::job_list::{JobListItem, list_items};
 use super::job_record::JobRecord;
 use super::queue_diff::JobRecordMap;
 use crate::clock::UnixTime;
-use crate::sites::cost::CostReport;
+use crate::sites::cost::AllocationBalanceReport;
 use crate::sites::quota::StorageQuota;
 use crate::sites::storage_per_user::UserProjectStorage;
 use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::{JobStage, SlurmJob};
-use crate::slurm::pending_counts::PendingJobCounts;
+use crate::slurm::pending_counts::PendingPriorityCounts;
 use crate::slurm::priority_factors::SprioFactors;
 
 #[derive(Debug, Clone, Default)]
-pub struct QueueSnapshot {
+pub struct PersonQueueSnapshot {
     /// The person's own jobs: unfinished ones, and those that ended recently.
     pub records: JobRecordMap,
     /// When the queue was last read; none if never.
@@ -31,13 +31,13 @@ pub struct QueueSnapshot {
     /// How far back the history reaches.
     pub history_from: Option<UnixTime>,
     /// Pending jobs of the whole cluster, by priority.
-    pub ahead: Option<PendingJobCounts>,
+    pub ahead: Option<PendingPriorityCounts>,
     /// Priority factors of the person's pending jobs, by Slurm's raw job ID.
     pub factors: HashMap<u64, SprioFactors>,
     /// The jobs of the person's accounts, if someone asked for them.
     pub group: Option<Arc<GroupQueue>>,
     /// Fair share, storage and quota.
-    pub resources: Arc<PersonClusterResources>,
+    pub resources: Arc<PersonSharesAndQuotas>,
     /// Whether the queue was longer than the portal reads.
     pub is_cut: bool,
     /// Increases with every new snapshot.
@@ -93,7 +93,7 @@ pub enum QueueReadError {
 /// A person's resources on a cluster. Stored as JSON, so every field may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PersonClusterResources {
+pub struct PersonSharesAndQuotas {
     /// Fair share of the person's accounts.
     pub shares: Vec<SshareRow>,
     pub shares_at: Option<i64>,
@@ -104,7 +104,7 @@ pub struct PersonClusterResources {
     pub per_user: Vec<UserProjectStorage>,
     pub per_user_at: Option<i64>,
     /// What is left of their computing quota.
-    pub cost: Option<CostReport>,
+    pub cost: Option<AllocationBalanceReport>,
     pub cost_at: Option<i64>,
 }
 
@@ -113,7 +113,7 @@ fn is_competing(reason: &str) -> bool {
     matches!(reason, "" | "None" | "Priority" | "Resources")
 }
 
-impl QueueSnapshot {
+impl PersonQueueSnapshot {
     /// The records of an array, or of the one job with this ID.
     pub fn records_of_number(&self, number: u64) -> impl Iterator<Item = &Arc<JobRecord>> {
         self.records.values().filter(move |record| record.job.id.number == number)

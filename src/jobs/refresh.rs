@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::queue_diff::{self, JobChange, JobRecordMap as KnownJobs};
 use super::queue_monitor::{QueueMonitor, is_recent};
-use super::queue_snapshot::{GroupQueue, QueueReadError, QueueSnapshot};
+use super::queue_snapshot::{GroupQueue, PersonQueueSnapshot, QueueReadError};
 use super::save::QueueChangeSet;
 use super::{JobRecord, change_notifications};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::cluster::queue::{self, QueueReadReply, QueueReadRequest};
+use crate::cluster::queue::{self, QueueReadOptions, QueueReadReply};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::core::lock;
 use crate::domain::GroupRole;
@@ -77,8 +77,8 @@ impl QueueMonitor {
     async fn plan_query(
         &self,
         account: &ClusterAccount,
-        before: &QueueSnapshot,
-    ) -> Result<QueueReadRequest, StoreError> {
+        before: &PersonQueueSnapshot,
+    ) -> Result<QueueReadOptions, StoreError> {
         let key = account.id;
         let mut db = self.0.core.store.read().await?;
         let read_until = store::queues::get(&mut db, key.person, key.cluster).await?.history();
@@ -88,11 +88,11 @@ impl QueueMonitor {
         let at = Instant::now();
         let has_pending = before.records.values().any(|record| record.job.state.stage() == JobStage::Pending);
         let mut queues = lock(&self.0.watched);
-        let Some(queue) = queues.get_mut(&key) else { return Ok(QueueReadRequest::default()) };
+        let Some(queue) = queues.get_mut(&key) else { return Ok(QueueReadOptions::default()) };
         let is_viewed = queue.is_viewed(at);
         let arrays: HashSet<JobId> = queue.vanished.keys().map(|task| JobId::without_task(task.number)).collect();
         let ended = queue.missing_since.keys().copied().chain(arrays).take(MAX_ENDED).collect();
-        let mut request = QueueReadRequest { ended_jobs: ended, ..QueueReadRequest::default() };
+        let mut request = QueueReadOptions { ended_jobs: ended, ..QueueReadOptions::default() };
         if let Some((from, _)) = read_until.filter(|_| std::mem::take(&mut queue.wants_history)) {
             request.history = Some((from.plus(-MONTH), from));
         } else if !is_recent(queue.history_asked, at, HISTORY_EVERY) {
@@ -129,9 +129,9 @@ impl QueueMonitor {
     async fn apply_reply(
         &self,
         key: ClusterAccountId,
-        before: &Arc<QueueSnapshot>,
+        before: &Arc<PersonQueueSnapshot>,
         mut reply: QueueReadReply,
-        request: &QueueReadRequest,
+        request: &QueueReadOptions,
     ) -> Result<(), QueueReadError> {
         let now = self.0.core.clock.now();
         let answer = match reply.queue.take() {
@@ -268,10 +268,10 @@ impl QueueMonitor {
         }
     }
 
-    pub(super) fn update_snapshot(&self, key: ClusterAccountId, change: impl FnOnce(&mut QueueSnapshot)) {
+    pub(super) fn update_snapshot(&self, key: ClusterAccountId, change: impl FnOnce(&mut PersonQueueSnapshot)) {
         let mut queues = lock(&self.0.watched);
         let Some(queue) = queues.get_mut(&key) else { return };
-        let mut snapshot = QueueSnapshot::clone(&queue.snapshot);
+        let mut snapshot = PersonQueueSnapshot::clone(&queue.snapshot);
         change(&mut snapshot);
         snapshot.version += 1;
         snapshot.items = std::sync::OnceLock::new();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::queue_diff::{JobChange, JobTransition};
+use super::queue_diff::{JobChange, NotifiedTransition};
 use super::queue_monitor::QueueMonitor;
-use super::queue_snapshot::{PersonClusterResources, QueueSnapshot};
+use super::queue_snapshot::{PersonQueueSnapshot, PersonSharesAndQuotas};
 use super::{JobRecord, change_notifications};
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
@@ -36,7 +36,7 @@ impl QueueMonitor {
     pub(super) async fn save_update(
         &self,
         key: ClusterAccountId,
-        before: &QueueSnapshot,
+        before: &PersonQueueSnapshot,
         change_set: QueueChangeSet,
         now: UnixTime,
     ) -> Result<(Vec<JobChange>, Vec<Arc<JobRecord>>), StoreError> {
@@ -72,10 +72,10 @@ impl QueueMonitor {
     pub(super) async fn save_resources(
         &self,
         key: ClusterAccountId,
-        before: &PersonClusterResources,
+        before: &PersonSharesAndQuotas,
         reply: &mut QueueReadReply,
         now: UnixTime,
-    ) -> Option<PersonClusterResources> {
+    ) -> Option<PersonSharesAndQuotas> {
         let mut resources = before.clone();
         if let Some(shares) = reply.fair_share.take() {
             (resources.shares, resources.shares_at) = (shares, Some(now.0));
@@ -138,8 +138,11 @@ async fn save_event(
         JobStage::Ended => (job.end, &job.reason),
     };
     // A requeued, suspended or resumed job changes now; its earlier times are already recorded.
-    let at =
-        if job.state.is_over() || change.transition == Some(JobTransition::Started) { at.unwrap_or(now) } else { now };
+    let at = if job.state.is_over() || change.transition == Some(NotifiedTransition::Started) {
+        at.unwrap_or(now)
+    } else {
+        now
+    };
     let event = JobEvent { at, state: job.state.slurm_name().to_owned(), detail: detail.clone() };
     store::jobs::add_event(tx, id, &event).await
 }

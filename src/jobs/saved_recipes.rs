@@ -1,8 +1,8 @@
 //! Saved recipes: saving, new versions, publishing to a group, deleting. Every recipe is parsed and checked before it
 //! is stored, and every permission is checked again inside the transaction.
 
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
-use crate::auth::{AuthError, OwnerAndGroup, Permission, Viewer};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use crate::auth::{AuthError, Permission, SharedItemOwnership, Viewer};
 use crate::core::Core;
 use crate::domain::{DisplayName, GroupId, NameError, PersonId, RecipeId};
 use crate::recipes::recipe::{Recipe, RecipeError, SharedRecipeBlock};
@@ -41,8 +41,8 @@ pub enum SaveRecipeError {
 }
 
 /// Who owns a recipe.
-pub fn recipe_ownership(saved: &SavedRecipeRow) -> OwnerAndGroup {
-    OwnerAndGroup { owner: saved.owner(), group: saved.group() }
+pub fn recipe_ownership(saved: &SavedRecipeRow) -> SharedItemOwnership {
+    SharedItemOwnership { owner: saved.owner(), group: saved.group() }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +54,11 @@ pub struct RecipeVersionDraft<'a> {
 }
 
 #[derive(Clone)]
-pub struct SavedRecipes {
+pub struct SavedRecipeService {
     core: Core,
 }
 
-impl SavedRecipes {
+impl SavedRecipeService {
     pub const fn new(core: Core) -> Self {
         Self { core }
     }
@@ -108,7 +108,7 @@ impl SavedRecipes {
         let mut tx = self.core.store.write().await?;
         self.core.auth.authorise(&mut tx, actor, Permission::UseClusters).await?;
         if let Some(group) = group {
-            let ownership = OwnerAndGroup { owner: Some(owner), group: None };
+            let ownership = SharedItemOwnership { owner: Some(owner), group: None };
             self.core.auth.authorise(&mut tx, actor, Permission::PublishRecipe(ownership, group)).await?;
         }
         if recipes::count_for_person(&mut tx, owner).await? >= MOST_RECIPES {
@@ -117,7 +117,7 @@ impl SavedRecipes {
         let id = recipes::add(&mut tx, owner, group, &title, now).await?;
         self.save_version(&mut tx, (id, 1), owner, draft).await?;
         let about = ActivityDetails { subject: title.as_str(), ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::RecipeSaved, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::RecipeSaved, about, now).await?;
         if let Some(group) = group {
             self.record_published(&mut tx, actor, title.as_str(), group).await?;
         }
@@ -148,7 +148,7 @@ impl SavedRecipes {
         recipes::set_title(&mut tx, id, &title).await?;
         let detail = format!("version {version}");
         saved.title = title.as_str().to_owned();
-        self.commit_change(tx, actor, ActivityEvent::RecipeChanged, &saved, &detail).await?;
+        self.commit_change(tx, actor, ActivityEventKind::RecipeChanged, &saved, &detail).await?;
         Ok(version)
     }
 
@@ -171,7 +171,7 @@ impl SavedRecipes {
         }
         recipes::set_group(&mut tx, id, None).await?;
         let detail = saved.group_name.clone().unwrap_or_default();
-        self.commit_change(tx, actor, ActivityEvent::RecipeWithdrawn, &saved, &detail).await
+        self.commit_change(tx, actor, ActivityEventKind::RecipeWithdrawn, &saved, &detail).await
     }
 
     /// Deletes a recipe; jobs that were made with it keep the reference.
@@ -179,7 +179,7 @@ impl SavedRecipes {
         let mut tx = self.core.store.write().await?;
         let saved = self.find_editable(&mut tx, actor, id).await?;
         recipes::archive(&mut tx, id, self.core.clock.now()).await?;
-        self.commit_change(tx, actor, ActivityEvent::RecipeDeleted, &saved, "").await
+        self.commit_change(tx, actor, ActivityEventKind::RecipeDeleted, &saved, "").await
     }
 
     /// Loads a recipe for editing. A recipe that someone cannot see does not exist for them.
@@ -226,7 +226,7 @@ impl SavedRecipes {
         &self,
         mut tx: Transaction,
         actor: &Actor,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         saved: &SavedRecipeRow,
         detail: &str,
     ) -> Result<(), SaveRecipeError> {
@@ -245,7 +245,7 @@ impl SavedRecipes {
     ) -> Result<(), SaveRecipeError> {
         let group = store::groups::get(db, group).await?.ok_or(AuthError::NotFound)?;
         let about = ActivityDetails { subject: title, detail: &group.name, ..ActivityDetails::default() };
-        Ok(record(db, actor, ActivityEvent::RecipePublished, about, self.core.clock.now()).await?)
+        Ok(record(db, actor, ActivityEventKind::RecipePublished, about, self.core.clock.now()).await?)
     }
 }
 

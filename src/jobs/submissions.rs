@@ -16,13 +16,13 @@ use tokio::sync::{Notify, broadcast};
 pub use submit_request::SubmitRequestError;
 
 use super::queue_monitor::QueueMonitor;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::domain::{PersonId, SubmissionId};
 use crate::entropy;
-use crate::slurm::submit::SubmitTokenCarrier;
+use crate::slurm::submit::SubmitTokenField;
 use crate::store::submissions;
 pub use crate::store::submissions::{Submission, SubmissionState, SubmitRequest};
 use crate::store::{self, StoreError};
@@ -105,7 +105,7 @@ impl SubmissionWorker {
         let account =
             account.filter(|account| account.cluster().retired_at().is_none()).ok_or(SubmitError::NotConnected)?;
         let is_kept = account.discovered.keeps_comments && !account.site().jobs.comment_lost;
-        let carrier = if is_kept { SubmitTokenCarrier::Comment } else { SubmitTokenCarrier::JobName };
+        let carrier = if is_kept { SubmitTokenField::Comment } else { SubmitTokenField::JobName };
         let token = new_token()?;
         let id = submissions::add(&mut tx, &request, &token, carrier.as_str(), now).await?;
         let about = ActivityDetails {
@@ -113,7 +113,7 @@ impl SubmissionWorker {
             subject: &account.cluster().title,
             detail: &request.job_name,
         };
-        record(&mut tx, actor, ActivityEvent::JobSubmitted, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::JobSubmitted, about, now).await?;
         store::commit(tx).await?;
         self.notify(request.person, id);
         self.wake(key);

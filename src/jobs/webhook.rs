@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::notification_digest::NotificationKind;
 use super::notifications::NotificationHub;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{self, AuthError};
 use crate::clock::UnixTime;
 use crate::core::{Core, lock};
@@ -64,7 +64,7 @@ pub struct WebhookStatus {
 
 /// Why a webhook was not saved.
 #[derive(Debug, thiserror::Error)]
-pub enum WebhookError {
+pub enum SaveWebhookError {
     /// The address is not allowed.
     #[error(transparent)]
     Address(#[from] WebhookAddressError),
@@ -77,7 +77,7 @@ pub enum WebhookError {
 
 macro_rules! our_fault {
     ($($error:ty),*) => {
-        $(impl From<$error> for WebhookError {
+        $(impl From<$error> for SaveWebhookError {
             fn from(error: $error) -> Self {
                 Self::Auth(error.into())
             }
@@ -97,7 +97,7 @@ impl WebhookWorker {
         }))
     }
 
-    pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, WebhookError> {
+    pub async fn status(&self, person: PersonId) -> Result<Option<WebhookStatus>, SaveWebhookError> {
         let mut db = self.0.core.store.read().await?;
         let Some(webhook) = store::webhooks::get(&mut db, person).await? else { return Ok(None) };
         drop(db);
@@ -121,7 +121,7 @@ impl WebhookWorker {
         person: PersonId,
         address: &str,
         kinds: &[NotificationKind],
-    ) -> Result<Option<Zeroizing<String>>, WebhookError> {
+    ) -> Result<Option<Zeroizing<String>>, SaveWebhookError> {
         let inner = &self.0;
         let new = match address.trim() {
             "" => None,
@@ -135,7 +135,7 @@ impl WebhookWorker {
         let webhook = store::webhooks::get(&mut tx, person).await?;
         // Each address gets its own secret: whoever receives messages at one could otherwise forge them for another.
         let (url, secret, new_secret) = match (new, webhook) {
-            (None, None) => return Err(WebhookError::Missing),
+            (None, None) => return Err(SaveWebhookError::Missing),
             (None, Some(webhook)) => (webhook.url, webhook.secret, None),
             (Some(address), _) => {
                 let (sealed, secret) = inner.new_secret(person)?;
@@ -152,10 +152,10 @@ impl WebhookWorker {
     }
 
     /// Creates a new secret; the old one stops working.
-    pub async fn renew_secret(&self, actor: &Actor, person: PersonId) -> Result<Zeroizing<String>, WebhookError> {
+    pub async fn renew_secret(&self, actor: &Actor, person: PersonId) -> Result<Zeroizing<String>, SaveWebhookError> {
         let inner = &self.0;
         let mut tx = inner.core.store.write().await?;
-        let webhook = store::webhooks::get(&mut tx, person).await?.ok_or(WebhookError::Missing)?;
+        let webhook = store::webhooks::get(&mut tx, person).await?.ok_or(SaveWebhookError::Missing)?;
         let (sealed, secret) = inner.new_secret(person)?;
         store::sealed::put(&mut tx, store::sealed::SealedColumn::WebhookSecret, webhook.person_id.0, &sealed).await?;
         inner.commit_change(tx, actor, "a new secret").await?;
@@ -163,7 +163,7 @@ impl WebhookWorker {
     }
 
     /// Removes a person's webhook and stops sending.
-    pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), WebhookError> {
+    pub async fn remove(&self, actor: &Actor, person: PersonId) -> Result<(), SaveWebhookError> {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         if store::webhooks::get(&mut tx, person).await?.is_none() {
@@ -175,12 +175,12 @@ impl WebhookWorker {
     }
 
     /// Sends a test message now and returns the outcome.
-    pub async fn test(&self, person: PersonId) -> Result<Result<(), WebhookDeliveryError>, WebhookError> {
+    pub async fn test(&self, person: PersonId) -> Result<Result<(), WebhookDeliveryError>, SaveWebhookError> {
         if !self.0.can_test(person) {
             return Ok(Err(WebhookDeliveryError::TooSoon));
         }
         let mut db = self.0.core.store.read().await?;
-        let webhook = store::webhooks::get(&mut db, person).await?.ok_or(WebhookError::Missing)?;
+        let webhook = store::webhooks::get(&mut db, person).await?.ok_or(SaveWebhookError::Missing)?;
         drop(db);
         let address = self.0.open_address(&webhook)?;
         let message = WebhookMessage::test(
@@ -200,29 +200,34 @@ impl WebhookWorkerInner {
         tested_at.insert(person, now).is_none()
     }
 
-    fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), WebhookError> {
+    fn new_secret(&self, person: PersonId) -> Result<(Vec<u8>, Zeroizing<String>), SaveWebhookError> {
         let bytes = Zeroizing::new(entropy::random_bytes::<32>().map_err(crate::vault::VaultError::from)?);
         let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
         Ok((self.seal(VaultPurpose::WebhookSecret, person, &secret)?, secret))
     }
 
-    fn seal(&self, purpose: VaultPurpose, person: PersonId, text: &str) -> Result<Vec<u8>, WebhookError> {
+    fn seal(&self, purpose: VaultPurpose, person: PersonId, text: &str) -> Result<Vec<u8>, SaveWebhookError> {
         Ok(self.core.vault.seal(purpose, &auth::person_seal_context(person), text.as_bytes())?)
     }
 
     /// Records the change in the same transaction.
-    async fn commit_change(&self, mut tx: store::Transaction, actor: &Actor, detail: &str) -> Result<(), WebhookError> {
+    async fn commit_change(
+        &self,
+        mut tx: store::Transaction,
+        actor: &Actor,
+        detail: &str,
+    ) -> Result<(), SaveWebhookError> {
         let about = ActivityDetails { detail, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::WebhookChanged, about, self.core.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::WebhookChanged, about, self.core.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 
-    fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, WebhookError> {
+    fn open_secret(&self, webhook: &Webhook) -> Result<Zeroizing<Vec<u8>>, SaveWebhookError> {
         let context = auth::person_seal_context(webhook.person_id);
         Ok(self.core.vault.open(VaultPurpose::WebhookSecret, &context, &webhook.secret)?)
     }
 
-    fn open_address(&self, webhook: &Webhook) -> Result<WebhookAddress, WebhookError> {
+    fn open_address(&self, webhook: &Webhook) -> Result<WebhookAddress, SaveWebhookError> {
         let context = auth::person_seal_context(webhook.person_id);
         let opened = self.core.vault.open(VaultPurpose::WebhookAddress, &context, &webhook.url)?;
         let text = std::str::from_utf8(&opened).unwrap_or_default();

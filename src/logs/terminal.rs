@@ -8,7 +8,7 @@ mod tests;
 
 use screen::TerminalScreen;
 
-use crate::text::{TerminalTextReader, TerminalToken, is_disruptive};
+use crate::text::{TerminalToken, TerminalTokenizer, is_disruptive};
 
 /// How much of a log is read, counted from its end.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -72,7 +72,7 @@ pub fn render(bytes: &[u8], starts_mid_line: bool) -> RenderedLog {
     bytes = without_partial_char(bytes);
     let text = String::from_utf8_lossy(bytes);
     let mut screen = TerminalScreen::new(text.len());
-    for item in TerminalTextReader::new(&text) {
+    for item in TerminalTokenizer::new(&text) {
         let c = match item {
             TerminalToken::Char(c) => c,
             TerminalToken::ControlSequence { params, command } => {

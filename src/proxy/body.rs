@@ -19,7 +19,7 @@ use super::BoxError;
 
 /// Why a body was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BodyCutError {
+pub enum BodyCutReason {
     /// No byte for as long as `ProxyLimits::body_idle` allows.
     #[error("nothing has moved for too long")]
     Idle,
@@ -66,7 +66,7 @@ pub(super) struct CuttableBody<B>(Mutex<CuttableBodyState<B>>);
 
 struct CuttableBodyState<B> {
     body: Option<B>,
-    cut: Option<BodyCutError>,
+    cut: Option<BodyCutReason>,
     /// The task that waits for more of it.
     reader: Option<Waker>,
 }
@@ -81,7 +81,7 @@ impl<B> CuttableBody<B> {
     }
 
     /// Drops the body, and with it the connection it comes from, and tells its reader why.
-    pub(super) fn cut(&self, why: BodyCutError) {
+    pub(super) fn cut(&self, why: BodyCutReason) {
         let (body, reader) = {
             let mut state = self.state();
             if state.body.is_some() {
@@ -150,12 +150,12 @@ where
 /// A request body, as the client library reads it.
 pub(super) struct ProxyRequestBody {
     /// `None` for requests without a body.
-    held: Option<Arc<CuttableBody<super::ProxyBody>>>,
+    held: Option<Arc<CuttableBody<super::BoxedResponseBody>>>,
     pulse: Arc<ExchangeActivity>,
 }
 
 impl ProxyRequestBody {
-    pub(super) fn new(held: Option<Arc<CuttableBody<super::ProxyBody>>>, pulse: Arc<ExchangeActivity>) -> Self {
+    pub(super) fn new(held: Option<Arc<CuttableBody<super::BoxedResponseBody>>>, pulse: Arc<ExchangeActivity>) -> Self {
         Self { held, pulse }
     }
 }
@@ -223,10 +223,10 @@ async fn cut_when_idle(
     let why = loop {
         let deadline = pulse.last_activity() + idle;
         if deadline <= Instant::now() {
-            break BodyCutError::Idle;
+            break BodyCutReason::Idle;
         }
         tokio::select! {
-            () = until.cancelled() => break BodyCutError::Ended,
+            () = until.cancelled() => break BodyCutReason::Ended,
             () = tokio::time::sleep_until(deadline) => {}
         }
     };
@@ -251,12 +251,12 @@ impl Body for ProxyResponseBody {
 }
 
 /// Cuts the rest of a request body when its response is complete, because nothing would watch it any more.
-pub(super) struct CutUploadOnDrop(pub(super) Option<Arc<CuttableBody<super::ProxyBody>>>);
+pub(super) struct CutUploadOnDrop(pub(super) Option<Arc<CuttableBody<super::BoxedResponseBody>>>);
 
 impl Drop for CutUploadOnDrop {
     fn drop(&mut self) {
         if let Some(held) = &self.0 {
-            held.cut(BodyCutError::Answered);
+            held.cut(BodyCutReason::Answered);
         }
     }
 }

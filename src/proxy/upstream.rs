@@ -105,7 +105,7 @@ impl tower::Service<Uri> for UpstreamConnector {
             match timeout_at(deadline, dial()).await {
                 Ok(Ok(stream)) => Ok(UpstreamConnection {
                     stream: TokioIo::new(stream),
-                    answered: UpstreamAnsweredFlag(Arc::default()),
+                    answered: AnsweredBeforeFlag(Arc::default()),
                     _place: place,
                 }),
                 Ok(Err(error)) => Err(UpstreamConnectError::Failed(error)),
@@ -128,9 +128,9 @@ pub(super) enum UpstreamConnectError {
 
 /// Whether this connection has delivered a response before. Then its end may just mean that it was idle for too long.
 #[derive(Clone)]
-pub(super) struct UpstreamAnsweredFlag(Arc<AtomicBool>);
+pub(super) struct AnsweredBeforeFlag(Arc<AtomicBool>);
 
-impl UpstreamAnsweredFlag {
+impl AnsweredBeforeFlag {
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -139,7 +139,7 @@ impl UpstreamAnsweredFlag {
 /// One connection and its slot.
 pub(super) struct UpstreamConnection {
     stream: TokioIo<UnixStream>,
-    answered: UpstreamAnsweredFlag,
+    answered: AnsweredBeforeFlag,
     _place: OwnedSemaphorePermit,
 }
 
@@ -187,7 +187,7 @@ pub(super) fn is_stale_connection(error: &Error) -> bool {
     if let Some(connected) = error.connect_info() {
         connected.get_extras(&mut extras);
     }
-    let kept = extras.get::<UpstreamAnsweredFlag>().is_some_and(|it| it.0.load(Ordering::Relaxed));
+    let kept = extras.get::<AnsweredBeforeFlag>().is_some_and(|it| it.0.load(Ordering::Relaxed));
     kept && matches!(classify_error(error), ProxyError::Unreachable)
 }
 

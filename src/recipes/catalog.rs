@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rust_embed::RustEmbed;
 
-use super::form::RecipeForm;
+use super::form::RecipeQuestionForm;
 use super::recipe::{Recipe, RecipeError, SharedRecipeBlock};
 
 #[derive(RustEmbed)]
@@ -25,7 +25,7 @@ pub struct RecipeCatalog {
     /// In the order in which pages list them.
     pub recipes: Vec<Arc<Recipe>>,
     /// The form of each recipe, by name. Cached, because a preview needs one on every keystroke.
-    forms: BTreeMap<String, Arc<RecipeForm>>,
+    forms: BTreeMap<String, Arc<RecipeQuestionForm>>,
     pub rejected: Vec<RejectedRecipeFile>,
 }
 
@@ -81,7 +81,7 @@ impl RecipeCatalog {
             let problem = format!("Another file has the name “{}” already.", recipe.name);
             return Err(RecipeError { line: 0, problem });
         }
-        self.forms.insert(recipe.name.clone(), Arc::new(RecipeForm::new(&recipe, &self.blocks)));
+        self.forms.insert(recipe.name.clone(), Arc::new(RecipeQuestionForm::new(&recipe, &self.blocks)));
         self.recipes.push(Arc::new(recipe));
         Ok(())
     }
@@ -94,8 +94,8 @@ impl RecipeCatalog {
         self.recipes.iter().find(|recipe| recipe.name == name)
     }
 
-    pub fn form(&self, recipe: &Recipe) -> Arc<RecipeForm> {
+    pub fn form(&self, recipe: &Recipe) -> Arc<RecipeQuestionForm> {
         let known = self.forms.get(&recipe.name).cloned();
-        known.unwrap_or_else(|| Arc::new(RecipeForm::new(recipe, &self.blocks)))
+        known.unwrap_or_else(|| Arc::new(RecipeQuestionForm::new(recipe, &self.blocks)))
     }
 }

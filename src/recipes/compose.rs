@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use super::context::ComposeCluster;
 use super::edits::MergedScript;
-use super::form::{FormAnswers, RecipeForm, SWEEP_HOW, available_choices, sweep_key};
-use super::question::{QuestionChoice, QuestionKind, RecipeQuestion};
+use super::form::{FormAnswers, RecipeQuestionForm, SWEEP_HOW, available_choices, sweep_key};
+use super::question::{QuestionChoice, RecipeQuestion, RecipeQuestionKind};
 use super::request::{JobRequest, RequestField, SbatchDirective};
 use super::script_import;
 use super::sweep::{self, Sweep, SweepAxis, SweepMode};
@@ -78,7 +78,7 @@ impl ComposedJob {
 /// The answers that could be parsed, by key.
 type AnswersByKey<'a> = BTreeMap<&'a str, AnswerValue>;
 
-pub fn compose(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluster) -> ComposedJob {
+pub fn compose(form: &RecipeQuestionForm, answers: &FormAnswers, cluster: &ComposeCluster) -> ComposedJob {
     let mut job = ComposedJob { is_bare: form.bare, ..ComposedJob::default() };
     let defaults = form.defaults(cluster);
     let answers = apply_fixed_answers(form, answers, &defaults, &mut job);
@@ -102,7 +102,7 @@ pub fn compose(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluste
 
 /// Overwrites answers that the recipe has locked.
 fn apply_fixed_answers(
-    form: &RecipeForm,
+    form: &RecipeQuestionForm,
     answers: &FormAnswers,
     defaults: &FormAnswers,
     job: &mut ComposedJob,
@@ -146,7 +146,7 @@ fn read_answer(
         return Some(AnswerValue::Swept(question.key.clone()));
     }
     let text = answers.get(&question.key).map_or("", String::as_str);
-    if question.kind == QuestionKind::Switch && text.is_empty() {
+    if question.kind == RecipeQuestionKind::Switch && text.is_empty() {
         return Some(AnswerValue::Switch(false));
     }
     if text.trim().is_empty() {
@@ -164,7 +164,12 @@ fn read_answer(
     }
 }
 
-fn read_sweep(form: &RecipeForm, answers: &FormAnswers, cluster: &ComposeCluster, job: &mut ComposedJob) -> Sweep {
+fn read_sweep(
+    form: &RecipeQuestionForm,
+    answers: &FormAnswers,
+    cluster: &ComposeCluster,
+    job: &mut ComposedJob,
+) -> Sweep {
     let mut sweep = Sweep {
         how: if answers.get(SWEEP_HOW).is_some_and(|how| how == "zip") { SweepMode::Zip } else { SweepMode::Grid },
         ..Sweep::default()
@@ -211,7 +216,7 @@ fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String>
 }
 
 fn script(
-    form: &RecipeForm,
+    form: &RecipeQuestionForm,
     slots: &BTreeMap<&str, template::TemplateValue>,
     job: &mut ComposedJob,
     values: &AnswersByKey<'_>,
@@ -257,7 +262,7 @@ fn script(
     if let Some(body) = body {
         let key = form
             .questions()
-            .find(|question| question.kind == QuestionKind::Script)
+            .find(|question| question.kind == RecipeQuestionKind::Script)
             .map_or("", |question| &question.key);
         let body = script_import::strip_directives(&body);
         lines.extend(body.trim_end().lines().map(|line| RenderedScriptLine::from_question(line, key)));
@@ -311,7 +316,7 @@ fi"#;
 
 const ON_EVERY_NODE: &str = "srun --ntasks=\"$SLURM_NNODES\" --ntasks-per-node=1 ";
 
-fn directive_line(directive: &SbatchDirective, form: &RecipeForm) -> RenderedScriptLine {
+fn directive_line(directive: &SbatchDirective, form: &RecipeQuestionForm) -> RenderedScriptLine {
     // One question may set several fields: the job type sets partition and QOS.
     let asked = |sets: RequestField| form.find_setting(sets).map(|question| question.key.clone());
     let mut keys: Vec<String> = Vec::new();

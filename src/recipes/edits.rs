@@ -15,21 +15,21 @@ const MAX_DIFF_LINES: usize = 3000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedScript {
     /// The person's own lines refer to the change that they belong to.
-    pub lines: Vec<EditedLine>,
+    pub lines: Vec<EditedScriptLine>,
     /// The changes, in script order.
-    pub changes: Vec<ScriptChange>,
+    pub changes: Vec<ScriptHandEdit>,
 }
 
 /// One line of an edited script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EditedLine {
+pub struct EditedScriptLine {
     pub line: RenderedScriptLine,
     /// The change that this line belongs to, if any.
     pub change: Option<usize>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScriptChange {
+pub struct ScriptHandEdit {
     /// The questions whose lines it replaces.
     pub keys: Vec<String>,
     /// What the form would write here.
@@ -95,7 +95,7 @@ pub fn merge_edits(base: &str, own: &str, now: &[RenderedScriptLine], back: &[us
 
 impl MergedScript {
     fn push_generated(&mut self, lines: &[RenderedScriptLine]) {
-        let line = |line: &RenderedScriptLine| EditedLine { line: line.clone(), change: None };
+        let line = |line: &RenderedScriptLine| EditedScriptLine { line: line.clone(), change: None };
         self.lines.extend(lines.iter().map(line));
     }
 
@@ -104,14 +104,15 @@ impl MergedScript {
         let mut keys: Vec<String> = replaced.iter().flat_map(|line| line.keys.clone()).collect();
         keys.sort();
         keys.dedup();
-        let change = ScriptChange {
+        let change = ScriptHandEdit {
             keys: keys.clone(),
             generated: replaced.iter().map(|line| line.text.clone()).collect(),
             own: own.clone(),
             first_line: self.lines.len() + 1,
         };
         self.changes.push(change);
-        let line = |text| EditedLine { line: RenderedScriptLine { text, keys: keys.clone() }, change: Some(number) };
+        let line =
+            |text| EditedScriptLine { line: RenderedScriptLine { text, keys: keys.clone() }, change: Some(number) };
         self.lines.extend(own.into_iter().map(line));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::ComposeCluster;
-use super::question::{QuestionChoice, QuestionKind, RecipeQuestion, RecipeValue};
+use super::question::{QuestionChoice, RecipeFileValue, RecipeQuestion, RecipeQuestionKind};
 use super::recipe::{Recipe, SharedRecipeBlock};
 use super::request::RequestField;
 use super::requirements;
@@ -28,7 +28,7 @@ pub const SWEEP_HOW: &str = "sweep.how";
 pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecipeForm {
+pub struct RecipeQuestionForm {
     /// The recipe's own questions, whose section has no name, and then those of its blocks; in display order.
     pub sections: Vec<SharedRecipeBlock>,
     /// Questions whose answers are fixed.
@@ -42,7 +42,7 @@ pub struct RecipeForm {
     pub task_per_gpu: bool,
 }
 
-impl RecipeForm {
+impl RecipeQuestionForm {
     /// Builds the form. The recipe's own questions come first, because they are what it is about.
     pub fn new(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Self {
         let own = SharedRecipeBlock {
@@ -93,7 +93,10 @@ impl RecipeForm {
     pub fn can_sweep(&self, question: &RecipeQuestion) -> bool {
         let kind = matches!(
             question.kind,
-            QuestionKind::Text | QuestionKind::Number | QuestionKind::Choice | QuestionKind::Path
+            RecipeQuestionKind::Text
+                | RecipeQuestionKind::Number
+                | RecipeQuestionKind::Choice
+                | RecipeQuestionKind::Path
         );
         let is_fixed = self.locked.contains(&question.key) || self.hidden.contains(&question.key);
         if !kind || is_fixed || question.sets.is_some() {
@@ -169,7 +172,7 @@ impl RecipeForm {
             && question.show_when.iter().all(|(key, values)| {
                 let answer = answers.get(key).map_or("", String::as_str);
                 let matches_answer =
-                    |value: &RecipeValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
+                    |value: &RecipeFileValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
                 values.iter().any(matches_answer)
                     && self.question(key).is_none_or(|other| self.is_active_with(other, answers, cluster, checked))
             })
@@ -221,19 +224,19 @@ fn applies_at_site(question: &RecipeQuestion, cluster: &ComposeCluster) -> bool 
 fn default_answer(question: &RecipeQuestion, cluster: &ComposeCluster) -> String {
     let given = question.default.0.as_str();
     match question.kind {
-        QuestionKind::Account if !cluster.accounts.iter().any(|account| account.name == given) => {
+        RecipeQuestionKind::Account if !cluster.accounts.iter().any(|account| account.name == given) => {
             cluster.accounts.first().map(|account| account.name.clone()).unwrap_or_default()
         }
-        QuestionKind::Gpu if cluster.gpu(given).is_none() => {
+        RecipeQuestionKind::Gpu if cluster.gpu(given).is_none() => {
             let whole = cluster.gpus.iter().find(|gpu| !gpu.is_slice);
             let first = whole.or(cluster.gpus.first()).and_then(|gpu| gpu.model.clone());
             first.unwrap_or_default()
         }
-        QuestionKind::Path => adapt_scratch_path(given, cluster),
-        QuestionKind::Modules if given.is_empty() => {
+        RecipeQuestionKind::Path => adapt_scratch_path(given, cluster),
+        RecipeQuestionKind::Modules if given.is_empty() => {
             cluster.site.jobs.modules.get(&question.suggest).cloned().unwrap_or_default()
         }
-        QuestionKind::Choice if !available_choices(question, cluster).any(|choice| choice.value == given) => {
+        RecipeQuestionKind::Choice if !available_choices(question, cluster).any(|choice| choice.value == given) => {
             available_choices(question, cluster).next().map_or_else(String::new, |choice| choice.value.clone())
         }
         _ => given.to_owned(),

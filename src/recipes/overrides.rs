@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::compose::ComposeProblem;
-use super::form::RecipeForm;
-use super::question::{QuestionKind, RecipeQuestion, RecipeValue};
+use super::form::RecipeQuestionForm;
+use super::question::{RecipeFileValue, RecipeQuestion, RecipeQuestionKind};
 use super::recipe::{AnswerRange, Recipe, SharedRecipeBlock};
 use super::value;
 
@@ -32,10 +32,10 @@ pub struct QuestionOverride {
 
 impl QuestionOverride {
     /// The question's current settings, with this answer as the default.
-    pub fn from_question(question: &RecipeQuestion, form: &RecipeForm, answer: Option<&String>) -> Self {
+    pub fn from_question(question: &RecipeQuestion, form: &RecipeQuestionForm, answer: Option<&String>) -> Self {
         let begins = match (question.kind, answer) {
             // Browsers send nothing for an unchecked switch.
-            (QuestionKind::Switch, answer) => (answer.is_some_and(|text| text == "true")).to_string(),
+            (RecipeQuestionKind::Switch, answer) => (answer.is_some_and(|text| text == "true")).to_string(),
             (_, Some(answer)) => answer.clone(),
             (_, None) => question.default.0.clone(),
         };
@@ -50,8 +50,8 @@ impl QuestionOverride {
 }
 
 /// Whether questions of this kind have a minimum and a maximum.
-pub const fn has_limits(kind: QuestionKind) -> bool {
-    matches!(kind, QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory)
+pub const fn has_limits(kind: RecipeQuestionKind) -> bool {
+    matches!(kind, RecipeQuestionKind::Number | RecipeQuestionKind::Duration | RecipeQuestionKind::Memory)
 }
 
 /// The resulting recipe, or the problems to fix, by question key.
@@ -60,7 +60,7 @@ pub fn build_recipe(
     blocks: &[SharedRecipeBlock],
     overrides: &RecipeOverrides,
 ) -> Result<Recipe, Vec<ComposeProblem>> {
-    let form = RecipeForm::new(base, blocks);
+    let form = RecipeQuestionForm::new(base, blocks);
     let mut recipe = base.clone();
     let mut problems = Vec::new();
     overrides.title.trim().clone_into(&mut recipe.title);
@@ -83,9 +83,9 @@ pub fn build_recipe(
 fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, change: &QuestionOverride) {
     let key = &question.key;
     let was = question.default.0.as_str();
-    let is_off = question.kind == QuestionKind::Switch && was.is_empty() && change.default_answer == "false";
+    let is_off = question.kind == RecipeQuestionKind::Switch && was.is_empty() && change.default_answer == "false";
     if change.default_answer != was && !is_off {
-        recipe.defaults.insert(key.clone(), RecipeValue(change.default_answer.clone()));
+        recipe.defaults.insert(key.clone(), RecipeFileValue(change.default_answer.clone()));
     }
     if has_limits(question.kind) {
         let mut limit = recipe.limits.get(key).cloned().unwrap_or_default();
@@ -93,7 +93,7 @@ fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, change: &Quest
             [(&mut limit.min, change.min.trim(), &question.min.0), (&mut limit.max, change.max.trim(), &question.max.0)]
         {
             if !text.is_empty() && text != was {
-                *own = RecipeValue(text.to_owned());
+                *own = RecipeFileValue(text.to_owned());
             }
         }
         if limit != AnswerRange::default() {
@@ -109,7 +109,7 @@ fn apply_override(recipe: &mut Recipe, question: &RecipeQuestion, change: &Quest
 fn find_problem(recipe: &Recipe, question: &RecipeQuestion, change: &QuestionOverride) -> Option<String> {
     let mut now = question.clone();
     if has_limits(question.kind) {
-        (now.min, now.max) = (RecipeValue::default(), RecipeValue::default());
+        (now.min, now.max) = (RecipeFileValue::default(), RecipeFileValue::default());
         for (what, text) in [("least", change.min.trim()), ("most", change.max.trim())] {
             let read = if text.is_empty() { Ok(()) } else { value::parse_answer(&now, text, &[]).map(drop) };
             if let Err(problem) = read {
@@ -117,18 +117,19 @@ fn find_problem(recipe: &Recipe, question: &RecipeQuestion, change: &QuestionOve
             }
         }
         let limit = recipe.limits.get(&question.key).cloned().unwrap_or_default();
-        let or = |new: RecipeValue, was: &RecipeValue| if new.is_empty() { was.clone() } else { new };
+        let or = |new: RecipeFileValue, was: &RecipeFileValue| if new.is_empty() { was.clone() } else { new };
         (now.min, now.max) = (or(limit.min, &question.min), or(limit.max, &question.max));
         if !now.min.is_empty() && value::parse_answer(&now, &now.min.0.clone(), &[]).is_err() {
             return Some("The least is more than the most.".to_owned());
         }
     }
-    let from_place = matches!(question.kind, QuestionKind::Account | QuestionKind::Gpu);
+    let from_place = matches!(question.kind, RecipeQuestionKind::Account | RecipeQuestionKind::Gpu);
     if change.default_answer.trim().is_empty() {
         let is_stuck = change.is_locked && question.required && !from_place;
         return is_stuck.then(|| "This must have an answer, so it cannot be fixed without one.".to_owned());
     }
-    let judged = has_limits(question.kind) || matches!(question.kind, QuestionKind::Choice | QuestionKind::Switch);
+    let judged =
+        has_limits(question.kind) || matches!(question.kind, RecipeQuestionKind::Choice | RecipeQuestionKind::Switch);
     if judged { value::parse_answer(&now, &change.default_answer, &[]).err() } else { None }
 }
 
@@ -157,7 +158,7 @@ mod tests {
     fn overrides(change: impl FnOnce(&mut RecipeOverrides)) -> Result<Recipe, Vec<ComposeProblem>> {
         let catalog = RecipeCatalog::shipped();
         let base = catalog.find("python-script").unwrap();
-        let form = RecipeForm::new(base, &catalog.blocks);
+        let form = RecipeQuestionForm::new(base, &catalog.blocks);
         let says = form.questions().map(|one| (one.key.clone(), QuestionOverride::from_question(one, &form, None)));
         let mut overrides =
             RecipeOverrides { title: "My Größe!".into(), summary: "S".into(), questions: says.collect() };
@@ -182,7 +183,7 @@ mod tests {
     fn every_recipe_can_be_kept() {
         let catalog = RecipeCatalog::shipped();
         for base in &catalog.recipes {
-            let form = RecipeForm::new(base, &catalog.blocks);
+            let form = RecipeQuestionForm::new(base, &catalog.blocks);
             let says = form.questions().map(|one| {
                 let begins = one.default.0.clone();
                 (one.key.clone(), QuestionOverride::from_question(one, &form, Some(&begins)))
@@ -194,7 +195,7 @@ mod tests {
             });
             let read = Recipe::parse(&recipe.to_toml(), &catalog.blocks).unwrap();
             assert_eq!(read, recipe, "{}", base.name);
-            assert_eq!(RecipeForm::new(&read, &catalog.blocks), form, "{}", base.name);
+            assert_eq!(RecipeQuestionForm::new(&read, &catalog.blocks), form, "{}", base.name);
         }
     }
 

@@ -12,7 +12,7 @@ use super::request::RequestField;
 pub struct RecipeQuestion {
     /// The name by which scripts refer to the answer.
     pub key: String,
-    pub kind: QuestionKind,
+    pub kind: RecipeQuestionKind,
     /// The question in a few words.
     pub label: String,
     /// An explanation in one sentence.
@@ -21,21 +21,21 @@ pub struct RecipeQuestion {
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
     /// The default answer. If it is empty, some kinds use what the cluster suggests.
-    #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
-    pub default: RecipeValue,
+    #[serde(default, skip_serializing_if = "RecipeFileValue::is_empty")]
+    pub default: RecipeFileValue,
     /// For modules: their purpose, the name under which sites list the modules to start with.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suggest: String,
     /// The minimum: a number, a duration or an amount of memory.
-    #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
-    pub min: RecipeValue,
-    #[serde(default, skip_serializing_if = "RecipeValue::is_empty")]
-    pub max: RecipeValue,
+    #[serde(default, skip_serializing_if = "RecipeFileValue::is_empty")]
+    pub min: RecipeFileValue,
+    #[serde(default, skip_serializing_if = "RecipeFileValue::is_empty")]
+    pub max: RecipeFileValue,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<QuestionChoice>,
     /// Shown only if these other questions have one of these answers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub show_when: BTreeMap<String, Vec<RecipeValue>>,
+    pub show_when: BTreeMap<String, Vec<RecipeFileValue>>,
     /// The field of the job request that the answer sets.
     pub sets: Option<RequestField>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -55,7 +55,7 @@ pub struct RecipeQuestion {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum QuestionKind {
+pub enum RecipeQuestionKind {
     Text,
     Number,
     /// One of a few options.
@@ -85,7 +85,7 @@ pub enum QuestionKind {
     Script,
 }
 
-impl QuestionKind {
+impl RecipeQuestionKind {
     pub const fn is_multiline(self) -> bool {
         matches!(self, Self::Paths | Self::Command | Self::Variables | Self::List | Self::Script)
     }
@@ -143,13 +143,13 @@ pub struct QuestionChoice {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub help: String,
     /// Offered only at sites that have this feature.
-    pub needs: Option<SiteFeature>,
+    pub needs: Option<SiteCapability>,
 }
 
 /// A feature that only some sites have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SiteFeature {
+pub enum SiteCapability {
     /// Packages can be installed with pip.
     Pip,
     /// Programs in jobs can reach the internet, directly or through a proxy.
@@ -160,16 +160,16 @@ pub enum SiteFeature {
 /// A value in a recipe file, as a person would type it into the form: text, a number, yes or no, or lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "RawRecipeValue", into = "String")]
-pub struct RecipeValue(pub String);
+pub struct RecipeFileValue(pub String);
 
-impl RecipeValue {
+impl RecipeFileValue {
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl From<RecipeValue> for String {
-    fn from(given: RecipeValue) -> Self {
+impl From<RecipeFileValue> for String {
+    fn from(given: RecipeFileValue) -> Self {
         given.0
     }
 }
@@ -183,7 +183,7 @@ enum RawRecipeValue {
     Lines(Vec<String>),
 }
 
-impl From<RawRecipeValue> for RecipeValue {
+impl From<RawRecipeValue> for RecipeFileValue {
     fn from(written: RawRecipeValue) -> Self {
         Self(match written {
             RawRecipeValue::Text(text) => text,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::question::{RecipeQuestion, RecipeValue, is_default};
+use super::question::{RecipeFileValue, RecipeQuestion, is_default};
 use super::quoting;
 
 pub const MAX_RECIPE_FILE_LEN: usize = 256 * 1024;
@@ -49,7 +49,7 @@ pub struct Recipe {
     pub script: String,
     /// Defaults for questions of blocks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub defaults: BTreeMap<String, RecipeValue>,
+    pub defaults: BTreeMap<String, RecipeFileValue>,
     /// Limits for questions of blocks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, AnswerRange>,
@@ -73,10 +73,10 @@ pub enum RecipeCategory {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRange {
-    #[serde(skip_serializing_if = "RecipeValue::is_empty")]
-    pub min: RecipeValue,
-    #[serde(skip_serializing_if = "RecipeValue::is_empty")]
-    pub max: RecipeValue,
+    #[serde(skip_serializing_if = "RecipeFileValue::is_empty")]
+    pub min: RecipeFileValue,
+    #[serde(skip_serializing_if = "RecipeFileValue::is_empty")]
+    pub max: RecipeFileValue,
 }
 
 /// What a site needs for a recipe to be usable there.

@@ -1,17 +1,17 @@
 //! Whether a recipe can be used at a site, and if not, why.
 
 use super::context::ComposeCluster;
-use super::question::SiteFeature;
+use super::question::SiteCapability;
 use super::recipe::Recipe;
 use crate::sites::InternetAccess;
 
 /// Whether a site has a feature. If unknown, assume it does: the cluster reports an error if it doesn't.
-pub fn site_has(need: SiteFeature, cluster: &ComposeCluster) -> bool {
+pub fn site_has(need: SiteCapability, cluster: &ComposeCluster) -> bool {
     let jobs = &cluster.site.jobs;
     match need {
-        SiteFeature::Pip => !jobs.containers_only,
-        SiteFeature::Internet => jobs.internet != InternetAccess::No,
-        SiteFeature::Gpus => !cluster.gpus.is_empty(),
+        SiteCapability::Pip => !jobs.containers_only,
+        SiteCapability::Internet => jobs.internet != InternetAccess::No,
+        SiteCapability::Gpus => !cluster.gpus.is_empty(),
     }
 }
 
@@ -19,11 +19,11 @@ pub fn site_has(need: SiteFeature, cluster: &ComposeCluster) -> bool {
 pub fn unmet_requirement(recipe: &Recipe, cluster: &ComposeCluster) -> Option<String> {
     let fits = &recipe.fits;
     let title = &cluster.site.title;
-    let problem = if fits.gpus && !site_has(SiteFeature::Gpus, cluster) {
+    let problem = if fits.gpus && !site_has(SiteCapability::Gpus, cluster) {
         format!("It needs a GPU, and {title} has none.")
-    } else if fits.pip && !site_has(SiteFeature::Pip, cluster) {
+    } else if fits.pip && !site_has(SiteCapability::Pip, cluster) {
         format!("{title} does not let people install Python packages with pip. Use a container instead.")
-    } else if fits.internet && !site_has(SiteFeature::Internet, cluster) {
+    } else if fits.internet && !site_has(SiteCapability::Internet, cluster) {
         format!(
             "It fetches something from the internet, which jobs at {title} do not reach. Do this on a sign-in host."
         )

@@ -15,11 +15,11 @@ pub struct SbatchOptionSpec {
     /// Set only by the portal, or it would make sbatch do something other than submit.
     pub is_reserved: bool,
     /// The request field that it states; none for options without a field.
-    pub part: Option<RequestFieldMapping>,
+    pub part: Option<SbatchFieldMapping>,
 }
 
 /// How an option maps to a field of the request.
-pub struct RequestFieldMapping {
+pub struct SbatchFieldMapping {
     pub sets: RequestField,
     /// Whether the request sets this field, with whichever option.
     pub is_set: fn(&JobRequest) -> bool,
@@ -35,7 +35,7 @@ pub fn find_option(name: &str) -> Option<&'static SbatchOptionSpec> {
 }
 
 /// The request field that an option states.
-pub fn find_part(name: &str) -> Option<&'static RequestFieldMapping> {
+pub fn find_part(name: &str) -> Option<&'static SbatchFieldMapping> {
     find_option(name)?.part.as_ref()
 }
 
@@ -47,7 +47,7 @@ macro_rules! part {
             short: $short,
             takes_value: true,
             is_reserved: false,
-            part: Some(RequestFieldMapping {
+            part: Some(SbatchFieldMapping {
                 sets: RequestField::$sets,
                 is_set: |request| request.$field.is_some(),
                 write: $write,
@@ -186,7 +186,7 @@ pub static SBATCH_OPTIONS: &[SbatchOptionSpec] = &[
         |text, _| text.strip_prefix("B:USR1@")?.parse().ok()
     ),
     SbatchOptionSpec {
-        part: Some(RequestFieldMapping {
+        part: Some(SbatchFieldMapping {
             sets: RequestField::Mail,
             is_set: |request| request.mail,
             write: |request, _| request.mail.then(|| MAIL_TYPES.to_owned()),

@@ -5,7 +5,7 @@ mod options;
 mod tests;
 
 use super::context::ComposeCluster;
-use super::form::{FormAnswers, RecipeForm};
+use super::form::{FormAnswers, RecipeQuestionForm};
 use super::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
 
@@ -85,7 +85,7 @@ pub fn is_already_set(request: &JobRequest, option: &str) -> bool {
 
 /// Fills options into the fields of a form. Returns those that no field takes.
 pub fn fill_answers(
-    form: &RecipeForm,
+    form: &RecipeQuestionForm,
     answers: &mut FormAnswers,
     options: &[SbatchOption],
     cluster: &ComposeCluster,

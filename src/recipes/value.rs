@@ -4,7 +4,7 @@ mod amounts;
 #[cfg(test)]
 mod tests;
 
-use super::question::{QuestionKind, RecipeQuestion, TextAnswerFormat};
+use super::question::{RecipeQuestion, RecipeQuestionKind, TextAnswerFormat};
 use super::quoting::{self, ShellWord, reject_invisible_chars};
 
 pub use self::amounts::{parse_duration, parse_memory};
@@ -39,62 +39,59 @@ pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> 
         return Err("This is too long.".to_owned());
     }
     match question.kind {
-        QuestionKind::Text => {
+        RecipeQuestionKind::Text => {
             reject_invisible_chars(text)?;
             check_format(text, question.shape)?;
             Ok(AnswerValue::Text(text.to_owned()))
         }
-        QuestionKind::Gpu | QuestionKind::Account | QuestionKind::JobType => {
+        RecipeQuestionKind::Gpu | RecipeQuestionKind::Account | RecipeQuestionKind::JobType => {
             check_format(text, TextAnswerFormat::Name)?;
             Ok(AnswerValue::Text(text.to_owned()))
         }
-        QuestionKind::Choice => {
+        RecipeQuestionKind::Choice => {
             let known = question.choices.iter().any(|choice| choice.value == text);
             if known { Ok(AnswerValue::Text(text.to_owned())) } else { Err(NOT_OFFERED_MESSAGE.to_owned()) }
         }
-        QuestionKind::Switch => match text {
+        RecipeQuestionKind::Switch => match text {
             "true" | "on" | "yes" => Ok(AnswerValue::Switch(true)),
             "false" | "off" | "no" => Ok(AnswerValue::Switch(false)),
             _ => Err(NOT_OFFERED_MESSAGE.to_owned()),
         },
-        QuestionKind::Number => parse_number(text, question).map(AnswerValue::Number),
-        QuestionKind::Job => {
+        RecipeQuestionKind::Number => parse_number(text, question).map(AnswerValue::Number),
+        RecipeQuestionKind::Job => {
             let digits = text.trim().parse::<i64>().ok().filter(|number| *number > 0);
             digits.map(AnswerValue::Number).ok_or_else(|| "Give the job's number.".to_owned())
         }
-        QuestionKind::Duration => {
+        RecipeQuestionKind::Duration => {
             let minutes = parse_duration(text)?;
             amounts::check_limits(&minutes, question, |text| parse_duration(text).ok())?;
             Ok(AnswerValue::Minutes(minutes))
         }
-        QuestionKind::Memory => {
+        RecipeQuestionKind::Memory => {
             let mb = parse_memory(text)?;
             amounts::check_limits(&mb, question, |text| parse_memory(text).ok())?;
             Ok(AnswerValue::Memory(mb))
         }
-        QuestionKind::Path => {
-            let shape = if question.relative {
-                quoting::AllowedPathStart::Relative
-            } else {
-                quoting::AllowedPathStart::Absolute
-            };
+        RecipeQuestionKind::Path => {
+            let shape =
+                if question.relative { quoting::PathStartRule::Relative } else { quoting::PathStartRule::Absolute };
             Ok(AnswerValue::Words(vec![quoting::parse_path(text.trim(), shape, known)?]))
         }
-        QuestionKind::Paths => {
-            let read = |line: &str| quoting::parse_path(line, quoting::AllowedPathStart::Relative, known);
+        RecipeQuestionKind::Paths => {
+            let read = |line: &str| quoting::parse_path(line, quoting::PathStartRule::Relative, known);
             parse_lines(text)?.into_iter().map(read).collect::<Result<_, _>>().map(AnswerValue::Words)
         }
-        QuestionKind::Arguments => quoting::parse_arguments(text, known).map(AnswerValue::Words),
-        QuestionKind::Variables => parse_lines(text)?
+        RecipeQuestionKind::Arguments => quoting::parse_arguments(text, known).map(AnswerValue::Words),
+        RecipeQuestionKind::Variables => parse_lines(text)?
             .into_iter()
             .map(|line| parse_variable(line, known))
             .collect::<Result<_, _>>()
             .map(AnswerValue::Variables),
-        QuestionKind::List => {
+        RecipeQuestionKind::List => {
             let all = parse_lines(text)?;
             Ok(AnswerValue::Words(all.into_iter().map(ShellWord::literal).collect()))
         }
-        QuestionKind::Modules => {
+        RecipeQuestionKind::Modules => {
             let mut all = Vec::new();
             for name in text.split([' ', ',', '\t', '\n', '\r']).filter(|name| !name.is_empty()) {
                 check_format(name, TextAnswerFormat::Name)?;
@@ -102,7 +99,7 @@ pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> 
             }
             Ok(AnswerValue::Words(all))
         }
-        QuestionKind::Command | QuestionKind::Script => parse_code(text).map(AnswerValue::Code),
+        RecipeQuestionKind::Command | RecipeQuestionKind::Script => parse_code(text).map(AnswerValue::Code),
     }
 }
 
@@ -155,7 +152,7 @@ fn parse_variable(line: &str, known: &[String]) -> Result<(String, ShellWord), S
     match words.len() {
         0 => Ok((name.to_owned(), ShellWord::default())),
         1 => Ok((name.to_owned(), words.remove(0))),
-        _ => quoting::parse_path(value.trim(), quoting::AllowedPathStart::Relative, known)
+        _ => quoting::parse_path(value.trim(), quoting::PathStartRule::Relative, known)
             .map(|words| (name.to_owned(), words)),
     }
 }

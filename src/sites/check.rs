@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use super::{
-    AuthFactor, InternetAccess, Site, SiteAutomationHosts, SiteDashboardJob, SiteError, SiteJobRules,
-    SiteKeyRegistration, SiteLogin, SiteRateLimits, SiteShell, SiteUsageAccounting, StorageArea,
+    InternetAccess, Site, SiteAutomationHosts, SiteCommandShell, SiteDashboardJob, SiteError, SiteJobRules,
+    SiteKeyRegistration, SiteLogin, SiteLoginFactor, SiteRateLimits, SiteStorageArea, SiteUsageAccounting,
 };
 use crate::text::is_hidden;
 
@@ -69,7 +69,7 @@ fn check_keys(keys: &SiteKeyRegistration, login: &SiteLogin) -> SiteValidationRe
         "say why a key does not help exactly when keys.opens is false.",
     )?;
     require(
-        keys.opens.0 == login.preferred_factors().contains(&AuthFactor::Key),
+        keys.opens.0 == login.preferred_factors().contains(&SiteLoginFactor::Key),
         "keys.opens",
         "the first way of login.accepts must have a key in it exactly when keys.opens is true.",
     )
@@ -97,7 +97,7 @@ fn check_limits(limits: SiteRateLimits) -> SiteValidationResult {
     check_range("limits.submit_spacing_s", limits.submit_spacing_s, 0, 600)
 }
 
-fn check_shell(shell: &SiteShell) -> SiteValidationResult {
+fn check_shell(shell: &SiteCommandShell) -> SiteValidationResult {
     let Some(prepare) = &shell.prepare else {
         return Ok(());
     };
@@ -121,7 +121,7 @@ fn check_shell(shell: &SiteShell) -> SiteValidationResult {
 /// Where a centre installs software for everyone; ordinary users cannot write there.
 const INSTALLED_FOLDERS: &[&str] = &["/etc/", "/usr/", "/opt/", "/cvmfs/", "/cluster/", "/apps/", "/sw/"];
 
-fn check_area(at: &str, area: &StorageArea) -> SiteValidationResult {
+fn check_area(at: &str, area: &SiteStorageArea) -> SiteValidationResult {
     check_line(&format!("{at}.label"), &area.label, MAX_TITLE)?;
     check_path(&format!("{at}.path"), &area.path)?;
     check_line(&format!("{at}.purpose"), &area.purpose, MAX_SENTENCE)?;

@@ -14,7 +14,7 @@ const MAX_TEXT_CHARS: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CostReport {
+pub struct AllocationBalanceReport {
     /// The period: `2023.2 (2023-10-01 - 2024-04-01)`; empty if none is named.
     pub period: String,
     /// When it was last updated, in the program's own words; empty if it does not say.
@@ -22,14 +22,14 @@ pub struct CostReport {
     /// The unit: `Cpu hours`.
     pub unit: String,
     /// In the order of the output.
-    pub accounts: Vec<AccountCost>,
+    pub accounts: Vec<AccountBalance>,
     /// Usage per person, if requested.
-    pub people: Vec<PersonCost>,
+    pub people: Vec<PersonCostUsed>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct AccountCost {
+pub struct AccountBalance {
     /// Slurm's name for the account.
     pub account: String,
     /// Label and amount of each row, in the order of the output; no amount where none was printed (`NA`).
@@ -39,14 +39,14 @@ pub struct AccountCost {
 /// What one person used of an account.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PersonCost {
+pub struct PersonCostUsed {
     pub account: String,
     /// The person's user name there.
     pub user: String,
     pub used: f64,
 }
 
-impl AccountCost {
+impl AccountBalance {
     /// The amount of the first row whose label begins with this text, ignoring case: `used`, `quota (pri)`.
     pub fn amount(&self, label: &str) -> Option<f64> {
         let begins = |row: &str| row.get(..label.len()).is_some_and(|row| row.eq_ignore_ascii_case(label));
@@ -69,8 +69,8 @@ impl AccountCost {
     }
 }
 
-pub fn parse_cost(answer: &str) -> CostReport {
-    let mut found = CostReport::default();
+pub fn parse_cost(answer: &str) -> AllocationBalanceReport {
+    let mut found = AllocationBalanceReport::default();
     let mut of_people = false;
     for line in answer.lines().take(MAX_LINES) {
         let line = line.trim();
@@ -90,7 +90,7 @@ pub fn parse_cost(answer: &str) -> CostReport {
     found
 }
 
-impl CostReport {
+impl AllocationBalanceReport {
     fn add_row(&mut self, line: &str, of_people: bool) {
         let mut cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
         let (Some(account), Some(label), Some(amount)) = (cells.next(), cells.next(), cells.next()) else {
@@ -101,7 +101,7 @@ impl CostReport {
         let amount = parse_number(amount);
         if of_people {
             if let (Some(used), true) = (amount, self.people.len() < MAX_PEOPLE) {
-                self.people.push(PersonCost { account, user: label, used });
+                self.people.push(PersonCostUsed { account, user: label, used });
             }
             return;
         }
@@ -109,7 +109,7 @@ impl CostReport {
         let place = match known {
             Some(place) => place,
             None if self.accounts.len() < MAX_ACCOUNTS => {
-                self.accounts.push(AccountCost { account, rows: Vec::new() });
+                self.accounts.push(AccountBalance { account, rows: Vec::new() });
                 self.accounts.len() - 1
             }
             None => return,
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((first.available(), first.granted()), (Some(-3.5), Some(20.0)));
         assert_eq!(first.rows[3], ("GPU spare".to_owned(), None));
         assert_eq!(found.accounts[1].available(), Some(5.0));
-        assert_eq!(parse_cost("cost: no such account\n"), CostReport::default());
+        assert_eq!(parse_cost("cost: no such account\n"), AllocationBalanceReport::default());
     }
 
     proptest! {

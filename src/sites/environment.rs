@@ -41,18 +41,18 @@ impl Default for SiteRateLimits {
 /// How commands find their programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteShell {
+pub struct SiteCommandShell {
     /// Whether only a login shell finds Slurm and modules.
     #[serde(skip_serializing_if = "is_default")]
     pub login_shell: bool,
     /// What must be loaded before Slurm's programs are available.
-    pub prepare: Option<SiteShellSetup>,
+    pub prepare: Option<SiteSlurmModule>,
 }
 
 /// A module to load first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SiteShellSetup {
+pub struct SiteSlurmModule {
     /// A file of the site to source before `module` is available.
     pub source: Option<String>,
     pub module: String,
@@ -66,12 +66,12 @@ pub struct SiteStorage {
     pub quota_tool: QuotaTool,
     /// The folders a person has.
     #[serde(skip_serializing_if = "is_default")]
-    pub areas: Vec<StorageArea>,
+    pub areas: Vec<SiteStorageArea>,
 }
 
 impl SiteStorage {
     /// The first folder of a kind.
-    pub fn area(&self, kind: StorageAreaKind) -> Option<&StorageArea> {
+    pub fn area(&self, kind: StorageAreaKind) -> Option<&SiteStorageArea> {
         self.areas.iter().find(|area| area.kind == kind)
     }
 }
@@ -104,7 +104,7 @@ impl QuotaTool {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StorageArea {
+pub struct SiteStorageArea {
     pub label: String,
     pub kind: StorageAreaKind,
     /// May begin with a variable of the site (`$SCRATCH`) and contain `{project}`, the name of the project.
@@ -190,7 +190,7 @@ impl AllocationBalanceTool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BillingFactor {
-    pub per: BillingBasis,
+    pub per: BilledResource,
     /// The name of a GPU, a GPU slice or a job type, or `cpu` for all jobs without GPUs.
     pub name: String,
     /// Units charged for each, per hour.
@@ -199,7 +199,7 @@ pub struct BillingFactor {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BillingBasis {
+pub enum BilledResource {
     /// Each GPU or GPU slice.
     Gpu,
     /// Each gibibyte of memory.

@@ -77,7 +77,7 @@ pub struct SiteJobRules {
     pub modules: BTreeMap<String, String>,
     /// Prefixes of account names, and what they mean.
     #[serde(skip_serializing_if = "is_default")]
-    pub accounts: Vec<AccountPrefix>,
+    pub accounts: Vec<SiteAccountPrefix>,
     #[serde(skip_serializing_if = "is_default")]
     pub gpus: Vec<SiteGpu>,
     /// GPU slices that can be requested by name.
@@ -137,7 +137,7 @@ pub enum InternetAccess {
 /// A prefix of account names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AccountPrefix {
+pub struct SiteAccountPrefix {
     /// The prefix: `def-`.
     pub prefix: String,
     /// What kind of account it marks, as a sentence.

@@ -22,7 +22,7 @@ pub struct SiteLogin {
     /// The accepted ways to log in, the preferred one first; each lists the factors in the order the server asks for
     /// them.
     #[serde(skip_serializing_if = "is_default")]
-    pub accepts: Vec<Vec<AuthFactor>>,
+    pub accepts: Vec<Vec<SiteLoginFactor>>,
     /// Fingerprints of the host keys, as the centre publishes them.
     #[serde(skip_serializing_if = "is_default")]
     pub fingerprints: Vec<HostKeyFingerprint>,
@@ -50,13 +50,13 @@ impl Default for SiteLogin {
 
 impl SiteLogin {
     /// The factors of the preferred way to log in. A key, if the file says nothing.
-    pub fn preferred_factors(&self) -> &[AuthFactor] {
-        self.accepts.first().map_or(&[AuthFactor::Key], Vec::as_slice)
+    pub fn preferred_factors(&self) -> &[SiteLoginFactor] {
+        self.accepts.first().map_or(&[SiteLoginFactor::Key], Vec::as_slice)
     }
 
     /// Whether someone must be there to answer, so that the portal never connects automatically.
     pub fn needs_person(&self) -> bool {
-        self.preferred_factors().iter().any(|factor| *factor != AuthFactor::Key)
+        self.preferred_factors().iter().any(|factor| *factor != SiteLoginFactor::Key)
     }
 }
 
@@ -72,7 +72,7 @@ pub struct SiteJumpHost {
 /// One way in which a person proves their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AuthFactor {
+pub enum SiteLoginFactor {
     /// A key that was uploaded beforehand.
     Key,
     /// The password of the account at the site.

@@ -37,7 +37,7 @@ pub struct RetiredSite {
 
 /// The result of looking up a name.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SiteLookup {
+pub enum SiteLookupResult {
     Site(&'static Site),
     Retired(&'static RetiredSite),
     Unknown {
@@ -48,7 +48,7 @@ pub enum SiteLookup {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RetiredSitesFile {
+struct RetiredSiteList {
     retired: Vec<RetiredSite>,
 }
 
@@ -62,7 +62,7 @@ static PRESETS: LazyLock<Vec<Site>> = LazyLock::new(|| {
 static RETIRED_SITES: LazyLock<Vec<RetiredSite>> = LazyLock::new(|| {
     let file = PresetFiles::get(RETIRED_FILE).map(|file| file.data);
     let text = file.as_deref().and_then(|data| str::from_utf8(data).ok()).unwrap_or_default();
-    toml::from_str::<RetiredSitesFile>(text).map(|file| file.retired).unwrap_or_default()
+    toml::from_str::<RetiredSiteList>(text).map(|file| file.retired).unwrap_or_default()
 });
 
 /// Every site file by its name, with the result of parsing it.
@@ -83,7 +83,7 @@ pub fn retired_sites() -> &'static [RetiredSite] {
 }
 
 /// Finds a site by its name or by one of its hosts, as a person typed it.
-pub fn find_site(text: &str) -> SiteLookup {
+pub fn find_site(text: &str) -> SiteLookupResult {
     let wanted = text.trim().trim_end_matches('.').to_lowercase();
     let is_host = |site: &&Site| {
         let automation_hosts = site.automation.iter().flat_map(|automation| &automation.hosts);
@@ -91,11 +91,11 @@ pub fn find_site(text: &str) -> SiteLookup {
     };
     let site = presets().iter().find(|site| site.name.as_str() == wanted);
     if let Some(site) = site.or_else(|| presets().iter().find(is_host)) {
-        return SiteLookup::Site(site);
+        return SiteLookupResult::Site(site);
     }
     let is_gone = |old: &&RetiredSite| old.name.as_str() == wanted || old.hosts.contains(&wanted);
     if let Some(old) = retired_sites().iter().find(is_gone) {
-        return SiteLookup::Retired(old);
+        return SiteLookupResult::Retired(old);
     }
     let names = presets().iter().map(|site| &site.name).chain(retired_sites().iter().map(|old| &old.name));
     let nearest = names
@@ -103,7 +103,7 @@ pub fn find_site(text: &str) -> SiteLookup {
         .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name);
-    SiteLookup::Unknown { nearest }
+    SiteLookupResult::Unknown { nearest }
 }
 
 #[cfg(test)]

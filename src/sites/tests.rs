@@ -12,7 +12,7 @@ fn refused(text: &str) -> String {
 fn two_lines_make_a_site() {
     let site = Site::from_toml(SMALL).unwrap();
     assert_eq!(site.family, SiteFamily::Other);
-    assert_eq!((site.login.port, site.login.preferred_factors()), (22, &[AuthFactor::Key][..]));
+    assert_eq!((site.login.port, site.login.preferred_factors()), (22, &[SiteLoginFactor::Key][..]));
     assert!(!site.login.needs_person() && site.keys.opens.0 && site.jobs.mail.0);
     assert_eq!(site.limits, SiteRateLimits::default());
     assert_eq!(site.to_toml().unwrap(), SMALL, "an export holds no more than was said");

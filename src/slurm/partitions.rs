@@ -32,16 +32,16 @@ pub struct Partition {
     pub time_limit: TimeLimit,
     /// Nodes by state (`idle`, `mixed`, `allocated`, `drained`, …), without Slurm's suffixes.
     pub states: BTreeMap<String, u32>,
-    pub cpus: Option<NodeSizeRange>,
+    pub cpus: Option<PerNodeRange>,
     /// Memory per node, in mebibytes.
-    pub memory_mb: Option<NodeSizeRange>,
+    pub memory_mb: Option<PerNodeRange>,
     pub gpus: Vec<PartitionGpu>,
 }
 
 /// From the smallest to the largest node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct NodeSizeRange {
+pub struct PerNodeRange {
     pub least: u64,
     pub most: u64,
 }
@@ -120,10 +120,10 @@ impl Partition {
     }
 }
 
-fn widen_range(span: &mut Option<NodeSizeRange>, value: Option<u64>) {
+fn widen_range(span: &mut Option<PerNodeRange>, value: Option<u64>) {
     if let Some(value) = value.filter(|value| *value > 0) {
-        let NodeSizeRange { least, most } = span.unwrap_or(NodeSizeRange { least: value, most: value });
-        *span = Some(NodeSizeRange { least: least.min(value), most: most.max(value) });
+        let PerNodeRange { least, most } = span.unwrap_or(PerNodeRange { least: value, most: value });
+        *span = Some(PerNodeRange { least: least.min(value), most: most.max(value) });
     }
 }
 
@@ -153,8 +153,8 @@ mod tests {
         assert!(cpu.is_default && cpu.is_up && !gpus.is_default);
         assert_eq!(cpu.time_limit, TimeLimit::Minutes(7 * 1440));
         assert_eq!(cpu.states, states(&[("allocated", 1), ("drained", 1), ("idle", 1)]));
-        assert_eq!(cpu.cpus, Some(NodeSizeRange { least: 8, most: 8 }));
-        assert_eq!(cpu.memory_mb, Some(NodeSizeRange { least: 16_000, most: 16_000 }));
+        assert_eq!(cpu.cpus, Some(PerNodeRange { least: 8, most: 8 }));
+        assert_eq!(cpu.memory_mb, Some(PerNodeRange { least: 16_000, most: 16_000 }));
         assert_eq!(cpu.node_count(), 3);
         assert_eq!(gpus.gpus, [gpu("t4", 2, 1), gpu("v100", 1, 1)]);
         assert_eq!(debug.time_limit, TimeLimit::Unlimited);
@@ -173,7 +173,7 @@ mod tests {
             states(&[("allocated", 1219), ("down", 3), ("reserved", 4)]),
             "marks behind a state go"
         );
-        assert_eq!(found[1].cpus, Some(NodeSizeRange { least: 192, most: 192 }));
+        assert_eq!(found[1].cpus, Some(PerNodeRange { least: 192, most: 192 }));
     }
 
     #[test]
@@ -186,8 +186,8 @@ mod tests {
         );
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].states, states(&[("allocated", 9), ("idle", 1), ("mixed", 2)]));
-        assert_eq!(found[0].cpus, Some(NodeSizeRange { least: 48, most: 64 }));
-        assert_eq!(found[0].memory_mb, Some(NodeSizeRange { least: 510_000, most: 1_020_000 }));
+        assert_eq!(found[0].cpus, Some(PerNodeRange { least: 48, most: 64 }));
+        assert_eq!(found[0].memory_mb, Some(PerNodeRange { least: 510_000, most: 1_020_000 }));
         assert_eq!(found[0].gpus, [gpu("a100_3g.20gb", 4, 3), gpu("a100_1g.5gb", 7, 2), gpu("a100", 4, 9)]);
     }
 

@@ -10,7 +10,7 @@ const MAX_LINES: usize = 200_000;
 
 /// Pending jobs by partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PendingJobCounts {
+pub struct PendingPriorityCounts {
     /// Priorities from the highest, each with the number of jobs at that priority or higher.
     partitions: BTreeMap<String, Vec<(u64, u64)>>,
 }
@@ -18,7 +18,7 @@ pub struct PendingJobCounts {
 /// Parses lines of `COUNT PRIORITY PARTITION[,PARTITION]`, as printed by
 /// `squeue -h -t PD -o "%Q %P" | sort | uniq -c`. A pending array counts once. Held jobs have no priority and are
 /// left out.
-pub fn parse_pending_counts(answer: &str) -> PendingJobCounts {
+pub fn parse_pending_counts(answer: &str) -> PendingPriorityCounts {
     let mut partitions: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
     for line in answer.lines().take(MAX_LINES) {
         let mut words = line.split_whitespace();
@@ -48,10 +48,10 @@ pub fn parse_pending_counts(answer: &str) -> PendingJobCounts {
         ranks.reverse();
         ranks.shrink_to_fit();
     }
-    PendingJobCounts { partitions }
+    PendingPriorityCounts { partitions }
 }
 
-impl PendingJobCounts {
+impl PendingPriorityCounts {
     /// How many jobs in a partition have a higher priority, and how many are pending there in total.
     pub fn count_ahead(&self, partition: &str, priority: u64) -> (u64, u64) {
         let Some(ranks) = self.partitions.get(partition) else { return (0, 0) };

@@ -26,13 +26,13 @@ const MAX_LINE_LEN: usize = 400;
 
 /// Where the token travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubmitTokenCarrier {
+pub enum SubmitTokenField {
     Comment,
     /// At the end of the job's name.
     JobName,
 }
 
-impl SubmitTokenCarrier {
+impl SubmitTokenField {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Comment => "comment",
@@ -47,10 +47,10 @@ impl SubmitTokenCarrier {
 }
 
 /// The arguments. They override the same options in the script.
-pub fn args(carrier: SubmitTokenCarrier, token: &str, job_name: &str) -> Vec<String> {
+pub fn args(carrier: SubmitTokenField, token: &str, job_name: &str) -> Vec<String> {
     let mark = match carrier {
-        SubmitTokenCarrier::Comment => format!("--comment={COMMENT_PREFIX}{token}"),
-        SubmitTokenCarrier::JobName => format!("--job-name={job_name}.{token}"),
+        SubmitTokenField::Comment => format!("--comment={COMMENT_PREFIX}{token}"),
+        SubmitTokenField::JobName => format!("--job-name={job_name}.{token}"),
     };
     vec!["--parsable".to_owned(), mark]
 }

@@ -34,7 +34,7 @@ const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentReply {
+pub enum AgentReplyKind {
     Listed,
     /// The index of the key that signed.
     Signed(usize),
@@ -42,27 +42,27 @@ pub enum AgentReply {
 }
 
 /// Answers one request. Neither message includes its length prefix.
-pub fn answer_request(request: &[u8], keys: &[PrivateKey]) -> (Vec<u8>, AgentReply) {
+pub fn answer_request(request: &[u8], keys: &[PrivateKey]) -> (Vec<u8>, AgentReplyKind) {
     let mut reader = WireReader::new(request);
     let answered = match reader.byte() {
         Some(REQUEST_IDENTITIES) if reader.rest().is_empty() => list_keys(keys),
         Some(SIGN_REQUEST) => sign_request(reader, keys),
         _ => None,
     };
-    answered.unwrap_or_else(|| (vec![FAILURE], AgentReply::Refused))
+    answered.unwrap_or_else(|| (vec![FAILURE], AgentReplyKind::Refused))
 }
 
-fn list_keys(keys: &[PrivateKey]) -> Option<(Vec<u8>, AgentReply)> {
+fn list_keys(keys: &[PrivateKey]) -> Option<(Vec<u8>, AgentReplyKind)> {
     let mut reply = vec![IDENTITIES_ANSWER];
     reply.extend_from_slice(&u32::try_from(keys.len()).ok()?.to_be_bytes());
     for key in keys {
         put_string(&mut reply, key.public().blob());
         put_string(&mut reply, key.public().comment().as_bytes());
     }
-    Some((reply, AgentReply::Listed))
+    Some((reply, AgentReplyKind::Listed))
 }
 
-fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, AgentReply)> {
+fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<u8>, AgentReplyKind)> {
     let (blob, data, flags) = (reader.string()?, reader.string()?, reader.number()?);
     if !reader.rest().is_empty() {
         return None;
@@ -72,7 +72,7 @@ fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<
         Ok(signature) => {
             let mut reply = vec![SIGN_RESPONSE];
             put_string(&mut reply, &signature);
-            Some((reply, AgentReply::Signed(index)))
+            Some((reply, AgentReplyKind::Signed(index)))
         }
         Err(error) => {
             tracing::warn!("A key was asked to sign and did not: {error}.");
@@ -193,13 +193,13 @@ async fn serve(mut stream: UnixStream, shared: Arc<SshAgentState>) -> io::Result
         // An RSA signature takes long enough to block other work.
         let (reply, asked) = tokio::task::spawn_blocking(move || answer_request(&request, &keys)).await?;
         match asked {
-            AgentReply::Listed => {
+            AgentReplyKind::Listed => {
                 shared.list_count.fetch_add(1, Ordering::Relaxed);
             }
-            AgentReply::Signed(index) => {
+            AgentReplyKind::Signed(index) => {
                 *shared.signing_key_index.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
             }
-            AgentReply::Refused => {}
+            AgentReplyKind::Refused => {}
         }
         let mut message = Vec::with_capacity(reply.len() + 4);
         put_string(&mut message, &reply);

@@ -17,11 +17,11 @@ const INTERACTIVE_FACTOR: usize = 3;
 #[derive(Debug)]
 pub struct CallBudget {
     calls_per_minute: usize,
-    counts: Mutex<CallCounts>,
+    counts: Mutex<ConnectionCallCounts>,
 }
 
 #[derive(Debug)]
-struct CallCounts {
+struct ConnectionCallCounts {
     recent: VecDeque<Instant>,
     /// Calls in each hour of the last day, the current hour last.
     hours: VecDeque<u64>,
@@ -53,7 +53,7 @@ impl CallBudget {
     pub fn new(calls_per_minute: u32) -> Self {
         Self {
             calls_per_minute: usize::try_from(calls_per_minute).unwrap_or(usize::MAX).max(1),
-            counts: Mutex::new(CallCounts {
+            counts: Mutex::new(ConnectionCallCounts {
                 recent: VecDeque::new(),
                 hours: VecDeque::from([0]),
                 hour_began: Instant::now(),
@@ -118,12 +118,12 @@ impl CallBudget {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, CallCounts> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionCallCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl CallCounts {
+impl ConnectionCallCounts {
     fn prune(&mut self, now: Instant) {
         while self.recent.front().is_some_and(|at| now.saturating_duration_since(*at) >= MINUTE) {
             self.recent.pop_front();

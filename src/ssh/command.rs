@@ -41,7 +41,7 @@ pub enum InvalidCommandError {
 
 /// How the remote side parses a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum RemoteShellDialect {
+pub enum RemoteCommandMode {
     /// Any login shell, before the variables of a full login are known.
     #[default]
     Bare,
@@ -53,9 +53,9 @@ pub enum RemoteShellDialect {
 
 /// Whether the held-back part of a command's input was sent. Once the command has ended or failed, *no* is final.
 #[derive(Debug, Clone, Default)]
-pub struct HeldInputSentFlag(Arc<AtomicBool>);
+pub struct DeferredInputSentFlag(Arc<AtomicBool>);
 
-impl HeldInputSentFlag {
+impl DeferredInputSentFlag {
     /// True if it was sent, or may have been.
     pub fn is_sent(&self) -> bool {
         self.0.load(Ordering::SeqCst)
@@ -64,15 +64,15 @@ impl HeldInputSentFlag {
 
 /// The end of an input, held back until the program prints a word.
 #[derive(Debug, Clone)]
-struct HeldCommandInput {
+struct DeferredCommandInput {
     word: Vec<u8>,
     bytes: Vec<u8>,
-    sent: HeldInputSentFlag,
+    sent: DeferredInputSentFlag,
 }
 
 /// Held-back input in flight: the output reader passes it to the input writer.
 pub(super) struct HeldInputSender {
-    held: HeldCommandInput,
+    held: DeferredCommandInput,
     to: oneshot::Sender<Vec<u8>>,
 }
 
@@ -100,7 +100,7 @@ pub struct RemoteCommand {
     program: &'static str,
     args: Vec<String>,
     input: Option<Vec<u8>>,
-    held_input: Option<HeldCommandInput>,
+    held_input: Option<DeferredCommandInput>,
     deadline: Duration,
     max_output: usize,
 }
@@ -141,9 +141,9 @@ impl RemoteCommand {
     /// This keeps a command that changes something from taking effect long after it was requested, wherever it was
     /// delayed: it waits a few seconds for this input and gives up.
     #[must_use]
-    pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, HeldInputSentFlag) {
-        let sent = HeldInputSentFlag::default();
-        self.held_input = Some(HeldCommandInput { word: word.into(), bytes, sent: sent.clone() });
+    pub fn hold_back_input(mut self, word: &str, bytes: Vec<u8>) -> (Self, DeferredInputSentFlag) {
+        let sent = DeferredInputSentFlag::default();
+        self.held_input = Some(DeferredCommandInput { word: word.into(), bytes, sent: sent.clone() });
         (self, sent)
     }
 
@@ -202,11 +202,11 @@ impl RemoteCommand {
     }
 
     /// The command line as the remote side receives it.
-    pub fn to_command_line(&self, dialect: &RemoteShellDialect) -> Result<String, InvalidCommandError> {
+    pub fn to_command_line(&self, dialect: &RemoteCommandMode) -> Result<String, InvalidCommandError> {
         let line = match dialect {
-            RemoteShellDialect::Bare => self.shell_line(&[]),
-            RemoteShellDialect::Shell(variables) => self.shell_line(variables),
-            RemoteShellDialect::Automation => self.automation_line(),
+            RemoteCommandMode::Bare => self.shell_line(&[]),
+            RemoteCommandMode::Shell(variables) => self.shell_line(variables),
+            RemoteCommandMode::Automation => self.automation_line(),
         }?;
         if line.len() > 100_000 { Err(InvalidCommandError::TooLong) } else { Ok(line) }
     }
@@ -280,7 +280,7 @@ mod tests {
     /// What a local shell makes of a command line that prints its arguments.
     fn spoken(shell: &str, args: &[String]) -> Option<Vec<String>> {
         let command = RemoteCommand::new("printf").arg("%s@END@").args(args.iter().cloned());
-        let line = command.to_command_line(&RemoteShellDialect::Bare).unwrap();
+        let line = command.to_command_line(&RemoteCommandMode::Bare).unwrap();
         let output = std::process::Command::new(shell).args(["-c", &line]).output().ok()?;
         let text = String::from_utf8(output.stdout).unwrap();
         let text = text
@@ -323,7 +323,7 @@ mod tests {
 
         #[test]
         fn a_robot_gets_plain_words_or_nothing(arg in ".{0,20}") {
-            let line = RemoteCommand::new("squeue").arg(arg.clone()).to_command_line(&RemoteShellDialect::Automation);
+            let line = RemoteCommand::new("squeue").arg(arg.clone()).to_command_line(&RemoteCommandMode::Automation);
             if let Ok(line) = line {
                 prop_assert_eq!(line.split(' ').collect::<Vec<_>>(), ["squeue", arg.as_str()]);
             }
@@ -333,14 +333,14 @@ mod tests {
     #[test]
     fn control_characters_are_refused() {
         for bad in ["a\nb", "a\rb", "a\0b", "\u{1b}[0m"] {
-            let line = RemoteCommand::new("ls").arg(bad).to_command_line(&RemoteShellDialect::Bare);
+            let line = RemoteCommand::new("ls").arg(bad).to_command_line(&RemoteCommandMode::Bare);
             assert_eq!(line, Err(InvalidCommandError::ControlCharacter));
         }
         assert_eq!(
-            RemoteCommand::new("ls").arg("a b").to_command_line(&RemoteShellDialect::Automation),
+            RemoteCommand::new("ls").arg("a b").to_command_line(&RemoteCommandMode::Automation),
             Err(InvalidCommandError::NotPlain)
         );
         let robot = RemoteCommand::new("squeue").args(["--me", "-h", "-o", "%i|%T|%r"]);
-        assert_eq!(robot.to_command_line(&RemoteShellDialect::Automation).unwrap(), "squeue --me -h -o %i|%T|%r");
+        assert_eq!(robot.to_command_line(&RemoteCommandMode::Automation).unwrap(), "squeue --me -h -o %i|%T|%r");
     }
 }

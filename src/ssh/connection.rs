@@ -8,7 +8,7 @@ use openssh::Session;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::call_budget::CallBudget;
-use super::command::{InvalidCommandError, RemoteCommand, RemoteShellDialect};
+use super::command::{InvalidCommandError, RemoteCommand, RemoteCommandMode};
 use super::control_master::ControlMaster;
 use super::exec;
 use super::sftp::SftpSessionCache;
@@ -106,18 +106,13 @@ pub struct ClusterConnection {
     pub(super) call_budget: CallBudget,
     pub(super) sftp_sessions: SftpSessionCache,
     master: ControlMaster,
-    dialect: RwLock<Arc<RemoteShellDialect>>,
+    dialect: RwLock<Arc<RemoteCommandMode>>,
     shared_reads: Mutex<HashMap<String, SharedRead>>,
 }
 
 impl ClusterConnection {
     /// Attaches to a control master.
-    pub fn new(
-        master: ControlMaster,
-        dialect: RemoteShellDialect,
-        sessions: usize,
-        calls_per_minute: u32,
-    ) -> Arc<Self> {
+    pub fn new(master: ControlMaster, dialect: RemoteCommandMode, sessions: usize, calls_per_minute: u32) -> Arc<Self> {
         let session = Session::resume_mux(master.folder().control_socket().into(), None);
         Arc::new(Self {
             session: Arc::new(session),
@@ -150,11 +145,11 @@ impl ClusterConnection {
     }
 
     /// Sets how commands are written from now on.
-    pub fn set_dialect(&self, dialect: RemoteShellDialect) {
+    pub fn set_dialect(&self, dialect: RemoteCommandMode) {
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
 
-    fn dialect(&self) -> Arc<RemoteShellDialect> {
+    fn dialect(&self) -> Arc<RemoteCommandMode> {
         self.dialect.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -219,7 +214,7 @@ mod tests {
     /// What a local shell makes of a batch.
     fn carried_out(commands: &[RemoteCommand]) -> Vec<Option<CommandOutput>> {
         let batch = RemoteCommand::batch("k3j9x0ab", commands).unwrap();
-        let line = batch.to_command_line(&RemoteShellDialect::Bare).unwrap();
+        let line = batch.to_command_line(&RemoteCommandMode::Bare).unwrap();
         let done = std::process::Command::new("/bin/sh").args(["-c", &line]).output().unwrap();
         CommandOutput { code: 0, stdout: done.stdout, stderr: done.stderr }.split_batch("k3j9x0ab")
     }

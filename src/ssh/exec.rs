@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::text::{is_hidden, strip_hidden};
 
-use super::command::{CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand, RemoteShellDialect};
+use super::command::{CommandInput, HeldInputSender, OUTPUT_MARK, RemoteCommand, RemoteCommandMode};
 use super::connection::{ClusterConnection, CommandOutput, RunCommandError};
 use super::slots::{CallUrgency, SessionSlot};
 
@@ -21,7 +21,7 @@ const LONG_PAUSE: Duration = Duration::from_millis(256);
 /// How much is kept of what a login shell prints instead of running the command.
 const MAX_CHATTER: usize = 400;
 
-type CommandOutputSender = oneshot::Sender<Result<CommandOutput, RunCommandError>>;
+type CommandResultSender = oneshot::Sender<Result<CommandOutput, RunCommandError>>;
 /// The process at the remote end of a session.
 pub(super) type RemoteChild = Child<Arc<Session>>;
 
@@ -30,9 +30,9 @@ pub(super) async fn execute(
     connection: &ClusterConnection,
     text: String,
     mut command: RemoteCommand,
-    dialect: &RemoteShellDialect,
+    dialect: &RemoteCommandMode,
     urgency: CallUrgency,
-    tell: CommandOutputSender,
+    tell: CommandResultSender,
 ) {
     let started = Instant::now();
     let Some(slot) = connection.slots.acquire(urgency).await else {
@@ -155,7 +155,7 @@ fn is_refusal(error: &Error) -> bool {
 async fn collect_output(
     (stdout, stderr): (Option<openssh::ChildStdout>, Option<openssh::ChildStderr>),
     most: usize,
-    handover: Option<(HeldInputSender, &CommandOutputSender)>,
+    handover: Option<(HeldInputSender, &CommandResultSender)>,
 ) -> Result<(Vec<u8>, Vec<u8>), RunCommandError> {
     tokio::try_join!(read_bounded(stdout, most, handover), read_bounded(stderr, most, None))
 }
@@ -165,7 +165,7 @@ async fn collect_output(
 async fn read_bounded(
     pipe: Option<impl AsyncRead + Unpin>,
     most: usize,
-    mut handover: Option<(HeldInputSender, &CommandOutputSender)>,
+    mut handover: Option<(HeldInputSender, &CommandResultSender)>,
 ) -> Result<Vec<u8>, RunCommandError> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
@@ -187,7 +187,7 @@ async fn interpret_exit(
     status: Result<std::process::ExitStatus, Error>,
     started: Instant,
     command: &RemoteCommand,
-    dialect: &RemoteShellDialect,
+    dialect: &RemoteCommandMode,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 ) -> Result<CommandOutput, RunCommandError> {
@@ -207,7 +207,7 @@ async fn interpret_exit(
     if matches!(code, TIMED_OUT | KILLED) && started.elapsed() >= command.deadline() {
         return Err(RunCommandError::TimedOut);
     }
-    if *dialect == RemoteShellDialect::Automation {
+    if *dialect == RemoteCommandMode::Automation {
         return match find_rejection(&stdout).or_else(|| find_rejection(&stderr)) {
             Some(words) => Err(RunCommandError::Rejected(words)),
             None => Ok(CommandOutput { code, stdout, stderr }),

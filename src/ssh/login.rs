@@ -18,7 +18,7 @@ use super::agent::SshAgent;
 use super::askpass::{ASKPASS_SOCKET_VARIABLE, AskpassListener, AskpassQuestion, MAX_ANSWER_BYTES};
 use super::control_master::{self, ControlMaster};
 use super::keys::PrivateKey;
-use super::login_error::{ConnectError, SshLoginError, SshLoginEvidence};
+use super::login_error::{ConnectError, SshLoginError, SshLoginFacts};
 use super::process;
 use super::route::{ConnectionFolder, SshRoute, read_head_and_tail};
 
@@ -89,14 +89,14 @@ pub async fn log_in(
     let notices = SshServerNotices::default();
     let folder = request.folder.clone();
     let attempt =
-        LoginTask { ask, cancel: request.cancel.clone(), notices: notices.clone(), questions: 0, answered: 0 };
+        SshLoginAttempt { ask, cancel: request.cancel.clone(), notices: notices.clone(), questions: 0, answered: 0 };
     attempt.run(request).await.map_err(|failure| {
         folder.remove();
         ConnectError { failure, notices: notices.text() }
     })
 }
 
-struct LoginTask<Ask> {
+struct SshLoginAttempt<Ask> {
     ask: Ask,
     cancel: CancellationToken,
     notices: SshServerNotices,
@@ -104,7 +104,7 @@ struct LoginTask<Ask> {
     answered: u32,
 }
 
-impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
+impl<Ask: Fn(LoginQuestion)> SshLoginAttempt<Ask> {
     async fn run(mut self, request: LoginRequest) -> Result<CompletedSshLogin, SshLoginError> {
         let local_fault = |error: io::Error| SshLoginError::LocalFault(error.to_string());
         let folder = request.folder;
@@ -136,14 +136,14 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                     notices: self.notices.text(),
                 })
             }
-            Err(LoginEnd::Failed(failure)) => {
+            Err(LoginWaitError::Failed(failure)) => {
                 // In case it still runs: the master could not be watched.
                 let _ = child.kill().await;
                 Err(failure)
             }
-            Err(LoginEnd::Exited) => {
+            Err(LoginWaitError::Exited) => {
                 let read = |path: PathBuf| read_head_and_tail(&path);
-                let traces = SshLoginEvidence { has_signed: signed.is_some(), answers: self.answered };
+                let traces = SshLoginFacts { has_signed: signed.is_some(), answers: self.answered };
                 Err(SshLoginError::from_logs(&read(folder.log_file()), &read(folder.jump_log_file()), traces))
             }
         }
@@ -157,7 +157,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         mut askpass: AskpassListener,
         timeout: Duration,
         attendance: LoginAttendance,
-    ) -> Result<(), LoginEnd> {
+    ) -> Result<(), LoginWaitError> {
         // Recorded so that the process can be ended if this program dies in between.
         folder.write("pid", &ssh.to_string())?;
         let deadline = tokio::time::Instant::now() + timeout;
@@ -166,7 +166,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
         let mut reply = oneshot::channel().1;
         let end = loop {
             tokio::select! {
-                _ = child.wait() => break Err(LoginEnd::Exited),
+                _ = child.wait() => break Err(LoginWaitError::Exited),
                 () = self.cancel.cancelled() => break Err(SshLoginError::Cancelled.into()),
                 () = tokio::time::sleep_until(deadline) => break Err(SshLoginError::AnswerTimedOut.into()),
                 _ = poll.tick() => {
@@ -198,7 +198,7 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
                 }
             }
         };
-        if matches!(end, Err(LoginEnd::Failed(_))) {
+        if matches!(end, Err(LoginWaitError::Failed(_))) {
             // This comes first: if a question is dropped, ssh sends an empty answer, and the server counts that as a
             // failed attempt.
             let _ = child.kill().await;
@@ -208,18 +208,18 @@ impl<Ask: Fn(LoginQuestion)> LoginTask<Ask> {
     }
 }
 
-enum LoginEnd {
+enum LoginWaitError {
     Exited,
     Failed(SshLoginError),
 }
 
-impl From<io::Error> for LoginEnd {
+impl From<io::Error> for LoginWaitError {
     fn from(error: io::Error) -> Self {
         Self::Failed(SshLoginError::LocalFault(error.to_string()))
     }
 }
 
-impl From<SshLoginError> for LoginEnd {
+impl From<SshLoginError> for LoginWaitError {
     fn from(failure: SshLoginError) -> Self {
         Self::Failed(failure)
     }

@@ -13,7 +13,7 @@ pub enum RouteHop {
 
 /// What is known besides ssh's log.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SshLoginEvidence {
+pub struct SshLoginFacts {
     /// The key was used to sign, so the server had accepted it.
     pub has_signed: bool,
     /// How many answers the person gave.
@@ -82,7 +82,7 @@ impl From<SshLoginError> for ConnectError {
 
 impl SshLoginError {
     /// Finds the reason in ssh's logs.
-    pub fn from_logs(log: &str, jump_log: &str, traces: SshLoginEvidence) -> Self {
+    pub fn from_logs(log: &str, jump_log: &str, traces: SshLoginFacts) -> Self {
         let (log, jump_log) = (&strip_server_lines(log), &strip_server_lines(jump_log));
         // A host key alarm comes first, on either host. Then the jump host: if it fails, the target only reports a
         // hang-up.
@@ -192,8 +192,8 @@ fn find_host_problem(log: &str, hop: RouteHop) -> Option<SshLoginError> {
     })
 }
 
-fn classify_sign_in(log: &str, jump_log: &str, traces: SshLoginEvidence) -> SshLoginError {
-    let SshLoginEvidence { has_signed: signed, answers } = traces;
+fn classify_sign_in(log: &str, jump_log: &str, traces: SshLoginFacts) -> SshLoginError {
+    let SshLoginFacts { has_signed: signed, answers } = traces;
     let has = |text: &str| log.contains(text) || jump_log.contains(text);
     if has("Permission denied") || has("Too many authentication failures") {
         return if signed || answers > 0 {
@@ -224,7 +224,7 @@ mod tests {
     /// Log lines of OpenSSH 9.2 for each kind of failure.
     #[test]
     fn logs_are_read_as_ssh_wrote_them() {
-        let traces = SshLoginEvidence::default();
+        let traces = SshLoginFacts::default();
         let changed = "@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@\nThe fingerprint for the ED25519 key sent by the remote host is\nSHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU.\nPlease contact your system administrator.\nHost key verification failed.\n";
         assert_eq!(
             SshLoginError::from_logs(changed, "", traces),
@@ -260,7 +260,7 @@ mod tests {
             SshLoginError::Disconnected { after_key: false, answers: 0 },
             "a server's own words raise no alarm"
         );
-        let after = SshLoginEvidence { has_signed: true, answers: 2 };
+        let after = SshLoginFacts { has_signed: true, answers: 2 };
         assert_eq!(
             SshLoginError::from_logs("alice@h: Permission denied (keyboard-interactive).", "", after),
             SshLoginError::SignInRefused { after_key: true, answers: 2 }

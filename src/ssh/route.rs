@@ -19,7 +19,7 @@ const PASSWORD_PROMPTS: u32 = 3;
 
 /// One host of a route.
 #[derive(Debug, Clone)]
-pub struct RouteHost {
+pub struct SshRouteHost {
     pub host: HostName,
     pub port: u16,
     /// The host keys it may show.
@@ -34,9 +34,9 @@ pub struct SshRoute {
     /// The user name on all hosts of the route.
     pub user: RemoteUser,
     /// The host where commands run.
-    pub target: RouteHost,
+    pub target: SshRouteHost,
     /// The jump host, if there is one.
-    pub jump: Option<RouteHost>,
+    pub jump: Option<SshRouteHost>,
     /// Whether ssh may ask for a password itself. On other sites it would do so when a server has no questions left.
     pub takes_password: bool,
 }
@@ -91,7 +91,7 @@ impl SshRoute {
             user = self.user.as_str(),
             password = if self.takes_password { ",password" } else { "" },
         );
-        let mut add_host = |alias: &str, hop: &RouteHost| {
+        let mut add_host = |alias: &str, hop: &SshRouteHost| {
             let _ =
                 writeln!(text, "Host {alias}\nHostName {}\nPort {}\nHostKeyAlias {alias}", hop.host.as_str(), hop.port);
         };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn route(jump: bool) -> SshRoute {
-        let hop = |host: &str, port| RouteHost { host: host.parse().unwrap(), port, host_keys: vec![key()] };
+        let hop = |host: &str, port| SshRouteHost { host: host.parse().unwrap(), port, host_keys: vec![key()] };
         SshRoute {
             name: "fir".parse().unwrap(),
             user: "alice".parse().unwrap(),

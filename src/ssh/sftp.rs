@@ -116,7 +116,7 @@ pub async fn read(connection: &Arc<ClusterConnection>, path: &str, most: usize) 
     run_operation(connection, async move |session| {
         // Opening a pipe would wait for someone to write to it.
         if parse_attrs(&session.raw.stat(path.as_str()).await?.attrs).kind != RemoteFileKind::File {
-            return Err(SftpOperationError::Classified(SftpError::NotFound));
+            return Err(RawSftpError::Classified(SftpError::NotFound));
         }
         let flags = russh_sftp::protocol::OpenFlags::READ;
         let handle = session.raw.open(path, flags, FileAttributes::empty()).await?.handle;
@@ -152,7 +152,7 @@ pub async fn make_folder(connection: &Arc<ClusterConnection>, path: &str) -> Res
         // This protocol has no separate error for a name that already exists.
         let is_unclear = matches!(&fault, Fault::Status(status) if status.status_code == StatusCode::Failure);
         if is_unclear && session.raw.lstat(path).await.is_ok() {
-            return Err(SftpOperationError::Classified(SftpError::AlreadyExists));
+            return Err(RawSftpError::Classified(SftpError::AlreadyExists));
         }
         Err(fault.into())
     })
@@ -160,12 +160,12 @@ pub async fn make_folder(connection: &Arc<ClusterConnection>, path: &str) -> Res
 }
 
 /// How an operation fails: with a protocol error, or with a reason that we found.
-enum SftpOperationError {
+enum RawSftpError {
     Fault(Fault),
     Classified(SftpError),
 }
 
-impl From<Fault> for SftpOperationError {
+impl From<Fault> for RawSftpError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -173,7 +173,7 @@ impl From<Fault> for SftpOperationError {
 
 /// Runs an operation. It continues to its end or deadline even if the caller stops waiting, so that nothing stays
 /// open on the server.
-async fn run_operation<T: Send + 'static, Asked: Future<Output = Result<T, SftpOperationError>> + Send + 'static>(
+async fn run_operation<T: Send + 'static, Asked: Future<Output = Result<T, RawSftpError>> + Send + 'static>(
     connection: &Arc<ClusterConnection>,
     verb: impl FnOnce(Arc<SftpSession>) -> Asked + Send + 'static,
 ) -> Result<T, SftpError> {
@@ -193,7 +193,7 @@ async fn run_operation<T: Send + 'static, Asked: Future<Output = Result<T, SftpO
     result
 }
 
-async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationError>>>(
+async fn execute_operation<T, Asked: Future<Output = Result<T, RawSftpError>>>(
     connection: &Arc<ClusterConnection>,
     verb: impl FnOnce(Arc<SftpSession>) -> Asked,
 ) -> Result<T, SftpError> {
@@ -203,16 +203,16 @@ async fn execute_operation<T, Asked: Future<Output = Result<T, SftpOperationErro
     metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(SftpOperationError::Classified(error))) => Err(error),
-        Ok(Err(SftpOperationError::Fault(Fault::Status(status)))) => {
+        Ok(Err(RawSftpError::Classified(error))) => Err(error),
+        Ok(Err(RawSftpError::Fault(Fault::Status(status)))) => {
             Err(error_from_status(status.status_code, &status.error_message))
         }
         // This session may hang forever: the next operation gets a new one.
-        Err(_) | Ok(Err(SftpOperationError::Fault(Fault::Timeout))) => {
+        Err(_) | Ok(Err(RawSftpError::Fault(Fault::Timeout))) => {
             session.invalidate();
             Err(RunCommandError::TimedOut.into())
         }
-        Ok(Err(SftpOperationError::Fault(fault))) => {
+        Ok(Err(RawSftpError::Fault(fault))) => {
             tracing::debug!(%fault, "A file session broke");
             session.invalidate();
             Err(RunCommandError::ConnectionLost.into())
@@ -261,14 +261,14 @@ fn is_dot_entry(name: &str) -> bool {
 }
 
 /// For a file, servers report that there is no such folder.
-async fn explain_missing_folder(session: &SftpSession, path: &str, fault: Fault) -> SftpOperationError {
+async fn explain_missing_folder(session: &SftpSession, path: &str, fault: Fault) -> RawSftpError {
     let is_unclear = |code| matches!(code, StatusCode::NoSuchFile | StatusCode::Failure);
     if let Fault::Status(status) = &fault
         && is_unclear(status.status_code)
         && let Ok(target) = session.raw.stat(path).await
         && parse_attrs(&target.attrs).kind != RemoteFileKind::Folder
     {
-        return SftpOperationError::Classified(SftpError::NotAFolder);
+        return RawSftpError::Classified(SftpError::NotAFolder);
     }
     fault.into()
 }

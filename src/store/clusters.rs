@@ -32,7 +32,7 @@ impl Cluster {
 }
 
 /// What an administrator sets for a cluster.
-pub struct ClusterDetails<'a> {
+pub struct ClusterSettings<'a> {
     pub title: &'a DisplayName,
     pub host: &'a HostName,
     pub port: u16,
@@ -49,7 +49,12 @@ macro_rules! columns {
     };
 }
 
-pub async fn add(db: &mut DbConnection, slug: &Slug, details: &ClusterDetails<'_>, now: UnixTime) -> Result<ClusterId> {
+pub async fn add(
+    db: &mut DbConnection,
+    slug: &Slug,
+    details: &ClusterSettings<'_>,
+    now: UnixTime,
+) -> Result<ClusterId> {
     scalar_one!(
         db,
         "INSERT INTO clusters (slug, title, host, port, site, created_at) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
@@ -58,7 +63,7 @@ pub async fn add(db: &mut DbConnection, slug: &Slug, details: &ClusterDetails<'_
 }
 
 /// Changes the description of a cluster.
-pub async fn update(db: &mut DbConnection, id: ClusterId, details: &ClusterDetails<'_>) -> Result<()> {
+pub async fn update(db: &mut DbConnection, id: ClusterId, details: &ClusterSettings<'_>) -> Result<()> {
     execute!(
         db,
         "UPDATE clusters SET title = $2, host = $3, port = $4, site = $5 WHERE id = $1",

@@ -15,7 +15,7 @@ pub struct ConnectionKey {
 
 /// A person's connection to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct ConnectionRow {
+pub struct StoredConnection {
     pub person_id: PersonId,
     pub cluster_id: ClusterId,
     role: String,
@@ -57,7 +57,7 @@ impl ConnectionProblem {
     }
 }
 
-impl ConnectionRow {
+impl StoredConnection {
     pub fn key(&self) -> ConnectionKey {
         let role = self.role.parse().unwrap_or(ConnectionRole::Login);
         ConnectionKey { person: self.person_id, cluster: self.cluster_id, role }
@@ -93,7 +93,7 @@ pub async fn save_user(db: &mut DbConnection, key: ConnectionKey, user: &RemoteU
     )
 }
 
-pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<ConnectionRow>> {
+pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<StoredConnection>> {
     fetch_optional!(
         db,
         concat!(columns!(), "WHERE person_id = $1 AND cluster_id = $2 AND role = $3"),
@@ -101,12 +101,12 @@ pub async fn get(db: &mut DbConnection, key: ConnectionKey) -> Result<Option<Con
     )
 }
 
-pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<ConnectionRow>> {
+pub async fn list_for_person(db: &mut DbConnection, person: PersonId) -> Result<Vec<StoredConnection>> {
     fetch_all!(db, concat!(columns!(), "WHERE person_id = $1 ORDER BY cluster_id, role"), [person])
 }
 
 /// All connections to keep open: those of people whose account is on, to clusters that may be connected to.
-pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<ConnectionRow>> {
+pub async fn list_wanted(db: &mut DbConnection) -> Result<Vec<StoredConnection>> {
     fetch_all!(
         db,
         concat!(

@@ -24,16 +24,16 @@ pub enum GuestLinkTarget {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestLinkKind {
+pub enum GuestLinkTargetKind {
     Dashboard,
     Report,
 }
 
 impl GuestLinkTarget {
-    pub const fn kind(self) -> GuestLinkKind {
+    pub const fn kind(self) -> GuestLinkTargetKind {
         match self {
-            Self::Dashboard(_) => GuestLinkKind::Dashboard,
-            Self::Report(..) => GuestLinkKind::Report,
+            Self::Dashboard(_) => GuestLinkTargetKind::Dashboard,
+            Self::Report(..) => GuestLinkTargetKind::Report,
         }
     }
 
@@ -254,7 +254,7 @@ pub async fn count_opening(db: &mut DbConnection, id: GuestLinkId, now: UnixTime
 
 /// A guest's browser, which may view what its link leads to for as long as the link works.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
-pub struct GuestAccess {
+pub struct GuestBrowserAccess {
     /// The key in its URL.
     pub access_key: String,
     /// SHA-256 of its cookie.
@@ -300,7 +300,7 @@ pub async fn add_access(
 }
 
 /// The access with this key in its URL.
-pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Option<GuestAccess>> {
+pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Option<GuestBrowserAccess>> {
     Ok(sqlx::query_as(select!(
         "a.access_key, a.cookie_hash, a.is_locked, ",
         "guest_link_accesses a JOIN guest_links l ON l.id = a.link_id",

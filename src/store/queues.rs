@@ -7,7 +7,7 @@ use crate::domain::{ClusterId, JobRowId, PersonId};
 
 /// How much of a person's queue on a cluster is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
-pub struct QueueReadState {
+pub struct QueueReadRow {
     /// When the queue was last read.
     pub seen_at: Option<UnixTime>,
     history_from: Option<UnixTime>,
@@ -16,14 +16,14 @@ pub struct QueueReadState {
     pub standing: String,
 }
 
-impl QueueReadState {
+impl QueueReadRow {
     /// The span of time for which the accounting was read.
     pub fn history(&self) -> Option<(UnixTime, UnixTime)> {
         self.history_from.zip(self.history_until)
     }
 }
 
-pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueReadState> {
+pub async fn get(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<QueueReadRow> {
     let row = fetch_optional!(
         db,
         "SELECT seen_at, history_from, history_until, standing FROM queues WHERE person_id = $1 AND cluster_id = $2",

@@ -13,9 +13,9 @@ pub enum TerminalToken<'a> {
 }
 
 /// Reads text item by item. Skips titles, links and all other escapes.
-pub struct TerminalTextReader<'a>(Chars<'a>);
+pub struct TerminalTokenizer<'a>(Chars<'a>);
 
-impl<'a> TerminalTextReader<'a> {
+impl<'a> TerminalTokenizer<'a> {
     pub fn new(text: &'a str) -> Self {
         Self(text.chars())
     }
@@ -74,7 +74,7 @@ impl<'a> TerminalTextReader<'a> {
     }
 }
 
-impl<'a> Iterator for TerminalTextReader<'a> {
+impl<'a> Iterator for TerminalTokenizer<'a> {
     type Item = TerminalToken<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {

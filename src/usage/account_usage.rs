@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::daily_totals::DayUsageTotals;
+use super::daily_totals::DayUsageBreakdown;
 use super::totals::UsageTotals;
 use super::wait_histogram::WaitHistogram;
 use crate::clock::{Day, UnixTime};
@@ -69,7 +69,7 @@ impl AccountUsage {
 
     /// A copy in which one day was read again.
     #[must_use]
-    pub fn with_day(&self, read: UsageDayReadRow, totals: &DayUsageTotals) -> Self {
+    pub fn with_day(&self, read: UsageDayReadRow, totals: &DayUsageBreakdown) -> Self {
         let mut days = self.days.clone();
         let row = |(user, kind, totals): &(String, String, UsageTotals)| UserDayUsage {
             user: Arc::from(user.as_str()),
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
         assert_eq!(usage.rows_between(Day(4), Day(9)).count(), 0);
         assert_eq!(usage.rows_between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
-        let again = usage.with_day(day, &DayUsageTotals::default());
+        let again = usage.with_day(day, &DayUsageBreakdown::default());
         assert_eq!(again.rows_between(Day(0), Day(9)).count(), 0);
     }
 }

@@ -26,7 +26,7 @@ const OTHER_KINDS: &str = "other names";
 
 /// Whose names are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeptUserNames {
+pub enum UserNameVisibility {
     All,
     /// One person's; everybody else is one sum without a name.
     Only(String),
@@ -41,7 +41,7 @@ pub struct OneDayWindow {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DayUsageTotals {
+pub struct DayUsageBreakdown {
     /// Sums by person and job type; both empty for others, whose names are not kept.
     pub rows: Vec<(String, String, UsageTotals)>,
     /// The jobs behind the sums, as far as names are kept.
@@ -78,7 +78,12 @@ pub struct UsageRunDay {
 }
 
 /// Counts the runs of one account in a window.
-pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserNames, site: &Site) -> DayUsageTotals {
+pub fn count_day(
+    runs: &[&AccountedRun],
+    window: OneDayWindow,
+    names: &UserNameVisibility,
+    site: &Site,
+) -> DayUsageBreakdown {
     let unit = SiteUnit::from_site(site);
     let mut rows: HashMap<(String, String), UsageTotals> = HashMap::new();
     let mut kinds_of: HashMap<String, usize> = HashMap::new();
@@ -90,8 +95,8 @@ pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserN
             continue;
         }
         let is_named = match names {
-            KeptUserNames::All => true,
-            KeptUserNames::Only(user) => *user == run.user,
+            UserNameVisibility::All => true,
+            UserNameVisibility::Only(user) => *user == run.user,
         };
         let user = if is_named { run.user.clone() } else { String::new() };
         let mut kind = if is_named { job_kind(&run.name) } else { String::new() };
@@ -117,7 +122,7 @@ pub fn count_day(runs: &[&AccountedRun], window: OneDayWindow, names: &KeptUserN
     rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
     jobs.sort_by_key(|job| (job.raw, job.start));
     jobs.dedup_by_key(|job| (job.raw, job.start));
-    DayUsageTotals { rows, jobs }
+    DayUsageBreakdown { rows, jobs }
 }
 
 /// Whether a run ended within a window.

@@ -62,7 +62,7 @@ pub struct FiguresQuery {
 
 /// Whose figures a row shows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum UsageOwner {
+pub enum UsageMember {
     /// A member of the group.
     Person(PersonId),
     /// A user on a cluster who has no account here, or is not in the group: they may have left.
@@ -73,7 +73,7 @@ pub enum UsageOwner {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberFigures {
-    pub owner: UsageOwner,
+    pub owner: UsageMember,
     /// Display name.
     pub name: String,
     pub is_in_group: bool,
@@ -91,7 +91,7 @@ pub struct JobTypeFigures {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct UsageBar {
+pub struct UsagePeriodBar {
     /// Its first day within the query.
     pub from: Day,
     pub until: Day,
@@ -120,7 +120,7 @@ pub struct UsageFigures {
     pub kinds: Vec<JobTypeFigures>,
     pub accounts: Vec<AccountFigures>,
     /// Bars from the first day to the last; some are empty.
-    pub bars: Vec<UsageBar>,
+    pub bars: Vec<UsagePeriodBar>,
     /// Days that were not read yet, over all accounts.
     pub missing: u64,
     /// Whether a day had more jobs than could be read.
@@ -135,9 +135,9 @@ pub fn is_selected(account: &GroupAccountUsage, choice: &FiguresQuery) -> bool {
 /// Adds up all figures.
 pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures {
     let mut all = UsageFigures::default();
-    let mut people: HashMap<UsageOwner, UsageTotals> = HashMap::new();
+    let mut people: HashMap<UsageMember, UsageTotals> = HashMap::new();
     let mut kinds: HashMap<&str, UsageTotals> = HashMap::new();
-    let mut bars: BTreeMap<Day, HashMap<UsageOwner, f64>> = BTreeMap::new();
+    let mut bars: BTreeMap<Day, HashMap<UsageMember, f64>> = BTreeMap::new();
     let mut unread: BTreeSet<Day> = BTreeSet::new();
     let mut first = choice.step.first_day(choice.from);
     while first <= choice.until && choice.from <= choice.until && bars.len() < MAX_BARS {
@@ -150,7 +150,7 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
             for (day, row) in usage.rows_between(choice.from, choice.until) {
                 let owner = owner_of(view, account, &row.user);
                 of_account.add(&row.totals);
-                let kind = if owner == UsageOwner::Others { "" } else { &row.kind };
+                let kind = if owner == UsageMember::Others { "" } else { &row.kind };
                 kinds.entry(kind).or_default().add(&row.totals);
                 if let Some(parts) = bars.get_mut(&choice.step.first_day(day)) {
                     *parts.entry(owner.clone()).or_default() += choice.measure.hours(&row.totals);
@@ -183,13 +183,13 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
     });
     all.kinds = kinds;
     let count = |days: usize| u64::try_from(days).unwrap_or(u64::MAX);
-    let bar = |(first, parts): (Day, HashMap<UsageOwner, f64>)| {
+    let bar = |(first, parts): (Day, HashMap<UsageMember, f64>)| {
         let of = |member: &MemberFigures| parts.get(&member.owner).copied().unwrap_or(0.0);
         let parts: Vec<f64> = all.members.iter().map(of).collect();
         let total = parts.iter().sum();
         // A week or a month may reach beyond the queried days.
         let (from, until) = (first.max(choice.from), choice.step.last_day(first).min(choice.until));
-        UsageBar { from, until, parts, total, missing: count(unread.range(from..=until).count()) }
+        UsagePeriodBar { from, until, parts, total, missing: count(unread.range(from..=until).count()) }
     };
     all.bars = bars.into_iter().map(bar).collect();
     all.missing = count(unread.len());
@@ -197,24 +197,24 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures
 }
 
 /// Who a row belongs to, as far as the viewer may know.
-fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> UsageOwner {
+fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> UsageMember {
     let cluster = account.details.cluster;
     let is_own = account.details.own_user.as_deref() == Some(user) && !user.is_empty();
     if is_own {
-        return UsageOwner::Person(view.viewer);
+        return UsageMember::Person(view.viewer);
     }
     if user.is_empty() || !view.is_leader {
-        return UsageOwner::Others;
+        return UsageMember::Others;
     }
     match view.people.get(&(cluster, user.to_owned())) {
-        Some(person) => UsageOwner::Person(person.id),
-        None => UsageOwner::User(cluster, user.to_owned()),
+        Some(person) => UsageMember::Person(person.id),
+        None => UsageMember::User(cluster, user.to_owned()),
     }
 }
 
 /// A person keeps the same colour whatever the query: people are ordered by all their known usage.
-fn assign_colours(view: &GroupUsage) -> HashMap<UsageOwner, usize> {
-    let mut hours: HashMap<UsageOwner, f64> = HashMap::new();
+fn assign_colours(view: &GroupUsage) -> HashMap<UsageMember, usize> {
+    let mut hours: HashMap<UsageMember, f64> = HashMap::new();
     for account in &view.accounts {
         for usage in &account.usage {
             for day_usage in usage.days.values() {
@@ -226,25 +226,25 @@ fn assign_colours(view: &GroupUsage) -> HashMap<UsageOwner, usize> {
             }
         }
     }
-    let mut order: Vec<(UsageOwner, f64)> =
-        hours.into_iter().filter(|(owner, _)| *owner != UsageOwner::Others).collect();
+    let mut order: Vec<(UsageMember, f64)> =
+        hours.into_iter().filter(|(owner, _)| *owner != UsageMember::Others).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     order.into_iter().take(COLOUR_COUNT).enumerate().map(|(colour, (owner, _))| (owner, colour)).collect()
 }
 
 fn member_figures(
     view: &GroupUsage,
-    people: HashMap<UsageOwner, UsageTotals>,
-    colours: &HashMap<UsageOwner, usize>,
+    people: HashMap<UsageMember, UsageTotals>,
+    colours: &HashMap<UsageMember, usize>,
     measure: UsageMeasure,
 ) -> Vec<MemberFigures> {
     let name_of = |id: PersonId| view.people.values().find(|person| person.id == id).map(|person| person.name.clone());
-    let member = |(owner, totals): (UsageOwner, UsageTotals)| {
+    let member = |(owner, totals): (UsageMember, UsageTotals)| {
         let (name, is_in_group) = match &owner {
-            UsageOwner::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
-            UsageOwner::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
-            UsageOwner::User(_, user) => (user.clone(), false),
-            UsageOwner::Others => ("Everybody else".to_owned(), true),
+            UsageMember::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
+            UsageMember::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
+            UsageMember::User(_, user) => (user.clone(), false),
+            UsageMember::Others => ("Everybody else".to_owned(), true),
         };
         let colour = colours.get(&owner).copied();
         MemberFigures { owner, name, is_in_group, colour, totals }

@@ -2,7 +2,7 @@
 
 use super::report::{ReportInputs, UsageReport};
 use super::service::UsageService;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission, Viewer};
 use crate::clock::Month;
 use crate::domain::{GroupId, ReportId};
@@ -43,7 +43,7 @@ impl UsageService {
         }
         let id = store::reports::add(&mut tx, group, viewer.id, &report.title, &body, now).await?;
         let about = ActivityDetails { subject: &report.title, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::ReportFrozen, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::ReportFrozen, about, now).await?;
         store::commit(tx).await?;
         Ok(Some(id))
     }
@@ -75,7 +75,7 @@ impl UsageService {
         let frozen = store::reports::get(&mut tx, group, id, now).await?.ok_or(AuthError::NotFound)?;
         store::reports::remove(&mut tx, group, id, now).await?;
         let about = ActivityDetails { subject: &frozen.title, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEvent::ReportRemoved, about, now).await?;
+        record(&mut tx, actor, ActivityEventKind::ReportRemoved, about, now).await?;
         Ok(store::commit(tx).await?)
     }
 }

@@ -33,7 +33,7 @@ pub struct GroupUsage {
     /// Its accounts, by cluster and name.
     pub accounts: Vec<GroupAccountUsage>,
     /// Members by their user names on clusters, as those clusters reported them.
-    pub people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
+    pub people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
 }
 
 impl GroupUsage {
@@ -47,7 +47,7 @@ impl GroupUsage {
 
 /// A member of the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupPerson {
+pub struct GroupMemberName {
     pub id: PersonId,
     /// Display name.
     pub name: String,
@@ -56,7 +56,7 @@ pub struct GroupPerson {
 #[derive(Debug, Clone)]
 pub struct GroupAccountUsage {
     /// What does not change from day to day.
-    pub details: Arc<GroupAccountDetails>,
+    pub details: Arc<GroupAccountContext>,
     /// What was read, for each of Slurm's names for the account.
     pub usage: Vec<Arc<AccountUsage>>,
     /// Whether the viewer is connected now.
@@ -105,7 +105,7 @@ impl GroupAccountUsage {
 
 /// What is known about an account.
 #[derive(Debug, Clone)]
-pub struct GroupAccountDetails {
+pub struct GroupAccountContext {
     pub cluster: ClusterId,
     pub slug: String,
     pub title: String,
@@ -124,16 +124,16 @@ pub struct GroupAccountDetails {
     pub sources: Vec<UsageSource>,
 }
 
-impl GroupAccountDetails {
+impl GroupAccountContext {
     pub fn site_unit(&self) -> Option<SiteUnit> {
         SiteUnit::from_site(&self.site)
     }
 }
 
 /// What is read from the database for a view.
-pub struct GroupUsageRecords {
-    accounts: Vec<Arc<GroupAccountDetails>>,
-    people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
+pub struct GroupUsageAccounts {
+    accounts: Vec<Arc<GroupAccountContext>>,
+    people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
 }
 
 impl UsageService {
@@ -154,7 +154,7 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-    ) -> Result<Arc<GroupUsageRecords>, StoreError> {
+    ) -> Result<Arc<GroupUsageAccounts>, StoreError> {
         let store = &self.0.core.store;
         let key = (viewer.id, group);
         self.0
@@ -170,7 +170,7 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-        records: &GroupUsageRecords,
+        records: &GroupUsageAccounts,
     ) -> Result<GroupUsage, StoreError> {
         let (now, depth) = (self.0.core.clock.now(), self.0.core.config.usage_pace.history_days);
         let mut accounts = Vec::new();
@@ -210,10 +210,10 @@ impl UsageService {
         &self,
         viewer: &Viewer,
         group: GroupId,
-        records: &GroupUsageRecords,
+        records: &GroupUsageAccounts,
     ) -> Result<bool, StoreError> {
         let key = (viewer.id, group);
-        let is_open = |details: &Arc<GroupAccountDetails>| {
+        let is_open = |details: &Arc<GroupAccountContext>| {
             details.own_user.is_none()
                 || (details.sources.len() == details.slurm_names.len()
                     && details.sources.iter().all(|source| source.has_names == details.wants_names))
@@ -252,7 +252,7 @@ async fn read_context(
     accounts: &ClusterAccountCache,
     viewer: PersonId,
     group: GroupId,
-) -> Result<GroupUsageRecords, StoreError> {
+) -> Result<GroupUsageAccounts, StoreError> {
     let led = list_led_accounts(db, viewer).await?;
     let own = accounts.list_with(db, viewer).await?;
     let mut all_details = Vec::new();
@@ -268,7 +268,7 @@ async fn read_context(
         let discovered = own.map(|account| account.discovered.clone()).unwrap_or_default();
         let slurm_names = slurm_names(&discovered, &group_account.account);
         let all_sources = store::usage::list_sources(db, viewer, cluster).await?;
-        all_details.push(Arc::new(GroupAccountDetails {
+        all_details.push(Arc::new(GroupAccountContext {
             cluster,
             slug: profile.row.slug.clone(),
             title: profile.row.title.clone(),
@@ -283,7 +283,7 @@ async fn read_context(
     }
     all_details.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
     let people = Arc::new(list_people(db, accounts, group, &clusters).await?);
-    Ok(GroupUsageRecords { accounts: all_details, people })
+    Ok(GroupUsageAccounts { accounts: all_details, people })
 }
 
 /// Slurm's names for an account. One that the viewer cannot use themselves keeps its own name.
@@ -301,7 +301,7 @@ async fn list_people(
     accounts: &ClusterAccountCache,
     group: GroupId,
     clusters: &HashMap<ClusterId, Arc<ClusterProfile>>,
-) -> Result<HashMap<(ClusterId, String), GroupPerson>, StoreError> {
+) -> Result<HashMap<(ClusterId, String), GroupMemberName>, StoreError> {
     let mut people = HashMap::new();
     for member in store::groups::list_members(db, group).await? {
         for connection in store::connections::list_for_person(db, member.person_id).await? {
@@ -312,7 +312,7 @@ async fn list_people(
                 continue;
             }
             let user = connection.remote_user;
-            let person = GroupPerson { id: member.person_id, name: member.display_name.clone() };
+            let person = GroupMemberName { id: member.person_id, name: member.display_name.clone() };
             people.insert((connection.cluster_id, user), person);
         }
     }

@@ -31,12 +31,12 @@ pub struct UsageReport {
     pub made_at: i64,
     /// Name of the site's own unit, before `hours`; empty if there is none, or several.
     pub site_unit: String,
-    pub totals: ReportFiguresRow,
-    pub accounts: Vec<ReportFiguresRow>,
+    pub totals: ReportTableRow,
+    pub accounts: Vec<ReportTableRow>,
     /// By person, highest usage first.
-    pub members: Vec<ReportFiguresRow>,
+    pub members: Vec<ReportTableRow>,
     /// By job type, likewise.
-    pub kinds: Vec<ReportFiguresRow>,
+    pub kinds: Vec<ReportTableRow>,
     /// What the chart shows: `core hours` or `GPU hours`.
     pub measure: String,
     /// Names in the order of a bar's parts. The last may stand for several people.
@@ -52,7 +52,7 @@ pub struct UsageReport {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ReportFiguresRow {
+pub struct ReportTableRow {
     /// The person, job type or account.
     pub name: String,
     /// More detail, such as the cluster.
@@ -130,7 +130,7 @@ pub struct ReportInputs<'a> {
     pub now: UnixTime,
 }
 
-impl ReportFiguresRow {
+impl ReportTableRow {
     fn new(name: String, detail: String, totals: &UsageTotals) -> Self {
         let model = |(model, seconds): &(String, u64)| (clean_name(model), hours(*seconds));
         Self {
@@ -178,7 +178,7 @@ impl UsageReport {
             UsageMeasure::Cores
         };
         let account = |figures: &figures::AccountFigures| {
-            ReportFiguresRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals)
+            ReportTableRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals)
         };
         let (series, colours, bars) = build_chart(&all, until);
         // A report has readers elsewhere: who has an account here does not matter to them.
@@ -197,7 +197,7 @@ impl UsageReport {
             until,
             made_at: now.0,
             site_unit: site_unit(view),
-            totals: ReportFiguresRow::new("All".to_owned(), String::new(), &all.totals),
+            totals: ReportTableRow::new("All".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
             members: rows_with_rest(members, MAX_MEMBER_ROWS, "people"),
             kinds: rows_with_rest(kinds, MAX_KIND_ROWS, "sorts of jobs"),
@@ -212,7 +212,7 @@ impl UsageReport {
 }
 
 /// The first rows as they are, and the others as one.
-fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportFiguresRow> {
+fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportTableRow> {
     // A single extra row needs no row for the others.
     let most = if all.len() == most + 1 { all.len() } else { most };
     let mut rest = UsageTotals::default();
@@ -220,14 +220,14 @@ fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Ve
     let mut rows = Vec::new();
     for (index, (name, totals)) in all.into_iter().enumerate() {
         if index < most {
-            rows.push(ReportFiguresRow::new(clean_name(name), String::new(), totals));
+            rows.push(ReportTableRow::new(clean_name(name), String::new(), totals));
         } else {
             rest.add(totals);
             others += 1;
         }
     }
     if others > 0 {
-        rows.push(ReportFiguresRow::new(format!("{others} other {noun}"), String::new(), &rest));
+        rows.push(ReportTableRow::new(format!("{others} other {noun}"), String::new(), &rest));
     }
     rows
 }
@@ -246,7 +246,7 @@ fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<
         series.push(only_name.unwrap_or_else(|| format!("{} others", others.len())));
         colours.push(COLOUR_COUNT);
     }
-    let bar = |bar: &figures::UsageBar| {
+    let bar = |bar: &figures::UsagePeriodBar| {
         let of = |index: &usize| bar.parts.get(*index).copied().unwrap_or(0.0);
         let mut parts: Vec<f64> = own.iter().map(of).collect();
         if !others.is_empty() {

@@ -36,7 +36,7 @@ pub fn progress(usage: &AccountUsage, depth: i64, today: Day) -> (i64, i64) {
 mod tests {
     use super::*;
     use crate::store::usage::UsageDayReadRow;
-    use crate::usage::daily_totals::DayUsageTotals;
+    use crate::usage::daily_totals::DayUsageBreakdown;
 
     #[test]
     fn the_latest_first_and_nothing_twice() {
@@ -48,7 +48,7 @@ mod tests {
             let until = day.plus(1).start();
             let is_final = now.since(until) >= SETTLED_AFTER;
             let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: false };
-            usage = usage.with_day(read, &DayUsageTotals::default());
+            usage = usage.with_day(read, &DayUsageBreakdown::default());
         }
         assert_eq!(order.len(), 366);
         assert_eq!((order[0], order[1]), (today, today.plus(-1)));

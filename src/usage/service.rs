@@ -21,7 +21,7 @@ const CACHE_IDLE_TIMEOUT: Duration = Duration::from_mins(30);
 const MAX_CONCURRENT_SEARCHES: usize = 2;
 
 /// When a reader last had a turn, and when the next one is.
-pub(super) struct UsageReadTiming {
+pub(super) struct UsageReaderSchedule {
     pub(super) last_read: Instant,
     pub(super) next_read: Instant,
     pub(super) failures: u32,
@@ -37,11 +37,11 @@ pub(super) struct UsageServiceInner {
     pub(super) account_usage: Mutex<HashMap<UsageSourceId, CachedAccountUsage>>,
     /// Clusters on which something is being read.
     pub(super) busy_clusters: Mutex<HashSet<ClusterId>>,
-    pub(super) turns: Mutex<HashMap<ClusterAccountId, UsageReadTiming>>,
+    pub(super) turns: Mutex<HashMap<ClusterAccountId, UsageReaderSchedule>>,
     /// Clusters' offsets from UTC, in seconds east.
     pub(super) utc_offsets: Mutex<HashMap<ClusterId, i64>>,
     /// What views are built from, until anything is written.
-    pub(super) contexts: StoreCache<(PersonId, GroupId), super::group_usage::GroupUsageRecords>,
+    pub(super) contexts: StoreCache<(PersonId, GroupId), super::group_usage::GroupUsageAccounts>,
     /// Computed figures, until anything is read.
     pub(super) figures: super::figures::FiguresCache,
     /// When a view was last recorded.
@@ -49,7 +49,7 @@ pub(super) struct UsageServiceInner {
     /// When a PI's alerts were last checked.
     pub(super) alerts_checked_at: Mutex<HashMap<ClusterAccountId, Instant>>,
     /// Views of people's figures that are known to be recorded, with the day.
-    pub(super) recorded_views: Mutex<HashMap<super::settings::RecordedUsageView, Day>>,
+    pub(super) recorded_views: Mutex<HashMap<super::settings::UsageViewingKey, Day>>,
     /// Limits concurrent job searches: one among a million jobs takes a second, and other pages must not wait.
     searches: tokio::sync::Semaphore,
     /// Held while an account's usage is loaded from the database.

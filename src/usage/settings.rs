@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::alerts::quota_alert_key;
 use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::Day;
 use crate::cluster::{ClusterAccountCache, ClusterProfile};
@@ -27,7 +27,7 @@ const MIN_AMOUNT: f64 = 0.001;
 const MAX_PERIOD_DAYS: i64 = 5 * 366;
 
 /// The viewer, the group, and whose figures were viewed.
-pub(super) type RecordedUsageView = (PersonId, GroupId, String);
+pub(super) type UsageViewingKey = (PersonId, GroupId, String);
 
 /// A cluster, and the accounts on it that a group could have.
 #[derive(Debug, Clone)]
@@ -131,7 +131,7 @@ impl UsageService {
             descriptions.extend(names.iter().map(|name| format!("{name} on {}", choice.profile.row.slug)));
         }
         let detail = if descriptions.is_empty() { "none".to_owned() } else { descriptions.join(", ") };
-        Ok(self.commit_change(tx, actor, ActivityEvent::UsageAccountsSet, &group_row, &detail).await?)
+        Ok(self.commit_change(tx, actor, ActivityEventKind::UsageAccountsSet, &group_row, &detail).await?)
     }
 
     /// Adds an allocation for one of the group's accounts, or replaces one.
@@ -187,10 +187,10 @@ impl UsageService {
             allocations::update(&mut tx, before.id, &new, now).await?;
             // Little of the new amount may be used: once most of it is, that deserves a new alert.
             store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id)).await?;
-            (ActivityEvent::AllocationChanged, format!("{} became {granted}", describe_allocation(before)))
+            (ActivityEventKind::AllocationChanged, format!("{} became {granted}", describe_allocation(before)))
         } else {
             allocations::add(&mut tx, &new, now).await?;
-            (ActivityEvent::AllocationSet, granted)
+            (ActivityEventKind::AllocationSet, granted)
         };
         Ok(self.commit_change(tx, actor, event, &group_row, &detail).await?)
     }
@@ -202,7 +202,7 @@ impl UsageService {
         let old = all.into_iter().find(|allocation| allocation.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
         let detail = describe_allocation(&old);
-        Ok(self.commit_change(tx, actor, ActivityEvent::AllocationRemoved, &group_row, &detail).await?)
+        Ok(self.commit_change(tx, actor, ActivityEventKind::AllocationRemoved, &group_row, &detail).await?)
     }
 
     /// Begins a change of a group's settings, if the actor may make it.
@@ -219,7 +219,7 @@ impl UsageService {
         &self,
         mut tx: Transaction,
         actor: &Actor,
-        event: ActivityEvent,
+        event: ActivityEventKind,
         group: &Group,
         detail: &str,
     ) -> Result<(), StoreError> {
@@ -247,11 +247,11 @@ impl UsageService {
         let mut tx = core.store.write().await?;
         if let Some(group) = store::groups::get(&mut tx, group).await? {
             let what = (group.name.as_str(), detail.as_str());
-            let word = ActivityEvent::UsageViewed.as_str();
+            let word = ActivityEventKind::UsageViewed.as_str();
             if !store::activity::was_recorded(&mut tx, viewer, word, what, today.start()).await? {
                 let person = whose.and_then(|(person, _)| person);
                 let about = ActivityDetails { person, subject: &group.name, detail: &detail };
-                record(&mut tx, actor, ActivityEvent::UsageViewed, about, now).await?;
+                record(&mut tx, actor, ActivityEventKind::UsageViewed, about, now).await?;
             }
         }
         store::commit(tx).await?;

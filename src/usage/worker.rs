@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::account_usage::{AccountUsage, row_from_totals};
-use super::daily_totals::{DayUsageTotals, KeptUserNames, OneDayWindow, count_day};
+use super::daily_totals::{DayUsageBreakdown, OneDayWindow, UserNameVisibility, count_day};
 use super::schedule::{self, SETTLED_AFTER};
 use super::service::UsageService;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
@@ -22,7 +22,7 @@ const READ_ON_SECONDS: i64 = 2 * SECONDS_PER_DAY;
 /// A person counts as viewing for this long after the last view, in seconds.
 const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
 /// What must be known before reading.
-struct UsageReadContext {
+struct UsageReadSources {
     account: Arc<ClusterAccount>,
     sources: Vec<(UsageSource, Arc<AccountUsage>)>,
 }
@@ -118,7 +118,7 @@ impl UsageService {
         let now = Instant::now();
         // Slow commands hold up others, so they get as much time in between.
         let pause = pause.max(now.saturating_duration_since(began));
-        let turn = super::service::UsageReadTiming { last_read: now, next_read: now + pause, failures };
+        let turn = super::service::UsageReaderSchedule { last_read: now, next_read: now + pause, failures };
         lock(&self.0.turns).insert(reader, turn);
     }
 
@@ -170,7 +170,7 @@ impl UsageService {
         }
     }
 
-    async fn load_read_context(&self, reader: ClusterAccountId) -> Result<Option<UsageReadContext>, StoreError> {
+    async fn load_read_context(&self, reader: ClusterAccountId) -> Result<Option<UsageReadSources>, StoreError> {
         let Some(account) = self.0.connections.accounts().get(reader).await? else {
             return Ok(None);
         };
@@ -184,7 +184,7 @@ impl UsageService {
             let usage = self.account_usage(source.id).await?;
             sources.push((source, usage));
         }
-        Ok(Some(UsageReadContext { account, sources }))
+        Ok(Some(UsageReadSources { account, sources }))
     }
 
     /// Saves a whole day in one transaction and replaces what was known of it.
@@ -193,7 +193,7 @@ impl UsageService {
         sources: &[&(UsageSource, Arc<AccountUsage>)],
         day: Day,
         accounting: &AccountingDay,
-        context: &UsageReadContext,
+        context: &UsageReadSources,
     ) -> Result<(), StoreError> {
         let now = self.0.core.clock.now();
         let window = OneDayWindow { from: accounting.from, until: accounting.until.min(now) };
@@ -202,9 +202,9 @@ impl UsageService {
         let mut counted = Vec::new();
         for (source, _) in sources {
             let names = if source.has_names {
-                KeptUserNames::All
+                UserNameVisibility::All
             } else {
-                KeptUserNames::Only(context.account.remote_user.clone())
+                UserNameVisibility::Only(context.account.remote_user.clone())
             };
             let runs: Vec<&AccountedRun> = accounting.runs.iter().filter(|run| run.account == source.account).collect();
             counted.push((source, count_day(&runs, window, &names, context.account.site())));
@@ -262,7 +262,7 @@ pub async fn save_daily_totals(
     db: &mut store::DbConnection,
     source: &UsageSource,
     read: UsageDayReadRow,
-    totals: &DayUsageTotals,
+    totals: &DayUsageBreakdown,
 ) -> Result<(), StoreError> {
     if !store::usage::exists(db, source.id).await? {
         return Ok(());
@@ -277,7 +277,7 @@ pub async fn save_daily_totals(
     }
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     for job in &totals.jobs {
-        let row = jobs::UsageJobRow {
+        let row = jobs::StoredUsageJob {
             day: read.day.0,
             raw: whole(job.raw),
             start_at: job.start.0,

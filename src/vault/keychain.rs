@@ -34,14 +34,14 @@ const STRETCH_COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 
 /// What an inner layer is for; each has its own key, derived from the secret that opens it.
 #[derive(Clone, Copy)]
-enum KeychainLayer {
+enum KeychainSealLayer {
     Password,
     Session,
     OwnKey,
     Private,
 }
 
-impl KeychainLayer {
+impl KeychainSealLayer {
     const fn info(self) -> &'static [u8] {
         match self {
             Self::Password => b"portolan/1/layer/password",
@@ -167,7 +167,7 @@ impl PersonKeychainKey {
     /// Seals a private key under a new key of its own. `place` is for example `person:17/key:5`.
     pub fn seal_private(&self, context: &str, private: &[u8]) -> Result<SealedPrivateKey, VaultError> {
         let own = DataEncryptionKey(SecretKeyBytes::random()?);
-        let body = KeychainLayer::Private.seal(&*own.0.0, context, private)?;
+        let body = KeychainSealLayer::Private.seal(&*own.0.0, context, private)?;
         Ok(SealedPrivateKey { body, own_key: self.wrap(context, &own)? })
     }
 
@@ -181,18 +181,18 @@ impl PersonKeychainKey {
     }
 
     fn wrap(&self, context: &str, own: &DataEncryptionKey) -> Result<Vec<u8>, VaultError> {
-        KeychainLayer::OwnKey.seal(&*self.0.0, context, &*own.0.0)
+        KeychainSealLayer::OwnKey.seal(&*self.0.0, context, &*own.0.0)
     }
 
     fn unwrap(&self, context: &str, own_key: &[u8]) -> Result<DataEncryptionKey, VaultError> {
-        let opened = KeychainLayer::OwnKey.open(&*self.0.0, context, own_key)?;
+        let opened = KeychainSealLayer::OwnKey.open(&*self.0.0, context, own_key)?;
         SecretKeyBytes::from_opened(&opened).map(DataEncryptionKey)
     }
 }
 
 impl DataEncryptionKey {
     fn open(&self, context: &str, body: &[u8]) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        KeychainLayer::Private.open(&*self.0.0, context, body)
+        KeychainSealLayer::Private.open(&*self.0.0, context, body)
     }
 }
 
@@ -204,7 +204,7 @@ impl Vault {
         stretched: &PasswordDerivedKey,
         keychain: &PersonKeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
-        let inner = KeychainLayer::Password.seal(&*stretched.0.0, person, &*keychain.0.0)?;
+        let inner = KeychainSealLayer::Password.seal(&*stretched.0.0, person, &*keychain.0.0)?;
         self.seal(VaultPurpose::ChainByPassword, person, &inner)
     }
 
@@ -216,7 +216,7 @@ impl Vault {
         sealed: &[u8],
     ) -> Result<PersonKeychainKey, VaultError> {
         let inner = self.open(VaultPurpose::ChainByPassword, person, sealed)?;
-        let keychain = KeychainLayer::Password.open(&*stretched.0.0, person, &inner)?;
+        let keychain = KeychainSealLayer::Password.open(&*stretched.0.0, person, &inner)?;
         SecretKeyBytes::from_opened(&keychain).map(PersonKeychainKey)
     }
 
@@ -230,7 +230,7 @@ impl Vault {
         token: &str,
         keychain: &PersonKeychainKey,
     ) -> Result<Vec<u8>, VaultError> {
-        let inner = KeychainLayer::Session.seal(token.as_bytes(), context, &*keychain.0.0)?;
+        let inner = KeychainSealLayer::Session.seal(token.as_bytes(), context, &*keychain.0.0)?;
         self.seal(VaultPurpose::ChainBySession, context, &inner)
     }
 
@@ -242,7 +242,7 @@ impl Vault {
         sealed: &[u8],
     ) -> Result<PersonKeychainKey, VaultError> {
         let inner = self.open(VaultPurpose::ChainBySession, context, sealed)?;
-        let keychain = KeychainLayer::Session.open(token.as_bytes(), context, &inner)?;
+        let keychain = KeychainSealLayer::Session.open(token.as_bytes(), context, &inner)?;
         SecretKeyBytes::from_opened(&keychain).map(PersonKeychainKey)
     }
 

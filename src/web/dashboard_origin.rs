@@ -15,11 +15,11 @@ use axum::{Extension, Router};
 use axum_extra::extract::cookie::{Cookie, SameSite};
 
 use crate::app::{App, AppState};
-use crate::auth::guest_links::{GuestAccess, GuestAccessError, GuestLinkKind, GuestViewingSession};
+use crate::auth::guest_links::{GuestAccessError, GuestBrowserAccess, GuestLinkTargetKind, NewViewerAccess};
 use crate::dashboards::CheckedDashboardAccess;
 use crate::probe::DASHBOARD_ORIGIN_HEADER;
 use crate::web::http::assets;
-use crate::web::http::cookies::RequestCookies;
+use crate::web::http::cookies::RawRequestCookies;
 
 /// The largest form on our own pages here holds only a passphrase.
 const MAX_BODY_BYTES: usize = 4 * 1024;
@@ -28,11 +28,11 @@ pub fn routes() -> Router<AppState> {
     let dashboard_links = Router::new()
         .route("/s/{token}", get(enter::by_link))
         .route("/b/{word}/unlock", post(enter::unlock))
-        .layer(Extension(GuestLinkKind::Dashboard));
+        .layer(Extension(GuestLinkTargetKind::Dashboard));
     let report_links = Router::new()
         .route("/r/{token}", get(enter::by_link))
         .route("/report/{word}/unlock", post(enter::unlock))
-        .layer(Extension(GuestLinkKind::Report));
+        .layer(Extension(GuestLinkTargetKind::Report));
     let own = Router::new()
         .route("/enter/{ticket}", get(enter::by_ticket))
         .route("/b/{word}/", get(viewer::get))
@@ -74,7 +74,7 @@ async fn check_dashboard_access(
     access_key: &str,
     headers: &HeaderMap,
 ) -> Result<CheckedDashboardAccess, GuestAccessError> {
-    let cookie = read_cookie(app, GuestLinkKind::Dashboard, access_key, headers)?;
+    let cookie = read_cookie(app, GuestLinkTargetKind::Dashboard, access_key, headers)?;
     app.dashboards.check_access(access_key, &cookie).await
 }
 
@@ -83,25 +83,25 @@ async fn check_report_access(
     app: &App,
     access_key: &str,
     headers: &HeaderMap,
-) -> Result<GuestAccess, GuestAccessError> {
-    let cookie = read_cookie(app, GuestLinkKind::Report, access_key, headers)?;
-    app.auth.check_guest_access(GuestLinkKind::Report, access_key, &cookie).await
+) -> Result<GuestBrowserAccess, GuestAccessError> {
+    let cookie = read_cookie(app, GuestLinkTargetKind::Report, access_key, headers)?;
+    app.auth.check_guest_access(GuestLinkTargetKind::Report, access_key, &cookie).await
 }
 
 /// The cookie that goes with an access key.
 fn read_cookie(
     app: &App,
-    kind: GuestLinkKind,
+    kind: GuestLinkTargetKind,
     access_key: &str,
     headers: &HeaderMap,
 ) -> Result<String, GuestAccessError> {
-    let cookies = RequestCookies::from_headers(headers);
+    let cookies = RawRequestCookies::from_headers(headers);
     let cookie = cookies.get_by_name(kind.cookie_name(app)).filter(|_| is_token(access_key));
     cookie.map(str::to_owned).ok_or(GuestAccessError::Closed)
 }
 
 /// Each kind has its own cookies and paths, so that neither opens the other.
-impl GuestLinkKind {
+impl GuestLinkTargetKind {
     const fn noun(self) -> &'static str {
         match self {
             Self::Dashboard => "dashboard",
@@ -128,7 +128,7 @@ impl GuestLinkKind {
 }
 
 /// The cookie of a browser that was let in, valid only under the path of its viewing session.
-fn access_cookie(app: &App, kind: GuestLinkKind, session: &GuestViewingSession) -> Cookie<'static> {
+fn access_cookie(app: &App, kind: GuestLinkTargetKind, session: &NewViewerAccess) -> Cookie<'static> {
     Cookie::build((kind.cookie_name(app), session.cookie.as_str().to_owned()))
         .path(format!("{}/", kind.base_path(&session.access_key)))
         .http_only(true)

@@ -8,23 +8,23 @@ use crate::entropy;
 use crate::store::StoreCache;
 use crate::web::http::stream_limits::EventStreamLimiter;
 use crate::web::pages::groups::usage::UsageSummaryCache;
-use crate::web::pages::home::{HasJobsCache, HomeSharedData, HomeVisits};
+use crate::web::pages::home::{HasJobsCache, LastHomeVisits, PortalSetupFacts};
 
 /// The services, plus the state that only pages need.
 #[derive(Clone)]
 pub struct PortalState {
     pub app: AppState,
-    pub pages: Arc<SharedPageState>,
+    pub pages: Arc<CrossRequestState>,
 }
 
 /// What only pages keep from one request to the next.
-pub struct SharedPageState {
+pub struct CrossRequestState {
     /// The figures that are the same on everyone's home page.
-    pub home_overview: StoreCache<(), HomeSharedData>,
+    pub home_overview: StoreCache<(), PortalSetupFacts>,
     /// Whether each person has ever had a job.
     pub has_jobs: HasJobsCache,
     /// When each person last visited the home page.
-    pub home_visits: HomeVisits,
+    pub home_visits: LastHomeVisits,
     /// Rendered usage summaries of groups.
     pub usage_summaries: UsageSummaryCache,
     pub event_streams: EventStreamLimiter,
@@ -35,10 +35,10 @@ pub struct SharedPageState {
 
 impl PortalState {
     pub fn new(app: AppState) -> std::io::Result<Self> {
-        let pages = SharedPageState {
+        let pages = CrossRequestState {
             home_overview: StoreCache::new(1),
             has_jobs: StoreCache::new(1000),
-            home_visits: HomeVisits::default(),
+            home_visits: LastHomeVisits::default(),
             usage_summaries: UsageSummaryCache::default(),
             event_streams: EventStreamLimiter::default(),
             run_id: u32::from_ne_bytes(entropy::random_bytes()?),
@@ -48,7 +48,7 @@ impl PortalState {
     }
 }
 
-impl SharedPageState {
+impl CrossRequestState {
     /// An id for the next request, by which it can be found in the log.
     pub fn next_request_id(&self) -> String {
         format!("{:08x}-{}", self.run_id, self.request_counter.fetch_add(1, Ordering::Relaxed))

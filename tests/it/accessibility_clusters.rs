@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use portolan::auth::activity::Actor;
-use portolan::sites::{AuthFactor, Site, SiteAutomationHosts, SiteName};
+use portolan::sites::{Site, SiteAutomationHosts, SiteLoginFactor, SiteName};
 
 use crate::accessibility::audit;
 use crate::support::browser::Browser;
@@ -37,7 +37,7 @@ impl Browser {
 }
 
 /// A port of the test cluster, as a centre with everything to say would describe it.
-fn site(kind: &str, ways: &[AuthFactor]) -> Site {
+fn site(kind: &str, ways: &[SiteLoginFactor]) -> Site {
     let mut site = Site::with_defaults(SiteName(kind.parse().unwrap()), &format!("Harbour {kind}"));
     site.operator = Some("the Harbour Computing Centre".into());
     site.notes = vec!["Everything that answers is real.".into()];
@@ -45,7 +45,7 @@ fn site(kind: &str, ways: &[AuthFactor]) -> Site {
     site.login.port = Cluster::get().port(kind);
     site.login.accepts = vec![ways.to_vec()];
     site.login.region = Some("From everywhere.".into());
-    site.keys.opens.0 = ways.contains(&AuthFactor::Key);
+    site.keys.opens.0 = ways.contains(&SiteLoginFactor::Key);
     if site.keys.opens.0 {
         site.keys.steps = vec!["Open the key page.".into(), "Paste the key.".into()];
         site.keys.page = Some("https://harbour.example/keys".parse().unwrap());
@@ -101,7 +101,7 @@ impl Hostile {
             .spawn()
             .unwrap();
         let hostile = Self { server, _folder: folder };
-        let mut site = site("password", &[AuthFactor::Password]);
+        let mut site = site("password", &[SiteLoginFactor::Password]);
         site.name = SiteName("hostile".parse().unwrap());
         site.title = "Hostile".into();
         site.login.port = port;
@@ -128,12 +128,12 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
     browser.wait_for_text("There is a problem").await;
     audit(browser, "a preset with problems").await;
 
-    let mut nowhere = site("key", &[AuthFactor::Key]);
+    let mut nowhere = site("key", &[SiteLoginFactor::Key]);
     nowhere.login.port = 1;
-    let mut differs = site("key", &[AuthFactor::Key]);
+    let mut differs = site("key", &[SiteLoginFactor::Key]);
     let published = "SHA256:NJgHnZFzGX0zYyUwCMUdWccvfCaTgKmZKzPaqL8VNM8";
     differs.login.fingerprints = vec![published.parse().unwrap()];
-    let mut as_published = site("key", &[AuthFactor::Key]);
+    let mut as_published = site("key", &[SiteLoginFactor::Key]);
     as_published.login.fingerprints = vec![Cluster::get().fingerprint().parse().unwrap()];
     as_published.automation = Some(SiteAutomationHosts {
         hosts: vec!["127.0.0.1".parse().unwrap()],
@@ -164,7 +164,7 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
         browser.audit_page(path).await;
         browser.audit_unfolded(path).await;
     }
-    portal.add_site(&site("password", &[AuthFactor::Code, AuthFactor::Password])).await;
+    portal.add_site(&site("password", &[SiteLoginFactor::Code, SiteLoginFactor::Password])).await;
     assert_eq!(admin.post("/clusters/password/retire", &[]).await.status, 303);
     browser.audit_page("/clusters/password/settings").await;
     browser.audit_unfolded("settings of a retired cluster").await;
@@ -309,10 +309,10 @@ async fn audit_all(width: u32, user: &str) {
     let (portal, admin, _) = TestApp::with_member(user).await;
     let browser = Browser::open(&portal.url, width).await;
     audit_administration(&browser, &portal, &admin).await;
-    portal.add_site(&site("mfa", &[AuthFactor::Key, AuthFactor::Code])).await;
-    portal.add_site(&site("duo", &[AuthFactor::Key, AuthFactor::Duo])).await;
+    portal.add_site(&site("mfa", &[SiteLoginFactor::Key, SiteLoginFactor::Code])).await;
+    portal.add_site(&site("duo", &[SiteLoginFactor::Key, SiteLoginFactor::Duo])).await;
     let hostile = Hostile::start(&portal).await;
-    let mut changed = site("key", &[AuthFactor::Key]);
+    let mut changed = site("key", &[SiteLoginFactor::Key]);
     changed.name = SiteName("changed".parse().unwrap());
     changed.title = "Changed".into();
     let pins = [("login".to_owned(), OTHER_HOST_KEY.to_owned())];

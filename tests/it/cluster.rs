@@ -1,7 +1,7 @@
 //! The portal and the real test cluster: adding it, pinning its host key, noticing a change.
 
 use portolan::sites::{self, Site, SiteAutomationHosts, SiteJumpHost};
-use portolan::store::clusters::ClusterDetails;
+use portolan::store::clusters::ClusterSettings;
 use portolan::store::{self, Store};
 
 use crate::support::cluster::Cluster;
@@ -253,7 +253,7 @@ async fn doctor_reports_a_changed_host_key() {
     let store = Store::open(&installation.data().join("portolan.db")).await.unwrap();
     let mut tx = store.write().await.unwrap();
     let (slug, title, host) = ("harbour".parse().unwrap(), "Harbour".parse().unwrap(), "127.0.0.1".parse().unwrap());
-    let what = ClusterDetails { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
+    let what = ClusterSettings { title: &title, host: &host, port: cluster.port("mfa"), site: "" };
     let now = crate::support::app::START;
     let id = store::clusters::add(&mut tx, &slug, &what, now).await.unwrap();
     store::clusters::replace_host_keys(&mut tx, id, &[("login".into(), other)], now).await.unwrap();

@@ -7,7 +7,7 @@ use portolan::auth::activity::Actor;
 use portolan::auth::guest_links::{GuestLinkRequest, GuestLinkTarget};
 use portolan::auth::token::SecretToken;
 use portolan::clock::UnixTime;
-use portolan::dashboards::{DashboardKind, DashboardStatus, NewDashboard};
+use portolan::dashboards::{DashboardKind, DashboardWithRuns, NewDashboard};
 use portolan::domain::{DashboardId, PersonId};
 use portolan::store;
 use portolan::store::dashboards::runs::DashboardRunState;
@@ -45,7 +45,7 @@ pub async fn new_dashboard(portal: &TestApp, kind: DashboardKind, places: &[&str
 }
 
 /// What is known of a dashboard, as its owner sees it.
-pub async fn dashboard_status(portal: &TestApp, id: DashboardId) -> DashboardStatus {
+pub async fn dashboard_status(portal: &TestApp, id: DashboardId) -> DashboardWithRuns {
     let mut db = portal.app.store.read().await.unwrap();
     let person = PersonId(portal.person_id(OWNER).await);
     let viewer = portal.app.auth.viewer(&mut db, person).await.unwrap().unwrap();
@@ -58,8 +58,8 @@ pub async fn wait_for(
     portal: &TestApp,
     id: DashboardId,
     what: &str,
-    holds: impl Fn(&DashboardStatus) -> bool,
-) -> DashboardStatus {
+    holds: impl Fn(&DashboardWithRuns) -> bool,
+) -> DashboardWithRuns {
     wait::wait_for(what, async || {
         let now = dashboard_status(portal, id).await;
         if holds(&now) { Ok(now) } else { Err(format!("{now:#?}")) }
@@ -411,7 +411,7 @@ async fn group_members_see_shared_dashboards_read_only() {
     // Woken: it runs as its owner, as often as they allowed.
     boards.wake(&bob, id).await.unwrap();
     // It can be reached a moment before that is written down.
-    let is_ready = |now: &DashboardStatus| now.run.as_ref().is_some_and(|run| run.state == DashboardRunState::Ready);
+    let is_ready = |now: &DashboardWithRuns| now.run.as_ref().is_some_and(|run| run.state == DashboardRunState::Ready);
     let now = wait_for(&portal, id, "ready again", |now| is_ready(now) || !now.is_open()).await;
     let run = now.run.unwrap();
     assert_eq!((run.state, run.woken_by_name.as_deref()), (DashboardRunState::Ready, Some("bob")));

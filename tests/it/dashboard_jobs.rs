@@ -13,7 +13,7 @@ use portolan::dashboards::job_report::{
 };
 use portolan::dashboards::{DashboardKind, read_only};
 use portolan::jobs::submissions::SubmissionState;
-use portolan::sites::{self, Site, SiteLookup};
+use portolan::sites::{self, Site, SiteLookupResult};
 use portolan::ssh::{CallUrgency, ClusterConnection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -29,7 +29,7 @@ const BASE: &str = "/home/carol/.portolan";
 
 fn demo() -> &'static Site {
     match sites::find_site("demo") {
-        SiteLookup::Site(site) => site,
+        SiteLookupResult::Site(site) => site,
         other => panic!("{other:?}"),
     }
 }

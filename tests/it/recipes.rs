@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portolan::recipes::catalog::RecipeCatalog;
 use portolan::recipes::compose::{ComposedJob, compose};
 use portolan::recipes::context::{AvailableGpu, ComposeCluster, SubmitAccount};
-use portolan::recipes::form::RecipeForm;
+use portolan::recipes::form::RecipeQuestionForm;
 use portolan::sites::{self, Site};
 
 use crate::support::cluster::Cluster;
@@ -43,7 +43,7 @@ pub fn place(site: &Site) -> ComposeCluster {
 /// What the form makes of a recipe with a few answers; the others stay as the form has them at first.
 pub fn composed(recipe: &str, answers: &[(&str, &str)], place: &ComposeCluster) -> ComposedJob {
     let book = RecipeCatalog::shipped();
-    let form = RecipeForm::new(book.find(recipe).unwrap(), &book.blocks);
+    let form = RecipeQuestionForm::new(book.find(recipe).unwrap(), &book.blocks);
     let mut all = form.defaults(place);
     all.extend(answers.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())));
     compose(&form, &all, place)

@@ -8,7 +8,7 @@ use portolan::store;
 use portolan::store::allocations::NewAllocation;
 use portolan::store::guest_links::{self, GuestLinkTarget, NewGuestLink};
 use portolan::store::usage::UsageDayReadRow;
-use portolan::usage::daily_totals::DayUsageTotals;
+use portolan::usage::daily_totals::DayUsageBreakdown;
 use portolan::usage::{UsageTotals, save_daily_totals};
 use reqwest::Method;
 
@@ -82,7 +82,7 @@ impl Lab {
             UsageDayReadRow { day: Day::from_time(START).plus(-back), read_at: START, is_final: true, is_cut: false };
         let roll =
             |(user, kind, sums): &(&str, &str, UsageTotals)| ((*user).to_owned(), (*kind).to_owned(), sums.clone());
-        let sheet = DayUsageTotals { rows: rolls.iter().map(roll).collect(), jobs: Vec::new() };
+        let sheet = DayUsageBreakdown { rows: rolls.iter().map(roll).collect(), jobs: Vec::new() };
         save_daily_totals(&mut tx, &books[0], read, &sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }

@@ -7,7 +7,7 @@ use portolan::auth::Viewer;
 use portolan::clock::{Clock, Day};
 use portolan::domain::{GroupId, GroupRole, PersonId};
 use portolan::store;
-use portolan::usage::figures::{ChartStep, FiguresQuery, UsageFigures, UsageOwner, compute_figures};
+use portolan::usage::figures::{ChartStep, FiguresQuery, UsageFigures, UsageMember, compute_figures};
 use portolan::usage::{GroupUsage, UsageMeasure, UsageTotals};
 
 use crate::queue::{cancel, submit};
@@ -147,9 +147,9 @@ async fn member_sees_themselves_and_everyone_else_as_one_row() {
     let view = portal.all_usage_seen_by("bob").await;
     let (from, until) = settled(&view);
     let shown = between(&view, from, until);
-    let whose: Vec<&UsageOwner> = shown.members.iter().map(|one| &one.owner).collect();
+    let whose: Vec<&UsageMember> = shown.members.iter().map(|one| &one.owner).collect();
     assert_eq!(whose.len(), 2, "{whose:?}");
-    assert!(whose.contains(&&UsageOwner::Others), "{whose:?}");
+    assert!(whose.contains(&&UsageMember::Others), "{whose:?}");
     let leaders = portal.all_usage_seen_by("asmith").await;
     assert_eq!(shown.totals.core_s, between(&leaders, from, until).totals.core_s);
     // Nothing of others is kept for them, not even in the database.

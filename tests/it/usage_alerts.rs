@@ -2,7 +2,7 @@
 
 use portolan::clock::UnixTime;
 use portolan::domain::GroupId;
-use portolan::jobs::queue_snapshot::PersonClusterResources;
+use portolan::jobs::queue_snapshot::PersonSharesAndQuotas;
 use portolan::sites::quota::StorageQuota;
 use portolan::store;
 
@@ -19,7 +19,7 @@ async fn choose(world: &Lab, form: &[(&str, &str)]) {
 }
 
 async fn put_places(world: &Lab, places: Vec<StorageQuota>) {
-    let standing = PersonClusterResources { places, places_at: Some(START.0), ..PersonClusterResources::default() };
+    let standing = PersonSharesAndQuotas { places, places_at: Some(START.0), ..PersonSharesAndQuotas::default() };
     let text = serde_json::to_string(&standing).unwrap();
     let mut tx = world.portal.app.store.write().await.unwrap();
     sqlx::query(

@@ -9,7 +9,7 @@ use portolan::domain::PersonId;
 use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
 use portolan::store::usage::{self, UsageDayReadRow, UsageSource};
-use portolan::usage::daily_totals::{DayUsageTotals, UsageRunDay};
+use portolan::usage::daily_totals::{DayUsageBreakdown, UsageRunDay};
 use portolan::usage::{UsageJobOutcome, UsageTotals, save_daily_totals};
 
 use crate::support::app::START;
@@ -62,7 +62,7 @@ impl World {
 
     /// Writes what someone's connection would have told of a day. Others are without names for those who do not lead.
     async fn put_day(&self, reader: &str, has_names: bool, day: Day, did: &[Did<'_>]) {
-        let mut sheet = DayUsageTotals::default();
+        let mut sheet = DayUsageBreakdown::default();
         for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
             let named = has_names || *user == reader;
             let (user, kind) = if named { (*user, *kind) } else { ("", "") };
@@ -79,7 +79,7 @@ impl World {
         self.put_sheet(reader, has_names, day, &sheet).await;
     }
 
-    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &DayUsageTotals) {
+    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &DayUsageBreakdown) {
         let portal = &self.portal;
         let person = PersonId(portal.person_id(reader).await);
         let cluster = portal.cluster_id("key").await;
@@ -287,7 +287,7 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
         let sums = sums(one.seconds / 3600, one.outcome);
         (one.user.clone(), one.kind.clone(), sums)
     });
-    let sheet = DayUsageTotals { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
+    let sheet = DayUsageBreakdown { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
     world.put_sheet("pia", true, TODAY, &sheet).await;
 
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;

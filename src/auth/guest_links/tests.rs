@@ -6,7 +6,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::config::SessionSettings;
 use crate::domain::{GroupId, GroupRole, ReportId};
-use crate::store::clusters::ClusterDetails;
+use crate::store::clusters::ClusterSettings;
 use crate::store::dashboards::NewDashboardRow;
 use crate::store::{Store, dashboards, groups, people, reports};
 use crate::vault::{MasterKey, Vault};
@@ -47,7 +47,7 @@ impl Lab {
         }
         let report = reports::add(&mut tx, group, people[0], "March", "{}", NOW).await.unwrap();
         let (title, host) = ("Harbour".parse().unwrap(), "harbour.example".parse().unwrap());
-        let details = ClusterDetails { title: &title, host: &host, port: 22, site: "" };
+        let details = ClusterSettings { title: &title, host: &host, port: 22, site: "" };
         let cluster = store::clusters::add(&mut tx, &"harbour".parse().unwrap(), &details, NOW).await.unwrap();
         let new = NewDashboardRow {
             person: people[1],
@@ -89,11 +89,19 @@ impl Lab {
         guest_links::list(&mut self.auth.store.read().await.unwrap(), target, NOW).await.unwrap()
     }
 
-    async fn open(&self, kind: GuestLinkKind, token: &SecretToken) -> Result<GuestViewingSession, OpenGuestLinkError> {
+    async fn open(
+        &self,
+        kind: GuestLinkTargetKind,
+        token: &SecretToken,
+    ) -> Result<NewViewerAccess, OpenGuestLinkError> {
         self.auth.open_guest_link(kind, token.as_str(), &VISITOR).await.map(|(_, session)| session)
     }
 
-    async fn check(&self, kind: GuestLinkKind, session: &GuestViewingSession) -> Result<GuestAccess, GuestAccessError> {
+    async fn check(
+        &self,
+        kind: GuestLinkTargetKind,
+        session: &NewViewerAccess,
+    ) -> Result<GuestBrowserAccess, GuestAccessError> {
         self.auth.check_guest_access(kind, &session.access_key, session.cookie.as_str()).await
     }
 }
@@ -123,7 +131,7 @@ async fn only_whom_it_belongs_to_creates_and_lists_links() {
 async fn a_link_opens_its_own_kind_until_it_ends() {
     let lab = Lab::new().await;
     for (target, person, other) in
-        [(lab.dashboard, 1, GuestLinkKind::Report), (lab.report(), 0, GuestLinkKind::Dashboard)]
+        [(lab.dashboard, 1, GuestLinkTargetKind::Report), (lab.report(), 0, GuestLinkTargetKind::Dashboard)]
     {
         let token = lab.create(person, target, "three old boats").await.unwrap();
         assert!(matches!(lab.open(other, &token).await, Err(OpenGuestLinkError::Unknown)));
@@ -141,11 +149,11 @@ async fn a_link_opens_its_own_kind_until_it_ends() {
         assert_eq!(lab.list(target).await[0].opened, 1);
     }
     let token = lab.create(1, lab.dashboard, "").await.unwrap();
-    let session = lab.open(GuestLinkKind::Dashboard, &token).await.unwrap();
-    assert!(lab.check(GuestLinkKind::Dashboard, &session).await.is_ok());
+    let session = lab.open(GuestLinkTargetKind::Dashboard, &token).await.unwrap();
+    assert!(lab.check(GuestLinkTargetKind::Dashboard, &session).await.is_ok());
     lab.clock.advance(7 * SECONDS_PER_DAY);
-    assert!(matches!(lab.check(GuestLinkKind::Dashboard, &session).await, Err(GuestAccessError::Closed)));
-    assert!(matches!(lab.open(GuestLinkKind::Dashboard, &token).await, Err(OpenGuestLinkError::Expired(_))));
+    assert!(matches!(lab.check(GuestLinkTargetKind::Dashboard, &session).await, Err(GuestAccessError::Closed)));
+    assert!(matches!(lab.open(GuestLinkTargetKind::Dashboard, &token).await, Err(OpenGuestLinkError::Expired(_))));
 }
 
 #[tokio::test]
@@ -174,14 +182,14 @@ async fn links_end_with_the_rights_of_their_makers_and_with_what_they_show() {
     let lab = Lab::new().await;
     let (of_dashboard, of_report) =
         (lab.create(1, lab.dashboard, "").await.unwrap(), lab.create(0, lab.report(), "").await.unwrap());
-    let session = lab.open(GuestLinkKind::Report, &of_report).await.unwrap();
+    let session = lab.open(GuestLinkTargetKind::Report, &of_report).await.unwrap();
     let mut tx = lab.auth.store.write().await.unwrap();
     people::set_disabled(&mut tx, lab.people[1], Some(NOW)).await.unwrap();
     groups::set_member(&mut tx, lab.group, lab.people[0], GroupRole::Member, NOW).await.unwrap();
     store::commit(tx).await.unwrap();
-    assert!(matches!(lab.open(GuestLinkKind::Dashboard, &of_dashboard).await, Err(OpenGuestLinkError::Unknown)));
-    assert!(matches!(lab.open(GuestLinkKind::Report, &of_report).await, Err(OpenGuestLinkError::Unknown)));
-    assert!(matches!(lab.check(GuestLinkKind::Report, &session).await, Err(GuestAccessError::Closed)));
+    assert!(matches!(lab.open(GuestLinkTargetKind::Dashboard, &of_dashboard).await, Err(OpenGuestLinkError::Unknown)));
+    assert!(matches!(lab.open(GuestLinkTargetKind::Report, &of_report).await, Err(OpenGuestLinkError::Unknown)));
+    assert!(matches!(lab.check(GuestLinkTargetKind::Report, &session).await, Err(GuestAccessError::Closed)));
     assert!(lab.list(lab.report()).await[0].is_paused, "it may work again");
 
     let GuestLinkTarget::Dashboard(id) = lab.dashboard else { panic!("a dashboard") };

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::app::{AppState, files};
 use crate::domain::{DisplayName, HostName, Slug};
-use crate::sites::{self, Site, SiteHost, SiteLookup, SiteName};
+use crate::sites::{self, Site, SiteHost, SiteLookupResult, SiteName};
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterDescriptionArgs {
@@ -70,15 +70,15 @@ fn find_preset(app: &AppState, text: &str) -> anyhow::Result<Site> {
         return read_site_file(&own);
     }
     match sites::find_site(text) {
-        SiteLookup::Site(site) => Ok(site.clone()),
-        SiteLookup::Retired(gone) => {
+        SiteLookupResult::Site(site) => Ok(site.clone()),
+        SiteLookupResult::Retired(gone) => {
             let instead: Vec<&str> = gone.instead.iter().map(SiteName::as_str).collect();
             bail!("{} Presets to use now: {}", gone.sentence, instead.join(", "))
         }
-        SiteLookup::Unknown { nearest: Some(name) } => {
+        SiteLookupResult::Unknown { nearest: Some(name) } => {
             bail!("There is no preset called {text}. Did you mean {name}?")
         }
-        SiteLookup::Unknown { nearest: None } => {
+        SiteLookupResult::Unknown { nearest: None } => {
             let names: Vec<&str> = app.site_presets.iter().map(|site| site.name.as_str()).collect();
             bail!("There is no preset called {text}. There are: {}", names.join(", "))
         }

@@ -52,7 +52,7 @@ const MAX_VALUE_LEN: usize = 400;
 const MAX_LINES: usize = 2000;
 
 /// A folder as the script reports it: what it was looked for as, and its path before and after following links.
-struct DiscoveryFolderLine<'a> {
+struct UserFolderLine<'a> {
     source: &'a str,
     writable: bool,
     path: &'a str,
@@ -69,7 +69,7 @@ impl DiscoveredFacts {
             ended |= line.trim_end() == "end";
             match line.split_once('\t') {
                 Some(("dir", value)) if seen.len() < MAX_LIST_LEN => {
-                    seen.extend(DiscoveryFolderLine::parse(value));
+                    seen.extend(UserFolderLine::parse(value));
                 }
                 Some(("gone", value)) => self.report_missing_folder(value),
                 Some((name, value)) => self.set_fact(name, value),
@@ -122,7 +122,7 @@ impl DiscoveredFacts {
     }
 }
 
-impl<'a> DiscoveryFolderLine<'a> {
+impl<'a> UserFolderLine<'a> {
     fn parse(value: &'a str) -> Option<Self> {
         let mut fields = value.splitn(4, '\t');
         let (what, mode, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -145,7 +145,7 @@ impl<'a> DiscoveryFolderLine<'a> {
 /// The folders worth showing, each once. Paths from variables are kept as the centre writes them; links in the home
 /// folder are resolved, because some centres refuse jobs whose folder begins with `/home`. Folders that really are
 /// inside the home folder belong to the person (`~/projects/thesis`) and are not listed separately.
-fn folders_to_show(lines: &[DiscoveryFolderLine<'_>]) -> Vec<DiscoveredUserFolder> {
+fn folders_to_show(lines: &[UserFolderLine<'_>]) -> Vec<DiscoveredUserFolder> {
     let homes: Vec<&str> = lines.iter().filter(|s| s.source == "HOME").flat_map(|s| [s.path, s.real_path]).collect();
     let at_home = |path: &str| homes.iter().any(|home| is_below(path, home));
     let has_groups = lines.iter().any(|s| s.source == "group" && !at_home(s.real_path));

@@ -6,15 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::slurm::submit::SubmitTokenCarrier;
-use crate::ssh::RemoteShellDialect;
+use crate::slurm::submit::SubmitTokenField;
+use crate::ssh::RemoteCommandMode;
 
 const MARK: &str = "k3j9x0ab";
 
 const TIMEOUTS: SbatchTimeouts = SbatchTimeouts { go: Duration::from_secs(1), sbatch: Duration::from_secs(5) };
 
 fn command(script: &str, folders: &[String], timeouts: SbatchTimeouts) -> RemoteCommand {
-    let args = submit::args(SubmitTokenCarrier::Comment, "tok", "it's");
+    let args = submit::args(SubmitTokenField::Comment, "tok", "it's");
     sbatch_command(MARK, script, folders, args, timeouts).0
 }
 
@@ -38,7 +38,7 @@ fn run(
     sent: usize,
     go: &str,
 ) -> SbatchOutcome {
-    let line = command(script, folders, timeouts).to_command_line(&RemoteShellDialect::Bare).unwrap();
+    let line = command(script, folders, timeouts).to_command_line(&RemoteCommandMode::Bare).unwrap();
     let path = format!("{}:{}", bench.display(), std::env::var("PATH").unwrap());
     let mut child = Command::new(shell)
         .args(["-c", &line])
@@ -184,7 +184,7 @@ fn failures_before_the_word_are_certain_and_afterwards_not() {
 /// They start programs without a shell, so half a script could be submitted there.
 #[test]
 fn automation_hosts_get_none() {
-    let refused = command("#!/bin/sh\n", &[], TIMEOUTS).to_command_line(&RemoteShellDialect::Automation).unwrap_err();
+    let refused = command("#!/bin/sh\n", &[], TIMEOUTS).to_command_line(&RemoteCommandMode::Automation).unwrap_err();
     let done = parse_outcome(MARK, false, Err(RunCommandError::InvalidCommand(refused)));
     assert!(matches!(done, SbatchOutcome::Impossible(_)));
     assert!(!SUBMIT_SCRIPT.contains(['\n', '\'', '\\', '!', '`']) && SUBMIT_SCRIPT.is_ascii());

@@ -5,11 +5,11 @@ use std::process::Command;
 use super::*;
 use crate::clock::UnixTime;
 use crate::recipes::request::SbatchDirective;
-use crate::sites::{SiteLookup, find_site, presets};
+use crate::sites::{SiteLookupResult, find_site, presets};
 
 fn site(name: &str) -> &'static Site {
     match find_site(name) {
-        SiteLookup::Site(site) => site,
+        SiteLookupResult::Site(site) => site,
         other => panic!("{other:?}"),
     }
 }

@@ -231,7 +231,7 @@ fn check_combination(
 
 fn fits(request: &JobRequest, demand: &PerNodeDemand, partition: &Partition, cluster: &ComposeCluster) -> bool {
     let enough =
-        |span: Option<crate::slurm::partitions::NodeSizeRange>, least: u64| span.is_none_or(|span| span.most >= least);
+        |span: Option<crate::slurm::partitions::PerNodeRange>, least: u64| span.is_none_or(|span| span.most >= least);
     let gpus = request.gpus.as_ref().is_none_or(|gpus| {
         let most_here = gpus_per_node(partition, gpus.model.as_deref());
         // The short name of a GPU slice is not in the cluster's list.

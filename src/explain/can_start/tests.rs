@@ -8,9 +8,9 @@ use crate::slurm::partitions;
 
 const DEMO: &str = include_str!("../../../tests/fixtures/slurm/sinfo-22.05.txt");
 
-type Expected = &'static [(RequestField, ProblemSeverity)];
+type Expected = &'static [(RequestField, RequestProblemSeverity)];
 
-fn of(cluster: &ComposeCluster, request: &JobRequest) -> Vec<(RequestField, ProblemSeverity)> {
+fn of(cluster: &ComposeCluster, request: &JobRequest) -> Vec<(RequestField, RequestProblemSeverity)> {
     find_problems(request, cluster).iter().map(|problem| (problem.sets, problem.severity)).collect()
 }
 
@@ -48,7 +48,7 @@ fn time_is_held_against_the_tightest_limit() {
     let demo = cluster("demo");
     let long = JobRequest { minutes: Some(2 * 1440), ..partition("gpu") };
     let problem = one(&demo, &JobRequest { gpus: Some(gpus(None, 1)), ..long });
-    assert_eq!((problem.sets, problem.severity), (RequestField::Time, ProblemSeverity::Refused));
+    assert_eq!((problem.sets, problem.severity), (RequestField::Time, RequestProblemSeverity::Refused));
     assert!(problem.sentence.contains("for 1 d at most, and this one asks for 2 d"), "{problem:?}");
     let debug = JobRequest { qos: Some("debug".into()), minutes: Some(45), ..partition("debug") };
     assert!(one(&demo, &debug).sentence.starts_with("Jobs of the sort debug run for 30 min"));
@@ -82,14 +82,14 @@ fn machines_have_only_so_much() {
         let found = find_problems(&request, &demo);
         let refused: Vec<RequestField> = found
             .iter()
-            .filter(|problem| problem.severity == ProblemSeverity::Refused)
+            .filter(|problem| problem.severity == RequestProblemSeverity::Refused)
             .map(|problem| problem.sets)
             .collect();
         assert_eq!(refused, [sets], "{request:?} {found:?}");
     }
     assert!(of(&demo, &JobRequest { tasks: Some(20), ..JobRequest::default() }).is_empty());
     let nowhere = one(&demo, &partition("nowhere"));
-    assert_eq!((nowhere.sets, nowhere.severity), (RequestField::Partition, ProblemSeverity::Warning));
+    assert_eq!((nowhere.sets, nowhere.severity), (RequestField::Partition, RequestProblemSeverity::Warning));
     assert!(nowhere.sentence.contains("It shows cpu, gpu"));
 }
 
@@ -102,9 +102,9 @@ fn a_site_that_chooses_the_partition_has_one_for_it_or_not() {
         JobRequest { minutes: Some(1440), memory: Some(MemoryRequest::PerNode(200_000)), ..JobRequest::default() };
     assert!(of(&narval, &request).is_empty());
     let both = JobRequest { memory: Some(MemoryRequest::PerNode(900_000)), ..request };
-    assert_eq!(of(&narval, &both), [(RequestField::Partition, ProblemSeverity::Refused)]);
+    assert_eq!(of(&narval, &both), [(RequestField::Partition, RequestProblemSeverity::Refused)]);
     assert!(of(&narval, &JobRequest { minutes: Some(60), ..both }).is_empty());
-    assert_eq!(of(&narval, &partition("b1")), [(RequestField::Partition, ProblemSeverity::Warning)]);
+    assert_eq!(of(&narval, &partition("b1")), [(RequestField::Partition, RequestProblemSeverity::Warning)]);
     assert!(of(&narval, &partition("default")).is_empty());
 }
 
@@ -113,46 +113,56 @@ fn rules_of_sites() {
     let bare = JobRequest::default();
     let gpu = |model: Option<&str>, count| JobRequest { gpus: Some(gpus(model, count)), ..JobRequest::default() };
     let cases: &[(&str, JobRequest, Expected)] = &[
-        ("fir", gpu(None, 1), &[(RequestField::GpuModel, ProblemSeverity::Refused)]),
+        ("fir", gpu(None, 1), &[(RequestField::GpuModel, RequestProblemSeverity::Refused)]),
         (
             "vulcan",
             gpu(None, 1),
-            &[(RequestField::Account, ProblemSeverity::Refused), (RequestField::GpuModel, ProblemSeverity::Warning)],
+            &[
+                (RequestField::Account, RequestProblemSeverity::Refused),
+                (RequestField::GpuModel, RequestProblemSeverity::Warning),
+            ],
         ),
-        ("fir", gpu(Some("nvidia_h100_80gb_hbm3_1g.10gb"), 2), &[(RequestField::Gpus, ProblemSeverity::Refused)]),
-        ("narval", gpu(Some("a100_1g.5gb"), 2), &[(RequestField::Gpus, ProblemSeverity::Warning)]),
-        ("narval", gpu(Some("a100"), 5), &[(RequestField::Gpus, ProblemSeverity::Refused)]),
-        ("narval", gpu(Some("k80"), 1), &[(RequestField::GpuModel, ProblemSeverity::Warning)]),
-        ("trillium-gpu", bare.clone(), &[(RequestField::Gpus, ProblemSeverity::Refused)]),
+        (
+            "fir",
+            gpu(Some("nvidia_h100_80gb_hbm3_1g.10gb"), 2),
+            &[(RequestField::Gpus, RequestProblemSeverity::Refused)],
+        ),
+        ("narval", gpu(Some("a100_1g.5gb"), 2), &[(RequestField::Gpus, RequestProblemSeverity::Warning)]),
+        ("narval", gpu(Some("a100"), 5), &[(RequestField::Gpus, RequestProblemSeverity::Refused)]),
+        ("narval", gpu(Some("k80"), 1), &[(RequestField::GpuModel, RequestProblemSeverity::Warning)]),
+        ("trillium-gpu", bare.clone(), &[(RequestField::Gpus, RequestProblemSeverity::Refused)]),
         (
             "trillium",
             JobRequest { memory: Some(MemoryRequest::PerNode(1)), ..bare.clone() },
-            &[(RequestField::Memory, ProblemSeverity::Refused)],
+            &[(RequestField::Memory, RequestProblemSeverity::Refused)],
         ),
         (
             "trillium",
             JobRequest { output: Some("/home/alice/x.out".into()), ..bare.clone() },
-            &[(RequestField::Output, ProblemSeverity::Refused)],
+            &[(RequestField::Output, RequestProblemSeverity::Refused)],
         ),
         (
             "killarney",
             JobRequest { folder: Some("/home/alice".into()), account: Some("aip-x".into()), ..gpu(Some("l40s"), 1) },
-            &[(RequestField::Folder, ProblemSeverity::Warning)],
+            &[(RequestField::Folder, RequestProblemSeverity::Warning)],
         ),
         (
             "lumi",
             JobRequest { account: Some("project_1".into()), ..bare.clone() },
-            &[(RequestField::Partition, ProblemSeverity::Refused)],
+            &[(RequestField::Partition, RequestProblemSeverity::Refused)],
         ),
         (
             "saga",
             bare,
-            &[(RequestField::Account, ProblemSeverity::Refused), (RequestField::Memory, ProblemSeverity::Refused)],
+            &[
+                (RequestField::Account, RequestProblemSeverity::Refused),
+                (RequestField::Memory, RequestProblemSeverity::Refused),
+            ],
         ),
         (
             "betzy",
             JobRequest { account: Some("nn1k".into()), nodes: Some(2), ..JobRequest::default() },
-            &[(RequestField::Nodes, ProblemSeverity::Warning)],
+            &[(RequestField::Nodes, RequestProblemSeverity::Warning)],
         ),
         (
             "saga",
@@ -161,7 +171,7 @@ fn rules_of_sites() {
                 memory: Some(MemoryRequest::PerGpu(1000)),
                 ..JobRequest { partition: Some("a100".into()), ..gpu(Some("a100"), 1) }
             },
-            &[(RequestField::GpuModel, ProblemSeverity::Warning)],
+            &[(RequestField::GpuModel, RequestProblemSeverity::Warning)],
         ),
     ];
     for (site, request, expected) in cases {
@@ -192,7 +202,10 @@ fn projects_pay_for_what_they_may() {
     let request = JobRequest { qos: Some("high".into()), ..by("def-b", &partition("debug")) };
     assert_eq!(
         of(&demo, &request),
-        [(RequestField::Partition, ProblemSeverity::Refused), (RequestField::Qos, ProblemSeverity::Refused)]
+        [
+            (RequestField::Partition, RequestProblemSeverity::Refused),
+            (RequestField::Qos, RequestProblemSeverity::Refused)
+        ]
     );
 }
 
@@ -205,11 +218,11 @@ fn arrays_have_an_end() {
     let mut demo = cluster("demo");
     demo.max_array = Some(1001);
     assert!(of(&demo, &array("0-1000")).is_empty());
-    assert_eq!(of(&demo, &array("0-5000")), [(RequestField::Array, ProblemSeverity::Refused)]);
-    assert_eq!(of(&demo, &array("a-b")), [(RequestField::Array, ProblemSeverity::Warning)]);
+    assert_eq!(of(&demo, &array("0-5000")), [(RequestField::Array, RequestProblemSeverity::Refused)]);
+    assert_eq!(of(&demo, &array("a-b")), [(RequestField::Array, RequestProblemSeverity::Warning)]);
     assert!(one(&cluster("narval"), &array("1-1001")).sentence.contains("1000 jobs at a time"));
     let tests = JobRequest { qos: Some("debug".into()), partition: Some("debug".into()), ..array("0-2") };
-    assert_eq!(of(&demo, &tests), [(RequestField::Array, ProblemSeverity::Warning)]);
+    assert_eq!(of(&demo, &tests), [(RequestField::Array, RequestProblemSeverity::Warning)]);
 }
 
 proptest! {

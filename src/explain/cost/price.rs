@@ -5,7 +5,7 @@ use crate::explain::job_types::{candidate_partitions, factor_names, uses_whole_n
 use crate::format;
 use crate::recipes::context::ComposeCluster;
 use crate::recipes::request::JobRequest;
-use crate::sites::{BillingBasis, Site};
+use crate::sites::{BilledResource, Site};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct JobHourlyCost {
@@ -51,7 +51,7 @@ pub(super) fn hourly_price(request: &JobRequest, cluster: &ComposeCluster) -> Jo
 }
 
 /// The value of the first of these names that has one.
-fn factor(site: &Site, per: BillingBasis, names: &[&str]) -> Option<f64> {
+fn factor(site: &Site, per: BilledResource, names: &[&str]) -> Option<f64> {
     let value = |name: &&str| {
         let fits = |factor: &&crate::sites::BillingFactor| factor.per == per && factor.name == *name;
         site.units.factors.iter().find(fits).map(|factor| factor.value)
@@ -78,13 +78,13 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
     let known = |name: &&&str| site.units.factors.iter().any(|factor| factor.name == ***name);
     let names: Vec<&str> = names.iter().find(known).map(|name| vec![*name]).unwrap_or_default();
     let gpus = u64::from(request.all_gpus());
-    if let (Some(each), 0) = (factor(site, BillingBasis::Node, &names), gpus) {
+    if let (Some(each), 0) = (factor(site, BilledResource::Node, &names), gpus) {
         price.parts.push(whole_node_part(node_count(request, cluster), each));
         return price;
     }
     if gpus > 0 {
         let name = site.units.name.as_deref().unwrap_or("GPU");
-        match factor(site, BillingBasis::Gpu, &names) {
+        match factor(site, BilledResource::Gpu, &names) {
             Some(each) => price.parts.push(CostPart {
                 what: CostDriver::Gpus,
                 words: format::count(gpus, "GPU"),
@@ -110,9 +110,9 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
         return price;
     }
     let cores = u64::from(request.all_cores());
-    let of_cores = to_f64(cores) * factor(site, BillingBasis::Core, &names).unwrap_or(1.0);
+    let of_cores = to_f64(cores) * factor(site, BilledResource::Core, &names).unwrap_or(1.0);
     price.parts.insert(0, CostPart { what: CostDriver::Cores, words: format::count(cores, "core"), counts: of_cores });
-    match (total_memory_mb(request, site), factor(site, BillingBasis::Gib, &names)) {
+    match (total_memory_mb(request, site), factor(site, BilledResource::Gib, &names)) {
         (Some(mb), Some(each)) => price.parts.insert(1, memory_part(mb, each)),
         (Some(_), None) if counts_memory(site) => price.notes.push(
             "Memory counts as well here, but this portal does not know how much. A job that asks for much memory may \
@@ -136,7 +136,7 @@ fn price_in_reference_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Jo
         let note = "Which GPU it would get is not said, so its reference units (RGU) are not known.";
         return price_in_gpu_hours(request, cluster, vec![note.to_owned()]);
     };
-    let Some(each) = factor(site, BillingBasis::Gpu, &[model]) else {
+    let Some(each) = factor(site, BilledResource::Gpu, &[model]) else {
         let note =
             format!("How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal.");
         return price_in_gpu_hours(request, cluster, vec![note]);
@@ -178,7 +178,7 @@ fn price_in_reference_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Jo
 /// the whole GPU.
 fn cores_and_memory_per_unit(site: &Site, model: &str) -> Option<(f64, f64)> {
     let ratio = |name: &str, cores: Option<u16>, gib: Option<u16>| {
-        let each = factor(site, BillingBasis::Gpu, &[name])?;
+        let each = factor(site, BilledResource::Gpu, &[name])?;
         let (cores, gib) = (f64::from(cores?), f64::from(gib?));
         (cores > 0.0 && gib > 0.0).then(|| (cores / each, gib / each))
     };
@@ -265,7 +265,7 @@ pub(super) const fn to_f64(number: u64) -> f64 {
 /// Reference units of a job with these GPUs: counted by GPUs, or by cores or memory if it has more than come with
 /// them. None if the GPU's factor is unknown.
 pub fn reference_units(site: &Site, model: &str, gpus: u64, cores: u64, memory_mb: u64) -> Option<f64> {
-    let by_gpus = to_f64(gpus) * factor(site, BillingBasis::Gpu, &[model])?;
+    let by_gpus = to_f64(gpus) * factor(site, BilledResource::Gpu, &[model])?;
     let Some((cores_of_unit, gib_of_unit)) = cores_and_memory_per_unit(site, model) else {
         return Some(by_gpus);
     };

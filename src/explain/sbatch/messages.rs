@@ -2,7 +2,7 @@
 
 use crate::recipes::request::RequestField;
 
-pub(super) struct SbatchMessage {
+pub(super) struct KnownSbatchMessage {
     /// Any of these phrases identifies it; in lower case, with single spaces.
     pub says: &'static [&'static str],
     /// The fields it is about.
@@ -11,13 +11,17 @@ pub(super) struct SbatchMessage {
     pub means: &'static str,
 }
 
-const fn message(says: &'static [&'static str], about: &'static [RequestField], means: &'static str) -> SbatchMessage {
-    SbatchMessage { says, about, means }
+const fn message(
+    says: &'static [&'static str],
+    about: &'static [RequestField],
+    means: &'static str,
+) -> KnownSbatchMessage {
+    KnownSbatchMessage { says, about, means }
 }
 
 /// The first match wins: first the centres' own messages, then Slurm's limit names, which appear next to a general
 /// line, then Slurm's own sentences.
-pub(super) const MESSAGES: &[SbatchMessage] = &[
+pub(super) const MESSAGES: &[KnownSbatchMessage] = &[
     // Centres.
     message(
         &["you are associated with multiple"],

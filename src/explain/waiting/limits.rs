@@ -6,7 +6,7 @@ use super::{WaitExplanation, WaitKind, WaitingJob};
 use crate::format;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LimitOwner {
+enum LimitScope {
     Person,
     /// An account.
     Project,
@@ -18,7 +18,7 @@ enum LimitOwner {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LimitBasis {
+enum LimitMeasure {
     /// Resources held at the same time.
     Now,
     /// What running jobs may still use up to their time limits.
@@ -32,8 +32,8 @@ enum LimitBasis {
 /// A limit that Slurm gives as the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockingLimit {
-    whose: LimitOwner,
-    counted: LimitBasis,
+    whose: LimitScope,
+    counted: LimitMeasure,
     what: &'static str,
 }
 
@@ -71,19 +71,19 @@ pub fn parse_limit(reason: &str) -> Option<BlockingLimit> {
     let (slurm, what) = LIMITED_RESOURCES.iter().find(|(word, _)| rest.starts_with(word))?;
     let rest = &rest[slurm.len()..];
     let (counted, rest) = match (rest.strip_prefix("RunMinutes"), rest.strip_prefix("Minutes")) {
-        (Some(rest), _) => (LimitBasis::Reserved, rest),
-        (None, Some(rest)) => (LimitBasis::Spent, rest),
-        (None, None) => (LimitBasis::Now, rest),
+        (Some(rest), _) => (LimitMeasure::Reserved, rest),
+        (None, Some(rest)) => (LimitMeasure::Spent, rest),
+        (None, None) => (LimitMeasure::Now, rest),
     };
-    let group = if service { LimitOwner::Service } else { LimitOwner::Project };
+    let group = if service { LimitScope::Service } else { LimitScope::Project };
     let (whose, counted) = match (scope, rest.trim_end_matches("Limit")) {
-        ("Min", "" | "NotSatisfied" | "PerJob") => (LimitOwner::Job, LimitBasis::Least),
-        ("Grp", "") if *what == "time" => (group, LimitBasis::Spent),
+        ("Min", "" | "NotSatisfied" | "PerJob") => (LimitScope::Job, LimitMeasure::Least),
+        ("Grp", "") if *what == "time" => (group, LimitMeasure::Spent),
         ("Grp", "") => (group, counted),
-        (_, "PerJob") => (LimitOwner::Job, counted),
-        (_, "PerNode") => (LimitOwner::Machine, counted),
-        (_, "PerAccount") => (LimitOwner::Project, counted),
-        (_, "PerUser") | ("Max", "") => (LimitOwner::Person, counted),
+        (_, "PerJob") => (LimitScope::Job, counted),
+        (_, "PerNode") => (LimitScope::Machine, counted),
+        (_, "PerAccount") => (LimitScope::Project, counted),
+        (_, "PerUser") | ("Max", "") => (LimitScope::Person, counted),
         _ => return None,
     };
     Some(BlockingLimit { whose, counted, what })
@@ -93,14 +93,14 @@ impl BlockingLimit {
     pub fn explain(self, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let what = self.what;
         match (self.whose, self.counted) {
-            (_, LimitBasis::Least) => new_explanation(
+            (_, LimitMeasure::Least) => new_explanation(
                 WaitKind::Never,
                 "Asks for too little",
                 &format!("Its kind of service (QOS) is for larger jobs: it asks for too little ({what})."),
                 "Leave --qos out, choose another one, or ask for more.",
             ),
-            (LimitOwner::Job | LimitOwner::Machine, counted) => self.too_much(counted, waiting),
-            (whose, LimitBasis::Spent) => new_explanation(
+            (LimitScope::Job | LimitScope::Machine, counted) => self.too_much(counted, waiting),
+            (whose, LimitMeasure::Spent) => new_explanation(
                 WaitKind::Limit,
                 "The budget is used up",
                 &format!(
@@ -115,7 +115,7 @@ impl BlockingLimit {
                 "Ask for less time or less of it: a job counts with all that it asks for.\nUse another account, or ask \
                  whoever leads the project, or the centre, for more.",
             ),
-            (whose, LimitBasis::Reserved) => new_explanation(
+            (whose, LimitMeasure::Reserved) => new_explanation(
                 WaitKind::Limit,
                 "Running jobs have reserved enough",
                 &format!(
@@ -125,13 +125,13 @@ impl BlockingLimit {
                 ),
                 "A shorter time limit counts for less.",
             ),
-            (whose, LimitBasis::Now) if what == "jobs in the queue" => new_explanation(
+            (whose, LimitMeasure::Now) if what == "jobs in the queue" => new_explanation(
                 WaitKind::Limit,
                 "Too many jobs in the queue",
                 &format!("{} as many jobs in the queue, waiting and running, as allowed.", whose.has_words()),
                 "Wait until some have ended.",
             ),
-            (whose, LimitBasis::Now) if what == "jobs" => new_explanation(
+            (whose, LimitMeasure::Now) if what == "jobs" => new_explanation(
                 WaitKind::Limit,
                 whose.reached_headline(),
                 &format!(
@@ -140,7 +140,7 @@ impl BlockingLimit {
                 ),
                 "",
             ),
-            (whose, LimitBasis::Now) => new_explanation(
+            (whose, LimitMeasure::Now) => new_explanation(
                 WaitKind::Limit,
                 whose.reached_headline(),
                 &format!(
@@ -164,7 +164,7 @@ impl BlockingLimit {
     }
 
     /// More than a single job may have.
-    fn too_much(self, counted: LimitBasis, waiting: &WaitingJob<'_>) -> WaitExplanation {
+    fn too_much(self, counted: LimitMeasure, waiting: &WaitingJob<'_>) -> WaitExplanation {
         let asked = waiting.job.time_limit.minutes();
         if self.what == "time" {
             let much =
@@ -176,8 +176,8 @@ impl BlockingLimit {
                 "Lower its time limit, or choose another --qos or account.",
             );
         }
-        let each = if self.whose == LimitOwner::Machine { "on each machine " } else { "" };
-        let times = if counted == LimitBasis::Now { "" } else { " × time" };
+        let each = if self.whose == LimitScope::Machine { "on each machine " } else { "" };
+        let times = if counted == LimitMeasure::Now { "" } else { " × time" };
         new_explanation(
             WaitKind::Never,
             &format!("Asks for too much: {}", self.what),
@@ -190,7 +190,7 @@ impl BlockingLimit {
     }
 }
 
-impl LimitOwner {
+impl LimitScope {
     const fn noun(self) -> &'static str {
         match self {
             Self::Service => "this kind of service (QOS)",

@@ -9,7 +9,7 @@ use crate::logs::terminal::RenderedLog;
 
 /// One file, read over one person's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OutputKey {
+pub struct OutputFileKey {
     pub queue: ClusterAccountId,
     pub path: String,
 }
@@ -33,7 +33,7 @@ pub enum OutputFileState {
 
 /// The end of a file, ready to be shown.
 #[derive(Debug, Clone, Default)]
-pub struct OutputSnapshot {
+pub struct OutputTail {
     pub kind: OutputFileState,
     /// Bytes before the part that is shown.
     pub base: u64,
@@ -56,7 +56,7 @@ pub struct OutputSnapshot {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputWriterPhase {
+pub enum JobWritingState {
     /// It may still write.
     Ongoing,
     /// It ended a moment ago, and its last output may still be on the way.

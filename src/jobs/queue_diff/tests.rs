@@ -35,7 +35,10 @@ fn starts_and_ends_are_news_once() {
     let told = vec![job(1, JobState::Running), job(2, JobState::Timeout), job(3, JobState::Cancelled)];
     let merged = diff_queue(&before, told.clone(), Some(UnixTime(9_000)), NOW);
     let news: Vec<_> = merged.changes.iter().map(|change| change.transition).collect();
-    assert_eq!(news, [Some(JobTransition::Started), Some(JobTransition::Ended), Some(JobTransition::Ended)]);
+    assert_eq!(
+        news,
+        [Some(NotifiedTransition::Started), Some(NotifiedTransition::Ended), Some(NotifiedTransition::Ended)]
+    );
     assert!(merged.changes.iter().all(|change| change.is_new_state && change.is_worth_saving));
     let after = known(told.clone());
     assert!(diff_queue(&after, told, Some(UnixTime(9_000)), NOW).changes.is_empty());
@@ -59,7 +62,7 @@ fn what_was_there_before_the_first_look_is_no_news() {
     // Both started and ended while the portal was down.
     let later = diff_queue(&JobRecordMap::new(), told, Some(UnixTime(9_400)), NOW);
     let news: Vec<_> = later.changes.iter().map(|change| change.transition).collect();
-    assert_eq!(news, [Some(JobTransition::Started), Some(JobTransition::Ended)]);
+    assert_eq!(news, [Some(NotifiedTransition::Started), Some(NotifiedTransition::Ended)]);
 }
 
 #[test]
@@ -121,10 +124,10 @@ fn the_accounting_confirms_ends_and_adds_what_was_never_seen() {
     ];
     let changes = diff_accounting(&before, told.clone(), Some(UnixTime(9_800)), NOW);
     assert_eq!(changes.len(), 2, "what runs is the queue's matter");
-    assert_eq!(changes[0].transition, Some(JobTransition::Ended));
+    assert_eq!(changes[0].transition, Some(NotifiedTransition::Ended));
     assert_eq!((changes[0].record.submit_line.as_str(), changes[0].record.cancelled_by.as_str()), ("sbatch x", "0"));
     assert!(changes.iter().all(|change| change.record.is_settled));
-    assert_eq!(changes[1].transition, Some(JobTransition::Ended), "it ended after the last look");
+    assert_eq!(changes[1].transition, Some(NotifiedTransition::Ended), "it ended after the last look");
     let after: JobRecordMap = changes.iter().map(|one| (one.record.job.id, Arc::new(one.record.clone()))).collect();
     assert!(diff_accounting(&after, told, None, NOW).is_empty(), "told and settled");
 }
@@ -143,7 +146,7 @@ fn what_nobody_knows_any_more_is_over_in_an_unknown_way() {
     assert!(lost_jobs(&missing, &[], &since(9_900), NOW).is_empty(), "the accounting may be late");
     let lost = lost_jobs(&missing, &[], &since(9_000), NOW);
     assert!(lost[0].record.is_lost() && lost[0].record.is_over);
-    assert_eq!(lost[0].transition, Some(JobTransition::Ended));
+    assert_eq!(lost[0].transition, Some(NotifiedTransition::Ended));
 }
 
 #[test]

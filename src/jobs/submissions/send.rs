@@ -11,7 +11,7 @@ use crate::cluster::submit::{self, SbatchOutcome, SbatchTimeouts, SubmissionSear
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::SubmissionId;
 use crate::slurm;
-use crate::slurm::submit::{SbatchAnswer, SubmitTokenCarrier};
+use crate::slurm::submit::{SbatchAnswer, SubmitTokenField};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
 
@@ -74,7 +74,7 @@ impl SubmissionWorker {
         }
         self.notify(submission.person_id, submission.id);
         state.known_absent = None;
-        let carrier = SubmitTokenCarrier::from_stored(&submission.carrier);
+        let carrier = SubmitTokenField::from_stored(&submission.carrier);
         let outcome = submit::submit(
             &context.connection,
             &submission.script,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::config::SubmitTimings;
+use crate::config::SubmissionTimeouts;
 
 /// A submission that may have arrived, as tracked by this process.
 #[derive(Debug, Clone)]
@@ -18,19 +18,19 @@ pub struct UnconfirmedSubmission {
 
 impl UnconfirmedSubmission {
     /// Starts now. After the longest time that a command may take, nothing sent earlier can still be running.
-    pub fn new(pace: &SubmitTimings, now: Instant) -> Self {
+    pub fn new(pace: &SubmissionTimeouts, now: Instant) -> Self {
         Self { expired_at: now + pace.surely_ended_after(), first_absent_at: None, looks: 0, due_at: now }
     }
 
     /// A search got no answer.
-    pub fn note_unanswered(&mut self, pace: &SubmitTimings, now: Instant) {
+    pub fn note_unanswered(&mut self, pace: &SubmissionTimeouts, now: Instant) {
         self.due_at = now + pace.lookup_pause(self.looks);
         self.looks = self.looks.saturating_add(1);
     }
 
     /// A search that began at `asked` found nothing. Returns whether the submission certainly did not arrive: that
     /// takes two such searches, far enough apart, both after anything could still be on its way.
-    pub fn note_absent(&mut self, pace: &SubmitTimings, asked: Instant, now: Instant) -> bool {
+    pub fn note_absent(&mut self, pace: &SubmissionTimeouts, asked: Instant, now: Instant) -> bool {
         self.note_unanswered(pace, now);
         if asked < self.expired_at {
             self.due_at = self.due_at.min(self.expired_at.max(now));
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn two_answers_after_nothing_can_run_any_more() {
-        let pace = SubmitTimings::default();
+        let pace = SubmissionTimeouts::default();
         let begun = Instant::now();
         let at = |seconds: u64| begun + Duration::from_secs(seconds);
         let mut doubt = UnconfirmedSubmission::new(&pace, begun);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn looks_without_an_answer_become_rarer() {
-        let pace = SubmitTimings::default();
+        let pace = SubmissionTimeouts::default();
         let now = Instant::now();
         let mut doubt = UnconfirmedSubmission::new(&pace, now);
         let mut pauses = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
-use super::{WebhookAddress, WebhookAddressError, WebhookError, WebhookMessage, WebhookWorker, WebhookWorkerInner};
+use super::{SaveWebhookError, WebhookAddress, WebhookAddressError, WebhookMessage, WebhookWorker, WebhookWorkerInner};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::http_client;
 use crate::jobs::notification_digest::NotificationKind;
@@ -143,7 +143,7 @@ impl WebhookWorkerInner {
         webhook: &Webhook,
         notifications: &[store::notifications::Notification],
     ) -> Result<(), WebhookDeliveryError> {
-        let open = || Ok::<_, WebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
+        let open = || Ok::<_, SaveWebhookError>((self.open_address(webhook)?, self.open_secret(webhook)?));
         let (address, secret) = open().map_err(|_| WebhookDeliveryError::Sealed)?;
         let message = WebhookMessage::from_notifications(
             notifications,

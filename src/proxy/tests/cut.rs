@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{HostileUpstream, hostile_upstream, impatient, passage, patient, request};
-use crate::proxy::{BodyCutError, ProxyContext, ProxyError, ProxyLimits, forward_request};
+use crate::proxy::{BodyCutReason, ProxyContext, ProxyError, ProxyLimits, forward_request};
 
 /// An upstream that starts a response and then goes silent; notifies when its connection has closed.
 fn beginning(limits: ProxyLimits, begin: &'static str) -> (HostileUpstream, Arc<Notify>) {
@@ -28,7 +28,7 @@ fn beginning(limits: ProxyLimits, begin: &'static str) -> (HostileUpstream, Arc<
 
 const BEGIN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc";
 
-async fn why(body: &mut crate::proxy::ProxyBody) -> BodyCutError {
+async fn why(body: &mut crate::proxy::BoxedResponseBody) -> BodyCutReason {
     loop {
         if let Err(error) = body.frame().await.expect("it ended as if it were whole") {
             return *error.downcast_ref().unwrap();
@@ -40,7 +40,7 @@ async fn why(body: &mut crate::proxy::ProxyBody) -> BodyCutError {
 async fn an_answer_that_stops_moving_is_cut() {
     let (evil, ended) = beginning(impatient(), BEGIN);
     let mut body = evil.get("/").await.unwrap().into_body();
-    assert_eq!(why(&mut body).await, BodyCutError::Idle);
+    assert_eq!(why(&mut body).await, BodyCutReason::Idle);
     assert!(body.frame().await.is_none());
     ended.notified().await;
 }
@@ -51,7 +51,7 @@ async fn a_reader_who_stops_reading_does_not_hold_the_upstream() {
     let (evil, ended) = beginning(limits, BEGIN);
     let mut body = evil.get("/").await.unwrap().into_body();
     ended.notified().await;
-    assert_eq!(why(&mut body).await, BodyCutError::Idle);
+    assert_eq!(why(&mut body).await, BodyCutReason::Idle);
     // Its slot is free again.
     evil.get("/").await.unwrap();
 }
@@ -65,7 +65,7 @@ async fn what_may_not_go_on_is_cut_at_once() {
     let mut body = answer.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "abc");
     let (cut, ()) = tokio::join!(why(&mut body), async { until.cancel() });
-    assert_eq!(cut, BodyCutError::Ended);
+    assert_eq!(cut, BodyCutReason::Ended);
     ended.notified().await;
 
     let late = forward_request(&evil.upstream, passage, request(Method::GET, &[])).await;

@@ -18,7 +18,7 @@ const MEGABYTE: u64 = 1 << 20;
 const PIECE: u64 = 64 * 1024;
 
 /// A request whose body is produced piece by piece as it is read, and a count of what was produced.
-fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::ProxyBody>, Arc<AtomicU64>) {
+fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::BoxedResponseBody>, Arc<AtomicU64>) {
     let made = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&made);
     let piece = Bytes::from(vec![b'x'; usize::try_from(PIECE).unwrap()]);
@@ -34,11 +34,11 @@ fn upload(bytes: u64, told: bool) -> (Request<crate::proxy::ProxyBody>, Arc<Atom
 }
 
 trait ThenFrame {
-    fn then_frame(self, make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::ProxyBody;
+    fn then_frame(self, make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::BoxedResponseBody;
 }
 
 impl<S: futures_util::Stream<Item = u64> + Send + 'static> ThenFrame for S {
-    fn then_frame(self, mut make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::ProxyBody {
+    fn then_frame(self, mut make: impl FnMut() -> Bytes + Send + 'static) -> crate::proxy::BoxedResponseBody {
         use futures_util::StreamExt as _;
         let frames = self.map(move |_| Ok::<_, BoxError>(Frame::data(make())));
         StreamBody::new(frames).boxed_unsync()

@@ -13,7 +13,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::proxy::{DialUpstream, ProxyBody, ProxyContext, ProxyError, ProxyLimits, UpstreamClient, forward_request};
+use crate::proxy::{
+    BoxedResponseBody, DialUpstream, ProxyContext, ProxyError, ProxyLimits, UpstreamClient, forward_request,
+};
 
 pub struct HostileUpstream {
     pub upstream: UpstreamClient,
@@ -118,7 +120,7 @@ pub fn request(method: Method, headers: &[(&str, &str)]) -> Request<Empty<Bytes>
 }
 
 impl HostileUpstream {
-    pub async fn get(&self, path: &str) -> Result<Response<ProxyBody>, ProxyError> {
+    pub async fn get(&self, path: &str) -> Result<Response<BoxedResponseBody>, ProxyError> {
         forward_request(&self.upstream, passage(path), request(Method::GET, &[])).await
     }
 
@@ -151,8 +153,8 @@ impl HostileUpstream {
     }
 }
 
-fn shown(failure: ProxyError) -> Response<ProxyBody> {
-    let mut answer = Response::new(ProxyBody::default());
+fn shown(failure: ProxyError) -> Response<BoxedResponseBody> {
+    let mut answer = Response::new(BoxedResponseBody::default());
     *answer.status_mut() = match failure {
         ProxyError::Refused(_) => StatusCode::BAD_REQUEST,
         ProxyError::TimedOut => StatusCode::GATEWAY_TIMEOUT,
@@ -163,7 +165,7 @@ fn shown(failure: ProxyError) -> Response<ProxyBody> {
 }
 
 /// The whole response body as text.
-pub async fn text(answer: Response<ProxyBody>) -> String {
+pub async fn text(answer: Response<BoxedResponseBody>) -> String {
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
 }
@@ -179,7 +181,7 @@ pub async fn request_seen_upstream(path: &str, request: Request<Empty<Bytes>>) -
 }
 
 /// The response that comes through for these upstream bytes.
-pub async fn response_shown_for(answer: &'static str) -> Result<Response<ProxyBody>, ProxyError> {
+pub async fn response_shown_for(answer: &'static str) -> Result<Response<BoxedResponseBody>, ProxyError> {
     let evil = hostile_upstream(patient(), move |mut peer, _| async move {
         peer.head().await.unwrap();
         peer.send(answer).await;

@@ -2,7 +2,7 @@
 
 use super::{AnswersByKey, ComposedJob, template_values};
 use crate::recipes::context::ComposeCluster;
-use crate::recipes::form::{FormAnswers, RecipeForm, SWEEP_AT_ONCE};
+use crate::recipes::form::{FormAnswers, RecipeQuestionForm, SWEEP_AT_ONCE};
 use crate::recipes::request::{ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField};
 use crate::recipes::script_import;
 use crate::recipes::value::AnswerValue;
@@ -10,12 +10,12 @@ use crate::sites::JobOptionRule;
 
 pub fn fill_request(
     job: &mut ComposedJob,
-    form: &RecipeForm,
+    form: &RecipeQuestionForm,
     values: &AnswersByKey<'_>,
     answers: &FormAnswers,
     cluster: &ComposeCluster,
 ) {
-    let mut asked = RequestAnswers { form, values };
+    let mut asked = AnswersByRequestField { form, values };
     let mut request = JobRequest {
         name: asked.text(RequestField::Name),
         account: asked.text(RequestField::Account),
@@ -57,12 +57,12 @@ pub fn fill_request(
     job.request = request;
 }
 
-struct RequestAnswers<'a> {
-    form: &'a RecipeForm,
+struct AnswersByRequestField<'a> {
+    form: &'a RecipeQuestionForm,
     values: &'a AnswersByKey<'a>,
 }
 
-impl<'a> RequestAnswers<'a> {
+impl<'a> AnswersByRequestField<'a> {
     fn value(&self, sets: RequestField) -> Option<&'a AnswerValue> {
         let mut questions = self.form.questions().filter(|question| question.sets == Some(sets));
         questions.find_map(|question| self.values.get(question.key.as_str()))
@@ -99,7 +99,7 @@ impl<'a> RequestAnswers<'a> {
 }
 
 /// Partition and QOS: as chosen, or the partition that has the requested GPUs.
-fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, cluster: &ComposeCluster) {
+fn set_partition(request: &mut JobRequest, asked: &mut AnswersByRequestField<'_>, cluster: &ComposeCluster) {
     let jobs = &cluster.site.jobs;
     request.qos = asked.text(RequestField::Qos);
     if let Some(name) = asked.text(RequestField::Partition) {
@@ -121,7 +121,12 @@ fn set_partition(request: &mut JobRequest, asked: &mut RequestAnswers<'_>, clust
 }
 
 /// The array tasks: points of a sweep, or the consecutive pieces of a long run.
-fn set_array(request: &mut JobRequest, asked: &RequestAnswers<'_>, answers: &FormAnswers, job: &mut ComposedJob) {
+fn set_array(
+    request: &mut JobRequest,
+    asked: &AnswersByRequestField<'_>,
+    answers: &FormAnswers,
+    job: &mut ComposedJob,
+) {
     let pieces = asked.number(RequestField::Array).filter(|pieces| *pieces > 1);
     if let Some(sweep) = &job.sweep {
         let last = sweep.len().saturating_sub(1);
@@ -141,7 +146,12 @@ fn set_array(request: &mut JobRequest, asked: &RequestAnswers<'_>, answers: &For
 }
 
 /// The job's working folder, where its output goes too. Slurm expands no variables there and creates no folders.
-fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, cluster: &ComposeCluster, job: &mut ComposedJob) {
+fn set_folder(
+    request: &mut JobRequest,
+    asked: &AnswersByRequestField<'_>,
+    cluster: &ComposeCluster,
+    job: &mut ComposedJob,
+) {
     let Some(AnswerValue::Words(words)) = asked.value(RequestField::Folder) else { return };
     let key = asked.key(RequestField::Folder);
     let Some(path) = words.first().and_then(|word| word.resolve(&cluster.folders)) else {
@@ -166,7 +176,12 @@ fn set_folder(request: &mut JobRequest, asked: &RequestAnswers<'_>, cluster: &Co
 }
 
 /// Options without a question of their own: typed into the options field, or taken from an imported script.
-fn set_other_options(request: &mut JobRequest, form: &RecipeForm, values: &AnswersByKey<'_>, job: &mut ComposedJob) {
+fn set_other_options(
+    request: &mut JobRequest,
+    form: &RecipeQuestionForm,
+    values: &AnswersByKey<'_>,
+    job: &mut ComposedJob,
+) {
     let question = form.find_setting(RequestField::Other);
     if let Some((question, AnswerValue::Words(words))) =
         question.and_then(|question| Some((question, values.get(question.key.as_str())?)))

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{AnswersByKey, ComposedJob};
 use crate::recipes::context::ComposeCluster;
-use crate::recipes::form::RecipeForm;
-use crate::recipes::question::QuestionKind;
+use crate::recipes::form::RecipeQuestionForm;
+use crate::recipes::question::RecipeQuestionKind;
 use crate::recipes::quoting::{ShellWord, quote_word as quoted};
 use crate::recipes::template::TemplateValue;
 use crate::recipes::value::AnswerValue;
@@ -16,7 +16,7 @@ const MISSING_PLACEHOLDER: &str = "'…'";
 
 /// The values of all questions, and facts about the site.
 pub fn collect_template_values<'a>(
-    form: &'a RecipeForm,
+    form: &'a RecipeQuestionForm,
     values: &AnswersByKey<'a>,
     job: &ComposedJob,
     cluster: &ComposeCluster,
@@ -27,7 +27,7 @@ pub fn collect_template_values<'a>(
         let slot = match values.get(question.key.as_str()) {
             Some(value) => template_value(value, question.kind),
             None if is_wrong => TemplateValue::Shell(MISSING_PLACEHOLDER.to_owned()),
-            None if question.kind == QuestionKind::Switch => TemplateValue::Bool(false),
+            None if question.kind == RecipeQuestionKind::Switch => TemplateValue::Bool(false),
             // An empty list still counts as a list: a script may use it without a condition.
             None if is_list(question.kind) => TemplateValue::Words(Vec::new()),
             None => TemplateValue::Empty,
@@ -59,25 +59,25 @@ pub fn collect_template_values<'a>(
     slots
 }
 
-const fn is_list(kind: QuestionKind) -> bool {
+const fn is_list(kind: RecipeQuestionKind) -> bool {
     matches!(
         kind,
-        QuestionKind::Arguments
-            | QuestionKind::List
-            | QuestionKind::Modules
-            | QuestionKind::Paths
-            | QuestionKind::Variables
+        RecipeQuestionKind::Arguments
+            | RecipeQuestionKind::List
+            | RecipeQuestionKind::Modules
+            | RecipeQuestionKind::Paths
+            | RecipeQuestionKind::Variables
     )
 }
 
-fn template_value(value: &AnswerValue, kind: QuestionKind) -> TemplateValue {
+fn template_value(value: &AnswerValue, kind: RecipeQuestionKind) -> TemplateValue {
     match value {
         AnswerValue::Text(text) => TemplateValue::Text(text.clone()),
         AnswerValue::Number(number) => TemplateValue::Number(*number),
         AnswerValue::Switch(yes) => TemplateValue::Bool(*yes),
         AnswerValue::Minutes(minutes) => TemplateValue::Number((*minutes).into()),
         AnswerValue::Memory(mb) => TemplateValue::Number(i64::try_from(*mb).unwrap_or(i64::MAX)),
-        AnswerValue::Words(words) if kind == QuestionKind::Path => {
+        AnswerValue::Words(words) if kind == RecipeQuestionKind::Path => {
             words.first().map_or(TemplateValue::Empty, |word| TemplateValue::Shell(word.to_shell()))
         }
         AnswerValue::Words(words) => TemplateValue::Words(words.iter().map(ShellWord::to_shell).collect()),
@@ -91,7 +91,7 @@ fn template_value(value: &AnswerValue, kind: QuestionKind) -> TemplateValue {
 
 /// A value quoted as one bash word, for a sweep's list of values.
 pub fn to_shell_word(value: &AnswerValue) -> String {
-    match template_value(value, QuestionKind::Path) {
+    match template_value(value, RecipeQuestionKind::Path) {
         TemplateValue::Text(text) => quoted(&text),
         TemplateValue::Number(number) => number.to_string(),
         TemplateValue::Bool(yes) => yes.to_string(),
@@ -101,8 +101,8 @@ pub fn to_shell_word(value: &AnswerValue) -> String {
 }
 
 /// The imported script, if the recipe is about submitting one.
-pub fn pasted_script(form: &RecipeForm, values: &AnswersByKey<'_>) -> Option<String> {
-    let question = form.questions().find(|question| question.kind == QuestionKind::Script)?;
+pub fn pasted_script(form: &RecipeQuestionForm, values: &AnswersByKey<'_>) -> Option<String> {
+    let question = form.questions().find(|question| question.kind == RecipeQuestionKind::Script)?;
     match values.get(question.key.as_str()) {
         Some(AnswerValue::Code(code)) => Some(code.clone()),
         _ => None,

@@ -34,9 +34,9 @@ pub fn demo() -> ComposeCluster {
     }
 }
 
-fn form(name: &str) -> RecipeForm {
+fn form(name: &str) -> RecipeQuestionForm {
     let book = RecipeCatalog::shipped();
-    RecipeForm::new(book.find(name).unwrap(), &book.blocks)
+    RecipeQuestionForm::new(book.find(name).unwrap(), &book.blocks)
 }
 
 fn composed(change: &[(&str, &str)]) -> ComposedJob {

@@ -7,7 +7,7 @@ const MAX_PATH_LEN: usize = 4096;
 
 /// How a path may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AllowedPathStart {
+pub enum PathStartRule {
     /// Absolute: `/…`, `~/…`, `$SCRATCH/…`.
     Absolute,
     /// Absolute, or relative to the job's working folder.
@@ -15,7 +15,7 @@ pub enum AllowedPathStart {
 }
 
 /// Parses a path. `known`: sweep variables that may appear in it.
-pub fn parse_path(text: &str, shape: AllowedPathStart, known: &[String]) -> Result<ShellWord, String> {
+pub fn parse_path(text: &str, shape: PathStartRule, known: &[String]) -> Result<ShellWord, String> {
     reject_invisible_chars(text)?;
     if text.len() > MAX_PATH_LEN {
         return Err(format!("A path has at most {MAX_PATH_LEN} characters."));
@@ -59,7 +59,7 @@ pub fn parse_path(text: &str, shape: AllowedPathStart, known: &[String]) -> Resu
         }
     }
     let is_full = text.starts_with(['/', '~', '$']);
-    if shape == AllowedPathStart::Absolute && !is_full {
+    if shape == PathStartRule::Absolute && !is_full {
         return Err("Write the whole path: it begins with /, ~ or a variable such as $SCRATCH.".to_owned());
     }
     Ok(words)

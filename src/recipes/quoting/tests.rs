@@ -58,17 +58,17 @@ fn words_arrive_as_typed() {
 
 #[test]
 fn paths_expand_only_what_is_known() {
-    let shown = |text: &str| parse_path(text, AllowedPathStart::Relative, &[]).unwrap().to_shell();
+    let shown = |text: &str| parse_path(text, PathStartRule::Relative, &[]).unwrap().to_shell();
     assert_eq!(shown("$SCRATCH/data set/x"), "\"$SCRATCH\"'/data set/x'");
     assert_eq!(received(&shown("~/a b/$SCRATCH")), ["/home/al ice/a b//scratch/$x"]);
     assert_eq!(received(&shown("${HOME}x")), ["/home/al icex"]);
     assert_eq!(received(&shown("a$(id)`id`\\$HOME")), ["a$(id)`id`$HOME"]);
     assert_eq!(received(&shown("-rf")), ["./-rf"]);
     for bad in ["$PATH/x", "${LD_PRELOAD}", "a/../b", "..", "~root/x", "a\nb", "a\u{0}b"] {
-        assert!(parse_path(bad, AllowedPathStart::Relative, &[]).is_err(), "{bad:?}");
+        assert!(parse_path(bad, PathStartRule::Relative, &[]).is_err(), "{bad:?}");
     }
-    assert!(parse_path("train.py", AllowedPathStart::Absolute, &[]).is_err());
-    assert!(parse_path("$lr/x", AllowedPathStart::Absolute, &["lr".into()]).is_ok());
+    assert!(parse_path("train.py", PathStartRule::Absolute, &[]).is_err());
+    assert!(parse_path("$lr/x", PathStartRule::Absolute, &["lr".into()]).is_ok());
 }
 
 #[test]
@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn any_path_is_literal_or_refused(text in "[^\0$~]{1,40}") {
-        if let Ok(words) = parse_path(&text, AllowedPathStart::Relative, &[]) {
+        if let Ok(words) = parse_path(&text, PathStartRule::Relative, &[]) {
             let wanted = if text.starts_with('-') { format!("./{text}") } else { text.clone() };
             prop_assert_eq!(received(&words.to_shell()), [wanted]);
         }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Recipe, RecipeError, SharedRecipeBlock};
-use crate::recipes::form::{BUILT_IN_KEYS, RecipeForm};
-use crate::recipes::question::{QuestionKind, RecipeQuestion, RecipeValue, is_valid_key};
+use crate::recipes::form::{BUILT_IN_KEYS, RecipeQuestionForm};
+use crate::recipes::question::{RecipeFileValue, RecipeQuestion, RecipeQuestionKind, is_valid_key};
 use crate::recipes::{template, value};
 
 const MAX_QUESTIONS: usize = 200;
@@ -42,7 +42,7 @@ pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(),
             return Err(RecipeCheckError::new(name, format!("There is no block “{name}”.")));
         }
     }
-    let form = RecipeForm::new(recipe, blocks);
+    let form = RecipeQuestionForm::new(recipe, blocks);
     if form.questions().count() > MAX_QUESTIONS {
         let problem = format!("It has more than {MAX_QUESTIONS} questions.");
         return Err(RecipeCheckError::new("[[questions]]", problem));
@@ -72,12 +72,16 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
     if question.label.trim().is_empty() {
         return wrong(format!("The question “{}” has no label.", question.key));
     }
-    if question.kind == QuestionKind::Choice && question.choices.is_empty() {
+    if question.kind == RecipeQuestionKind::Choice && question.choices.is_empty() {
         return wrong(format!("The question “{}” offers no choices.", question.key));
     }
     for (what, given) in [("min", &question.min), ("max", &question.max)] {
-        let free = RecipeQuestion { min: RecipeValue::default(), max: RecipeValue::default(), ..question.clone() };
-        let counts = matches!(question.kind, QuestionKind::Number | QuestionKind::Duration | QuestionKind::Memory);
+        let free =
+            RecipeQuestion { min: RecipeFileValue::default(), max: RecipeFileValue::default(), ..question.clone() };
+        let counts = matches!(
+            question.kind,
+            RecipeQuestionKind::Number | RecipeQuestionKind::Duration | RecipeQuestionKind::Memory
+        );
         if !given.is_empty() && (!counts || value::parse_answer(&free, &given.0, &[]).is_err()) {
             return wrong(format!("“{}” cannot be the {what} of “{}”.", given.0, question.key));
         }
@@ -85,11 +89,11 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
     // Paths and the like may use variables that only some sites have, so check only what can be checked here.
     let judged = matches!(
         question.kind,
-        QuestionKind::Number
-            | QuestionKind::Choice
-            | QuestionKind::Switch
-            | QuestionKind::Duration
-            | QuestionKind::Memory
+        RecipeQuestionKind::Number
+            | RecipeQuestionKind::Choice
+            | RecipeQuestionKind::Switch
+            | RecipeQuestionKind::Duration
+            | RecipeQuestionKind::Memory
     );
     if judged
         && !question.default.is_empty()
@@ -129,7 +133,7 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
                 return Err(RecipeCheckError::new(near, problem));
             };
             let impossible = values.iter().find(|value| {
-                matches!(asked.kind, QuestionKind::Choice | QuestionKind::Switch)
+                matches!(asked.kind, RecipeQuestionKind::Choice | RecipeQuestionKind::Switch)
                     && value::parse_answer(asked, &value.0, &[]).is_err()
             });
             if let Some(impossible) = impossible {

@@ -1,7 +1,7 @@
 use super::*;
-use crate::recipes::question::RecipeValue;
+use crate::recipes::question::RecipeFileValue;
 
-pub fn question(kind: QuestionKind) -> RecipeQuestion {
+pub fn question(kind: RecipeQuestionKind) -> RecipeQuestion {
     toml::from_str(&format!("key = 'q'\nlabel = 'Q'\nkind = {}\n", serde_json::to_string(&kind).unwrap())).unwrap()
 }
 
@@ -53,34 +53,37 @@ fn memory_as_people_type_it() {
 #[test]
 fn limits_are_kept() {
     let limited = |kind, min: &str, max: &str| RecipeQuestion {
-        min: RecipeValue(min.into()),
-        max: RecipeValue(max.into()),
+        min: RecipeFileValue(min.into()),
+        max: RecipeFileValue(max.into()),
         ..question(kind)
     };
-    let time = limited(QuestionKind::Duration, "1h", "1 day");
+    let time = limited(RecipeQuestionKind::Duration, "1h", "1 day");
     assert_eq!(parse_answer(&time, "24h", &[]), Ok(AnswerValue::Minutes(1440)));
     assert_eq!(parse_answer(&time, "25h", &[]), Err("At most 1 day.".into()));
     assert_eq!(parse_answer(&time, "5m", &[]), Err("At least 1h.".into()));
-    let number = limited(QuestionKind::Number, "1", "8");
+    let number = limited(RecipeQuestionKind::Number, "1", "8");
     assert!(parse_answer(&number, "9", &[]).is_err() && parse_answer(&number, "0", &[]).is_err());
     assert_eq!(parse_answer(&number, " 8 ", &[]), Ok(AnswerValue::Number(8)));
 }
 
 #[test]
 fn texts_are_one_line_and_lists_are_lines() {
-    assert!(parse_answer(&question(QuestionKind::Text), "a\n#SBATCH --account=x", &[]).is_err());
-    assert!(parse_answer(&question(QuestionKind::Account), "def-x\n", &[]).is_err());
-    assert!(parse_answer(&question(QuestionKind::Account), "-A", &[]).is_err());
-    assert!(parse_answer(&question(QuestionKind::Switch), "perhaps", &[]).is_err());
-    let list = parse_answer(&question(QuestionKind::List), "a b\n\n c \r\n", &[]);
+    assert!(parse_answer(&question(RecipeQuestionKind::Text), "a\n#SBATCH --account=x", &[]).is_err());
+    assert!(parse_answer(&question(RecipeQuestionKind::Account), "def-x\n", &[]).is_err());
+    assert!(parse_answer(&question(RecipeQuestionKind::Account), "-A", &[]).is_err());
+    assert!(parse_answer(&question(RecipeQuestionKind::Switch), "perhaps", &[]).is_err());
+    let list = parse_answer(&question(RecipeQuestionKind::List), "a b\n\n c \r\n", &[]);
     assert_eq!(list, Ok(AnswerValue::Words(vec![ShellWord::literal("a b"), ShellWord::literal("c")])));
-    let variables = parse_answer(&question(QuestionKind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
+    let variables = parse_answer(&question(RecipeQuestionKind::Variables), "A=1\nB='x y'\nC=it is", &[]).unwrap();
     let AnswerValue::Variables(variables) = variables else { panic!() };
     let words: Vec<String> = variables.iter().map(|(_, words)| words.to_shell()).collect();
     assert_eq!(words, ["1", "'x y'", "'it is'"]);
-    assert!(parse_answer(&question(QuestionKind::Variables), "1A=2", &[]).is_err());
-    assert!(parse_answer(&question(QuestionKind::Variables), "no sign", &[]).is_err());
-    assert!(parse_answer(&question(QuestionKind::Command), "a\u{0}b", &[]).is_err());
-    assert_eq!(parse_answer(&question(QuestionKind::Command), "a\r\nb\n", &[]), Ok(AnswerValue::Code("a\nb".into())));
-    assert!(parse_answer(&question(QuestionKind::Text), &"x".repeat(100_000), &[]).is_err());
+    assert!(parse_answer(&question(RecipeQuestionKind::Variables), "1A=2", &[]).is_err());
+    assert!(parse_answer(&question(RecipeQuestionKind::Variables), "no sign", &[]).is_err());
+    assert!(parse_answer(&question(RecipeQuestionKind::Command), "a\u{0}b", &[]).is_err());
+    assert_eq!(
+        parse_answer(&question(RecipeQuestionKind::Command), "a\r\nb\n", &[]),
+        Ok(AnswerValue::Code("a\nb".into()))
+    );
+    assert!(parse_answer(&question(RecipeQuestionKind::Text), &"x".repeat(100_000), &[]).is_err());
 }

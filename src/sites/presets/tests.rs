@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::sites::{
-    AuthFactor, BillingBasis, InternetAccess, JobOptionRule, QuotaTool, Site, SiteAllocationPeriod, SiteFamily,
+    BilledResource, InternetAccess, JobOptionRule, QuotaTool, Site, SiteAllocationPeriod, SiteFamily, SiteLoginFactor,
     StorageAreaKind, SubmitFolderRule,
 };
 
@@ -82,7 +82,7 @@ fn automation_nodes_are_where_the_centre_says() {
 
 #[test]
 fn ways_in_fit_the_centres() {
-    use AuthFactor::{Code, Duo, Key, Password};
+    use SiteLoginFactor::{Code, Duo, Key, Password};
     assert_eq!(site("fir").login.accepts, [vec![Key, Duo], vec![Password, Duo]]);
     assert_eq!(site("trillium").login.accepts, [vec![Key, Duo]], "no password there");
     for name in ["saga", "betzy", "olivia"] {
@@ -132,8 +132,8 @@ fn norway_counts_otherwise() {
     assert_eq!(saga.units.period, SiteAllocationPeriod::HalfYears);
     assert_eq!(saga.units.cost_tool.command(), Some("cost"));
     let factor = |per, name: &str| saga.units.factors.iter().find(|f| f.per == per && f.name == name).map(|f| f.value);
-    assert_eq!(factor(BillingBasis::Gpu, "a100"), Some(8.0));
-    assert_eq!(factor(BillingBasis::Gib, "normal"), Some(0.257_703_1));
+    assert_eq!(factor(BilledResource::Gpu, "a100"), Some(8.0));
+    assert_eq!(factor(BilledResource::Gib, "normal"), Some(0.257_703_1));
     assert_eq!(site("olivia").jobs.gpus[0].processor.as_deref(), Some("arm64"));
     assert_eq!(saga.storage.area(StorageAreaKind::Scratch).unwrap().path, "$USERWORK");
     let h100 = &site("fir").units.factors[0];
@@ -192,25 +192,25 @@ const DOUBTED: &[&str] = &[
 
 #[test]
 fn names_are_found_or_explained() {
-    assert!(matches!(find_site("fir"), SiteLookup::Site(found) if found.title == "Fir"));
-    assert!(matches!(find_site(" Fir.AllianceCan.ca. "), SiteLookup::Site(found) if found.title == "Fir"));
+    assert!(matches!(find_site("fir"), SiteLookupResult::Site(found) if found.title == "Fir"));
+    assert!(matches!(find_site(" Fir.AllianceCan.ca. "), SiteLookupResult::Site(found) if found.title == "Fir"));
     for host in ["login.saga.sigma2.no", "robot.tamia.ecpia.ca", "trillium.scinet.utoronto.ca"] {
-        assert!(matches!(find_site(host), SiteLookup::Site(_)), "{host}");
+        assert!(matches!(find_site(host), SiteLookupResult::Site(_)), "{host}");
     }
     for (old, new) in [("cedar", "fir"), ("graham", "nibi"), ("beluga", "rorqual"), ("niagara", "trillium")] {
-        let SiteLookup::Retired(found) = find_site(old) else { panic!("{old}") };
+        let SiteLookupResult::Retired(found) = find_site(old) else { panic!("{old}") };
         assert_eq!(found.instead[0].as_str(), new);
         assert!(found.ended.is_some() && found.sentence.ends_with('.'));
     }
-    assert!(matches!(find_site("cedar.computecanada.ca"), SiteLookup::Retired(_)));
-    assert!(matches!(find_site("fram"), SiteLookup::Retired(old) if old.instead.len() == 3));
-    assert_eq!(find_site("rorqal"), SiteLookup::Unknown { nearest: Some("rorqual") });
-    assert_eq!(find_site("cedr"), SiteLookup::Unknown { nearest: Some("cedar") });
-    assert_eq!(find_site("hpc.example.org"), SiteLookup::Unknown { nearest: None });
-    assert_eq!(find_site(""), SiteLookup::Unknown { nearest: None });
+    assert!(matches!(find_site("cedar.computecanada.ca"), SiteLookupResult::Retired(_)));
+    assert!(matches!(find_site("fram"), SiteLookupResult::Retired(old) if old.instead.len() == 3));
+    assert_eq!(find_site("rorqal"), SiteLookupResult::Unknown { nearest: Some("rorqual") });
+    assert_eq!(find_site("cedr"), SiteLookupResult::Unknown { nearest: Some("cedar") });
+    assert_eq!(find_site("hpc.example.org"), SiteLookupResult::Unknown { nearest: None });
+    assert_eq!(find_site(""), SiteLookupResult::Unknown { nearest: None });
     for old in retired_sites() {
         for new in &old.instead {
-            assert!(matches!(find_site(new.as_str()), SiteLookup::Site(_)), "{new}");
+            assert!(matches!(find_site(new.as_str()), SiteLookupResult::Site(_)), "{new}");
         }
     }
 }

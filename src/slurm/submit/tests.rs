@@ -6,10 +6,10 @@ const NONCE: &str = "k3v9q2xw";
 
 #[test]
 fn the_token_travels_in_one_of_two_ways() {
-    assert_eq!(args(SubmitTokenCarrier::Comment, "tok", "a b"), ["--parsable", "--comment=portolan:tok"]);
-    assert_eq!(args(SubmitTokenCarrier::JobName, "tok", "a b"), ["--parsable", "--job-name=a b.tok"]);
-    for carrier in [SubmitTokenCarrier::Comment, SubmitTokenCarrier::JobName] {
-        assert_eq!(SubmitTokenCarrier::from_stored(carrier.as_str()), carrier);
+    assert_eq!(args(SubmitTokenField::Comment, "tok", "a b"), ["--parsable", "--comment=portolan:tok"]);
+    assert_eq!(args(SubmitTokenField::JobName, "tok", "a b"), ["--parsable", "--job-name=a b.tok"]);
+    for carrier in [SubmitTokenField::Comment, SubmitTokenField::JobName] {
+        assert_eq!(SubmitTokenField::from_stored(carrier.as_str()), carrier);
     }
 }
 

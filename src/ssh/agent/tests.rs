@@ -30,7 +30,7 @@ fn keys_are_listed_with_their_comments() {
         put_string(&mut expected, key.public().blob());
         put_string(&mut expected, key.public().comment().as_bytes());
     }
-    assert_eq!(answer_request(&[REQUEST_IDENTITIES], &keys), (expected, AgentReply::Listed));
+    assert_eq!(answer_request(&[REQUEST_IDENTITIES], &keys), (expected, AgentReplyKind::Listed));
     assert_eq!(answer_request(&[REQUEST_IDENTITIES], &[]).0, [IDENTITIES_ANSWER, 0, 0, 0, 0]);
 }
 
@@ -40,7 +40,7 @@ fn the_key_that_was_asked_signs() {
     for (index, flags) in [(0, 0), (0, RSA_SHA2_512), (1, RSA_SHA2_256), (1, RSA_SHA2_512)] {
         let public = keys[index].public();
         let (reply, asked) = answer_request(&request(public.blob(), b"data", flags), &keys);
-        assert_eq!(asked, AgentReply::Signed(index));
+        assert_eq!(asked, AgentReplyKind::Signed(index));
         let mut reader = WireReader::new(&reply);
         assert_eq!(reader.byte(), Some(SIGN_RESPONSE));
         let signature = reader.string().unwrap();
@@ -74,7 +74,7 @@ fn everything_else_is_refused() {
     // Adding and removing keys, locking, extensions: everything else that an agent can be asked for.
     refused.extend((0..=u8::MAX).filter(|kind| *kind != REQUEST_IDENTITIES).map(|kind| vec![kind]));
     for request in refused {
-        assert_eq!(answer_request(&request, &keys), (vec![FAILURE], AgentReply::Refused), "{request:?}");
+        assert_eq!(answer_request(&request, &keys), (vec![FAILURE], AgentReplyKind::Refused), "{request:?}");
     }
 }
 

@@ -19,7 +19,7 @@ const MAGIC: &[u8] = b"openssh-key-v1\0";
 const MAX_BCRYPT_ROUNDS: u32 = 256;
 
 pub(super) fn read(bytes: &[u8], passphrase: Option<&SecretString>) -> Result<PrivateKey, KeyImportError> {
-    let file = OpensshKeyFile::parse(bytes)?;
+    let file = UnopenedOpensshKey::parse(bytes)?;
     file.check_kind()?;
     let (section, locked) = match file.cipher {
         "none" if file.kdf == "none" && file.tag.is_empty() => (Zeroizing::new(file.section.to_vec()), false),
@@ -39,7 +39,7 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&SecretString>) -> Result<Pr
 }
 
 /// The file before decryption.
-struct OpensshKeyFile<'a> {
+struct UnopenedOpensshKey<'a> {
     cipher: &'a str,
     kdf: &'a str,
     kdf_options: &'a [u8],
@@ -48,7 +48,7 @@ struct OpensshKeyFile<'a> {
     tag: &'a [u8],
 }
 
-impl<'a> OpensshKeyFile<'a> {
+impl<'a> UnopenedOpensshKey<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, KeyImportError> {
         let inside = bytes.strip_prefix(MAGIC).ok_or(KeyImportError::Damaged)?;
         let parse = |reader: &mut WireReader<'a>| {

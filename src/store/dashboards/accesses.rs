@@ -24,7 +24,7 @@ pub struct DashboardPersonAccess {
 
 /// An access to add.
 #[derive(Debug)]
-pub struct NewDashboardAccess<'a> {
+pub struct NewDashboardSession<'a> {
     /// The key in its URL.
     pub access_key: &'a str,
     /// SHA-256 of its cookie.
@@ -34,7 +34,7 @@ pub struct NewDashboardAccess<'a> {
     pub expires_at: UnixTime,
 }
 
-pub async fn add(db: &mut DbConnection, new: &NewDashboardAccess<'_>, now: UnixTime) -> Result<()> {
+pub async fn add(db: &mut DbConnection, new: &NewDashboardSession<'_>, now: UnixTime) -> Result<()> {
     sqlx::query(
         "INSERT INTO dashboard_accesses (access_key, cookie_hash, dashboard_id, session_id, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6)",

@@ -6,7 +6,7 @@ use crate::store::{DbConnection, Result};
 
 /// A row of plain numbers, which the `usage` module interprets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, sqlx::FromRow)]
-pub struct UsageJobRow {
+pub struct StoredUsageJob {
     /// The day; the last one where several days are combined.
     pub day: i64,
     pub raw: i64,
@@ -51,7 +51,7 @@ pub struct UsageJobFilter {
     pub limit: i64,
 }
 
-pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageJobRow) -> Result<()> {
+pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &StoredUsageJob) -> Result<()> {
     execute!(
         db,
         "INSERT INTO usage_jobs (source_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
@@ -98,7 +98,11 @@ macro_rules! from_fitting {
 }
 
 /// The matching jobs, those with the most core seconds first.
-pub async fn find(db: &mut DbConnection, source: UsageSourceId, filter: &UsageJobFilter) -> Result<Vec<UsageJobRow>> {
+pub async fn find(
+    db: &mut DbConnection,
+    source: UsageSourceId,
+    filter: &UsageJobFilter,
+) -> Result<Vec<StoredUsageJob>> {
     fetch_all!(
         db,
         from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"),

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::{
     UsageAlertKind, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert, storage_alert,
 };
-use crate::auth::activity::{ActivityDetails, ActivityEvent, Actor, record};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterAccountId;
 use crate::core::lock;
 use crate::domain::{GroupId, PersonId};
-use crate::jobs::queue_snapshot::PersonClusterResources;
+use crate::jobs::queue_snapshot::PersonSharesAndQuotas;
 use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
 use crate::usage::service::UsageService;
@@ -43,7 +43,7 @@ impl UsageService {
         store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
         let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
         let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
-        record(&mut tx, actor, ActivityEvent::UsageAlertsSet, about, self.0.core.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::UsageAlertsSet, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         // Alerts that already apply are sent soon.
         lock(&self.0.alerts_checked_at).retain(|reader, _| reader.person != person);
@@ -110,7 +110,7 @@ impl UsageService {
         }
         if alerts.contains(&UsageAlertKind::Storage) {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
-            let resources: PersonClusterResources = serde_json::from_str(&queue.standing).unwrap_or_default();
+            let resources: PersonSharesAndQuotas = serde_json::from_str(&queue.standing).unwrap_or_default();
             let now = self.0.core.clock.now();
             let at = resources.places_at.map(UnixTime);
             if at.is_some_and(|at| now.since(at) < STORAGE_MAX_AGE) {

@@ -34,7 +34,7 @@ fn run(start: i64, end: i64) -> AccountedRun {
 fn all(runs: &[AccountedRun], window: OneDayWindow) -> UsageTotals {
     let runs: Vec<&AccountedRun> = runs.iter().collect();
     let mut sums = UsageTotals::default();
-    count_day(&runs, window, &KeptUserNames::All, &demo()).rows.iter().for_each(|(_, _, one)| sums.add(one));
+    count_day(&runs, window, &UserNameVisibility::All, &demo()).rows.iter().for_each(|(_, _, one)| sums.add(one));
     sums
 }
 
@@ -55,7 +55,7 @@ fn a_day_equals_what_sreport_says() {
     assert!(!cut && runs.len() > 10);
     for account in ["def-smith", "rrg-smith"] {
         let mine: Vec<&AccountedRun> = runs.iter().filter(|run| run.account == account).collect();
-        let totals = count_day(&mine, DAY, &KeptUserNames::All, &saga);
+        let totals = count_day(&mine, DAY, &UserNameVisibility::All, &saga);
         let mut whole = UsageTotals::default();
         let mut people: HashMap<&str, UsageTotals> = HashMap::new();
         for (user, _, sums) in &totals.rows {
@@ -87,7 +87,7 @@ fn a_job_over_midnight_is_paid_on_both_days_and_ends_on_one() {
     assert_eq!((all(&at_midnight, DAY).jobs, all(&at_midnight, next).jobs), (0, 1), "exactly once");
     let ends = |window: OneDayWindow| {
         let run = run(DAY.until.0 - 3600, DAY.until.0 + 7200);
-        count_day(&[&run], window, &KeptUserNames::All, &demo()).jobs[0].outcome
+        count_day(&[&run], window, &UserNameVisibility::All, &demo()).jobs[0].outcome
     };
     let next = OneDayWindow { from: DAY.until, until: DAY.until.plus(86_400) };
     assert_eq!([ends(DAY), ends(next)], [UsageJobOutcome::Running, UsageJobOutcome::Done], "likewise in the list");
@@ -138,7 +138,7 @@ fn waste_and_what_would_have_been_enough() {
     assert_eq!((sums.held_gpu_s, sums.used_gpu_s, sums.spare_core_s), (7200, 5400, 0));
     let mut whole = demo();
     whole.jobs.whole_node = true;
-    let totals = count_day(&[&one], DAY, &KeptUserNames::All, &whole);
+    let totals = count_day(&[&one], DAY, &UserNameVisibility::All, &whole);
     assert_eq!((totals.rows[0].2.spare_core_s, totals.rows[0].2.spare_mb_s), (0, 0));
 }
 
@@ -148,7 +148,7 @@ fn without_names_others_are_one_sum() {
     let theirs = |user: &str, raw: u64| AccountedRun { user: user.into(), raw_id: raw, ..mine.clone() };
     let runs = [mine.clone(), theirs("carol", 2), theirs("eve", 3)];
     let runs: Vec<&AccountedRun> = runs.iter().collect();
-    let totals = count_day(&runs, DAY, &KeptUserNames::Only("bob".into()), &demo());
+    let totals = count_day(&runs, DAY, &UserNameVisibility::Only("bob".into()), &demo());
     let who: Vec<_> = totals.rows.iter().map(|(user, kind, sums)| (&**user, &**kind, sums.jobs)).collect();
     assert_eq!(who, [("", "", 2), ("bob", "fit-#", 1)]);
     assert!(totals.jobs.iter().all(|job| job.user == "bob"), "nothing of others is kept");
@@ -173,7 +173,7 @@ fn sorts_of_jobs() {
     });
     let runs: Vec<AccountedRun> = names.collect();
     let runs: Vec<&AccountedRun> = runs.iter().collect();
-    let totals = count_day(&runs, DAY, &KeptUserNames::All, &demo());
+    let totals = count_day(&runs, DAY, &UserNameVisibility::All, &demo());
     assert_eq!(totals.rows.len(), MAX_KINDS_PER_USER + 1);
     assert_eq!(totals.jobs.len(), runs.len());
 }

@@ -9,7 +9,7 @@ use crate::clock::Day;
 use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::usage::account_usage::AccountUsage;
-use crate::usage::group_usage::{GroupAccountDetails, GroupAccountUsage, GroupPerson, GroupUsage};
+use crate::usage::group_usage::{GroupAccountContext, GroupAccountUsage, GroupMemberName, GroupUsage};
 use crate::usage::service::UsageService;
 
 /// At most this many entries are kept.
@@ -22,33 +22,34 @@ type FiguresCacheKey = (PersonId, GroupId, FiguresQuery);
 pub struct FiguresCache(Mutex<HashMap<FiguresCacheKey, CachedFigures>>);
 
 struct CachedFigures {
-    inputs: FiguresFingerprint,
+    inputs: FiguresInputFingerprint,
     figures: Arc<UsageFigures>,
 }
 
 /// All inputs of the figures, except the query.
-struct FiguresFingerprint {
+struct FiguresInputFingerprint {
     is_leader: bool,
-    people: Arc<HashMap<(ClusterId, String), GroupPerson>>,
-    accounts: Vec<AccountFingerprint>,
+    people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
+    accounts: Vec<AccountUsageFingerprint>,
 }
 
-struct AccountFingerprint {
-    details: Arc<GroupAccountDetails>,
+struct AccountUsageFingerprint {
+    details: Arc<GroupAccountContext>,
     today: Day,
     /// Weak, so that usage nobody views can leave the memory. Usage is never changed, only replaced, so the same
     /// address means the same content; an address is not reused while this points to it.
     usage: Vec<Weak<AccountUsage>>,
 }
 
-impl FiguresFingerprint {
+impl FiguresInputFingerprint {
     fn new(view: &GroupUsage) -> Self {
-        let accounts = view.accounts.iter().map(AccountFingerprint::new).collect();
+        let accounts = view.accounts.iter().map(AccountUsageFingerprint::new).collect();
         Self { is_leader: view.is_leader, people: view.people.clone(), accounts }
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
-        let same = |(fingerprint, account): (&AccountFingerprint, &GroupAccountUsage)| fingerprint.matches(account);
+        let same =
+            |(fingerprint, account): (&AccountUsageFingerprint, &GroupAccountUsage)| fingerprint.matches(account);
         self.is_leader == view.is_leader
             && self.accounts.len() == view.accounts.len()
             && self.accounts.iter().zip(&view.accounts).all(same)
@@ -56,7 +57,7 @@ impl FiguresFingerprint {
     }
 }
 
-impl AccountFingerprint {
+impl AccountUsageFingerprint {
     fn new(account: &GroupAccountUsage) -> Self {
         let usage = account.usage.iter().map(Arc::downgrade).collect();
         Self { details: account.details.clone(), today: account.today, usage }
@@ -82,8 +83,10 @@ impl FiguresCache {
         if let Some(cached) = lock(&self.0).get(&key).filter(|cached| cached.inputs.matches(view)) {
             return cached.figures.clone();
         }
-        let cached =
-            CachedFigures { inputs: FiguresFingerprint::new(view), figures: Arc::new(compute_figures(view, choice)) };
+        let cached = CachedFigures {
+            inputs: FiguresInputFingerprint::new(view),
+            figures: Arc::new(compute_figures(view, choice)),
+        };
         let figures = cached.figures.clone();
         let mut entries = lock(&self.0);
         if entries.len() >= MAX_ENTRIES {

@@ -6,8 +6,8 @@ use crate::cluster::DiscoveredFacts;
 use crate::domain::GroupId;
 use crate::store::usage::UsageDayReadRow;
 use crate::usage::AccountUsage;
-use crate::usage::daily_totals::DayUsageTotals;
-use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
+use crate::usage::daily_totals::DayUsageBreakdown;
+use crate::usage::group_usage::{GroupAccountContext, GroupMemberName};
 
 const TODAY: Day = Day(20_773);
 
@@ -22,7 +22,7 @@ fn usage_of(days: &[OneDay]) -> Arc<AccountUsage> {
     let mut usage = AccountUsage::default();
     for (back, rows) in days {
         let rows = rows.iter().map(|(user, kind, hours)| ((*user).to_owned(), (*kind).to_owned(), sums(*hours, 1)));
-        let totals = DayUsageTotals { rows: rows.collect(), jobs: Vec::new() };
+        let totals = DayUsageBreakdown { rows: rows.collect(), jobs: Vec::new() };
         let day = TODAY.plus(-back);
         let read = UsageDayReadRow { day, read_at: UnixTime(1), is_final: true, is_cut: false };
         usage = usage.with_day(read, &totals);
@@ -32,7 +32,7 @@ fn usage_of(days: &[OneDay]) -> Arc<AccountUsage> {
 
 fn view(leads: bool, usage: Arc<AccountUsage>) -> GroupUsage {
     let site = crate::sites::presets()[0].clone();
-    let facts = GroupAccountDetails {
+    let facts = GroupAccountContext {
         cluster: ClusterId(1),
         slug: "key".into(),
         title: "Harbour".into(),
@@ -54,7 +54,7 @@ fn view(leads: bool, usage: Arc<AccountUsage>) -> GroupUsage {
         problem_output: String::new(),
         read_at: None,
     };
-    let person = |id: i64, name: &str| GroupPerson { id: PersonId(id), name: name.into() };
+    let person = |id: i64, name: &str| GroupMemberName { id: PersonId(id), name: name.into() };
     let people = HashMap::from([
         ((ClusterId(1), "alice".to_owned()), person(1, "Alice")),
         ((ClusterId(1), "bob".to_owned()), person(2, "Bob")),

@@ -7,8 +7,8 @@ use super::*;
 use crate::cluster::DiscoveredFacts;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::store::usage::UsageDayReadRow;
-use crate::usage::daily_totals::DayUsageTotals;
-use crate::usage::group_usage::{GroupAccountDetails, GroupPerson};
+use crate::usage::daily_totals::DayUsageBreakdown;
+use crate::usage::group_usage::{GroupAccountContext, GroupMemberName};
 use crate::usage::{AccountUsage, UsageTotals};
 
 const TODAY: Day = Day(20_773);
@@ -28,9 +28,9 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
             }
         }
         let read = UsageDayReadRow { day: TODAY.plus(-back), read_at: UnixTime(1), is_final: true, is_cut: back == 0 };
-        usage = usage.with_day(read, &DayUsageTotals { rows, jobs: Vec::new() });
+        usage = usage.with_day(read, &DayUsageBreakdown { rows, jobs: Vec::new() });
     }
-    let facts = GroupAccountDetails {
+    let facts = GroupAccountContext {
         cluster: ClusterId(1),
         slug: "key".into(),
         title: "Harbour".into(),
@@ -52,7 +52,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
         problem_output: String::new(),
         read_at: None,
     };
-    let ada = GroupPerson { id: PersonId(7), name: format!("Ada\u{202e}{}", "x".repeat(90)) };
+    let ada = GroupMemberName { id: PersonId(7), name: format!("Ada\u{202e}{}", "x".repeat(90)) };
     GroupUsage {
         group: GroupId(1),
         is_leader: true,

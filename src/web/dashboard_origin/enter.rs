@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::app::{App, AppState};
-use crate::auth::guest_links::{GuestAccessError, GuestLinkKind, GuestViewingSession, OpenGuestLinkError};
+use crate::auth::guest_links::{GuestAccessError, GuestLinkTargetKind, NewViewerAccess, OpenGuestLinkError};
 use crate::auth::{AuthError, RequestClient};
 use crate::web::dashboard_origin::viewer::{self, GuestMessage};
 use crate::web::dashboard_origin::{access_cookie, check_dashboard_access, check_report_access, is_token};
@@ -23,7 +23,7 @@ pub async fn by_ticket(State(app): State<AppState>, PathParams(ticket): PathPara
         return viewer::show_message(StatusCode::GONE, &TICKET_EXPIRED);
     }
     match app.dashboards.redeem_ticket(&ticket, &visitor_from_parts(&app, &parts)).await {
-        Ok(Some(session)) => redirect_with_cookie(&app, GuestLinkKind::Dashboard, &session),
+        Ok(Some(session)) => redirect_with_cookie(&app, GuestLinkTargetKind::Dashboard, &session),
         Ok(None) => viewer::show_message(StatusCode::GONE, &TICKET_EXPIRED),
         Err(error) => show_auth_error(&error),
     }
@@ -32,14 +32,16 @@ pub async fn by_ticket(State(app): State<AppState>, PathParams(ticket): PathPara
 /// Lets a guest in with a guest link. A token of another length isn't ours, and counts as a try like any other guess.
 pub async fn by_link(
     State(app): State<AppState>,
-    Extension(kind): Extension<GuestLinkKind>,
+    Extension(kind): Extension<GuestLinkTargetKind>,
     PathParams(token): PathParams<String>,
     parts: Parts,
 ) -> Response {
     let visitor = visitor_from_parts(&app, &parts);
     let opened = match kind {
-        GuestLinkKind::Dashboard => app.dashboards.open_guest_link(&token, &visitor).await,
-        GuestLinkKind::Report => app.auth.open_guest_link(kind, &token, &visitor).await.map(|(_, session)| session),
+        GuestLinkTargetKind::Dashboard => app.dashboards.open_guest_link(&token, &visitor).await,
+        GuestLinkTargetKind::Report => {
+            app.auth.open_guest_link(kind, &token, &visitor).await.map(|(_, session)| session)
+        }
     };
     match opened {
         Ok(session) => redirect_with_cookie(&app, kind, &session),
@@ -58,15 +60,15 @@ pub struct GuestPassphraseForm {
 /// Checks a guest's passphrase: on to the page, or the form again with the error.
 pub async fn unlock(
     State(app): State<AppState>,
-    Extension(kind): Extension<GuestLinkKind>,
+    Extension(kind): Extension<GuestLinkTargetKind>,
     PathParams(access_key): PathParams<String>,
     parts: Parts,
     FormBody(form): FormBody<GuestPassphraseForm>,
 ) -> Response {
     let page = format!("{}/", kind.base_path(&access_key));
     let checked = match kind {
-        GuestLinkKind::Dashboard => check_dashboard_access(&app, &access_key, &parts.headers).await.map(drop),
-        GuestLinkKind::Report => check_report_access(&app, &access_key, &parts.headers).await.map(drop),
+        GuestLinkTargetKind::Dashboard => check_dashboard_access(&app, &access_key, &parts.headers).await.map(drop),
+        GuestLinkTargetKind::Report => check_report_access(&app, &access_key, &parts.headers).await.map(drop),
     };
     let access = match checked {
         Err(GuestAccessError::Locked(access)) => access,
@@ -108,7 +110,7 @@ fn visitor_from_parts(app: &App, parts: &Parts) -> RequestClient {
     visitor_from_request(parts, &app.config.proxy.trusted)
 }
 
-fn redirect_with_cookie(app: &App, kind: GuestLinkKind, session: &GuestViewingSession) -> Response {
+fn redirect_with_cookie(app: &App, kind: GuestLinkTargetKind, session: &NewViewerAccess) -> Response {
     let mut headers = HeaderMap::new();
     if let Ok(value) = access_cookie(app, kind, session).to_string().parse() {
         headers.insert(header::SET_COOKIE, value);

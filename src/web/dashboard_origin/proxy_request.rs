@@ -11,7 +11,7 @@ use http_body::Body as _;
 use http_body_util::Limited;
 
 use crate::app::AppState;
-use crate::auth::guest_links::{GuestAccessError, GuestLinkKind};
+use crate::auth::guest_links::{GuestAccessError, GuestLinkTargetKind};
 use crate::dashboards::{DashboardKind, DashboardViewer, read_only};
 use crate::proxy::{self, ProxyContext, ProxyError, clean_path};
 use crate::web::dashboard_origin::{ProxiedResponseMarker, check_dashboard_access};
@@ -106,7 +106,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let passage = ProxyContext {
         path_and_query,
         host: UPSTREAM_HOST.to_owned(),
-        prefix: format!("{}/app", GuestLinkKind::Dashboard.base_path(&access.access_key)),
+        prefix: format!("{}/app", GuestLinkTargetKind::Dashboard.base_path(&access.access_key)),
         origin: here.to_string(),
         client: visitor_from_request(&parts, &app.config.proxy.trusted).address,
         cancel: guard.cancellation().clone(),

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use crate::app::AppState;
-use crate::auth::guest_links::{GuestAccessError, GuestLinkKind, GuestLinkTarget};
+use crate::auth::guest_links::{GuestAccessError, GuestLinkTarget, GuestLinkTargetKind};
 use crate::clock::UnixTime;
 use crate::usage::report::UsageReport;
 use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
@@ -36,10 +36,10 @@ pub async fn get(
 ) -> Response {
     let link = match check_report_access(&app, &access_key, &headers).await {
         Ok(access) => access.link,
-        Err(error) => return viewer::show_no_access(GuestLinkKind::Report, &error),
+        Err(error) => return viewer::show_no_access(GuestLinkTargetKind::Report, &error),
     };
     let GuestLinkTarget::Report(group, id) = link.target else {
-        return viewer::show_no_access(GuestLinkKind::Report, &GuestAccessError::Closed);
+        return viewer::show_no_access(GuestLinkTargetKind::Report, &GuestAccessError::Closed);
     };
     let (frozen, report) = match app.usage.load_frozen_report(group, id).await {
         Ok(loaded) => loaded,

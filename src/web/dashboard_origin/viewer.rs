@@ -9,9 +9,9 @@ use axum::response::{Html, IntoResponse as _, Response};
 use serde::Serialize;
 
 use crate::app::{App, AppState};
-use crate::auth::guest_links::{GuestAccess, GuestAccessError, GuestLinkKind};
+use crate::auth::guest_links::{GuestAccessError, GuestBrowserAccess, GuestLinkTargetKind};
 use crate::clock::UnixTime;
-use crate::dashboards::{CheckedDashboardAccess, DashboardKind, DashboardStatus, DashboardViewer};
+use crate::dashboards::{CheckedDashboardAccess, DashboardKind, DashboardViewer, DashboardWithRuns};
 use crate::store::dashboards::runs::{DashboardRun as RunRow, DashboardRunState as Run};
 use crate::web::dashboard_origin::check_dashboard_access;
 use crate::web::http::assets;
@@ -63,7 +63,7 @@ struct DashboardFramePage {
     /// The URL fragment that the dashboard opens at.
     initial_hash: &'static str,
     bar: DashboardBar,
-    unavailable: Option<UnavailableDashboard>,
+    unavailable: Option<DashboardUnavailability>,
 }
 
 /// URLs of styles and scripts.
@@ -103,7 +103,7 @@ struct DashboardBar {
 }
 
 /// Why there is nothing to show now.
-struct UnavailableDashboard {
+struct DashboardUnavailability {
     title: &'static str,
     text: String,
     since: Option<UnixTime>,
@@ -118,14 +118,14 @@ pub async fn get(
 ) -> Response {
     let access = match check_dashboard_access(&app, &access_key, &headers).await {
         Ok(access) => access,
-        Err(error) => return show_no_access(GuestLinkKind::Dashboard, &error),
+        Err(error) => return show_no_access(GuestLinkTargetKind::Dashboard, &error),
     };
     let Ok(status) = app.dashboards.status_for(&access).await else {
         return show_message(StatusCode::SERVICE_UNAVAILABLE, &BUSY);
     };
     let page = DashboardFramePage {
         assets: DashboardOriginAssetUrls::new(),
-        base: GuestLinkKind::Dashboard.base_path(&access.access_key),
+        base: GuestLinkTargetKind::Dashboard.base_path(&access.access_key),
         initial_hash: initial_hash(&access),
         bar: build_bar(&app, &access, &status),
         unavailable: (!status.is_live).then(|| describe_unavailable(&status)),
@@ -144,7 +144,7 @@ fn initial_hash(access: &CheckedDashboardAccess) -> &'static str {
 
 /// What the bar polls for: whether anything has changed.
 #[derive(Serialize)]
-struct DashboardBarUpdate {
+struct DashboardBarPollReply {
     key: String,
     ends: Option<i64>,
     followed: bool,
@@ -159,7 +159,7 @@ pub async fn poll_bar(
         return StatusCode::NOT_FOUND.into_response();
     };
     match app.dashboards.status_for(&access).await {
-        Ok(status) => Json(DashboardBarUpdate {
+        Ok(status) => Json(DashboardBarPollReply {
             key: state_key(&status),
             ends: ends_at(&status).map(|at| at.0),
             followed: status.next.is_some(),
@@ -170,17 +170,17 @@ pub async fn poll_bar(
 }
 
 /// Changes whenever the page would look different.
-fn state_key(status: &DashboardStatus) -> String {
+fn state_key(status: &DashboardWithRuns) -> String {
     let run = status.run.as_ref();
     let state = run.map_or("none", |run| run.state.as_str());
     format!("{}-{state}-{}", run.map_or(0, |run| run.id.0), status.is_live)
 }
 
-fn ends_at(status: &DashboardStatus) -> Option<UnixTime> {
+fn ends_at(status: &DashboardWithRuns) -> Option<UnixTime> {
     status.run.as_ref().filter(|run| run.state != Run::Over).and_then(RunRow::ends_at)
 }
 
-fn build_bar(app: &App, access: &CheckedDashboardAccess, status: &DashboardStatus) -> DashboardBar {
+fn build_bar(app: &App, access: &CheckedDashboardAccess, status: &DashboardWithRuns) -> DashboardBar {
     let dashboard = &access.dashboard;
     let kind = dashboard.kind.parse::<DashboardKind>().map_or("Dashboard", DashboardKind::title);
     let is_owner = access.viewer == DashboardViewer::Owner;
@@ -201,23 +201,23 @@ fn build_bar(app: &App, access: &CheckedDashboardAccess, status: &DashboardStatu
     }
 }
 
-fn describe_unavailable(status: &DashboardStatus) -> UnavailableDashboard {
+fn describe_unavailable(status: &DashboardWithRuns) -> DashboardUnavailability {
     let run = status.run.as_ref();
     match run.map(|run| run.state) {
-        Some(Run::Asked | Run::Waiting | Run::Starting) => UnavailableDashboard {
+        Some(Run::Asked | Run::Waiting | Run::Starting) => DashboardUnavailability {
             title: "This dashboard is being started",
             text: "It appears here by itself once it is ready.".to_owned(),
             since: run.map(|run| run.asked_at),
             is_coming: true,
         },
-        Some(Run::Ready) => UnavailableDashboard {
+        Some(Run::Ready) => DashboardUnavailability {
             title: "This dashboard cannot be reached at the moment",
             text: "The connection to the cluster is interrupted. It comes back here by itself when that is over."
                 .to_owned(),
             since: None,
             is_coming: true,
         },
-        Some(Run::Over) | None => UnavailableDashboard {
+        Some(Run::Over) | None => DashboardUnavailability {
             title: "This dashboard is not running",
             text: format!("{} can start it again; it then appears here by itself.", status.dashboard.owner_name),
             since: run.and_then(|run| run.over_at),
@@ -227,13 +227,13 @@ fn describe_unavailable(status: &DashboardStatus) -> UnavailableDashboard {
 }
 
 /// Asks for the passphrase if that is all that is missing, else tells a browser why it has no access.
-pub fn show_no_access(kind: GuestLinkKind, error: &GuestAccessError) -> Response {
+pub fn show_no_access(kind: GuestLinkTargetKind, error: &GuestAccessError) -> Response {
     match error {
         GuestAccessError::Locked(access) => show_passphrase_form(access, ""),
         GuestAccessError::Closed => {
             let message = match kind {
-                GuestLinkKind::Dashboard => &DASHBOARD_CLOSED,
-                GuestLinkKind::Report => &REPORT_CLOSED,
+                GuestLinkTargetKind::Dashboard => &DASHBOARD_CLOSED,
+                GuestLinkTargetKind::Report => &REPORT_CLOSED,
             };
             show_message(StatusCode::NOT_FOUND, message)
         }
@@ -245,7 +245,7 @@ pub fn show_no_access(kind: GuestLinkKind, error: &GuestAccessError) -> Response
 }
 
 /// Asks for the passphrase. The page doesn't say what is behind it: the link may have reached someone else.
-pub fn show_passphrase_form(access: &GuestAccess, problem: &str) -> Response {
+pub fn show_passphrase_form(access: &GuestBrowserAccess, problem: &str) -> Response {
     let status = if problem.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
     let kind = access.link.target.kind();
     let page = GuestPassphrasePage {
@@ -258,7 +258,7 @@ pub fn show_passphrase_form(access: &GuestAccess, problem: &str) -> Response {
     render_page(status, &page)
 }
 
-pub fn show_expired_link(kind: GuestLinkKind, at: UnixTime) -> Response {
+pub fn show_expired_link(kind: GuestLinkTargetKind, at: UnixTime) -> Response {
     let text = format!("It worked until {}. Ask whoever shared the {} for a new link.", at.words(), kind.noun());
     let assets = DashboardOriginAssetUrls::new();
     render_page(StatusCode::GONE, &GuestMessagePage { assets, title: "This link has ended", text: &text })

@@ -36,9 +36,9 @@ impl CookieKind {
 
 /// The cookies that a browser sent, unparsed.
 #[derive(Debug, Clone, Default)]
-pub struct RequestCookies(Vec<HeaderValue>);
+pub struct RawRequestCookies(Vec<HeaderValue>);
 
-impl RequestCookies {
+impl RawRequestCookies {
     pub fn from_headers(headers: &HeaderMap) -> Self {
         Self(headers.get_all(header::COOKIE).iter().cloned().collect())
     }

@@ -170,7 +170,7 @@ pub struct ResponseContext {
     pub request_id: HeaderValue,
     /// A message left by the previous page.
     pub flash: Option<FlashMessage>,
-    cookies: cookies::RequestCookies,
+    cookies: cookies::RawRequestCookies,
     theme: Theme,
     /// Whether htmx asks for a fragment of an open page.
     pub is_htmx: bool,
@@ -180,7 +180,7 @@ pub struct ResponseContext {
 impl ResponseContext {
     /// Reads the context from a request. We choose the request id; one sent by the client never enters logs or pages.
     pub fn new(app: &App, request_id: String, headers: &HeaderMap) -> Self {
-        let cookies = cookies::RequestCookies::from_headers(headers);
+        let cookies = cookies::RawRequestCookies::from_headers(headers);
         let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
         Self {
             request_id: request_id.try_into().unwrap_or(HeaderValue::from_static("unknown")),

@@ -52,7 +52,7 @@ pub async fn get(context: RequestContext) -> HandlerResult {
     Ok(response)
 }
 
-struct EventSubscriptions {
+struct EventStreamReceivers {
     sessions_ended: Receiver<SessionsEndedEvent>,
     connections: Receiver<ConnectionKey>,
     queues: Receiver<ClusterAccountId>,
@@ -72,7 +72,7 @@ enum EventStreamSignal {
     ShuttingDown,
 }
 
-impl EventSubscriptions {
+impl EventStreamReceivers {
     fn new(app: &AppState) -> Self {
         Self {
             sessions_ended: app.auth.subscribe_sessions_ended(),
@@ -137,7 +137,7 @@ fn build_stream(
     cookie: String,
     permit: EventStreamPermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let subscriptions = EventSubscriptions::new(&app);
+    let subscriptions = EventStreamReceivers::new(&app);
     stream::unfold(Some((app, me, cookie, subscriptions, permit)), |state| async move {
         let (app, me, cookie, mut subscriptions, permit) = state?;
         loop {

@@ -13,11 +13,11 @@ use crate::auth::activity::Actor;
 use crate::auth::sessions::SignedInPerson;
 use crate::auth::{Permission, RequestClient};
 use crate::error::AppError;
-use crate::web::http::cookies::{CookieKind, RequestCookies};
+use crate::web::http::cookies::{CookieKind, RawRequestCookies};
 use crate::web::http::flash::FlashMessage;
 use crate::web::http::visitor::visitor_from_request;
 use crate::web::pages::account::theme::Theme;
-use crate::web::portal_state::{PortalState, SharedPageState};
+use crate::web::portal_state::{CrossRequestState, PortalState};
 
 /// Requires a signed-in person; otherwise the request is redirected to the sign-in page.
 pub struct CurrentPerson(pub Arc<SignedInPerson>);
@@ -43,9 +43,9 @@ pub struct QueryParams<T>(pub T);
 /// What every page needs to know about its request.
 pub struct RequestContext {
     pub app: AppState,
-    pub pages: Arc<SharedPageState>,
+    pub pages: Arc<CrossRequestState>,
     /// The cookies that the browser sent.
-    pub cookies: RequestCookies,
+    pub cookies: RawRequestCookies,
     /// The cookies that the response will set.
     pub jar: CookieJar,
     pub visitor: RequestClient,
@@ -75,7 +75,7 @@ impl FromRequestParts<PortalState> for MaybeCurrentPerson {
         let app = &state.app;
         // Fragments refresh on their own. An open page alone doesn't keep a session alive.
         let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
-        let me = match RequestCookies::from_headers(&parts.headers).get(app, CookieKind::Session) {
+        let me = match RawRequestCookies::from_headers(&parts.headers).get(app, CookieKind::Session) {
             Some(cookie) if is_person => app.auth.find_session(cookie).await?,
             Some(cookie) => app.auth.peek_session(cookie).await?,
             None => None,
@@ -106,7 +106,7 @@ impl FromRequestParts<PortalState> for RequestContext {
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let PortalState { app, pages } = state;
-        let cookies = RequestCookies::from_headers(&parts.headers);
+        let cookies = RawRequestCookies::from_headers(&parts.headers);
         Ok(Self {
             visitor: visitor_from_request(parts, &app.config.proxy.trusted),
             theme: cookies.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),

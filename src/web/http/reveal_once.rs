@@ -17,14 +17,14 @@ const LIFETIME_SECS: i64 = 60;
 
 /// A link and whom it is for.
 #[derive(Debug, Default)]
-pub struct SecretShownOnce {
+pub struct SecretLinkShownOnce {
     pub link: String,
     /// The note that its creator gave it.
     pub label: String,
 }
 
 /// Redirects to a page that shows the link to this person, once.
-pub fn redirect(context: RequestContext, me: &CurrentPerson, to: &str, secret: &SecretShownOnce) -> HandlerResult {
+pub fn redirect(context: RequestContext, me: &CurrentPerson, to: &str, secret: &SecretLinkShownOnce) -> HandlerResult {
     let text = format!("{}\n{}", secret.link, secret.label);
     let sealed = context
         .app
@@ -37,11 +37,11 @@ pub fn redirect(context: RequestContext, me: &CurrentPerson, to: &str, secret: &
 }
 
 /// The link that waits for this page, if there is one.
-pub fn take_pending(context: &RequestContext, me: &CurrentPerson, here: &str) -> Option<SecretShownOnce> {
+pub fn take_pending(context: &RequestContext, me: &CurrentPerson, here: &str) -> Option<SecretLinkShownOnce> {
     let sealed = URL_SAFE_NO_PAD.decode(context.cookie(CookieKind::RevealOnce)?).ok()?;
     let text = context.app.vault.open(VaultPurpose::ShownOnce, &seal_context(me, here), &sealed).ok()?;
     let (link, label) = std::str::from_utf8(&text).ok()?.split_once('\n')?;
-    Some(SecretShownOnce { link: link.to_owned(), label: label.to_owned() })
+    Some(SecretLinkShownOnce { link: link.to_owned(), label: label.to_owned() })
 }
 
 /// Clears the cookie on the page that showed the secret.

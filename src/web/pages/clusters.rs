@@ -29,13 +29,13 @@ pub mod retirement;
 mod settings_form;
 
 /// A request by a signed-in person whose path names a cluster. Handlers learn of the cluster only through `authorize`.
-pub(in crate::web) struct ClusterPath {
+pub(in crate::web) struct UncheckedClusterRequest {
     context: RequestContext,
     me: CurrentPerson,
     slug: String,
 }
 
-impl FromRequestParts<PortalState> for ClusterPath {
+impl FromRequestParts<PortalState> for UncheckedClusterRequest {
     type Rejection = AppError;
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
@@ -46,7 +46,7 @@ impl FromRequestParts<PortalState> for ClusterPath {
     }
 }
 
-impl ClusterPath {
+impl UncheckedClusterRequest {
     /// Checks a permission, then finds the cluster.
     pub async fn authorize(self, permission: Permission) -> Result<ClusterRequest, AppError> {
         self.me.may(permission)?;

@@ -13,7 +13,7 @@ pub mod new;
 mod status_text;
 
 use crate::auth::{AuthError, Permission};
-use crate::dashboards::{DashboardError, DashboardKind, DashboardStatus, owner_of};
+use crate::dashboards::{DashboardError, DashboardKind, DashboardWithRuns, owner_of};
 use crate::domain::DashboardId;
 use crate::error::AppError;
 use crate::format;
@@ -34,7 +34,7 @@ async fn find_dashboard(
     context: &RequestContext,
     me: &CurrentPerson,
     id: DashboardId,
-) -> Result<DashboardStatus, AppError> {
+) -> Result<DashboardWithRuns, AppError> {
     me.may(Permission::UseClusters)?;
     context.app.dashboards.get(&me.0.viewer, id).await?.ok_or(AppError::NotFound)
 }
@@ -44,7 +44,7 @@ async fn find_managed(
     context: &RequestContext,
     me: &CurrentPerson,
     id: DashboardId,
-) -> Result<DashboardStatus, AppError> {
+) -> Result<DashboardWithRuns, AppError> {
     let status = find_dashboard(context, me, id).await?;
     me.may(Permission::ManageDashboard(owner_of(&status.dashboard)))?;
     Ok(status)

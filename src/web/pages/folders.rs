@@ -20,7 +20,7 @@ use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::pages::clusters::{ClusterPath, ClusterRequest};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -58,14 +58,14 @@ struct FolderPage {
     view: FolderView,
 }
 
-pub async fn get(path: ClusterPath, QueryParams(query): QueryParams<FolderQuery>) -> HandlerResult {
+pub async fn get(path: UncheckedClusterRequest, QueryParams(query): QueryParams<FolderQuery>) -> HandlerResult {
     let browser = FolderBrowser::load(path.authorize(Permission::UseClusters).await?).await?;
     let folder = browser.open_folder(&query.path, query.near).await;
     browser.render(StatusCode::OK, browser.build_view(&query.pick, &query.field, folder))
 }
 
 /// Creates a folder and shows it.
-pub async fn create(path: ClusterPath, FormBody(form): FormBody<NewRemoteFolderForm>) -> HandlerResult {
+pub async fn create(path: UncheckedClusterRequest, FormBody(form): FormBody<NewRemoteFolderForm>) -> HandlerResult {
     let browser = FolderBrowser::load(path.authorize(Permission::UseClusters).await?).await?;
     let created = match &browser.connection {
         Ok(connection) => folders::create(connection, &form.path, &form.name).await,

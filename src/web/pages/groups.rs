@@ -26,7 +26,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestC
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 use crate::web::portal_state::PortalState;
 
 /// A request about a group.
@@ -88,7 +88,7 @@ struct GroupPage {
     invitations: Vec<InvitationRow>,
     me: PersonId,
     rights: GroupRights,
-    state: GroupFormState,
+    state: GroupPageForms,
 }
 
 /// What the viewer may do on a group's page.
@@ -103,9 +103,9 @@ struct GroupRights {
 }
 
 /// What a submitted form leaves to show on a group's page.
-pub struct GroupFormState {
+pub struct GroupPageForms {
     /// A link that was just created.
-    pub shown: SecretShownOnce,
+    pub shown: SecretLinkShownOnce,
     /// The invitation's note as typed, if the form had problems.
     pub typed_label: String,
     /// The chosen role.
@@ -120,10 +120,10 @@ pub struct GroupFormState {
     pub name: Option<String>,
 }
 
-impl Default for GroupFormState {
+impl Default for GroupPageForms {
     fn default() -> Self {
         Self {
-            shown: SecretShownOnce::default(),
+            shown: SecretLinkShownOnce::default(),
             typed_label: String::new(),
             role: "member".into(),
             days: DEFAULT_INVITATION_DAYS.to_string(),
@@ -134,7 +134,7 @@ impl Default for GroupFormState {
     }
 }
 
-impl GroupFormState {
+impl GroupPageForms {
     fn has_errors(&self) -> bool {
         !self.invite_problems.is_empty() || !self.name_problems.is_empty()
     }
@@ -210,9 +210,9 @@ pub async fn add(context: RequestContext, me: CurrentPerson, FormBody(form): For
 pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
     me.may(Permission::SeeGroup(group))?;
     let Some(shown) = reveal_once::take_pending(&context, &me, &group_path(group)) else {
-        return render_group(&context, &me, group, GroupFormState::default()).await;
+        return render_group(&context, &me, group, GroupPageForms::default()).await;
     };
-    let page = render_group(&context, &me, group, GroupFormState { shown, ..GroupFormState::default() }).await?;
+    let page = render_group(&context, &me, group, GroupPageForms { shown, ..GroupPageForms::default() }).await?;
     Ok(reveal_once::clear_cookie(&context, page))
 }
 
@@ -221,7 +221,7 @@ pub async fn render_group(
     context: &RequestContext,
     me: &CurrentPerson,
     group: GroupId,
-    state: GroupFormState,
+    state: GroupPageForms,
 ) -> HandlerResult {
     let rights = GroupRights {
         invite: me.may(Permission::Invite(group, GroupRole::Member)).is_ok(),
@@ -266,7 +266,7 @@ pub async fn rename(request: GroupRequest, FormBody(form): FormBody<RenameGroupF
         }
     }
     let state =
-        GroupFormState { name_problems: problems, name: Some(echo_input(&form.name)), ..GroupFormState::default() };
+        GroupPageForms { name_problems: problems, name: Some(echo_input(&form.name)), ..GroupPageForms::default() };
     render_group(&context, &me, group, state).await
 }
 

@@ -27,8 +27,8 @@ mod visits;
 
 use getting_started::{GettingStartedStep, admin_steps, mark_next_step, member_steps};
 use job_summary::HomeJobSummary;
-use resource_bars::HomeClusterResources;
-pub use visits::HomeVisits;
+use resource_bars::OwnClusterResources;
+pub use visits::LastHomeVisits;
 
 /// How many clusters are shown; the rest are on the page of all clusters.
 const MAX_CLUSTERS: usize = 6;
@@ -40,7 +40,7 @@ struct HomePage {
     greeting: String,
     steps: Vec<GettingStartedStep>,
     now: HomeJobSummary,
-    resources: Vec<HomeClusterResources>,
+    resources: Vec<OwnClusterResources>,
     memberships: Vec<Membership>,
     connections: Vec<HomeConnection>,
     /// How many clusters aren't shown.
@@ -61,7 +61,7 @@ struct HomeConnection {
 }
 
 /// The figures that are the same for everyone.
-pub struct HomeSharedData {
+pub struct PortalSetupFacts {
     clusters: Vec<Cluster>,
     has_group: bool,
     has_people: bool,
@@ -73,7 +73,7 @@ pub struct HomeSharedData {
 pub type HasJobsCache = store::StoreCache<PersonId, bool>;
 
 /// The figures that are the same for everyone, from memory if nothing was written since.
-pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeSharedData>, StoreError> {
+pub async fn load_overview(context: &RequestContext) -> Result<Arc<PortalSetupFacts>, StoreError> {
     let app = &context.app;
     context
         .pages
@@ -83,7 +83,7 @@ pub async fn load_overview(context: &RequestContext) -> Result<Arc<HomeSharedDat
             let people = store::people::count(&mut db).await?;
             let mut clusters = store::clusters::list(&mut db).await?;
             clusters.retain(|cluster| cluster.retired_at().is_none());
-            Ok(HomeSharedData {
+            Ok(PortalSetupFacts {
                 clusters,
                 has_group: !store::groups::list(&mut db).await?.is_empty(),
                 has_people: people > 1,
@@ -142,7 +142,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         greeting: format!("Hello {first_name}"),
         steps: mark_next_step(steps),
         now: HomeJobSummary::new(&queues, since, app.clock.now()),
-        resources: queues.iter().filter_map(HomeClusterResources::from_queue).collect(),
+        resources: queues.iter().filter_map(OwnClusterResources::from_queue).collect(),
         memberships: me.0.memberships.clone(),
         more: overview.clusters.len() - connections.len(),
         connections,
@@ -153,7 +153,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
 /// The person's connections, those in use first.
 fn list_connections(
     app: &AppState,
-    overview: &HomeSharedData,
+    overview: &PortalSetupFacts,
     accounts: &[Arc<ClusterAccount>],
 ) -> Vec<HomeConnection> {
     let account_on = |cluster: &Cluster| accounts.iter().find(|account| account.id.cluster == cluster.id);

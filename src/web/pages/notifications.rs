@@ -34,12 +34,12 @@ struct NotificationListPage {
 #[derive(Template)]
 #[template(path = "notifications/ring.html")]
 struct NotificationBellFragment {
-    page: BellFrame,
+    page: BellPageFrame,
     toasts: Vec<NotificationDigest>,
 }
 
 /// As much of the page frame as the notification button needs.
-struct BellFrame {
+struct BellPageFrame {
     bell: NotificationBadge,
 }
 
@@ -80,7 +80,7 @@ pub async fn mark_read(
     }
     // Refreshes the button of the page that showed them: its event stream may not be open yet.
     let bell = NotificationBadge::from_unread(app.notifications.unread(&app.store, me.0.person.id).await?);
-    respond(&NotificationBellFragment { page: BellFrame { bell }, toasts: Vec::new() })
+    respond(&NotificationBellFragment { page: BellPageFrame { bell }, toasts: Vec::new() })
 }
 
 /// The last notification that a page has shown.
@@ -112,7 +112,7 @@ pub async fn show_bell(
         });
     }
     let bell = NotificationBadge::from_unread(unread);
-    respond(&NotificationBellFragment { page: BellFrame { bell }, toasts: notification_digest::summarize(&new) })
+    respond(&NotificationBellFragment { page: BellPageFrame { bell }, toasts: notification_digest::summarize(&new) })
 }
 
 /// The kinds that someone wants as toasts; all of them if they haven't chosen.

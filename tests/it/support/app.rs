@@ -6,7 +6,8 @@ use std::time::Duration;
 use portolan::app::{App, AppState};
 use portolan::clock::{Clock, UnixTime};
 use portolan::config::{
-    Config, DashboardOriginSettings, PublicListener, QueuePace, ReverseProxySettings, SubmitTimings, UsageReadTimings,
+    Config, DashboardOriginSettings, PublicListenerSettings, QueuePace, ReverseProxySettings, SubmissionTimeouts,
+    UsageReadPace,
 };
 use portolan::web::{PortalListeners, PortalState, serve_portal};
 use tokio::net::TcpListener;
@@ -55,11 +56,11 @@ impl TestApp {
         let [portal, boards, metrics] = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
         let mut config = Config {
             data_dir: data.path().join("data"),
-            portal: PublicListener::local("localhost", portal),
+            portal: PublicListenerSettings::local("localhost", portal),
             dashboards: DashboardOriginSettings::local("127.0.0.1", boards),
             proxy: ReverseProxySettings::default(),
             queue_pace: QueuePace { is_on: false, ..QueuePace::default() },
-            usage_pace: UsageReadTimings { is_on: false, ..UsageReadTimings::default() },
+            usage_pace: UsageReadPace { is_on: false, ..UsageReadPace::default() },
             // ssh starts the program to ask questions; this process is the test.
             program: super::program::PROGRAM.into(),
             ..Config::default()
@@ -229,7 +230,7 @@ pub fn new_person(name: &str) -> [(&str, &str); 4] {
 
 /// A pace at which tests need not wait: a look each second, and submissions that are given up on soon.
 pub fn hurry(config: &mut Config) {
-    config.submit_pace = SubmitTimings {
+    config.submit_pace = SubmissionTimeouts {
         go_timeout: Duration::from_secs(1),
         sbatch_timeout: Duration::from_secs(2),
         lookup_timeout: Duration::from_secs(2),
@@ -237,9 +238,9 @@ pub fn hurry(config: &mut Config) {
         max_lookup_pause: Duration::from_millis(400),
         min_lookup_gap: Duration::from_millis(500),
         retry_pause: Duration::from_millis(200),
-        ..SubmitTimings::default()
+        ..SubmissionTimeouts::default()
     };
-    config.usage_pace = UsageReadTimings {
+    config.usage_pace = UsageReadPace {
         is_on: true,
         tick: Duration::from_millis(50),
         min_pause: Duration::ZERO,

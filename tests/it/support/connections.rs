@@ -64,7 +64,7 @@ impl TestApp {
     }
 
     /// What the database knows of someone's line.
-    pub async fn stored_connection(&self, name: &str, slug: &str) -> store::connections::ConnectionRow {
+    pub async fn stored_connection(&self, name: &str, slug: &str) -> store::connections::StoredConnection {
         let key = self.connection_key(name, slug).await;
         let mut db = self.app.store.read().await.unwrap();
         store::connections::get(&mut db, key).await.unwrap().unwrap()

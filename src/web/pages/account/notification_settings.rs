@@ -5,14 +5,14 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::notification_digest::NotificationKind;
-use crate::jobs::webhook::{WebhookError, WebhookStatus};
+use crate::jobs::webhook::{SaveWebhookError, WebhookStatus};
 use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 use crate::web::pages::notifications::{TOASTS_PREFERENCE, load_toast_kinds};
 
 const PAGE_PATH: &str = "/account/notifications";
@@ -110,7 +110,7 @@ pub async fn set_webhook(
     match context.app.webhooks.set(&me.actor(&context), me.0.person.id, address, &chosen).await {
         Ok(Some(secret)) => reveal_secret(context, &me, secret.to_string()),
         Ok(None) => Ok(flash::redirect(context, PAGE_PATH, FlashMessage::WebhookSet)),
-        Err(WebhookError::Auth(error)) => Err(error.into()),
+        Err(SaveWebhookError::Auth(error)) => Err(error.into()),
         Err(error) => {
             let mut page = load_page(&context, &me).await?;
             page.problems = FormErrors::single("address", error);
@@ -145,7 +145,7 @@ pub async fn renew_secret(context: RequestContext, me: CurrentPerson) -> Handler
 }
 
 fn reveal_secret(context: RequestContext, me: &CurrentPerson, secret: String) -> HandlerResult {
-    reveal_once::redirect(context, me, PAGE_PATH, &SecretShownOnce { link: secret, label: String::new() })
+    reveal_once::redirect(context, me, PAGE_PATH, &SecretLinkShownOnce { link: secret, label: String::new() })
 }
 
 pub async fn remove_webhook(context: RequestContext, me: CurrentPerson) -> HandlerResult {
@@ -155,12 +155,12 @@ pub async fn remove_webhook(context: RequestContext, me: CurrentPerson) -> Handl
 }
 
 /// A missing webhook is a 404; everything else is an internal error.
-impl From<WebhookError> for AppError {
-    fn from(error: WebhookError) -> Self {
+impl From<SaveWebhookError> for AppError {
+    fn from(error: SaveWebhookError) -> Self {
         match error {
-            WebhookError::Missing => Self::NotFound,
-            WebhookError::Auth(error) => error.into(),
-            WebhookError::Address(error) => Self::Internal(error.to_string()),
+            SaveWebhookError::Missing => Self::NotFound,
+            SaveWebhookError::Auth(error) => error.into(),
+            SaveWebhookError::Address(error) => Self::Internal(error.to_string()),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, res
 /// Which key is meant, and which page to return to.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct SshKeyForm {
+pub struct SshKeyRoleForm {
     role: String,
     back: String,
 }
@@ -38,7 +38,7 @@ pub struct ImportKeyForm {
 }
 
 #[derive(Deserialize)]
-pub struct UnattendedKeyForm {
+pub struct UnattendedUseForm {
     allow: bool,
     #[serde(default)]
     password: SecretString,
@@ -52,7 +52,7 @@ struct SshKeyCard {
 
 #[derive(Template)]
 #[template(path = "account/key.html")]
-struct SshKeyPage {
+struct SshKeysPage {
     page: PageFrame,
     current: Option<SshKeyCard>,
     next: Option<SshKeyCard>,
@@ -65,7 +65,7 @@ struct SshKeyPage {
     scope: &'static str,
 }
 
-impl SshKeyPage {
+impl SshKeysPage {
     /// The password problem, if it belongs to this key's form.
     fn password_problem(&self, card: &SshKeyCard) -> &str {
         if card.key.role().as_str() == self.scope { self.problems.of("password") } else { "" }
@@ -75,13 +75,17 @@ impl SshKeyPage {
 pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
-    QueryParams(query): QueryParams<SshKeyForm>,
+    QueryParams(query): QueryParams<SshKeyRoleForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    respond(&SshKeyPage { back: query.back, ..load_page(&context, &me, FormErrors::default()).await? })
+    respond(&SshKeysPage { back: query.back, ..load_page(&context, &me, FormErrors::default()).await? })
 }
 
-pub async fn create(context: RequestContext, me: CurrentPerson, FormBody(form): FormBody<SshKeyForm>) -> HandlerResult {
+pub async fn create(
+    context: RequestContext,
+    me: CurrentPerson,
+    FormBody(form): FormBody<SshKeyRoleForm>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let role = parse_role(&form.role);
     // The date tells an old key from a new one on a centre's key page.
@@ -112,7 +116,7 @@ pub async fn import(
         }
         Err(error) => FormErrors::single("key", error),
     };
-    let page = SshKeyPage { back, ..load_page(&context, &me, problems).await? };
+    let page = SshKeysPage { back, ..load_page(&context, &me, problems).await? };
     respond_with(FORM_ERROR_STATUS, &page)
 }
 
@@ -152,7 +156,7 @@ async fn save_key(
 pub async fn replace(
     context: RequestContext,
     me: CurrentPerson,
-    FormBody(form): FormBody<SshKeyForm>,
+    FormBody(form): FormBody<SshKeyRoleForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let message = match context.app.auth.promote_new_key(&me.0, parse_role(&form.role), &context.visitor).await {
@@ -174,7 +178,7 @@ pub async fn set_unattended(
     context: RequestContext,
     me: CurrentPerson,
     PathParams(id): PathParams<SshKeyId>,
-    FormBody(form): FormBody<UnattendedKeyForm>,
+    FormBody(form): FormBody<UnattendedUseForm>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let auth = &context.app.auth;
@@ -209,7 +213,11 @@ async fn is_pending_key(context: &RequestContext, me: &CurrentPerson, id: SshKey
     Ok(store::keys::get(&mut db, me.0.person.id, id).await?.is_some_and(|key| key.is_next()))
 }
 
-async fn load_page(context: &RequestContext, me: &CurrentPerson, problems: FormErrors) -> Result<SshKeyPage, AppError> {
+async fn load_page(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    problems: FormErrors,
+) -> Result<SshKeysPage, AppError> {
     let mut db = context.app.store.read().await?;
     let mut keys = Vec::new();
     for key in store::keys::list_for_person(&mut db, me.0.person.id).await? {
@@ -220,7 +228,7 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson, problems: FormE
         let index = keys.iter().position(|card| card.key.role() == role && card.key.is_next() == next)?;
         Some(keys.swap_remove(index))
     };
-    Ok(SshKeyPage {
+    Ok(SshKeysPage {
         page: PageFrame::for_person(context, &me.0, "SSH key", NavSection::Account),
         current: take(ConnectionRole::Login, false),
         next: take(ConnectionRole::Login, true),

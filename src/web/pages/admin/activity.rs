@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::activity::{ActivityDetails, record};
-use crate::auth::{ActivityEvent, Permission};
+use crate::auth::{ActivityEventKind, Permission};
 use crate::error::AppError;
 use crate::store;
 use crate::store::activity::{self, ActivityEntry, ActivityFilter};
@@ -46,7 +46,7 @@ impl ActivityQuery {
 
 /// What happened, in words; an event of another version by its code.
 fn sentence(entry: &ActivityEntry) -> &str {
-    match ActivityEvent::parse(&entry.action) {
+    match ActivityEventKind::parse(&entry.action) {
         Some(event) => event.sentence(),
         None => &entry.action,
     }
@@ -67,7 +67,7 @@ struct OwnActivityPage {
 struct AllActivityPage {
     page: PageFrame,
     rows: Vec<ActivityEntry>,
-    events: &'static [ActivityEvent],
+    events: &'static [ActivityEventKind],
     query: ActivityQuery,
     export: String,
     older: String,
@@ -116,7 +116,7 @@ pub async fn show_all(
     respond(&AllActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Activity),
         rows,
-        events: ActivityEvent::ALL,
+        events: ActivityEventKind::ALL,
         export: format!("/activity.csv?{}", query.to_query_string(None)),
         older: next.map_or_else(String::new, |before| format!("/activity?{}", query.to_query_string(Some(before)))),
         newest: query.before.map_or_else(String::new, |_| format!("/activity?{}", query.to_query_string(None))),
@@ -136,7 +136,7 @@ pub async fn export_csv(
     let mut tx = app.store.write().await?;
     let detail = format!("{} entries", entries.len());
     let details = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
-    record(&mut tx, &me.actor(&context), ActivityEvent::ActivityExported, details, app.clock.now()).await?;
+    record(&mut tx, &me.actor(&context), ActivityEventKind::ActivityExported, details, app.clock.now()).await?;
     store::commit(tx).await?;
     let mut text = String::from("time,who,action,subject,detail,address\r\n");
     for entry in entries {

@@ -14,7 +14,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 
 #[derive(Deserialize)]
 pub struct SetAdminForm {
@@ -114,7 +114,12 @@ pub async fn create_reset_link(
     me.may(Permission::ManagePeople)?;
     let token = context.app.auth.create_reset_link(&me.actor(&context), id).await?;
     let link = context.app.config.portal.public_url.join(&format!("/reset/{}", token.as_str()));
-    reveal_once::redirect(context, &me, &person_path(id), &SecretShownOnce { link, ..SecretShownOnce::default() })
+    reveal_once::redirect(
+        context,
+        &me,
+        &person_path(id),
+        &SecretLinkShownOnce { link, ..SecretLinkShownOnce::default() },
+    )
 }
 
 fn person_path(id: PersonId) -> String {

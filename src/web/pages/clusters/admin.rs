@@ -11,14 +11,14 @@ use crate::auth::Permission;
 use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::error::AppError;
-use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookup};
+use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookupResult};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
-use crate::web::pages::clusters::{ClusterPath, ClusterRequest, host_keys};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, host_keys};
 
 /// The preset to start from.
 #[derive(Deserialize)]
@@ -63,13 +63,13 @@ struct RetiredClusterPreset {
 
 #[derive(Template)]
 #[template(path = "clusters/settings.html")]
-struct ClusterSettingsPage {
+struct ClusterAdminPage {
     page: PageFrame,
     /// `None` for a new cluster.
     profile: Option<Arc<ClusterProfile>>,
     form: ClusterSettingsForm,
     /// The preset's uncertain fields.
-    uncertain: Vec<sites::UncertainField>,
+    uncertain: Vec<sites::UncertainSiteFact>,
     /// The site description as a file.
     file: String,
     problems: FormErrors,
@@ -130,14 +130,17 @@ pub async fn import(
     }
 }
 
-pub async fn show_settings(path: ClusterPath) -> HandlerResult {
+pub async fn show_settings(path: UncheckedClusterRequest) -> HandlerResult {
     let ClusterRequest { context, me, cluster } = path.authorize(Permission::ManageClusters).await?;
     let form = ClusterSettingsForm::from_site(&cluster.site);
     render_settings(&context, &me, Some(cluster), form, FormErrors::default())
 }
 
 /// Saves the settings. If a host has changed, its keys are scanned first.
-pub async fn update_settings(path: ClusterPath, FormBody(mut form): FormBody<ClusterSettingsForm>) -> HandlerResult {
+pub async fn update_settings(
+    path: UncheckedClusterRequest,
+    FormBody(mut form): FormBody<ClusterSettingsForm>,
+) -> HandlerResult {
     let request = path.authorize(Permission::ManageClusters).await?;
     // The short name is part of every URL and cannot change.
     form.name.clone_from(&request.cluster.row.slug);
@@ -149,7 +152,10 @@ pub async fn update_settings(path: ClusterPath, FormBody(mut form): FormBody<Clu
 }
 
 /// Saves a cluster's site description from a file.
-pub async fn update_from_file(path: ClusterPath, FormBody(form): FormBody<ClusterFileForm>) -> HandlerResult {
+pub async fn update_from_file(
+    path: UncheckedClusterRequest,
+    FormBody(form): FormBody<ClusterFileForm>,
+) -> HandlerResult {
     let request = path.authorize(Permission::ManageClusters).await?;
     match form.to_site() {
         Ok(mut site) => {
@@ -159,7 +165,7 @@ pub async fn update_from_file(path: ClusterPath, FormBody(form): FormBody<Cluste
         Err(problems) => {
             let ClusterRequest { context, me, cluster } = request;
             let saved = ClusterSettingsForm::from_site(&cluster.site);
-            let mut page = ClusterSettingsPage::new(&context, &me, Some(cluster), saved, problems);
+            let mut page = ClusterAdminPage::new(&context, &me, Some(cluster), saved, problems);
             page.file = form.file;
             respond_with(FORM_ERROR_STATUS, &page)
         }
@@ -183,7 +189,7 @@ async fn save_settings(request: ClusterRequest, site: Site) -> HandlerResult {
 }
 
 /// The site description as a file.
-pub async fn export(path: ClusterPath) -> HandlerResult {
+pub async fn export(path: UncheckedClusterRequest) -> HandlerResult {
     let ClusterRequest { cluster, .. } = path.authorize(Permission::ManageClusters).await?;
     let text = cluster.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     let name = format!("attachment; filename=\"{}.toml\"", cluster.row.slug);
@@ -213,7 +219,7 @@ impl From<ClusterChangeError> for AppError {
 
 fn find_shipped_site(name: &str) -> Option<&'static Site> {
     match sites::find_site(name) {
-        SiteLookup::Site(site) => Some(site),
+        SiteLookupResult::Site(site) => Some(site),
         _ => None,
     }
 }
@@ -262,11 +268,11 @@ pub(super) fn render_settings(
     form: ClusterSettingsForm,
     problems: FormErrors,
 ) -> HandlerResult {
-    let page = ClusterSettingsPage::new(context, me, cluster, form, problems);
+    let page = ClusterAdminPage::new(context, me, cluster, form, problems);
     respond_with(page.problems.status(), &page)
 }
 
-impl ClusterSettingsPage {
+impl ClusterAdminPage {
     fn new(
         context: &RequestContext,
         me: &CurrentPerson,

@@ -21,14 +21,14 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::clusters::{ClusterPath, ClusterRequest, connect};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, connect};
 
 /// The wrapper's default path, relative to the home folder.
 const WRAPPER_NAME: &str = "portolan-commands";
 
 /// What the key line is built from.
 #[derive(Deserialize)]
-pub struct AutomationQuery {
+pub struct AutomationKeyQuery {
     address: Option<String>,
     command: Option<String>,
 }
@@ -89,7 +89,7 @@ impl AutomationSetupPage {
     }
 }
 
-pub async fn get(path: ClusterPath, QueryParams(query): QueryParams<AutomationQuery>) -> HandlerResult {
+pub async fn get(path: UncheckedClusterRequest, QueryParams(query): QueryParams<AutomationKeyQuery>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let ClusterRequest { context, me, cluster } = &request;
     let automation = cluster.site.automation.clone().ok_or(AppError::NotFound)?;
@@ -163,7 +163,7 @@ fn dedup_keep_last(sentences: &[String]) -> Vec<String> {
 }
 
 /// Installs the forced command in the person's home folder, over their own connection.
-pub async fn install_wrapper(path: ClusterPath) -> HandlerResult {
+pub async fn install_wrapper(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let is_installed = match request.context.app.connections.connection(request.login_key()) {
         Ok(connection) => automation_wrapper::install(&connection).await.unwrap_or(false),
@@ -174,7 +174,7 @@ pub async fn install_wrapper(path: ClusterPath) -> HandlerResult {
 }
 
 /// Starts a test. It never prompts: if the server asks a question, the test fails.
-pub async fn start_test(path: ClusterPath) -> HandlerResult {
+pub async fn start_test(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     match connections.connect(request.automation_key(), request.actor(), LoginAttendance::Unattended).await {
@@ -184,7 +184,7 @@ pub async fn start_test(path: ClusterPath) -> HandlerResult {
 }
 
 /// Closes the connection to the automation host.
-pub async fn disconnect(path: ClusterPath) -> HandlerResult {
+pub async fn disconnect(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     connections.disconnect(request.automation_key(), &request.actor(), &request.cluster.row.slug).await?;

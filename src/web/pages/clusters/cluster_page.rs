@@ -7,16 +7,16 @@ use axum::response::IntoResponse as _;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, DiscoveredFacts};
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectState, DiscoveredFacts};
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
 use crate::web::HandlerResult;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
+use crate::web::pages::clusters::connect_steps::{ClusterSetupState, ConnectSetupStep};
 use crate::web::pages::clusters::panel::{ConnectPanel, ConnectPanelContent};
-use crate::web::pages::clusters::{ClusterPath, ClusterRequest};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest};
 
 /// How many items of a long list are shown at first.
 const MOST_AT_FIRST: usize = 12;
@@ -50,7 +50,7 @@ impl ClusterPage {
     }
 }
 
-pub async fn get(path: ClusterPath) -> HandlerResult {
+pub async fn get(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let setup = ClusterSetupState::load(&request).await?;
     respond(&build_page(&request, setup).await?)
@@ -68,7 +68,7 @@ pub(super) async fn render_changes(request: &ClusterRequest, seen: Option<&str>)
             // After connecting, scroll up to the start of the new content.
             let was_connecting = mark.starts_with("connect.connect-");
             let swap = match panel.next {
-                NextConnectStep::Connected | NextConnectStep::Closed if was_connecting => "outerHTML show:window:top",
+                ConnectSetupStep::Connected | ConnectSetupStep::Closed if was_connecting => "outerHTML show:window:top",
                 _ => "outerHTML",
             };
             let mut page = build_page(request, setup).await?;

@@ -4,15 +4,15 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::auth::activity::{ActivityDetails, ActivityEvent, record};
-use crate::cluster::{ConnectAttemptKind, ConnectStartError};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, record};
+use crate::cluster::{ConnectPurpose, ConnectStartError};
 use crate::domain::RemoteUser;
 use crate::ssh::login::LoginAttendance;
 use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::pages::clusters::{ClusterPath, ClusterRequest, cluster_page};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, cluster_page};
 
 #[derive(Deserialize)]
 pub struct ClusterUserForm {
@@ -31,20 +31,23 @@ pub struct PromptAnswerForm {
 
 /// Which attempt the request is about, and what the open page already shows.
 #[derive(Deserialize)]
-pub struct ConnectPanelForm {
+pub struct ConnectPanelParams {
     #[serde(default)]
     purpose: String,
     seen: Option<String>,
 }
 
 /// The panel alone, for an open page.
-pub async fn show_panel(path: ClusterPath, QueryParams(query): QueryParams<ConnectPanelForm>) -> HandlerResult {
+pub async fn show_panel(
+    path: UncheckedClusterRequest,
+    QueryParams(query): QueryParams<ConnectPanelParams>,
+) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     cluster_page::render_changes(&request, query.seen.as_deref()).await
 }
 
 /// Saves the user name. A different name needs a new connection, so the old one is closed.
-pub async fn save_user(path: ClusterPath, FormBody(form): FormBody<ClusterUserForm>) -> HandlerResult {
+pub async fn save_user(path: UncheckedClusterRequest, FormBody(form): FormBody<ClusterUserForm>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let user: RemoteUser = match form.user.parse() {
         Ok(user) => user,
@@ -62,7 +65,7 @@ pub async fn save_user(path: ClusterPath, FormBody(form): FormBody<ClusterUserFo
     }
     let subject = &request.cluster.row.slug;
     let about = ActivityDetails { subject, detail: user.as_str(), ..ActivityDetails::default() };
-    record(&mut tx, &request.actor(), ActivityEvent::UserNamed, about, app.clock.now()).await?;
+    record(&mut tx, &request.actor(), ActivityEventKind::UserNamed, about, app.clock.now()).await?;
     store::commit(tx).await?;
     // After the commit: an attempt that starts now reads the new name.
     for key in renamed {
@@ -71,7 +74,7 @@ pub async fn save_user(path: ClusterPath, FormBody(form): FormBody<ClusterUserFo
     Ok(flash::see_other(&request.path("")))
 }
 
-pub async fn connect(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
+pub async fn connect(path: UncheckedClusterRequest, FormBody(form): FormBody<ConnectPanelParams>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     let started = connections.connect(request.login_key(), request.actor(), LoginAttendance::Attended).await;
@@ -79,38 +82,41 @@ pub async fn connect(path: ClusterPath, FormBody(form): FormBody<ConnectPanelFor
 }
 
 /// Starts a test of the new key.
-pub async fn test_key(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
+pub async fn test_key(path: UncheckedClusterRequest, FormBody(form): FormBody<ConnectPanelParams>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let started = request.context.app.connections.test_new_key(request.login_key(), request.actor()).await;
     respond_after_start(request, started, form.seen).await
 }
 
 /// Passes an answer on to the server.
-pub async fn answer_prompt(path: ClusterPath, FormBody(form): FormBody<PromptAnswerForm>) -> HandlerResult {
+pub async fn answer_prompt(path: UncheckedClusterRequest, FormBody(form): FormBody<PromptAnswerForm>) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
     request.context.app.connections.answer_prompt(request.login_key(), purpose, form.number, form.answer);
     panel_or_page(&request, form.seen).await
 }
 
-pub async fn cancel_attempt(path: ClusterPath, FormBody(form): FormBody<ConnectPanelForm>) -> HandlerResult {
+pub async fn cancel_attempt(
+    path: UncheckedClusterRequest,
+    FormBody(form): FormBody<ConnectPanelParams>,
+) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
     request.context.app.connections.cancel_attempt(request.login_key(), purpose).await;
     // A cancelled test says nothing about the key.
-    let seen = form.seen.filter(|_| purpose == ConnectAttemptKind::Connect);
+    let seen = form.seen.filter(|_| purpose == ConnectPurpose::Connect);
     panel_or_page(&request, seen).await
 }
 
-pub async fn disconnect(path: ClusterPath) -> HandlerResult {
+pub async fn disconnect(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     connections.disconnect(request.login_key(), &request.actor(), &request.cluster.row.slug).await?;
     Ok(request.redirect("", FlashMessage::Disconnected))
 }
 
-fn parse_purpose(word: &str) -> ConnectAttemptKind {
-    if word == "test" { ConnectAttemptKind::TestNewKey } else { ConnectAttemptKind::Connect }
+fn parse_purpose(word: &str) -> ConnectPurpose {
+    if word == "test" { ConnectPurpose::TestNewKey } else { ConnectPurpose::Connect }
 }
 
 /// The panel or page if the attempt has started, otherwise why it has not.

@@ -25,7 +25,7 @@ pub struct ClusterSetupState {
 
 /// What the person does next; it decides the page's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextConnectStep {
+pub enum ConnectSetupStep {
     /// Enter their user name.
     UserName,
     /// Create a key, or register it with the cluster.
@@ -37,7 +37,7 @@ pub enum NextConnectStep {
     Closed,
 }
 
-impl NextConnectStep {
+impl ConnectSetupStep {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UserName => "name",
@@ -93,26 +93,26 @@ impl ClusterSetupState {
         self.account.as_ref().is_some_and(|account| account.connected_at.is_some())
     }
 
-    pub fn next_step(&self, cluster: &ClusterProfile) -> NextConnectStep {
+    pub fn next_step(&self, cluster: &ClusterProfile) -> ConnectSetupStep {
         if cluster.row.alarm_at().is_some() || cluster.row.retired_at().is_some() {
-            return NextConnectStep::Closed;
+            return ConnectSetupStep::Closed;
         }
-        let Some(account) = &self.account else { return NextConnectStep::UserName };
+        let Some(account) = &self.account else { return ConnectSetupStep::UserName };
         match self.status {
-            ConnectionStatus::Up(_) => return NextConnectStep::Connected,
-            ConnectionStatus::Connecting(_) => return NextConnectStep::Connect,
+            ConnectionStatus::Up(_) => return ConnectSetupStep::Connected,
+            ConnectionStatus::Connecting(_) => return ConnectSetupStep::Connect,
             ConnectionStatus::Down => {}
         }
         if !self.has_needed_key(cluster) {
-            return NextConnectStep::Key;
+            return ConnectSetupStep::Key;
         }
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem.code == SshLoginError::KeyRefused.code();
         let is_tried = self.was_connected() || !account.problem.is_none();
         if cluster.site.keys.opens.0 && (is_refused || !is_tried) {
-            NextConnectStep::Key
+            ConnectSetupStep::Key
         } else {
-            NextConnectStep::Connect
+            ConnectSetupStep::Connect
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::clusters::admin::{form_problems, render_settings};
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
-use crate::web::pages::clusters::{ClusterPath, ClusterRequest, cluster_path};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, cluster_path};
 
 /// What the administrator confirms: the site description and the keys that the page showed.
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ impl PinHostKeysForm {
 
 #[derive(Template)]
 #[template(path = "clusters/host_keys.html")]
-struct HostKeysPage {
+struct PinHostKeysPage {
     page: PageFrame,
     /// `None` for a new cluster.
     profile: Option<Arc<ClusterProfile>>,
@@ -83,7 +83,7 @@ struct HostKeysPage {
     problems: FormErrors,
 }
 
-impl HostKeysPage {
+impl PinHostKeysPage {
     fn is_alarmed(&self) -> bool {
         self.profile.as_ref().is_some_and(|cluster| cluster.row.alarm_at().is_some())
     }
@@ -118,7 +118,7 @@ fn hop_title(hop: &str) -> &'static str {
 }
 
 /// The page for an existing cluster.
-pub async fn get(path: ClusterPath) -> HandlerResult {
+pub async fn get(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::ManageClusters).await?;
     show_scanned(&request.context, &request.me, Some(&request.cluster), None).await
 }
@@ -148,7 +148,7 @@ pub async fn add_cluster(
 }
 
 /// Pins new keys, and saves the site description if it changed with them.
-pub async fn pin_keys(path: ClusterPath, FormBody(form): FormBody<PinHostKeysForm>) -> HandlerResult {
+pub async fn pin_keys(path: UncheckedClusterRequest, FormBody(form): FormBody<PinHostKeysForm>) -> HandlerResult {
     let request = path.authorize(Permission::ManageClusters).await?;
     let ClusterRequest { context, me, cluster } = &request;
     let site = if form.site.is_empty() { Ok(None) } else { form.to_site().map(Some) };
@@ -171,7 +171,7 @@ pub async fn pin_keys(path: ClusterPath, FormBody(form): FormBody<PinHostKeysFor
 }
 
 /// Dismisses a false alarm; the pinned keys stay.
-pub async fn end_alarm(path: ClusterPath) -> HandlerResult {
+pub async fn end_alarm(path: UncheckedClusterRequest) -> HandlerResult {
     let request = path.authorize(Permission::ManageClusters).await?;
     request.context.app.connections.end_alarm(&request.actor(), &request.cluster).await?;
     Ok(request.redirect("", FlashMessage::AlarmEnded))
@@ -195,7 +195,7 @@ async fn show_with_problems(
     problems: FormErrors,
 ) -> HandlerResult {
     let page = build_page(context, me, cluster, form.to_site().ok().as_ref()).await;
-    respond_with(FORM_ERROR_STATUS, &HostKeysPage { by_hand: form.by_hand, problems, ..page })
+    respond_with(FORM_ERROR_STATUS, &PinHostKeysPage { by_hand: form.by_hand, problems, ..page })
 }
 
 async fn build_page(
@@ -203,7 +203,7 @@ async fn build_page(
     me: &CurrentPerson,
     cluster: Option<&Arc<ClusterProfile>>,
     site: Option<&Site>,
-) -> HostKeysPage {
+) -> PinHostKeysPage {
     let described = site.or_else(|| cluster.map(|cluster| &*cluster.site));
     let hosts = match described {
         Some(site) => scan_hosts(site).await,
@@ -218,7 +218,7 @@ async fn build_page(
             }
         }
     }
-    HostKeysPage {
+    PinHostKeysPage {
         page: PageFrame::for_person(context, &me.0, "Host keys", NavSection::Clusters),
         profile: cluster.cloned(),
         title: described.map(|site| site.title.clone()).unwrap_or_default(),

@@ -6,13 +6,13 @@ use askama::Template;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 
-use crate::cluster::{ClusterProfile, ConnectAttemptKind, ConnectState, ConnectionStatus, OpenConnection};
-use crate::sites::AuthFactor;
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectState, ConnectionStatus, OpenConnection};
+use crate::sites::SiteLoginFactor;
 use crate::sites::prompts::LoginPrompt;
 use crate::store::connections::ConnectionProblem;
 use crate::web::HandlerResult;
 use crate::web::http::page_frame::respond;
-use crate::web::pages::clusters::connect_steps::{ClusterSetupState, NextConnectStep};
+use crate::web::pages::clusters::connect_steps::{ClusterSetupState, ConnectSetupStep};
 
 /// The panel alone; the page includes the same template.
 #[derive(Template)]
@@ -24,7 +24,7 @@ struct ConnectPanelFragment<'a> {
 pub struct ConnectPanel {
     pub cluster: Arc<ClusterProfile>,
     /// The page layout that this panel belongs to.
-    pub next: NextConnectStep,
+    pub next: ConnectSetupStep,
     /// Changes whenever the content changes; figures do not count.
     pub mark: String,
     /// Whether the connection is open, whatever the panel shows.
@@ -35,7 +35,7 @@ pub struct ConnectPanel {
 /// The figures of a connection, for a page that already shows the panel.
 #[derive(Template)]
 #[template(path = "clusters/panel_figures.html")]
-struct ConnectPanelFigures<'a> {
+struct OpenConnectionFigures<'a> {
     connection: &'a OpenConnection,
 }
 
@@ -51,7 +51,7 @@ pub enum ConnectPanelContent {
         needs: &'static str,
     },
     /// An attempt to connect, or a test of a new key beside the open connection.
-    Attempt(ConnectAttemptKind, ConnectState),
+    Attempt(ConnectPurpose, ConnectState),
     Up {
         user: String,
         connection: OpenConnection,
@@ -106,7 +106,7 @@ impl ConnectPanel {
             return Ok(StatusCode::NO_CONTENT.into_response());
         };
         let headers = [("hx-retarget", "#panel-figures"), ("hx-reswap", "outerHTML")];
-        Ok((headers, respond(&ConnectPanelFigures { connection })?).into_response())
+        Ok((headers, respond(&OpenConnectionFigures { connection })?).into_response())
     }
 }
 
@@ -136,9 +136,9 @@ fn connection_content(cluster: &ClusterProfile, setup: &ClusterSetupState) -> Co
     }
 }
 
-fn what_to_have_ready(factors: &[AuthFactor]) -> &'static str {
+fn what_to_have_ready(factors: &[SiteLoginFactor]) -> &'static str {
     let has = |factor| factors.contains(&factor);
-    match (has(AuthFactor::Duo), has(AuthFactor::Code), has(AuthFactor::Password)) {
+    match (has(SiteLoginFactor::Duo), has(SiteLoginFactor::Code), has(SiteLoginFactor::Password)) {
         (true, ..) => "Have your phone at hand: the cluster asks you to confirm with Duo.",
         (_, true, true) => {
             "Have your one-time code and your password for the cluster at hand: it asks for both, and waits only a minute or two."

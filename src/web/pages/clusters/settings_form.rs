@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::domain::{DisplayName, HostName, Slug};
 use crate::sites::{
-    AccountPrefix, Site, SiteAutomationHosts, SiteHost, SiteJumpHost, SiteName, StorageArea, StorageAreaKind,
+    Site, SiteAccountPrefix, SiteAutomationHosts, SiteHost, SiteJumpHost, SiteName, SiteStorageArea, StorageAreaKind,
 };
 use crate::web::http::form_errors::FormErrors;
 
@@ -34,7 +34,7 @@ impl ClusterSettingsForm {
     pub fn from_site(site: &Site) -> Self {
         let jump = site.login.jump.as_ref();
         let automation = site.automation.as_ref();
-        let area = |area: &StorageArea| format!("{}: {}", area.label, area.path);
+        let area = |area: &SiteStorageArea| format!("{}: {}", area.label, area.path);
         let host_text = |host: Option<&SiteHost>| host.map(|host| host.as_str().to_owned()).unwrap_or_default();
         Self {
             name: site.name.as_str().to_owned(),
@@ -107,7 +107,7 @@ impl ClusterSettingsForm {
     }
 
     /// Parses lines of `Label: path`; other settings of a folder with the same label are kept.
-    fn parse_areas(&self, site: &Site, problems: &mut FormErrors) -> Vec<StorageArea> {
+    fn parse_areas(&self, site: &Site, problems: &mut FormErrors) -> Vec<SiteStorageArea> {
         let mut areas = Vec::new();
         for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((label, path)) = line.split_once(':') else {
@@ -119,8 +119,8 @@ impl ClusterSettingsForm {
             let (label, path) = (label.trim().to_owned(), path.trim().to_owned());
             let existing = site.storage.areas.iter().find(|area| area.label == label).cloned();
             areas.push(match existing {
-                Some(area) => StorageArea { path, ..area },
-                None => StorageArea {
+                Some(area) => SiteStorageArea { path, ..area },
+                None => SiteStorageArea {
                     kind: guess_area_kind(&label),
                     purpose: format!("Files in {label}."),
                     room: None,
@@ -134,10 +134,10 @@ impl ClusterSettingsForm {
         areas
     }
 
-    fn parse_account_prefixes(&self, site: &Site) -> Vec<AccountPrefix> {
+    fn parse_account_prefixes(&self, site: &Site) -> Vec<SiteAccountPrefix> {
         let account = |prefix: &str| {
             let existing = site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
-            existing.unwrap_or_else(|| AccountPrefix {
+            existing.unwrap_or_else(|| SiteAccountPrefix {
                 prefix: prefix.to_owned(),
                 meaning: "An account of your group.".to_owned(),
             })

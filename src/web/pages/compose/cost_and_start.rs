@@ -1,9 +1,9 @@
 //! What a job costs and whether it can ever start, from what is already known, before it is submitted.
 
-use crate::explain::can_start::{ProblemSeverity, find_problems};
+use crate::explain::can_start::{RequestProblemSeverity, find_problems};
 use crate::explain::cost::{JobCostEstimate, estimate_cost, remaining_quota};
 use crate::recipes::request::{JobRequest, RequestField};
-use crate::sites::cost::CostReport;
+use crate::sites::cost::AllocationBalanceReport;
 use crate::web::pages::compose::job_draft::JobDraft;
 use crate::web::pages::compose::recipe_lookup::ChosenRecipe;
 
@@ -18,7 +18,11 @@ pub struct CostAndBlockers {
 }
 
 /// Assesses a request on a cluster. `reported` is what the site said about the hours that accounts have left.
-pub fn assess_cost_and_start(draft: &JobDraft, request: &JobRequest, reported: Option<&CostReport>) -> CostAndBlockers {
+pub fn assess_cost_and_start(
+    draft: &JobDraft,
+    request: &JobRequest,
+    reported: Option<&AllocationBalanceReport>,
+) -> CostAndBlockers {
     let (chosen, cluster) = (&draft.chosen, &draft.target.compose_context);
     let left = reported.zip(request.account.as_deref()).and_then(|(cost, account)| remaining_quota(cost, account));
     let cost = estimate_cost(request, cluster, left);
@@ -28,7 +32,7 @@ pub fn assess_cost_and_start(draft: &JobDraft, request: &JobRequest, reported: O
     let (mut blockers, mut warnings) = (Vec::new(), Vec::new());
     for problem in find_problems(request, cluster) {
         let key = question_key(chosen, problem.sets);
-        let list = if problem.severity == ProblemSeverity::Refused { &mut blockers } else { &mut warnings };
+        let list = if problem.severity == RequestProblemSeverity::Refused { &mut blockers } else { &mut warnings };
         list.push((problem.sentence, key));
     }
     CostAndBlockers { cost, cheaper, blockers, warnings }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::context::ComposeCluster;
-use crate::recipes::form::{FormAnswers, RecipeForm, available_choices, sweep_key};
-use crate::recipes::question::{QuestionKind, RecipeQuestion};
+use crate::recipes::form::{FormAnswers, RecipeQuestionForm, available_choices, sweep_key};
+use crate::recipes::question::{RecipeQuestion, RecipeQuestionKind};
 use crate::sites::JobOptionRule;
 
 pub struct ComposeSection {
@@ -85,7 +85,7 @@ pub struct FieldOption {
 }
 
 pub fn build_sections(
-    form: &RecipeForm,
+    form: &RecipeQuestionForm,
     answers: &FormAnswers,
     cluster: &ComposeCluster,
     problems: &[ComposeProblem],
@@ -124,7 +124,7 @@ fn has_answers(questions: &[RecipeQuestion], answers: &FormAnswers) -> bool {
 
 fn build_field(
     question: &RecipeQuestion,
-    form: &RecipeForm,
+    form: &RecipeQuestionForm,
     answers: &FormAnswers,
     cluster: &ComposeCluster,
     errors: &BTreeMap<&str, &str>,
@@ -145,7 +145,7 @@ fn build_field(
         can_sweep: form.can_sweep(question),
         sweep: answers.get(&sweep_key(&question.key)).cloned().unwrap_or_default(),
         rows: match control {
-            FieldControl::Code if question.kind == QuestionKind::Script => 16,
+            FieldControl::Code if question.kind == RecipeQuestionKind::Script => 16,
             FieldControl::Code => value.lines().count().clamp(4, 20),
             _ => value.lines().count().clamp(3, 12),
         },
@@ -157,7 +157,7 @@ fn build_field(
 /// The help text, with the limits of times and amounts.
 fn help_text(question: &RecipeQuestion) -> String {
     let mut sentences = vec![question.help.clone()];
-    if matches!(question.kind, QuestionKind::Duration | QuestionKind::Memory) {
+    if matches!(question.kind, RecipeQuestionKind::Duration | RecipeQuestionKind::Memory) {
         for (what, limit) in [("At least", &question.min.0), ("At most", &question.max.0)] {
             if !limit.is_empty() {
                 sentences.push(format!("{what} {limit}."));
@@ -168,34 +168,35 @@ fn help_text(question: &RecipeQuestion) -> String {
     sentences.join(" ")
 }
 
-const fn control_for(kind: QuestionKind) -> FieldControl {
+const fn control_for(kind: RecipeQuestionKind) -> FieldControl {
     match kind {
-        QuestionKind::Text
-        | QuestionKind::Duration
-        | QuestionKind::Memory
-        | QuestionKind::Arguments
-        | QuestionKind::Modules => FieldControl::Text,
-        QuestionKind::Number => FieldControl::Number,
-        QuestionKind::Job => FieldControl::Job,
-        QuestionKind::Path => FieldControl::Path,
-        QuestionKind::Paths | QuestionKind::Variables | QuestionKind::List => FieldControl::TextArea,
-        QuestionKind::Command | QuestionKind::Script => FieldControl::Code,
-        QuestionKind::Choice | QuestionKind::Gpu | QuestionKind::Account | QuestionKind::JobType => {
-            FieldControl::Select
-        }
-        QuestionKind::Switch => FieldControl::Checkbox,
+        RecipeQuestionKind::Text
+        | RecipeQuestionKind::Duration
+        | RecipeQuestionKind::Memory
+        | RecipeQuestionKind::Arguments
+        | RecipeQuestionKind::Modules => FieldControl::Text,
+        RecipeQuestionKind::Number => FieldControl::Number,
+        RecipeQuestionKind::Job => FieldControl::Job,
+        RecipeQuestionKind::Path => FieldControl::Path,
+        RecipeQuestionKind::Paths | RecipeQuestionKind::Variables | RecipeQuestionKind::List => FieldControl::TextArea,
+        RecipeQuestionKind::Command | RecipeQuestionKind::Script => FieldControl::Code,
+        RecipeQuestionKind::Choice
+        | RecipeQuestionKind::Gpu
+        | RecipeQuestionKind::Account
+        | RecipeQuestionKind::JobType => FieldControl::Select,
+        RecipeQuestionKind::Switch => FieldControl::Checkbox,
     }
 }
 
 fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster) -> Vec<FieldOption> {
     let mut all: Vec<(String, String)> = match question.kind {
-        QuestionKind::Choice => {
+        RecipeQuestionKind::Choice => {
             available_choices(question, cluster).map(|choice| (choice.value.clone(), choice.label.clone())).collect()
         }
-        QuestionKind::Account => {
+        RecipeQuestionKind::Account => {
             cluster.accounts.iter().map(|account| (account.name.clone(), account_label(account, cluster))).collect()
         }
-        QuestionKind::Gpu => {
+        RecipeQuestionKind::Gpu => {
             let mut all: Vec<(String, String)> =
                 cluster.gpus.iter().filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu)))).collect();
             if cluster.site.jobs.gpu_model == JobOptionRule::Optional {
@@ -203,7 +204,7 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
             }
             all
         }
-        QuestionKind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
+        RecipeQuestionKind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
             .chain(
                 cluster
                     .site
@@ -215,7 +216,7 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
             .collect(),
         _ => return Vec::new(),
     };
-    if matches!(question.kind, QuestionKind::Account) && !question.required {
+    if matches!(question.kind, RecipeQuestionKind::Account) && !question.required {
         all.push((String::new(), "The cluster's own choice".to_owned()));
     }
     // Keep the value of an imported script, even if the cluster doesn't offer it.

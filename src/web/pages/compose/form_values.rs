@@ -3,7 +3,7 @@
 use crate::recipes::compose::{ComposedJob, compose};
 use crate::recipes::context::ComposeCluster;
 use crate::recipes::edits::merge_edits;
-use crate::recipes::form::{FormAnswers, RecipeForm};
+use crate::recipes::form::{FormAnswers, RecipeQuestionForm};
 use crate::recipes::script_import;
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ impl JobFormValues {
     }
 
     /// Composes the job from the form and the person's own changes. `back` lists changes to revert.
-    pub fn compose(&self, form: &RecipeForm, cluster: &ComposeCluster, reverted: &[usize]) -> ComposedJob {
+    pub fn compose(&self, form: &RecipeQuestionForm, cluster: &ComposeCluster, reverted: &[usize]) -> ComposedJob {
         let mut job = compose(form, &self.answers, cluster);
         job.edited = self.own.as_ref().map(|own| merge_edits(&own.base, &own.text, &job.lines, reverted));
         job

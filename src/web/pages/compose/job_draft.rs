@@ -5,7 +5,7 @@ use axum::extract::FromRequest;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::recipes::compose::ComposedJob;
-use crate::recipes::question::{QuestionKind, RecipeQuestion};
+use crate::recipes::question::{RecipeQuestion, RecipeQuestionKind};
 use crate::recipes::request::RequestField;
 use crate::recipes::script_import::{self, SbatchOption};
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
@@ -70,7 +70,7 @@ impl JobDraft {
 
     /// The question that takes a whole script.
     pub fn script_question(&self) -> Option<&RecipeQuestion> {
-        self.chosen.form.questions().find(|question| question.kind == QuestionKind::Script)
+        self.chosen.form.questions().find(|question| question.kind == RecipeQuestionKind::Script)
     }
 
     /// Sets the answers for these options. Returns the options that no question takes.

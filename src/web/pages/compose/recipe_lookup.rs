@@ -6,7 +6,7 @@ use crate::domain::RecipeId;
 use crate::error::AppError;
 use crate::jobs::submissions::Submission;
 use crate::recipes::catalog::RecipeCatalog;
-use crate::recipes::form::RecipeForm;
+use crate::recipes::form::RecipeQuestionForm;
 use crate::recipes::recipe::Recipe;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
@@ -14,7 +14,7 @@ pub struct ChosenRecipe {
     /// As it appears in the URL.
     pub address: String,
     pub recipe: Arc<Recipe>,
-    pub form: Arc<RecipeForm>,
+    pub form: Arc<RecipeQuestionForm>,
     /// Its id, if it is a saved recipe.
     pub id: Option<i64>,
     pub version: Option<i64>,
@@ -81,7 +81,7 @@ async fn find_saved(
     let newest = format!("r{id}");
     Ok(ChosenRecipe {
         address: if is_newest { newest.clone() } else { format!("r{id}v{}", version.version) },
-        form: Arc::new(RecipeForm::new(&recipe, &catalog.blocks)),
+        form: Arc::new(RecipeQuestionForm::new(&recipe, &catalog.blocks)),
         recipe: Arc::new(recipe),
         id: Some(id.0),
         version: Some(version.version),

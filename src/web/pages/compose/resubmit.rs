@@ -54,13 +54,13 @@ pub async fn show_submission(
 /// What to change in a job's earlier request.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct ResubmitQuery {
+pub struct ResubmitChangesQuery {
     /// Options to change, as the job's verdict suggests them: `--mem=24G`.
     option: String,
 }
 
 /// The form of an earlier job, submitted from the portal or from anywhere else.
-pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<ResubmitQuery>) -> HandlerResult {
+pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<ResubmitChangesQuery>) -> HandlerResult {
     let found = request.find_job().await?;
     let JobPageRequest { context, me, path: (slug, _) } = request;
     let key = found.queue.account.id;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::cluster::ClusterAccountId;
 use crate::error::AppError;
-use crate::explain::right_size::{SizeProposal, right_size};
+use crate::explain::right_size::{RequestFieldProposal, right_size};
 use crate::recipes::compose::compose;
 use crate::recipes::form::FormAnswers;
 use crate::store;
@@ -28,7 +28,7 @@ const MAX_SUBMISSIONS: i64 = 50;
 struct RightSizeFragment {
     base: String,
     /// What is proposed, each with the answers that a button applies.
-    proposals: Vec<(SizeProposal, Option<String>)>,
+    proposals: Vec<(RequestFieldProposal, Option<String>)>,
     /// Applies all suggestions at once.
     all: Option<String>,
 }

@@ -5,7 +5,7 @@ use askama::Template;
 
 use crate::error::AppError;
 use crate::recipes::compose::{ComposeProblem, ComposedJob};
-use crate::sites::cost::CostReport;
+use crate::sites::cost::AllocationBalanceReport;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::RequestContext;
 use crate::web::http::page_frame::respond;
@@ -25,7 +25,7 @@ struct ScriptPanelFragment {
 pub struct ScriptPanel {
     pub base: String,
     pub(super) lines: Vec<ScriptLineView>,
-    pub(super) changes: Vec<HandEditView>,
+    pub(super) changes: Vec<HandChangeView>,
     pub(super) is_editing: bool,
     /// What must be answered or fixed.
     pub(super) todo: Vec<ComposeTodo>,
@@ -45,7 +45,7 @@ pub struct ScriptLineView {
 }
 
 /// A change made by hand.
-pub struct HandEditView {
+pub struct HandChangeView {
     pub(super) at: usize,
     pub(super) labels: String,
     pub(super) generated: String,
@@ -83,7 +83,7 @@ pub async fn load_panel(
     Ok(build_panel(draft, job, snapshot.resources.cost.as_ref()))
 }
 
-fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&CostReport>) -> ScriptPanel {
+fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&AllocationBalanceReport>) -> ScriptPanel {
     let form = &draft.chosen.form;
     let label = |key: &str| form.question(key).map(|question| question.label.clone());
     let made_by = |keys: &[String]| {
@@ -100,7 +100,7 @@ fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&CostReport
         Some(_) => Vec::new(),
         None => job.lines.iter().map(line).collect(),
     };
-    let changes = job.edited.iter().flat_map(|edited| &edited.changes).map(|change| HandEditView {
+    let changes = job.edited.iter().flat_map(|edited| &edited.changes).map(|change| HandChangeView {
         at: change.first_line,
         labels: change.keys.iter().filter_map(|key| label(key)).collect::<Vec<_>>().join(", "),
         generated: change.generated.join("\n"),

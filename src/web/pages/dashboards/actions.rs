@@ -12,7 +12,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::pages::dashboards::dashboard::{DashboardForms, DashboardSettingsState, show_with_problems};
+use crate::web::pages::dashboards::dashboard::{DashboardFormStates, DashboardSettingsState, show_with_problems};
 use crate::web::pages::dashboards::{dashboard_path, find_dashboard, find_managed, redirect_with_error, to_app_error};
 
 /// Its name, and what its owner's group may do.
@@ -102,8 +102,10 @@ pub async fn update_settings(
     }
     let (Some(wakes), Some(wake_minutes), true) = (wakes, wake_minutes, problems.is_empty()) else {
         let typed = Some((echo_input(&form.title), echo_input(&form.wakes)));
-        let forms =
-            DashboardForms { settings: DashboardSettingsState { problems, typed }, ..DashboardForms::default() };
+        let forms = DashboardFormStates {
+            settings: DashboardSettingsState { problems, typed },
+            ..DashboardFormStates::default()
+        };
         return show_with_problems(&context, &me, status, forms).await;
     };
     let settings = DashboardOwnerSettings {

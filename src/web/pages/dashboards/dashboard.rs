@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLink, GuestLinkTarget};
 use crate::dashboards::actions::MAX_WAKES_PER_DAY;
-use crate::dashboards::{DashboardStatus, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
+use crate::dashboards::{DashboardWithRuns, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
 use crate::domain::DashboardId;
 use crate::error::AppError;
 use crate::web::HandlerResult;
@@ -14,7 +14,7 @@ use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, Reque
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 use crate::web::pages::dashboards::live_view::{DashboardLiveView, build_live_view};
 use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices};
 
@@ -37,7 +37,7 @@ struct DashboardFragment {
 
 /// The settings and guest links of its owner.
 struct DashboardOwnerPanel {
-    forms: DashboardForms,
+    forms: DashboardFormStates,
     /// Guest links that work, and those that no longer do.
     open: Vec<GuestLink>,
     ended: Vec<GuestLink>,
@@ -87,7 +87,7 @@ pub async fn get(
     let status = find_dashboard(&context, &me, id).await?;
     let new_link = reveal_once::take_pending(&context, &me, &dashboard_path(id));
     let has_new_link = new_link.is_some();
-    let forms = DashboardForms { new_link: new_link.unwrap_or_default(), ..DashboardForms::default() };
+    let forms = DashboardFormStates { new_link: new_link.unwrap_or_default(), ..DashboardFormStates::default() };
     let page = respond(&build_page(&context, &me, status, forms, query.wanted_section()).await?)?;
     Ok(if has_new_link { reveal_once::clear_cookie(&context, page) } else { page })
 }
@@ -122,9 +122,9 @@ pub async fn open(
 
 /// Forms as they are shown.
 #[derive(Default)]
-pub struct DashboardForms {
+pub struct DashboardFormStates {
     /// A guest link that was just created.
-    pub new_link: SecretShownOnce,
+    pub new_link: SecretLinkShownOnce,
     pub link_form: GuestLinkFormState,
     pub settings: DashboardSettingsState,
 }
@@ -133,8 +133,8 @@ pub struct DashboardForms {
 pub async fn show_with_problems(
     context: &RequestContext,
     me: &CurrentPerson,
-    status: DashboardStatus,
-    forms: DashboardForms,
+    status: DashboardWithRuns,
+    forms: DashboardFormStates,
 ) -> HandlerResult {
     let wanted = if forms.link_form.problems.is_empty() { "" } else { "share" };
     respond_with(FORM_ERROR_STATUS, &build_page(context, me, status, forms, wanted).await?)
@@ -143,8 +143,8 @@ pub async fn show_with_problems(
 async fn build_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    status: DashboardStatus,
-    forms: DashboardForms,
+    status: DashboardWithRuns,
+    forms: DashboardFormStates,
     wanted: &'static str,
 ) -> Result<DashboardPage, AppError> {
     let mut live = build_live_view(context, me, &status).await?;
@@ -162,8 +162,8 @@ async fn build_page(
 async fn build_owner_panel(
     context: &RequestContext,
     me: &CurrentPerson,
-    status: &DashboardStatus,
-    mut forms: DashboardForms,
+    status: &DashboardWithRuns,
+    mut forms: DashboardFormStates,
 ) -> Result<DashboardOwnerPanel, AppError> {
     let dashboard = &status.dashboard;
     let now = context.app.clock.now();

@@ -22,7 +22,7 @@ const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Template)]
 #[template(path = "dashboards/folder_suggestions.html")]
-struct FolderSuggestionsFragment {
+struct FoundFoldersFragment {
     kind: DashboardKind,
     found: FoundDashboardFolders,
     /// Why there are no suggestions.
@@ -60,5 +60,5 @@ pub async fn get(
     let mut on_form: Vec<String> = typed.iter().filter_map(|place| names.expand(place)).collect();
     on_form.extend(choose_cluster::recent_folders(&context, &target, kind).await?);
     found.folders.retain(|folder| !on_form.contains(&folder.path));
-    respond(&FolderSuggestionsFragment { kind, found, trouble })
+    respond(&FoundFoldersFragment { kind, found, trouble })
 }

@@ -14,8 +14,8 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryPar
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
-use crate::web::pages::dashboards::dashboard::{DashboardForms, GuestLinkFormState, show_with_problems};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
+use crate::web::pages::dashboards::dashboard::{DashboardFormStates, GuestLinkFormState, show_with_problems};
 use crate::web::pages::dashboards::{dashboard_path, find_managed, to_hidden_error};
 
 /// The overview of guest links.
@@ -44,7 +44,7 @@ impl GuestLinkForm {
         context: &RequestContext,
         me: &CurrentPerson,
         target: GuestLinkTarget,
-    ) -> Result<Result<SecretShownOnce, GuestLinkFormState>, AppError> {
+    ) -> Result<Result<SecretLinkShownOnce, GuestLinkFormState>, AppError> {
         let request = GuestLinkRequest {
             label: self.label.clone(),
             // What isn't a number is out of every range.
@@ -61,7 +61,7 @@ impl GuestLinkForm {
         match created {
             Ok(token) => {
                 let link = context.app.config.dashboards.public_url.join(&format!("{prefix}/{}", token.as_str()));
-                Ok(Ok(SecretShownOnce { link, label: self.label.trim().to_owned() }))
+                Ok(Ok(SecretLinkShownOnce { link, label: self.label.trim().to_owned() }))
             }
             Err(CreateGuestLinkError::Auth(error)) => Err(error.into()),
             Err(problem) => Ok(Err(self.form_state(&problem))),
@@ -116,7 +116,7 @@ pub async fn create(
     match form.create_link(&context, &me, GuestLinkTarget::Dashboard(id)).await? {
         Ok(shown) => reveal_once::redirect(context, &me, &dashboard_path(id), &shown),
         Err(link_form) => {
-            let forms = DashboardForms { link_form, ..DashboardForms::default() };
+            let forms = DashboardFormStates { link_form, ..DashboardFormStates::default() };
             show_with_problems(&context, &me, status, forms).await
         }
     }

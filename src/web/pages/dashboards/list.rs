@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::dashboards::DashboardStatus;
+use crate::dashboards::DashboardWithRuns;
 use crate::store::dashboards::Dashboard;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -54,7 +54,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let all = context.app.dashboards.list(&me.0.viewer).await?;
     let (mine, groups): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|status| status.dashboard.person_id == me.0.person.id);
-    let rows = |all: Vec<DashboardStatus>, is_mine| {
+    let rows = |all: Vec<DashboardWithRuns>, is_mine| {
         all.into_iter().map(|status| build_row(status, is_mine, &targets)).collect()
     };
     let lists = DashboardLists { mine: rows(mine, true), groups: rows(groups, false) };
@@ -65,9 +65,9 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&DashboardListPage { page, lists, oversees: me.may(oversight_action(&me)).is_ok() })
 }
 
-fn build_row(status: DashboardStatus, is_mine: bool, targets: &[ComposeTarget]) -> DashboardListRow {
+fn build_row(status: DashboardWithRuns, is_mine: bool, targets: &[ComposeTarget]) -> DashboardListRow {
     let (is_open, badge) = (status.is_open(), badge(&status));
-    let DashboardStatus { dashboard, run, is_live, .. } = status;
+    let DashboardWithRuns { dashboard, run, is_live, .. } = status;
     // The cost comes from the viewer's own cluster account; the owner may pay other prices.
     let target = targets.iter().find(|target| is_mine && target.cluster().id == dashboard.cluster_id);
     let cost = target.and_then(|target| cost::dashboard_cost_text(&dashboard, &target.compose_context));

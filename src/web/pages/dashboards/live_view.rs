@@ -3,7 +3,7 @@
 use crate::auth::Permission;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::{ClusterAccountId, ConnectionStatus};
-use crate::dashboards::{DashboardStatus, owner_of};
+use crate::dashboards::{DashboardWithRuns, owner_of};
 use crate::error::AppError;
 use crate::format;
 use crate::store;
@@ -12,7 +12,7 @@ use crate::store::dashboards::runs::DashboardRun;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::pages::compose::compose_target;
 use crate::web::pages::dashboards::status_text::{
-    DashboardBadge, DashboardPhase, DashboardStatusContext, DashboardStatusText, DashboardStep, badge, phase,
+    DashboardBadge, DashboardPhase, DashboardStatusText, DashboardStep, DashboardViewerFacts, badge, phase,
     status_text, steps,
 };
 use crate::web::pages::dashboards::{cost, dashboard_path, kind_title};
@@ -76,10 +76,10 @@ pub struct DashboardButtons {
 pub async fn build_live_view(
     context: &RequestContext,
     me: &CurrentPerson,
-    status: &DashboardStatus,
+    status: &DashboardWithRuns,
 ) -> Result<DashboardLiveView, AppError> {
     let app = &context.app;
-    let DashboardStatus { dashboard, run, next, is_live } = status;
+    let DashboardWithRuns { dashboard, run, next, is_live } = status;
     let is_mine = me.may(Permission::ManageDashboard(owner_of(dashboard))).is_ok();
     let owner_account = ClusterAccountId { person: dashboard.person_id, cluster: dashboard.cluster_id };
     let is_down = matches!(app.connections.status(owner_account.connection_key()), ConnectionStatus::Down) && !is_live;
@@ -88,7 +88,7 @@ pub async fn build_live_view(
     if let Some(run) = run.as_ref().filter(|_| is_mine && phase == DashboardPhase::Waiting) {
         queue = DashboardWaitDetails::load(context, me, dashboard, run).await?;
     }
-    let status_context = DashboardStatusContext {
+    let status_context = DashboardViewerFacts {
         is_owner: is_mine,
         is_disconnected: is_down,
         idle_minutes: app.config.dashboards.idle_minutes,
@@ -97,7 +97,7 @@ pub async fn build_live_view(
     let targets = if is_mine { compose_target::list_targets(context, me).await? } else { Vec::new() };
     let target = targets.iter().find(|target| target.cluster().id == dashboard.cluster_id);
     let is_open = status.is_open();
-    let wake = WakePermission::load(context, me, status, is_down).await?;
+    let wake = DashboardWakeOffer::load(context, me, status, is_down).await?;
     let has_stop = run.as_ref().is_some_and(|run| !run.stop.is_empty());
     let ends_at = run.as_ref().filter(|_| is_open).and_then(DashboardRun::ends_at);
     let is_on = is_open && !has_stop;
@@ -166,16 +166,16 @@ impl DashboardWaitDetails {
 
 /// What a colleague may do.
 #[derive(Default)]
-struct WakePermission {
+struct DashboardWakeOffer {
     is_possible: bool,
     text: String,
 }
 
-impl WakePermission {
+impl DashboardWakeOffer {
     async fn load(
         context: &RequestContext,
         me: &CurrentPerson,
-        status: &DashboardStatus,
+        status: &DashboardWithRuns,
         is_down: bool,
     ) -> Result<Self, AppError> {
         let dashboard = &status.dashboard;

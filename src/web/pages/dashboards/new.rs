@@ -31,11 +31,11 @@ struct NewDashboardPage {
     /// Clusters that aren't available.
     others: Vec<UnavailableCluster>,
     /// `None` if there is no cluster to choose.
-    fields: Option<NewDashboardFields>,
+    fields: Option<NewDashboardChoices>,
 }
 
 /// The fields that depend on the chosen cluster.
-struct NewDashboardFields {
+struct NewDashboardChoices {
     target: ComposeTarget,
     /// Folders of earlier dashboards, and whether they are selected.
     recent: Vec<(String, bool)>,
@@ -205,14 +205,14 @@ async fn render_form(
     let (targets, others) = choose_cluster::list_clusters(context, me).await?;
     let wanted = targets.iter().find(|target| target.cluster().slug == form.cluster);
     let fields = match wanted.or(targets.first()) {
-        Some(target) => Some(NewDashboardFields::load(context, &form, target.clone()).await?),
+        Some(target) => Some(NewDashboardChoices::load(context, &form, target.clone()).await?),
         None => None,
     };
     let page = PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards);
     respond_with(problems.status(), &NewDashboardPage { page, problems, form, targets, others, fields })
 }
 
-impl NewDashboardFields {
+impl NewDashboardChoices {
     async fn load(context: &RequestContext, form: &NewDashboardForm, target: ComposeTarget) -> Result<Self, AppError> {
         let (least, most, default) = choose_cluster::time_limits(&target);
         let minutes = form.minutes.trim().parse().unwrap_or(default);

@@ -1,6 +1,6 @@
 //! The status of a dashboard, and how it ended, in words. Pure functions.
 
-use crate::dashboards::DashboardStatus;
+use crate::dashboards::DashboardWithRuns;
 use crate::dashboards::job_report::DashboardStage;
 use crate::explain::sbatch;
 use crate::format;
@@ -61,7 +61,7 @@ pub struct DashboardStep {
 
 /// Who views the page, and what else is known.
 #[derive(Debug, Clone, Copy)]
-pub struct DashboardStatusContext<'a> {
+pub struct DashboardViewerFacts<'a> {
     /// Whether the viewer owns the dashboard.
     pub is_owner: bool,
     /// Whether its owner's connection is closed.
@@ -72,7 +72,7 @@ pub struct DashboardStatusContext<'a> {
     pub waiting_reason: &'a str,
 }
 
-pub fn phase(status: &DashboardStatus) -> DashboardPhase {
+pub fn phase(status: &DashboardWithRuns) -> DashboardPhase {
     let Some(run) = &status.run else { return DashboardPhase::NotStarted };
     match run.state {
         DashboardRunState::Over => DashboardPhase::Ended,
@@ -87,7 +87,7 @@ pub fn phase(status: &DashboardStatus) -> DashboardPhase {
     }
 }
 
-pub fn badge(status: &DashboardStatus) -> DashboardBadge {
+pub fn badge(status: &DashboardWithRuns) -> DashboardBadge {
     let (kind, label) = match phase(status) {
         DashboardPhase::NotStarted => ("neutral", "Not started"),
         DashboardPhase::Requested => ("waiting", "Asked for"),
@@ -106,12 +106,12 @@ pub fn badge(status: &DashboardStatus) -> DashboardBadge {
 }
 
 /// The message at the top of its page. Only its owner sees what programs printed.
-pub fn status_text(status: &DashboardStatus, context: DashboardStatusContext<'_>) -> DashboardStatusText {
+pub fn status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_>) -> DashboardStatusText {
     let text = full_status_text(status, context);
     if context.is_owner { text } else { DashboardStatusText { printed: String::new(), ..text } }
 }
 
-fn full_status_text(status: &DashboardStatus, context: DashboardStatusContext<'_>) -> DashboardStatusText {
+fn full_status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_>) -> DashboardStatusText {
     let cluster = &status.dashboard.cluster;
     let message = status.run.as_ref().map_or("", |run| run.message.as_str());
     let phase = phase(status);
@@ -167,7 +167,7 @@ fn full_status_text(status: &DashboardStatus, context: DashboardStatusContext<'_
     }
 }
 
-fn ready_text(status: &DashboardStatus) -> &'static str {
+fn ready_text(status: &DashboardWithRuns) -> &'static str {
     if status.next.is_some() {
         "Open it in a new tab. A follow-up is on its way and takes over before the time is up."
     } else {
@@ -176,7 +176,7 @@ fn ready_text(status: &DashboardStatus) -> &'static str {
 }
 
 /// The message while the cluster can't be reached.
-fn disconnected_text(status: &DashboardStatus, phase: DashboardPhase, is_owner: bool) -> String {
+fn disconnected_text(status: &DashboardWithRuns, phase: DashboardPhase, is_owner: bool) -> String {
     let cluster = &status.dashboard.cluster;
     match (phase, is_owner) {
         (DashboardPhase::Requested, true) => format!(
@@ -192,9 +192,9 @@ fn disconnected_text(status: &DashboardStatus, phase: DashboardPhase, is_owner: 
 
 /// How it ended, and what to do.
 fn ended_text(
-    status: &DashboardStatus,
+    status: &DashboardWithRuns,
     run: &DashboardRun,
-    context: DashboardStatusContext<'_>,
+    context: DashboardViewerFacts<'_>,
 ) -> DashboardStatusText {
     let dashboard = &status.dashboard;
     let was_ready = run.ready_at.is_some();
@@ -273,7 +273,7 @@ fn ended_text(
 }
 
 /// The steps until it is ready, while it starts.
-pub fn steps(status: &DashboardStatus) -> Vec<DashboardStep> {
+pub fn steps(status: &DashboardWithRuns) -> Vec<DashboardStep> {
     let phase = phase(status);
     let current = match phase {
         DashboardPhase::Requested => 0,

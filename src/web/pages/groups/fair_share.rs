@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 
-use self::cards::{GroupDemandCard, GroupFairShareCard};
+use self::cards::{AccountDemandCard, GroupFairShareCard};
 pub use self::priority::{find_priority_path, get as priority};
 use self::storage::ProjectStorageByPerson;
 use crate::auth::Permission;
@@ -18,17 +18,17 @@ use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
 use crate::domain::{ClusterId, GroupId};
 use crate::error::AppError;
-use crate::sites::cost::AccountCost;
+use crate::sites::cost::AccountBalance;
 use crate::store;
 use crate::store::groups::Group;
-use crate::usage::{GroupAccountDetails, GroupAccountUsage, GroupUsage};
+use crate::usage::{GroupAccountContext, GroupAccountUsage, GroupUsage};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::usage::record_names_seen;
-use crate::web::pages::home::resource_bars::{FolderQuota, GrantedHoursBar, granted_hours_bar};
-use crate::web::pages::jobs::cluster_queues::{self, ClusterQueue};
+use crate::web::pages::home::resource_bars::{FolderQuotaBars, GrantedHoursBar, granted_hours_bar};
+use crate::web::pages::jobs::cluster_queues::{self, PersonClusterQueue};
 
 #[derive(Template)]
 #[template(path = "groups/fair_share/page.html")]
@@ -44,7 +44,7 @@ struct GroupFairSharePage {
 #[template(path = "groups/fair_share/fragment.html")]
 pub struct GroupFairShareFragment {
     group: GroupId,
-    clusters: Vec<ClusterFairShareCards>,
+    clusters: Vec<GroupClusterCards>,
 }
 
 /// The template escapes its own output.
@@ -52,7 +52,7 @@ impl askama::filters::HtmlSafe for GroupFairShareFragment {}
 
 /// A group's fair share, demand and storage on one cluster.
 #[derive(Default)]
-pub struct ClusterFairShareCards {
+pub struct GroupClusterCards {
     title: String,
     slug: String,
     /// Why there is no data; empty if there is some.
@@ -68,11 +68,11 @@ pub struct ClusterFairShareCards {
     /// The period of the grant; empty if unknown.
     period: String,
     costs_at: Option<UnixTime>,
-    demand: Vec<GroupDemandCard>,
+    demand: Vec<AccountDemandCard>,
     queue_at: Option<UnixTime>,
     /// Why the queue may be incomplete; empty if it is not.
     partial: &'static str,
-    folders: Vec<FolderQuota>,
+    folders: Vec<FolderQuotaBars>,
     folders_at: Option<UnixTime>,
     people: Vec<ProjectStorageByPerson>,
     people_at: Option<UnixTime>,
@@ -114,7 +114,7 @@ async fn load_accounts_by_cluster<'a>(
     context: &RequestContext,
     me: &CurrentPerson,
     view: &'a GroupUsage,
-) -> Result<Vec<(Option<ClusterQueue>, Vec<&'a GroupAccountUsage>)>, AppError> {
+) -> Result<Vec<(Option<PersonClusterQueue>, Vec<&'a GroupAccountUsage>)>, AppError> {
     let mut by_cluster: BTreeMap<(&str, ClusterId), Vec<&GroupAccountUsage>> = BTreeMap::new();
     for account in &view.accounts {
         by_cluster.entry((&account.details.title, account.details.cluster)).or_default().push(account);
@@ -137,15 +137,15 @@ async fn build_cluster_summary(
     context: &RequestContext,
     me: &CurrentPerson,
     view: &GroupUsage,
-    queue: Option<&ClusterQueue>,
+    queue: Option<&PersonClusterQueue>,
     accounts: &[&GroupAccountUsage],
-) -> Result<ClusterFairShareCards, AppError> {
-    let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
+) -> Result<GroupClusterCards, AppError> {
+    let facts: Vec<&GroupAccountContext> = accounts.iter().map(|account| &*account.details).collect();
     let (title, slug) = cluster_names(&facts);
-    let mut cards = ClusterFairShareCards { title, slug, ..ClusterFairShareCards::default() };
+    let mut cards = GroupClusterCards { title, slug, ..GroupClusterCards::default() };
     let queue = match require_snapshot(queue) {
         Ok(queue) => queue,
-        Err(empty_reason) => return Ok(ClusterFairShareCards { empty_reason, ..cards }),
+        Err(empty_reason) => return Ok(GroupClusterCards { empty_reason, ..cards }),
     };
     let resources = &queue.snapshot.resources;
     let now = context.app.clock.now();
@@ -156,7 +156,7 @@ async fn build_cluster_summary(
         cards.fair_shares_at = resources.shares_at.map(UnixTime);
     }
     if let Some(cost) = &resources.cost {
-        let is_theirs = |account: &&AccountCost| {
+        let is_theirs = |account: &&AccountBalance| {
             facts.iter().any(|group_account| {
                 group_account.account == account.account || group_account.slurm_names.contains(&account.account)
             })
@@ -185,12 +185,12 @@ async fn build_cluster_summary(
 }
 
 /// The title and the short name of the accounts' cluster.
-fn cluster_names(accounts: &[&GroupAccountDetails]) -> (String, String) {
+fn cluster_names(accounts: &[&GroupAccountContext]) -> (String, String) {
     accounts.first().map(|facts| (facts.title.clone(), facts.slug.clone())).unwrap_or_default()
 }
 
 /// The queue, if a snapshot of it was taken; otherwise why there is none.
-fn require_snapshot(queue: Option<&ClusterQueue>) -> Result<&ClusterQueue, &'static str> {
+fn require_snapshot(queue: Option<&PersonClusterQueue>) -> Result<&PersonClusterQueue, &'static str> {
     match queue {
         Some(queue) if queue.snapshot.seen.is_some() => Ok(queue),
         Some(queue) if queue.is_connected => Err("The cluster is being asked. This takes a moment."),
@@ -202,8 +202,8 @@ fn require_snapshot(queue: Option<&ClusterQueue>) -> Result<&ClusterQueue, &'sta
 async fn load_fair_share_cards(
     context: &RequestContext,
     me: &CurrentPerson,
-    queue: &ClusterQueue,
-    accounts: &[&GroupAccountDetails],
+    queue: &PersonClusterQueue,
+    accounts: &[&GroupAccountContext],
     now: UnixTime,
 ) -> Result<Vec<GroupFairShareCard>, AppError> {
     let mut found = Vec::new();

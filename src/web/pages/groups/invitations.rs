@@ -10,8 +10,8 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
-use crate::web::pages::groups::{GroupFormState, GroupRequest, group_path, render_group};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
+use crate::web::pages::groups::{GroupPageForms, GroupRequest, group_path, render_group};
 
 #[derive(Deserialize)]
 pub struct InviteForm {
@@ -37,18 +37,18 @@ pub async fn create(request: GroupRequest, FormBody(form): FormBody<InviteForm>)
         problems.parse::<DisplayName>("label", label);
     }
     let (Some(days), true) = (days, problems.is_empty()) else {
-        let state = GroupFormState {
+        let state = GroupPageForms {
             invite_problems: problems,
             typed_label: echo_input(label),
             role: role.to_string(),
             days: echo_input(&form.days),
-            ..GroupFormState::default()
+            ..GroupPageForms::default()
         };
         return render_group(&context, &me, group, state).await;
     };
     let token = context.app.auth.create_invitation(&me.actor(&context), (group, role), label, days).await?;
     let link = context.app.config.portal.public_url.join(&format!("/join/{}", token.as_str()));
-    reveal_once::redirect(context, &me, &group_path(group), &SecretShownOnce { link, label: label.to_owned() })
+    reveal_once::redirect(context, &me, &group_path(group), &SecretLinkShownOnce { link, label: label.to_owned() })
 }
 
 /// Revokes an invitation.

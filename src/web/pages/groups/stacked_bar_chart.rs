@@ -34,7 +34,7 @@ pub struct StackedBarChart {
     pub grid: String,
     /// From the top: each grid line's position and label.
     pub ticks: Vec<(String, String)>,
-    pub series: Vec<StackedBarSeries>,
+    pub series: Vec<DrawnBarSeries>,
     pub bars: Vec<DrawnBar>,
     /// Where the tallest possible bar ends.
     pub top: String,
@@ -42,7 +42,7 @@ pub struct StackedBarChart {
     pub is_empty: bool,
 }
 
-pub struct StackedBarSeries {
+pub struct DrawnBarSeries {
     pub class: String,
     pub name: String,
     /// The whole series as one path: half the bytes of separate rectangles.
@@ -72,7 +72,7 @@ impl StackedBarChart {
         let mut chart = Self {
             grid: String::new(),
             ticks: Vec::new(),
-            series: series.into_iter().map(StackedBarSeries::new).collect(),
+            series: series.into_iter().map(DrawnBarSeries::new).collect(),
             bars: Vec::new(),
             top: format::coordinate(frame.top),
             height: format::coordinate(height),
@@ -125,7 +125,7 @@ impl StackedBarChart {
     }
 }
 
-impl StackedBarSeries {
+impl DrawnBarSeries {
     fn new((colour, name): (Option<usize>, String)) -> Self {
         let own = colour.filter(|colour| *colour < COLOUR_COUNT);
         let class = own.map_or_else(|| "cx".to_owned(), |colour| format!("c{colour}"));

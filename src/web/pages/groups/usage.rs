@@ -40,7 +40,7 @@ pub type UsageQueryPairs = Vec<(String, String)>;
 /// A request for a page or a file of a group's usage.
 #[derive(FromRequestParts)]
 #[from_request(state(PortalState), rejection(AppError))]
-pub struct UsageRequest {
+pub struct GroupUsageRequest {
     context: RequestContext,
     me: CurrentPerson,
     #[from_request(via(PathParams))]
@@ -63,7 +63,7 @@ fn usage_path(group: GroupId) -> String {
     format!("/groups/{group}/usage")
 }
 
-impl UsageRequest {
+impl GroupUsageRequest {
     /// Checks that the viewer may see the group's usage, loads it, and resolves the filter.
     async fn load(&self) -> Result<UsagePageData, AppError> {
         self.me.may(Permission::SeeUsage(self.group))?;

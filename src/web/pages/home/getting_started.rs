@@ -1,6 +1,6 @@
 //! The first steps for newcomers.
 
-use crate::web::pages::home::HomeSharedData;
+use crate::web::pages::home::PortalSetupFacts;
 
 pub struct GettingStartedStep {
     pub title: &'static str,
@@ -37,7 +37,7 @@ pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedS
 }
 
 /// The first steps of whoever runs the portal.
-pub fn admin_steps(overview: &HomeSharedData, has_totp: bool) -> Vec<GettingStartedStep> {
+pub fn admin_steps(overview: &PortalSetupFacts, has_totp: bool) -> Vec<GettingStartedStep> {
     vec![
         completed_step("Set up the portal"),
         step(
@@ -66,7 +66,7 @@ pub fn admin_steps(overview: &HomeSharedData, has_totp: bool) -> Vec<GettingStar
 #[expect(clippy::fn_params_excessive_bools, reason = "each is one step that is done or not")]
 pub fn member_steps(
     has_group: bool,
-    overview: &HomeSharedData,
+    overview: &PortalSetupFacts,
     was_connected: bool,
     has_run: bool,
     has_totp: bool,

@@ -10,7 +10,7 @@ use crate::jobs::notification_digest::{self, JobEndCounts, NotificationDigest};
 use crate::jobs::{JobListItem, JobRecord};
 use crate::slurm::job::JobStage;
 use crate::store::notifications::Notification;
-use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::JobListRow;
 
@@ -49,7 +49,7 @@ pub struct HomeJobSummary {
 }
 
 struct EndedJobsSummary<'a> {
-    queue: &'a ClusterQueue,
+    queue: &'a PersonClusterQueue,
     first: &'a JobRecord,
     at: UnixTime,
     sums: JobEndCounts,
@@ -57,11 +57,11 @@ struct EndedJobsSummary<'a> {
 
 impl HomeJobSummary {
     /// Builds the summary from the snapshots of someone's queues.
-    pub fn new(queues: &[ClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
+    pub fn new(queues: &[PersonClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
         let from = since.unwrap_or(UnixTime(0)).max(now.plus(-SECONDS_PER_DAY));
         let mut counts = JobCounts::default();
         let mut stuck = 0;
-        let mut open: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
+        let mut open: Vec<(&PersonClusterQueue, &JobListItem)> = Vec::new();
         let mut ends: Vec<EndedJobsSummary<'_>> = Vec::new();
         for queue in queues {
             for item in queue.snapshot.items() {
@@ -111,14 +111,18 @@ impl HomeJobSummary {
     }
 }
 
-fn staleness(queue: &ClusterQueue) -> Option<(String, String)> {
+fn staleness(queue: &PersonClusterQueue) -> Option<(String, String)> {
     let stale = queue.stale()?;
     let slug = if stale.can_reconnect { queue.cluster().slug.clone() } else { String::new() };
     Some((stale.sentence, slug))
 }
 
 /// What ended since then, of one item of the list.
-fn find_ended<'a>(queue: &'a ClusterQueue, item: &'a JobListItem, from: UnixTime) -> Option<EndedJobsSummary<'a>> {
+fn find_ended<'a>(
+    queue: &'a PersonClusterQueue,
+    item: &'a JobListItem,
+    from: UnixTime,
+) -> Option<EndedJobsSummary<'a>> {
     let mut ended: Option<EndedJobsSummary<'a>> = None;
     let records = if item.is_array() { item.tasks.as_slice() } else { std::slice::from_ref(&item.head) };
     for record in records {

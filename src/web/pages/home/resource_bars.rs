@@ -3,10 +3,10 @@
 use crate::clock::UnixTime;
 use crate::explain::fair_share::{self, FairShareExplanation, FairShareFigures};
 use crate::format;
-use crate::sites::cost::AccountCost;
+use crate::sites::cost::AccountBalance;
 use crate::sites::quota::StorageQuota;
 use crate::slurm::fair_share::SshareRow;
-use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 
 /// Accounts that are shown.
 const MAX_ACCOUNTS: usize = 4;
@@ -18,7 +18,7 @@ const WARNING_PERCENT: u64 = 85;
 const DANGER_PERCENT: u64 = 95;
 
 /// A person's resources on one cluster.
-pub struct HomeClusterResources {
+pub struct OwnClusterResources {
     pub cluster: String,
     pub slug: String,
     /// The fair share of each account.
@@ -29,7 +29,7 @@ pub struct HomeClusterResources {
     /// The period of the grant; empty if it isn't known.
     pub period: String,
     pub costs_at: Option<UnixTime>,
-    pub folders: Vec<FolderQuota>,
+    pub folders: Vec<FolderQuotaBars>,
     /// How many folders aren't shown.
     pub more_folders: usize,
     pub folders_at: Option<UnixTime>,
@@ -61,7 +61,7 @@ pub struct GrantedHoursBar {
     pub level: &'static str,
 }
 
-pub struct FolderQuota {
+pub struct FolderQuotaBars {
     /// As the cluster calls it.
     pub label: String,
     pub space: QuotaBar,
@@ -82,9 +82,9 @@ pub struct QuotaBar {
     pub level: &'static str,
 }
 
-impl HomeClusterResources {
+impl OwnClusterResources {
     /// The resources of a cluster account; `None` if there is nothing to show.
-    pub fn from_queue(queue: &ClusterQueue) -> Option<Self> {
+    pub fn from_queue(queue: &PersonClusterQueue) -> Option<Self> {
         let resources = &queue.snapshot.resources;
         let accounts = resources.shares.iter().filter(|share| share.user.is_none() && queue.account.uses_fair_share());
         let shares: Vec<FairShareGauge> = accounts.take(MAX_ACCOUNTS).map(fair_share_bar).collect();
@@ -92,7 +92,7 @@ impl HomeClusterResources {
         let unit = cost.map_or("hours", |cost| cost.unit.as_str());
         let costs = cost.iter().flat_map(|cost| &cost.accounts).take(MAX_ACCOUNTS);
         let costs: Vec<GrantedHoursBar> = costs.filter_map(|account| granted_hours_bar(account, unit)).collect();
-        let folders: Vec<FolderQuota> = resources.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
+        let folders: Vec<FolderQuotaBars> = resources.places.iter().take(MAX_FOLDERS).map(folder_quota).collect();
         let is_empty = shares.is_empty() && costs.is_empty() && folders.is_empty();
         let nothing = match (is_empty, queue.is_connected) {
             (false, _) => "",
@@ -134,7 +134,7 @@ fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
 }
 
 /// Granted hours of an account as a bar; `None` if nothing was granted.
-pub fn granted_hours_bar(account: &AccountCost, unit: &str) -> Option<GrantedHoursBar> {
+pub fn granted_hours_bar(account: &AccountBalance, unit: &str) -> Option<GrantedHoursBar> {
     let granted = round_to_whole(account.granted()?).filter(|granted| *granted > 0)?;
     let left = account.available();
     let used = match left {
@@ -166,7 +166,7 @@ fn round_to_whole(number: f64) -> Option<u64> {
 }
 
 /// How full a folder is.
-pub fn folder_quota(quota: &StorageQuota) -> FolderQuota {
+pub fn folder_quota(quota: &StorageQuota) -> FolderQuotaBars {
     let is_decimal = quota.limit_bytes.is_some_and(|limit| limit % 1_000_000_000 == 0 && limit % (1 << 30) != 0);
     // Count as the cluster does: in units of 1000 if that makes its limit a round number.
     let format_size = if is_decimal { format::decimal_bytes } else { format::bytes };
@@ -179,7 +179,7 @@ pub fn folder_quota(quota: &StorageQuota) -> FolderQuota {
         "warning" => "Nearly full. Delete or move what you no longer need before jobs fail.",
         _ => "",
     };
-    FolderQuota { label: quota.label.clone(), space, files, advice }
+    FolderQuotaBars { label: quota.label.clone(), space, files, advice }
 }
 
 fn quota_bar(used: u64, limit: Option<u64>, format_value: impl Fn(u64) -> String, noun: &str) -> QuotaBar {
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn granted_hours() {
-        let account = |quota: f64, used: f64, left: f64| AccountCost {
+        let account = |quota: f64, used: f64, left: f64| AccountBalance {
             account: "nn8050k".into(),
             rows: vec![("Quota (pri)".into(), Some(quota)), ("Used".into(), Some(used)), ("Avail".into(), Some(left))],
         };

@@ -19,7 +19,7 @@ const VISIT_PREFERENCE: &str = "home.visit";
 const MAX_PEOPLE: usize = 20_000;
 
 #[derive(Debug, Default)]
-pub struct HomeVisits(Mutex<HashMap<PersonId, HomeVisit>>);
+pub struct LastHomeVisits(Mutex<HashMap<PersonId, HomeVisit>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HomeVisit {
@@ -54,7 +54,7 @@ impl HomeVisit {
     }
 }
 
-impl HomeVisits {
+impl LastHomeVisits {
     /// The end of someone's previous visit, up to which they know what happened; `None` on their first.
     pub async fn previous_visit_end(
         &self,

@@ -5,7 +5,7 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::format;
-use crate::jobs::QueueSnapshot;
+use crate::jobs::PersonQueueSnapshot;
 use crate::jobs::actions::{JobAction, JobActionError, JobActionTarget, MAX_TARGETS};
 use crate::jobs::job_list::record_stage;
 use crate::slurm::array_tasks::ArrayTaskSet;
@@ -14,14 +14,14 @@ use crate::ssh::RunCommandError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
+use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_options::safe_list_path;
 
 /// The most jobs that are named one by one.
 const MAX_NAMED_JOBS: usize = 50;
 
 struct SelectedJob {
-    queue: ClusterQueue,
+    queue: PersonClusterQueue,
     target: JobActionTarget,
     name: String,
 }
@@ -129,7 +129,7 @@ fn safe_return_path(back: &str) -> &str {
 }
 
 /// The selected jobs. One that this person can't see is treated as missing.
-fn find_selected_jobs(form: &JobActionForm, queues: &[ClusterQueue]) -> Result<Vec<SelectedJob>, AppError> {
+fn find_selected_jobs(form: &JobActionForm, queues: &[PersonClusterQueue]) -> Result<Vec<SelectedJob>, AppError> {
     let tasks = ArrayTaskSet::parse(&form.tasks);
     let mut found = Vec::new();
     for pick in &form.picks {
@@ -143,7 +143,7 @@ fn find_selected_jobs(form: &JobActionForm, queues: &[ClusterQueue]) -> Result<V
 }
 
 /// The name of a job that this person can see here.
-fn find_job_name(snapshot: &QueueSnapshot, id: JobId) -> Option<String> {
+fn find_job_name(snapshot: &PersonQueueSnapshot, id: JobId) -> Option<String> {
     let own = snapshot.records.get(&id).or_else(|| {
         // The id means the whole array, or a task that hasn't started.
         snapshot.records_of_number(id.number).find(|record| {
@@ -198,7 +198,7 @@ async fn perform_action(
 ) -> HandlerResult {
     let actor = me.actor(context);
     let mut outcomes: Vec<JobActionOutcomeRow> = Vec::new();
-    let mut queues: Vec<&ClusterQueue> = Vec::new();
+    let mut queues: Vec<&PersonClusterQueue> = Vec::new();
     for job in selected {
         if !queues.iter().any(|queue| queue.cluster().id == job.queue.cluster().id) {
             queues.push(&job.queue);

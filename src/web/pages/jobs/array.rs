@@ -15,9 +15,9 @@ use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::job::JobPageQuery;
-use crate::web::pages::jobs::job_lookup::FoundJob;
+use crate::web::pages::jobs::job_lookup::JobOfPage;
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 
@@ -37,7 +37,7 @@ struct JobArrayFragment {
 }
 
 struct JobArrayView {
-    queue: ClusterQueue,
+    queue: PersonClusterQueue,
     href: String,
     pick: String,
     row: JobListRow,
@@ -60,7 +60,7 @@ struct JobArrayView {
 pub async fn show_page(
     context: &RequestContext,
     me: &CurrentPerson,
-    found: &FoundJob,
+    found: &JobOfPage,
     item: &JobListItem,
     query: &JobPageQuery,
 ) -> HandlerResult {
@@ -72,7 +72,7 @@ pub async fn show_page(
 /// The fragment that refreshes itself.
 pub async fn show_fragment(
     context: &RequestContext,
-    found: &FoundJob,
+    found: &JobOfPage,
     item: &JobListItem,
     query: &JobPageQuery,
 ) -> HandlerResult {
@@ -81,7 +81,7 @@ pub async fn show_fragment(
 
 async fn load_array_view(
     context: &RequestContext,
-    found: &FoundJob,
+    found: &JobOfPage,
     item: &JobListItem,
     query: &JobPageQuery,
 ) -> Result<JobArrayView, AppError> {
@@ -143,7 +143,7 @@ fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
 /// The sweep point of a task, in words; empty if it isn't part of a sweep.
 pub async fn load_sweep_point_label(
     context: &RequestContext,
-    found: &FoundJob,
+    found: &JobOfPage,
     record: &JobRecord,
 ) -> Result<String, AppError> {
     let sweep = find_sweep(context, found).await?;
@@ -151,7 +151,7 @@ pub async fn load_sweep_point_label(
 }
 
 /// The sweep behind a job array, if this portal made it and it is the person's own.
-pub async fn find_sweep(context: &RequestContext, found: &FoundJob) -> Result<Option<Sweep>, AppError> {
+pub async fn find_sweep(context: &RequestContext, found: &JobOfPage) -> Result<Option<Sweep>, AppError> {
     if !found.is_own {
         return Ok(None);
     }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccount, ConnectionStatus};
 use crate::error::AppError;
-use crate::jobs::{QueueReadError, QueueSnapshot};
+use crate::jobs::{PersonQueueSnapshot, QueueReadError};
 use crate::store::clusters::Cluster;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 
 /// A person's cluster account, with what is known about their queue there.
 #[derive(Clone)]
-pub struct ClusterQueue {
+pub struct PersonClusterQueue {
     pub account: Arc<ClusterAccount>,
     pub is_connected: bool,
     pub is_connecting: bool,
-    pub snapshot: Arc<QueueSnapshot>,
+    pub snapshot: Arc<PersonQueueSnapshot>,
 }
 
 /// Why a snapshot is out of date, and what to do.
@@ -27,7 +27,7 @@ pub struct StaleQueueReason {
     pub can_reconnect: bool,
 }
 
-impl ClusterQueue {
+impl PersonClusterQueue {
     pub fn cluster(&self) -> &Cluster {
         self.account.cluster()
     }
@@ -102,12 +102,15 @@ impl ClusterQueue {
 }
 
 /// Lists a person's queues, without contacting the clusters.
-pub async fn list_cluster_queues(context: &RequestContext, me: &CurrentPerson) -> Result<Vec<ClusterQueue>, AppError> {
+pub async fn list_cluster_queues(
+    context: &RequestContext,
+    me: &CurrentPerson,
+) -> Result<Vec<PersonClusterQueue>, AppError> {
     let app = &context.app;
     let mut queues = Vec::new();
     for account in app.cluster_accounts.list(me.0.person.id).await?.iter() {
         let status = account.status(&app.connections);
-        queues.push(ClusterQueue {
+        queues.push(PersonClusterQueue {
             is_connected: matches!(status, ConnectionStatus::Up(_)),
             is_connecting: matches!(status, ConnectionStatus::Connecting(_)),
             snapshot: app.queue_monitor.snapshot(account.id).await?,

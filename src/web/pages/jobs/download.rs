@@ -7,7 +7,7 @@ use futures_util::stream;
 
 use crate::error::AppError;
 use crate::jobs::OutputCache;
-use crate::jobs::output::OutputKey;
+use crate::jobs::output::OutputFileKey;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::QueryParams;
 use crate::web::http::flash::see_other;
@@ -59,7 +59,7 @@ pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<Output
 /// A download in progress. At most two chunks are in memory.
 struct OutputDownload {
     outputs: OutputCache,
-    file: OutputKey,
+    file: OutputFileKey,
     size: u64,
     inode: u64,
     offset: u64,

@@ -5,13 +5,13 @@ use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::{JobDetails, JobRecord};
 use crate::slurm::job::JobStage;
-use crate::web::pages::jobs::job_lookup::FoundJob;
+use crate::web::pages::jobs::job_lookup::JobOfPage;
 
 /// What is known, each with its label; what isn't known is left out.
 pub fn build_job_facts(
     record: &JobRecord,
     details: &JobDetails,
-    found: &FoundJob,
+    found: &JobOfPage,
     point: &str,
 ) -> Vec<(&'static str, String)> {
     let job = &record.job;

@@ -16,7 +16,7 @@ use crate::explain::verdict::{EndedJobFacts, JobVerdict, SuggestedSbatchOption, 
 use crate::explain::waiting::WaitKind;
 use crate::format;
 use crate::jobs::job_list::record_stage;
-use crate::jobs::output::OutputKey;
+use crate::jobs::output::OutputFileKey;
 use crate::jobs::{JobRecord, LoadedJobDetails};
 use crate::logs::findings::{self, LogFinding};
 use crate::slurm::job::JobStage;
@@ -28,9 +28,9 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share;
 use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
 use crate::web::pages::jobs::array;
-use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::facts::build_job_facts;
-use crate::web::pages::jobs::job_lookup::{FoundJob, JobOrArray, JobPageRequest, life_stage};
+use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 use crate::web::pages::jobs::submissions;
@@ -71,7 +71,7 @@ pub struct JobPageQuery {
 }
 
 pub struct JobLiveView {
-    queue: ClusterQueue,
+    queue: PersonClusterQueue,
     href: String,
     row: JobListRow,
     stage: JobStage,
@@ -140,7 +140,7 @@ pub async fn get_script(request: JobPageRequest) -> HandlerResult {
 /// Asks the cluster for what is due: the job details and, once the job has ended, the end of its output.
 async fn load_fresh_view(
     JobPageRequest { context, me, .. }: &JobPageRequest,
-    found: FoundJob,
+    found: JobOfPage,
 ) -> Result<JobLiveView, AppError> {
     let key = found.queue.account.id;
     let record = found.require_job()?.clone();
@@ -149,7 +149,7 @@ async fn load_fresh_view(
         let fresh = cache.get_fresh(key, &record).await?;
         let wants_log_end = record.is_over && fresh.details.log_end.is_empty() && !fresh.details.stderr.is_empty();
         if wants_log_end {
-            let file = OutputKey { queue: key, path: fresh.details.stderr.clone() };
+            let file = OutputFileKey { queue: key, path: fresh.details.stderr.clone() };
             let shown = context.app.job_outputs.follow(&file, life_stage(context, &record)).await;
             cache.save_log_end(key, &record, &shown.rendered.texts()).await?;
             return cache.get_cached(key, &record).await;
@@ -168,7 +168,7 @@ async fn load_fresh_view(
 async fn build_live_view(
     context: &RequestContext,
     me: &CurrentPerson,
-    found: FoundJob,
+    found: JobOfPage,
     record: &JobRecord,
     loaded: LoadedJobDetails,
 ) -> Result<JobLiveView, AppError> {
@@ -246,7 +246,7 @@ async fn build_live_view(
 }
 
 /// The factors of a pending job's priority, largest first.
-fn priority_factors(queue: &ClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
+fn priority_factors(queue: &PersonClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
     let Some(factors) = queue.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
     let mut parts = vec![
         ("Time it has waited", factors.age),

@@ -9,11 +9,11 @@ use crate::auth::Permission;
 use crate::error::AppError;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::{self, JobListItem, record_stage};
-use crate::jobs::output::OutputWriterPhase;
+use crate::jobs::output::JobWritingState;
 use crate::slurm::job::{JobId, JobStage};
 use crate::store;
 use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
-use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
+use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::portal_state::PortalState;
 
 /// A job that ended longer ago than this writes nothing more.
@@ -32,14 +32,14 @@ pub struct JobPageRequest {
 
 impl JobPageRequest {
     /// Checks that the person may use clusters, and finds the job.
-    pub async fn find_job(&self) -> Result<FoundJob, AppError> {
+    pub async fn find_job(&self) -> Result<JobOfPage, AppError> {
         self.me.may(Permission::UseClusters)?;
         find_job(&self.context, &self.me, &self.path.0, &self.path.1).await
     }
 }
 
-pub struct FoundJob {
-    pub queue: ClusterQueue,
+pub struct JobOfPage {
+    pub queue: PersonClusterQueue,
     pub id: JobId,
     pub job_or_array: JobOrArray,
     pub is_own: bool,
@@ -51,7 +51,7 @@ pub enum JobOrArray {
     Array(Box<JobListItem>),
 }
 
-impl FoundJob {
+impl JobOfPage {
     /// The job; an array has its own page.
     pub fn require_job(&self) -> Result<&Arc<JobRecord>, AppError> {
         match &self.job_or_array {
@@ -66,13 +66,13 @@ impl FoundJob {
 }
 
 /// Whether the job is ongoing, just ended (its output may still grow) or ended.
-pub fn life_stage(context: &RequestContext, record: &JobRecord) -> OutputWriterPhase {
+pub fn life_stage(context: &RequestContext, record: &JobRecord) -> JobWritingState {
     match record_stage(record) {
         JobStage::Ended => {
             let ended = record.job.end.map_or(i64::MAX, |end| context.app.clock.now().since(end));
-            if ended > OUTPUT_GRACE_SECONDS { OutputWriterPhase::Ended } else { OutputWriterPhase::JustEnded }
+            if ended > OUTPUT_GRACE_SECONDS { JobWritingState::Ended } else { JobWritingState::JustEnded }
         }
-        JobStage::Pending | JobStage::Running => OutputWriterPhase::Ongoing,
+        JobStage::Pending | JobStage::Running => JobWritingState::Ongoing,
     }
 }
 
@@ -82,7 +82,7 @@ pub async fn find_job(
     me: &CurrentPerson,
     slug: &str,
     id: &str,
-) -> Result<FoundJob, AppError> {
+) -> Result<JobOfPage, AppError> {
     let id: JobId = id.parse().map_err(|_| AppError::NotFound)?;
     let queues = list_cluster_queues(context, me).await?;
     let mut queue = queues.into_iter().find(|queue| queue.cluster().slug == slug).ok_or(AppError::NotFound)?;
@@ -90,10 +90,14 @@ pub async fn find_job(
     let own = find_own(context, &queue, id).await?;
     let is_own = own.is_some();
     let job_or_array = own.or_else(|| find_in_group(&queue, id)).ok_or(AppError::NotFound)?;
-    Ok(FoundJob { queue, id, job_or_array, is_own })
+    Ok(JobOfPage { queue, id, job_or_array, is_own })
 }
 
-async fn find_own(context: &RequestContext, queue: &ClusterQueue, id: JobId) -> Result<Option<JobOrArray>, AppError> {
+async fn find_own(
+    context: &RequestContext,
+    queue: &PersonClusterQueue,
+    id: JobId,
+) -> Result<Option<JobOrArray>, AppError> {
     let key = queue.account.id;
     if let Some(record) = queue.snapshot.records.get(&id).filter(|record| record.job.tasks.is_none()) {
         return Ok(Some(JobOrArray::Job(record.clone())));
@@ -122,7 +126,7 @@ async fn find_own(context: &RequestContext, queue: &ClusterQueue, id: JobId) -> 
     Ok(pick_job_or_array(records, id))
 }
 
-fn find_in_group(queue: &ClusterQueue, id: JobId) -> Option<JobOrArray> {
+fn find_in_group(queue: &PersonClusterQueue, id: JobId) -> Option<JobOrArray> {
     let group = queue.snapshot.group.as_ref()?;
     let seen = group.seen.or(queue.snapshot.seen)?;
     let jobs = group.jobs.iter().filter(|job| job.id.number == id.number);

@@ -18,7 +18,7 @@ use crate::store::jobs::JobHistorySearch;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::cluster_queues::{ClusterQueue, list_cluster_queues};
+use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_query::{JobListQuery, JobListScope, OPTIONAL_COLUMNS, parse_columns};
 use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell};
 
@@ -47,7 +47,7 @@ pub struct JobList {
     view: JobListQuery,
     scope: JobListScope,
     rows: Vec<JobListRow>,
-    queues: Vec<ClusterQueue>,
+    queues: Vec<PersonClusterQueue>,
     chips: Vec<(String, &'static str, String, bool)>,
     shown: &'static [(&'static str, &'static str)],
     selected_columns: Vec<&'static str>,
@@ -65,7 +65,7 @@ impl JobList {
 
     /// Whether any of the clusters lets people reorder their jobs.
     fn can_reorder(&self) -> bool {
-        self.queues.iter().any(ClusterQueue::can_reorder)
+        self.queues.iter().any(PersonClusterQueue::can_reorder)
     }
 
     fn sum(&self) -> String {
@@ -167,7 +167,7 @@ impl JobList {
         let queues = self.selected_queues();
         let mut counts = JobCounts::default();
         let mut stuck = 0;
-        let mut found: Vec<(&ClusterQueue, &JobListItem)> = Vec::new();
+        let mut found: Vec<(&PersonClusterQueue, &JobListItem)> = Vec::new();
         for queue in &queues {
             for item in queue.snapshot.items() {
                 if !matches_filter(&item.head.job, &self.view.account, &text) {
@@ -220,7 +220,7 @@ impl JobList {
         let text = self.view.search_text();
         let mut counts = JobCounts::default();
         let queues = self.selected_queues();
-        let mut found: Vec<(&ClusterQueue, &SlurmJob)> = Vec::new();
+        let mut found: Vec<(&PersonClusterQueue, &SlurmJob)> = Vec::new();
         for queue in &queues {
             let Some(group) = &queue.snapshot.group else { continue };
             for job in &group.jobs {
@@ -279,7 +279,7 @@ impl JobList {
         ];
         let chip = |(state, label)| (self.view.with_state(state), label, String::new(), self.view.state == state);
         self.chips = states.map(chip).into();
-        let history = |queue: &ClusterQueue| {
+        let history = |queue: &PersonClusterQueue| {
             Some((queue.cluster().slug.clone(), queue.cluster().title.clone(), queue.snapshot.history_from?))
         };
         self.more_history = self.queues.iter().filter_map(history).collect();
@@ -302,8 +302,9 @@ impl JobList {
         self.pages = total.div_ceil(JOBS_PER_PAGE).max(1);
     }
 
-    fn selected_queues(&self) -> Vec<ClusterQueue> {
-        let wanted = |queue: &&ClusterQueue| self.view.cluster.is_empty() || queue.cluster().slug == self.view.cluster;
+    fn selected_queues(&self) -> Vec<PersonClusterQueue> {
+        let wanted =
+            |queue: &&PersonClusterQueue| self.view.cluster.is_empty() || queue.cluster().slug == self.view.cluster;
         self.queues.iter().filter(wanted).cloned().collect()
     }
 }
@@ -317,7 +318,7 @@ fn matches_filter(job: &SlurmJob, account: &str, text: &str) -> bool {
 }
 
 /// What all rows of a cluster have in common.
-pub fn row_builder<'a>(queue: &'a ClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
+pub fn row_builder<'a>(queue: &'a PersonClusterQueue, now: UnixTime, open: &'a str) -> JobRowBuilder<'a> {
     JobRowBuilder {
         cluster: queue.cluster(),
         snapshot: &queue.snapshot,

@@ -7,7 +7,7 @@ use crate::explain::amounts;
 use crate::explain::waiting::{self, WaitExplanation, WaitKind, WaitingJob};
 use crate::format;
 use crate::jobs::job_list::{JobCounts, JobListItem, record_stage};
-use crate::jobs::{JobRecord, QueueSnapshot};
+use crate::jobs::{JobRecord, PersonQueueSnapshot};
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store::clusters::Cluster;
@@ -91,7 +91,7 @@ pub enum JobTimeCell {
 /// What all rows of a snapshot have in common.
 pub struct JobRowBuilder<'a> {
     pub cluster: &'a Cluster,
-    pub snapshot: &'a QueueSnapshot,
+    pub snapshot: &'a PersonQueueSnapshot,
     pub now: UnixTime,
     /// Whether this cluster ranks by fair share.
     pub uses_fair_share: bool,

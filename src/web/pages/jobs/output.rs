@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::jobs::job_list::record_stage;
-use crate::jobs::output::{OutputFileState, OutputKey, OutputSnapshot, OutputWriterPhase};
+use crate::jobs::output::{JobWritingState, OutputFileKey, OutputFileState, OutputTail};
 use crate::logs::terminal::LogLine;
 use crate::slurm::job::JobStage;
 use crate::web::HandlerResult;
@@ -17,7 +17,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::download::MAX_DOWNLOAD_BYTES;
-use crate::web::pages::jobs::job_lookup::{FoundJob, JobPageRequest, life_stage};
+use crate::web::pages::jobs::job_lookup::{JobOfPage, JobPageRequest, life_stage};
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
@@ -81,7 +81,7 @@ struct OutputViewer {
     has_reported_paths: bool,
     has_begun: bool,
     is_over: bool,
-    shown: OutputSnapshot,
+    shown: OutputTail,
     /// The number of the first line sent.
     first_line: usize,
 }
@@ -151,9 +151,9 @@ fn before_href(href: &str, stream: &str, end: u64, back: u64) -> String {
 /// Finds the file from what Slurm reported about the job, never from the URL. Reads the job details if needed.
 pub async fn find_output_file(
     context: &RequestContext,
-    found: &FoundJob,
+    found: &JobOfPage,
     stream: &str,
-) -> Result<(OutputKey, (bool, bool)), AppError> {
+) -> Result<(OutputFileKey, (bool, bool)), AppError> {
     let record = found.require_job()?;
     let key = found.queue.account.id;
     let mut details = context.app.job_details.get_cached(key, record).await?.details;
@@ -162,12 +162,12 @@ pub async fn find_output_file(
     }
     let is_split = !details.stderr.is_empty() && details.stderr != details.stdout;
     let path = if stream == "err" && is_split { &details.stderr } else { &details.stdout };
-    Ok((OutputKey { queue: key, path: path.clone() }, (is_split, details.paths_told)))
+    Ok((OutputFileKey { queue: key, path: path.clone() }, (is_split, details.paths_told)))
 }
 
 async fn load_viewer(
     context: &RequestContext,
-    found: &FoundJob,
+    found: &JobOfPage,
     query: &OutputQuery,
 ) -> Result<OutputViewer, AppError> {
     let record = found.require_job()?;
@@ -183,13 +183,13 @@ async fn load_viewer(
     let shown = if has_begun && !file.path.is_empty() {
         context.app.job_outputs.follow(&file, phase).await
     } else {
-        OutputSnapshot::default()
+        OutputTail::default()
     };
     Ok(OutputViewer {
         href: found.href(),
         stream: if query.stream == "err" && is_split { "err" } else { "out" },
         path: file.path,
-        is_over: phase != OutputWriterPhase::Ongoing,
+        is_over: phase != JobWritingState::Ongoing,
         is_split,
         has_reported_paths,
         has_begun,
@@ -216,7 +216,7 @@ impl OutputViewer {
     }
 
     fn more_href(&self) -> String {
-        let OutputSnapshot { generation, end, .. } = self.shown;
+        let OutputTail { generation, end, .. } = self.shown;
         let (href, stream, line) = (&self.href, self.stream, self.first_unsettled());
         format!("{href}/output/more?stream={stream}&generation={generation}&line={line}&end={end}")
     }

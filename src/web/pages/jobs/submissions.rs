@@ -25,7 +25,7 @@ const APPEARS_WITHIN_SECS: i64 = 300;
 /// A request about a submission.
 #[derive(FromRequestParts)]
 #[from_request(state(PortalState), rejection(AppError))]
-pub struct SubmissionRequest {
+pub struct SubmissionPageRequest {
     context: RequestContext,
     me: CurrentPerson,
     #[from_request(via(PathParams))]
@@ -76,7 +76,7 @@ struct SubmissionPageButtons {
 }
 
 /// The page; redirects to the job's own page once that is known.
-pub async fn get(request: SubmissionRequest) -> HandlerResult {
+pub async fn get(request: SubmissionPageRequest) -> HandlerResult {
     match request.load_view().await? {
         Err(job) => Ok(see_other(&job)),
         Ok(view) => {
@@ -87,7 +87,7 @@ pub async fn get(request: SubmissionRequest) -> HandlerResult {
 }
 
 /// The fragment that refreshes itself.
-pub async fn fragment(request: SubmissionRequest) -> HandlerResult {
+pub async fn fragment(request: SubmissionPageRequest) -> HandlerResult {
     match request.load_view().await? {
         Err(job) => Ok(see_other(&job)),
         Ok(view) => respond(&SubmissionFragment { view }),
@@ -95,7 +95,7 @@ pub async fn fragment(request: SubmissionRequest) -> HandlerResult {
 }
 
 /// Retries a submission that couldn't be sent.
-pub async fn retry(request: SubmissionRequest) -> HandlerResult {
+pub async fn retry(request: SubmissionPageRequest) -> HandlerResult {
     let (submission, _) = request.load_own().await?;
     request.context.app.submissions.retry(submission.person_id, submission.id).await?;
     // Whether it is retried or has moved on in the meantime: its page shows the current state.
@@ -103,7 +103,7 @@ pub async fn retry(request: SubmissionRequest) -> HandlerResult {
 }
 
 /// Cancels a submission that wasn't sent.
-pub async fn give_up(request: SubmissionRequest) -> HandlerResult {
+pub async fn give_up(request: SubmissionPageRequest) -> HandlerResult {
     let (submission, _) = request.load_own().await?;
     let is_done = request.context.app.submissions.give_up(submission.person_id, submission.id).await?;
     let to = submission_path(submission.id);
@@ -125,7 +125,7 @@ pub fn submission_path(id: SubmissionId) -> String {
     format!("/submissions/{id}")
 }
 
-impl SubmissionRequest {
+impl SubmissionPageRequest {
     /// Loads it, if the person may use clusters.
     async fn load_own(&self) -> Result<(Submission, Cluster), AppError> {
         self.me.may(Permission::UseClusters)?;

@@ -71,7 +71,7 @@ pub async fn save(request: RecipeRequest, FormBody(fields): FormBody<FormFields>
         }
         Err(problems) => problems,
     };
-    let form = form::RecipeForm::new(&recipe, &catalog.blocks);
+    let form = form::RecipeQuestionForm::new(&recipe, &catalog.blocks);
     let mut page = build_page(&context, &me, saved, base.text);
     page.editor = Some(RecipeEditor::new(&form, &overrides, &problems));
     (page.note, page.was) = (note, was);
@@ -102,7 +102,7 @@ fn build_page(context: &RequestContext, me: &CurrentPerson, saved: SavedRecipeRo
     let title = format!("Change {}", saved.title);
     let (editor, file_error) = match Recipe::parse(&text, &catalog.blocks) {
         Ok(recipe) => {
-            let form = form::RecipeForm::new(&recipe, &catalog.blocks);
+            let form = form::RecipeQuestionForm::new(&recipe, &catalog.blocks);
             (Some(RecipeEditor::new(&form, &overrides_from_form(&recipe, &form, None), &[])), String::new())
         }
         Err(error) => (None, describe_error(&error)),

@@ -2,9 +2,9 @@
 //! limits and help.
 
 use crate::recipes::compose::ComposeProblem;
-use crate::recipes::form::{FormAnswers, RecipeForm};
+use crate::recipes::form::{FormAnswers, RecipeQuestionForm};
 use crate::recipes::overrides::{QuestionOverride, RecipeOverrides, has_limits};
-use crate::recipes::question::{QuestionKind, RecipeQuestion};
+use crate::recipes::question::{RecipeQuestion, RecipeQuestionKind};
 use crate::recipes::recipe::Recipe;
 use crate::web::pages::compose::form_values::FormFields;
 
@@ -41,7 +41,7 @@ pub struct RecipeEditorRow {
 
 impl RecipeEditor {
     /// Builds the form from a recipe's overrides.
-    pub fn new(form: &RecipeForm, overrides: &RecipeOverrides, problems: &[ComposeProblem]) -> Self {
+    pub fn new(form: &RecipeQuestionForm, overrides: &RecipeOverrides, problems: &[ComposeProblem]) -> Self {
         let row = |question: &RecipeQuestion| {
             let given = overrides.questions.get(&question.key)?;
             let found = problems.iter().find(|problem| problem.key == question.key);
@@ -87,7 +87,11 @@ impl RecipeEditor {
 }
 
 /// The overrides that a form with these answers amounts to.
-pub fn overrides_from_form(recipe: &Recipe, form: &RecipeForm, answers: Option<&FormAnswers>) -> RecipeOverrides {
+pub fn overrides_from_form(
+    recipe: &Recipe,
+    form: &RecipeQuestionForm,
+    answers: Option<&FormAnswers>,
+) -> RecipeOverrides {
     let questions = form.questions().filter(|question| !form.hidden.contains(&question.key)).map(|question| {
         let given = |answers: &FormAnswers| answers.get(&question.key).cloned();
         // Without a submitted form, the answers are the defaults.
@@ -130,8 +134,10 @@ pub fn field_value<'a>(rest: &'a [(String, String)], name: &str) -> &'a str {
 fn list_choices(question: &RecipeQuestion) -> Vec<(String, String)> {
     let pair = |value: &str, label: &str| (value.to_owned(), label.to_owned());
     match question.kind {
-        QuestionKind::Switch => vec![pair("true", "Yes"), pair("false", "No")],
-        QuestionKind::Choice => question.choices.iter().map(|choice| pair(&choice.value, &choice.label)).collect(),
+        RecipeQuestionKind::Switch => vec![pair("true", "Yes"), pair("false", "No")],
+        RecipeQuestionKind::Choice => {
+            question.choices.iter().map(|choice| pair(&choice.value, &choice.label)).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -48,7 +48,7 @@ pub async fn get(request: RecipeRequest) -> HandlerResult {
     let catalog = context.app.recipe_files.catalog();
     let (summary, problem, fixed) = match Recipe::parse(&version.text, &catalog.blocks) {
         Ok(recipe) => {
-            let form = form::RecipeForm::new(&recipe, &catalog.blocks);
+            let form = form::RecipeQuestionForm::new(&recipe, &catalog.blocks);
             let fixed = form.questions().filter(|question| form.locked.contains(&question.key));
             let fixed = fixed.map(|question| (question.label.clone(), question.default.0.clone())).collect();
             (recipe.summary, String::new(), fixed)

@@ -7,7 +7,7 @@ use crate::slurm::job::SlurmJob;
 use crate::store::fair_share_history::FairSharePoint;
 use crate::usage::demand;
 use crate::usage::fair_share_chart::{self, FairShareHistoryChart};
-use crate::usage::{GroupAccountDetails, fair_share, hours};
+use crate::usage::{GroupAccountContext, fair_share, hours};
 
 /// How far back fair share is drawn, in seconds.
 pub const HISTORY_SECONDS: i64 = 120 * SECONDS_PER_DAY;
@@ -77,7 +77,7 @@ impl GroupFairShareCard {
 }
 
 /// The queued demand of an account.
-pub struct GroupDemandCard {
+pub struct AccountDemandCard {
     /// The name that people submit with.
     pub account: String,
     pub waiting: String,
@@ -90,8 +90,12 @@ pub struct GroupDemandCard {
     pub endless: String,
 }
 
-pub fn build_demand_cards(jobs: &[SlurmJob], accounts: &[&GroupAccountDetails], now: UnixTime) -> Vec<GroupDemandCard> {
-    let card = |facts: &&GroupAccountDetails| {
+pub fn build_demand_cards(
+    jobs: &[SlurmJob],
+    accounts: &[&GroupAccountContext],
+    now: UnixTime,
+) -> Vec<AccountDemandCard> {
+    let card = |facts: &&GroupAccountContext| {
         let found = demand::compute_demand(jobs, &facts.slurm_names, now);
         let holding = match (found.cores, found.gpus) {
             (0, 0) => "nothing".to_owned(),
@@ -101,7 +105,7 @@ pub fn build_demand_cards(jobs: &[SlurmJob], accounts: &[&GroupAccountDetails], 
             }
         };
         let endless = found.waiting.without_limit;
-        GroupDemandCard {
+        AccountDemandCard {
             account: facts.account.clone(),
             waiting: format::number(found.waiting.jobs),
             waiting_cores: format::amount(hours(found.waiting.core_s)),

@@ -3,7 +3,7 @@
 use crate::clock::UnixTime;
 use crate::store;
 use crate::usage::demand::compute_demand;
-use crate::usage::{GroupAccountDetails, fair_share, hours};
+use crate::usage::{GroupAccountContext, fair_share, hours};
 use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
 use crate::web::pages::groups::GroupRequest;
@@ -87,7 +87,7 @@ pub async fn storage_csv(request: GroupRequest) -> HandlerResult {
     for (queue, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
         let Some(queue) = queue else { continue };
         let (resources, slug) = (&queue.snapshot.resources, &queue.cluster().slug);
-        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
+        let facts: Vec<&GroupAccountContext> = accounts.iter().map(|account| &*account.details).collect();
         for quota in storage::group_quotas(&resources.places, &facts) {
             text.push_str(&format_row(&[
                 slug.clone(),

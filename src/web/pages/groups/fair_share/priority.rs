@@ -14,13 +14,13 @@ use crate::slurm::job::JobStage;
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
 use crate::store::groups::Group;
-use crate::usage::{GroupAccountDetails, fair_share};
+use crate::usage::{GroupAccountContext, fair_share};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::fair_share::{cluster_names, load_accounts_by_cluster, require_snapshot};
-use crate::web::pages::jobs::cluster_queues::ClusterQueue;
+use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 
 /// Pending jobs drawn.
 const MAX_JOBS: usize = 5;
@@ -107,7 +107,7 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
     let now = request.context.app.clock.now();
     let mut clusters = Vec::new();
     for (queue, accounts) in load_accounts_by_cluster(&request.context, &request.me, &view).await? {
-        let facts: Vec<&GroupAccountDetails> = accounts.iter().map(|account| &*account.details).collect();
+        let facts: Vec<&GroupAccountContext> = accounts.iter().map(|account| &*account.details).collect();
         clusters.push(build_cluster_priority(queue.as_ref(), &facts, now));
     }
     if request.context.is_fragment {
@@ -143,8 +143,8 @@ pub async fn find_priority_path(
 }
 
 fn build_cluster_priority(
-    queue: Option<&ClusterQueue>,
-    facts: &[&GroupAccountDetails],
+    queue: Option<&PersonClusterQueue>,
+    facts: &[&GroupAccountContext],
     now: UnixTime,
 ) -> ClusterPriorityCards {
     let (title, slug) = cluster_names(facts);
@@ -193,7 +193,7 @@ fn build_cluster_priority(
 
 fn build_account_priority(
     rows: &[&SshareRow],
-    facts: &GroupAccountDetails,
+    facts: &GroupAccountContext,
     now: UnixTime,
 ) -> Option<AccountPriorityCard> {
     let group = rows.iter().find(|share| share.user.is_none())?;

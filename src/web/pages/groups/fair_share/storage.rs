@@ -3,8 +3,8 @@
 use crate::format;
 use crate::sites::quota;
 use crate::sites::storage_per_user::UserProjectStorage;
-use crate::usage::{GroupAccountDetails, GroupUsage};
-use crate::web::pages::home::resource_bars::{FolderQuota, folder_quota};
+use crate::usage::{GroupAccountContext, GroupUsage};
+use crate::web::pages::home::resource_bars::{FolderQuotaBars, folder_quota};
 
 const MAX_FOLDERS: usize = 20;
 /// People listed per project.
@@ -27,20 +27,20 @@ pub struct PersonStorageUsage {
     pub files: String,
 }
 
-pub fn project_folders(quotas: &[quota::StorageQuota], accounts: &[&GroupAccountDetails]) -> Vec<FolderQuota> {
+pub fn project_folders(quotas: &[quota::StorageQuota], accounts: &[&GroupAccountContext]) -> Vec<FolderQuotaBars> {
     group_quotas(quotas, accounts).take(MAX_FOLDERS).map(folder_quota).collect()
 }
 
 /// The quotas that belong to the group's accounts.
 pub fn group_quotas<'a>(
     quotas: &'a [quota::StorageQuota],
-    accounts: &[&GroupAccountDetails],
+    accounts: &[&GroupAccountContext],
 ) -> impl Iterator<Item = &'a quota::StorageQuota> {
     quotas.iter().filter(|quota| label_names_account(&quota.label, accounts))
 }
 
 /// Whether a label contains an account's name as a whole word: `/project (project def-x)`, `/cluster/projects/nn1k`.
-fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
+fn label_names_account(label: &str, accounts: &[&GroupAccountContext]) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
     // A user can have the same name as an account: `/home (user def-x)`.
     let is_own = label.contains("(user ");
@@ -50,14 +50,14 @@ fn label_names_account(label: &str, accounts: &[&GroupAccountDetails]) -> bool {
             .any(|word| accounts.iter().any(|account| is_account_name(word, account)))
 }
 
-pub fn is_account_name(word: &str, facts: &GroupAccountDetails) -> bool {
+pub fn is_account_name(word: &str, facts: &GroupAccountContext) -> bool {
     facts.account == word || facts.slurm_names.iter().any(|name| name == word)
 }
 
 /// Storage by person; only PIs see it.
 pub fn storage_by_person(
     rows: &[UserProjectStorage],
-    accounts: &[&GroupAccountDetails],
+    accounts: &[&GroupAccountContext],
     view: &GroupUsage,
 ) -> Vec<ProjectStorageByPerson> {
     let mut found: Vec<(String, Vec<&UserProjectStorage>)> = Vec::new();
@@ -103,10 +103,10 @@ mod tests {
     use super::*;
     use crate::cluster::DiscoveredFacts;
     use crate::domain::{ClusterId, GroupId, PersonId};
-    use crate::usage::GroupPerson;
+    use crate::usage::GroupMemberName;
 
-    fn facts(account: &str) -> GroupAccountDetails {
-        GroupAccountDetails {
+    fn facts(account: &str) -> GroupAccountContext {
+        GroupAccountContext {
             cluster: ClusterId(1),
             slug: "key".into(),
             title: "Key".into(),
@@ -142,7 +142,7 @@ mod tests {
             files: 3,
         };
         let rows = [row("def-smith", "bob", 0), row("def-smith", "alice", 5 << 30), row("def-x", "eve", 9)];
-        let alice = GroupPerson { id: PersonId(7), name: "Alice Martin".into() };
+        let alice = GroupMemberName { id: PersonId(7), name: "Alice Martin".into() };
         let view = GroupUsage {
             group: GroupId(1),
             is_leader: true,

@@ -13,7 +13,7 @@ use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::http::reveal_once::{self, SecretShownOnce};
+use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 use crate::web::pages::dashboards::dashboard::GuestLinkFormState;
 use crate::web::pages::dashboards::guest_links::GuestLinkForm;
 use crate::web::pages::groups::reports::chart::draw_report_chart;
@@ -31,7 +31,7 @@ struct FrozenReportPage {
     report: UsageReport,
     chart: StackedBarChart,
     link_form: GuestLinkFormState,
-    shown: SecretShownOnce,
+    shown: SecretLinkShownOnce,
     open: Vec<GuestLink>,
     ended: Vec<GuestLink>,
 }
@@ -54,7 +54,7 @@ async fn render_page(
     me: &CurrentPerson,
     (group, id): (GroupId, ReportId),
     link_form: GuestLinkFormState,
-    shown: SecretShownOnce,
+    shown: SecretLinkShownOnce,
 ) -> HandlerResult {
     let (frozen, report) = context.app.usage.load_frozen_report(group, id).await?;
     let now = context.app.clock.now();
@@ -98,7 +98,7 @@ pub async fn create_link(
     me.may(Permission::ManageUsage(group))?;
     match form.create_link(&context, &me, GuestLinkTarget::Report(group, id)).await? {
         Ok(shown) => reveal_once::redirect(context, &me, &report_path(group, id), &shown),
-        Err(link_form) => render_page(&context, &me, (group, id), link_form, SecretShownOnce::default()).await,
+        Err(link_form) => render_page(&context, &me, (group, id), link_form, SecretLinkShownOnce::default()).await,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::clock::UnixTime;
 use crate::format;
-use crate::usage::report::ReportFiguresRow;
+use crate::usage::report::ReportTableRow;
 
 pub fn amount(hours: &f64) -> String {
     format::amount(*hours)
@@ -38,7 +38,7 @@ pub fn moment(at: &i64) -> String {
 }
 
 /// Wasted hours.
-pub fn lost(row: &ReportFiguresRow) -> String {
+pub fn lost(row: &ReportTableRow) -> String {
     match (row.lost_core_hours > 0.0, row.lost_gpu_hours > 0.0) {
         (_, true) => format!("{} + {} GPU", format::amount(row.lost_core_hours), format::amount(row.lost_gpu_hours)),
         (_, false) => format::amount(row.lost_core_hours),
@@ -46,7 +46,7 @@ pub fn lost(row: &ReportFiguresRow) -> String {
 }
 
 /// GPU hours by model, such as `v100 120, t4 3.5`; empty if models are unknown.
-pub fn models(row: &ReportFiguresRow) -> String {
+pub fn models(row: &ReportTableRow) -> String {
     let part = |(model, hours): &(String, f64)| format!("{model} {}", format::amount(*hours));
     row.gpus.iter().map(part).collect::<Vec<_>>().join(", ")
 }

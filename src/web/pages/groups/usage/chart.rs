@@ -2,7 +2,7 @@
 //! the drawing, so that it can stretch to any width without distorting text.
 
 use crate::domain::GroupId;
-use crate::usage::figures::{ChartStep, MemberFigures, UsageBar, UsageFigures, UsageOwner};
+use crate::usage::figures::{ChartStep, MemberFigures, UsageFigures, UsageMember, UsagePeriodBar};
 use crate::web::pages::groups::stacked_bar_chart::{ChartFrame, StackedBar, StackedBarChart};
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 use crate::web::pages::groups::usage::query::UsageFilter;
@@ -35,7 +35,7 @@ impl UsageChart {
         let step = filter.choice.step;
         let unit = measure_label(filter.choice.measure, filter.unit);
         let series = build_series(&figures.members);
-        let stacked = |bar: &UsageBar| {
+        let stacked = |bar: &UsagePeriodBar| {
             let used =
                 |group: &MemberColourGroup| group.member_indexes.iter().filter_map(|index| bar.parts.get(*index)).sum();
             let (from, until) = (bar.from.to_string(), bar.until.to_string());
@@ -87,7 +87,7 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
         [] => return series,
         [only] => members.get(*only).map(|member| member.name.clone()).unwrap_or_default(),
         many => {
-            let nobody = |index: &usize| members.get(*index).is_some_and(|m| m.owner == UsageOwner::Others);
+            let nobody = |index: &usize| members.get(*index).is_some_and(|m| m.owner == UsageMember::Others);
             if many.iter().all(nobody) { "Everybody else".to_owned() } else { format!("{} others", many.len()) }
         }
     };
@@ -95,7 +95,7 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
     series
 }
 
-fn bar_label(bar: &UsageBar, step: ChartStep) -> String {
+fn bar_label(bar: &UsagePeriodBar, step: ChartStep) -> String {
     match step {
         ChartStep::Month if bar.from.month().first() == bar.from && bar.from.month().last() == bar.until => {
             bar.from.month().words()
@@ -126,7 +126,7 @@ mod tests {
     use crate::web::pages::groups::usage::query::UsageQuery;
 
     fn member(id: i64, colour: Option<usize>) -> MemberFigures {
-        let who = if id == 0 { UsageOwner::Others } else { UsageOwner::Person(PersonId(id)) };
+        let who = if id == 0 { UsageMember::Others } else { UsageMember::Person(PersonId(id)) };
         let name = format!("P{id}");
         MemberFigures { owner: who, name, is_in_group: true, colour, totals: UsageTotals::default() }
     }
@@ -134,7 +134,7 @@ mod tests {
     fn chart(parts: &[&[f64]], members: Vec<MemberFigures>) -> UsageChart {
         let bar = |(index, parts): (usize, &&[f64])| {
             let day = Day(20_000 + i64::try_from(index).unwrap());
-            UsageBar { from: day, until: day, parts: parts.to_vec(), total: parts.iter().sum(), missing: 0 }
+            UsagePeriodBar { from: day, until: day, parts: parts.to_vec(), total: parts.iter().sum(), missing: 0 }
         };
         let bars = parts.iter().enumerate().map(bar).collect();
         let figures = UsageFigures { members, bars, ..UsageFigures::default() };

@@ -6,10 +6,10 @@ use crate::usage::{AllocationUnit, UsageMeasure, UsageTotals, hours};
 use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
 use crate::web::pages::groups::usage::formatting::{format_exact, measure_label};
-use crate::web::pages::groups::usage::job_search::{MAX_JOBS, UsageJobPaging, find_jobs};
+use crate::web::pages::groups::usage::job_search::{MAX_JOBS, UsageJobRange, find_jobs};
 use crate::web::pages::groups::usage::tables::kind_label;
-use crate::web::pages::groups::usage::usage_job::UsageJob;
-use crate::web::pages::groups::usage::{UsagePageData, UsageRequest};
+use crate::web::pages::groups::usage::usage_job::UsageJobView;
+use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData};
 
 /// A column: its heading, and its cell in a row.
 type CsvColumn<T> = (&'static str, fn(&T) -> String);
@@ -42,7 +42,7 @@ const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 21] = [
     ("GB hours that could have been asked for less", |sums| exact_gb_hours(sums.spare_mb_s)),
 ];
 
-const JOB_COLUMNS: [CsvColumn<UsageJob>; 19] = [
+const JOB_COLUMNS: [CsvColumn<UsageJobView>; 19] = [
     ("cluster", |job| job.slug.clone()),
     ("account", |job| job.account.clone()),
     ("job", |job| job.id.clone()),
@@ -95,13 +95,13 @@ fn file_response(data: &UsagePageData, what: &str, text: String) -> Response {
     download_response(&name, text)
 }
 
-pub async fn members(request: UsageRequest) -> HandlerResult {
+pub async fn members(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let rows = data.figures.members.iter().map(|member| (member.name.as_str(), &member.totals));
     Ok(file_response(&data, "members", render_totals("member", rows)))
 }
 
-pub async fn accounts(request: UsageRequest) -> HandlerResult {
+pub async fn accounts(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let rows =
         data.figures.accounts.iter().map(|account| (format!("{}/{}", account.slug, account.account), &account.totals));
@@ -109,14 +109,14 @@ pub async fn accounts(request: UsageRequest) -> HandlerResult {
 }
 
 /// Usage by job type.
-pub async fn kinds(request: UsageRequest) -> HandlerResult {
+pub async fn kinds(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), &kind.totals));
     Ok(file_response(&data, "kinds", render_totals("sort of job", rows)))
 }
 
 /// Each allocation and its usage.
-pub async fn allocations(request: UsageRequest) -> HandlerResult {
+pub async fn allocations(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load().await?;
     let mut text =
         format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not read yet"]);
@@ -139,7 +139,7 @@ pub async fn allocations(request: UsageRequest) -> HandlerResult {
 }
 
 /// The charted measure by day, week or month, with a column per person.
-pub async fn days(request: UsageRequest) -> HandlerResult {
+pub async fn days(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let unit = measure_label(data.filter.choice.measure, data.filter.unit);
     let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
@@ -155,9 +155,9 @@ pub async fn days(request: UsageRequest) -> HandlerResult {
     Ok(file_response(&data, "days", text))
 }
 
-pub async fn jobs(request: UsageRequest) -> HandlerResult {
+pub async fn jobs(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let found = find_jobs(&request, &data, UsageJobPaging { skip: 0, limit: MAX_JOBS }).await?;
+    let found = find_jobs(&request, &data, UsageJobRange { skip: 0, limit: MAX_JOBS }).await?;
     let mut text = format_row(&JOB_COLUMNS.map(|(heading, _)| heading));
     text.extend(found.jobs.iter().map(|job| format_row(&JOB_COLUMNS.map(|(_, cell)| cell(job)))));
     Ok(file_response(&data, "jobs", text))

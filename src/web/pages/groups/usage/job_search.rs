@@ -4,11 +4,11 @@ use crate::clock::Day;
 use crate::error::AppError;
 use crate::store;
 use crate::store::usage::jobs::{UsageGpuTotal, UsageJobFilter};
-use crate::usage::figures::{UsageOwner, is_selected};
+use crate::usage::figures::{UsageMember, is_selected};
 use crate::usage::{GroupAccountUsage, UsageJobOutcome};
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
-use crate::web::pages::groups::usage::usage_job::{UsageJob, count_gpus, whole};
-use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, record_names_seen};
+use crate::web::pages::groups::usage::usage_job::{UsageJobView, count_gpus, whole};
+use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData, record_names_seen};
 
 /// Jobs in a file, or checked for one page.
 pub const MAX_JOBS: usize = 50_000;
@@ -21,10 +21,10 @@ pub const WITH_GPUS: &str = "gpus";
 
 pub struct UsageJobResults {
     /// The jobs shown, of all that match; largest first.
-    pub jobs: Vec<UsageJob>,
+    pub jobs: Vec<UsageJobView>,
     pub totals: UsageJobTotals,
     /// The only owner, if the filter names one.
-    pub member: Option<UsageOwner>,
+    pub member: Option<UsageMember>,
     /// First day.
     pub from: Day,
     /// Last day.
@@ -61,7 +61,7 @@ impl UsageJobTotals {
 }
 
 /// Keeps the jobs that requested more cores than they needed, largest saving first.
-fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
+fn keep_oversized(jobs: &mut Vec<UsageJobView>) -> UsageJobTotals {
     jobs.retain(|job| job.spare_s > 0);
     jobs.sort_by_key(|job| (std::cmp::Reverse(job.spare_s), job.row.raw));
     let mut all = UsageJobTotals { count: u64::try_from(jobs.len()).unwrap_or(u64::MAX), ..UsageJobTotals::default() };
@@ -75,7 +75,7 @@ fn keep_oversized(jobs: &mut Vec<UsageJob>) -> UsageJobTotals {
 
 /// The range of matching jobs to show.
 #[derive(Clone, Copy)]
-pub struct UsageJobPaging {
+pub struct UsageJobRange {
     pub skip: usize,
     pub limit: usize,
 }
@@ -83,9 +83,9 @@ pub struct UsageJobPaging {
 /// Finds the matching jobs among those that the viewer may see. Records it in the activity log when the viewer
 /// sees someone else's jobs.
 pub async fn find_jobs(
-    request: &UsageRequest,
+    request: &GroupUsageRequest,
     data: &UsagePageData,
-    paging: UsageJobPaging,
+    paging: UsageJobRange,
 ) -> Result<UsageJobResults, AppError> {
     let app = &request.context.app;
     let (query, choice) = (&data.query, &data.filter.choice);
@@ -97,7 +97,7 @@ pub async fn find_jobs(
     let owner = if data.view.is_leader {
         resolve_member(data, &query.member)
     } else {
-        Some(UsageOwner::Person(request.me.0.person.id))
+        Some(UsageMember::Person(request.me.0.person.id))
     };
     let is_spare = query.outcome == OUTCOME_OVERSIZED;
     let filter = UsageJobFilter {
@@ -128,7 +128,7 @@ pub async fn find_jobs(
                     }
                 }
                 let names = store::usage::list_names(&mut db, source.id).await?;
-                jobs.extend(rows.into_iter().map(|row| UsageJob::from_row(data, account, row, &names)));
+                jobs.extend(rows.into_iter().map(|row| UsageJobView::from_row(data, account, row, &names)));
             }
         }
     }
@@ -156,28 +156,28 @@ pub async fn find_jobs(
 }
 
 /// Finds the owner that a query value names: a remote user that a member connected as means that member.
-fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageOwner> {
+fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageMember> {
     let who = parse_member(word)?;
-    let UsageOwner::User(cluster, user) = &who else { return Some(who) };
+    let UsageMember::User(cluster, user) = &who else { return Some(who) };
     let mut accounts = data.view.accounts.iter();
     if accounts.any(|account| account.details.cluster == *cluster && account.details.own_user.as_ref() == Some(user)) {
-        return Some(UsageOwner::Person(data.view.viewer));
+        return Some(UsageMember::Person(data.view.viewer));
     }
     let person = data.view.people.get(&(*cluster, user.clone()));
-    Some(person.map_or(who, |person| UsageOwner::Person(person.id)))
+    Some(person.map_or(who, |person| UsageMember::Person(person.id)))
 }
 
 /// Records whose jobs were viewed. A name without any jobs belongs to nobody and is not recorded.
 async fn record_jobs_seen(
-    UsageRequest { context, me, .. }: &UsageRequest,
+    GroupUsageRequest { context, me, .. }: &GroupUsageRequest,
     data: &UsagePageData,
-    owner: Option<&UsageOwner>,
+    owner: Option<&UsageMember>,
 ) -> Result<(), AppError> {
     let Some(who) = owner else { return record_names_seen(context, me, &data.view).await };
     let person = match who {
-        UsageOwner::Person(id) if *id == me.0.person.id => return Ok(()),
-        UsageOwner::Person(id) => Some(*id),
-        UsageOwner::User(..) | UsageOwner::Others => None,
+        UsageMember::Person(id) if *id == me.0.person.id => return Ok(()),
+        UsageMember::Person(id) => Some(*id),
+        UsageMember::User(..) | UsageMember::Others => None,
     };
     let name = member_name(data, who);
     let usage = &context.app.usage;
@@ -185,14 +185,18 @@ async fn record_jobs_seen(
 }
 
 /// The remote users on an account's cluster to search for; a single `None` means everyone.
-fn cluster_users(data: &UsagePageData, account: &GroupAccountUsage, owner: Option<&UsageOwner>) -> Vec<Option<String>> {
+fn cluster_users(
+    data: &UsagePageData,
+    account: &GroupAccountUsage,
+    owner: Option<&UsageMember>,
+) -> Vec<Option<String>> {
     let facts = &account.details;
     match owner {
         None => vec![None],
-        Some(UsageOwner::Person(id)) if *id == data.view.viewer => {
+        Some(UsageMember::Person(id)) if *id == data.view.viewer => {
             facts.own_user.iter().map(|user| Some(user.clone())).collect()
         }
-        Some(UsageOwner::Person(id)) => {
+        Some(UsageMember::Person(id)) => {
             let theirs = data.view.people.iter();
             let theirs = theirs.filter(|((cluster, user), person)| {
                 *cluster == facts.cluster
@@ -202,23 +206,23 @@ fn cluster_users(data: &UsagePageData, account: &GroupAccountUsage, owner: Optio
             });
             theirs.map(|((_, user), _)| Some(user.clone())).collect()
         }
-        Some(UsageOwner::User(cluster, user)) if *cluster == facts.cluster => {
+        Some(UsageMember::User(cluster, user)) if *cluster == facts.cluster => {
             vec![Some(user.clone())]
         }
-        Some(UsageOwner::User(..) | UsageOwner::Others) => Vec::new(),
+        Some(UsageMember::User(..) | UsageMember::Others) => Vec::new(),
     }
 }
 
 /// Display name; `you` for the viewer.
-pub fn member_name(data: &UsagePageData, who: &UsageOwner) -> String {
+pub fn member_name(data: &UsagePageData, who: &UsageMember) -> String {
     match who {
-        UsageOwner::Person(id) if *id == data.view.viewer => "you".to_owned(),
-        UsageOwner::Person(id) => {
+        UsageMember::Person(id) if *id == data.view.viewer => "you".to_owned(),
+        UsageMember::Person(id) => {
             let person = data.view.people.values().find(|person| person.id == *id);
             person.map(|person| person.name.clone()).unwrap_or_default()
         }
-        UsageOwner::User(_, user) => user.clone(),
-        UsageOwner::Others => String::new(),
+        UsageMember::User(_, user) => user.clone(),
+        UsageMember::Others => String::new(),
     }
 }
 

@@ -10,11 +10,11 @@ use crate::web::HandlerResult;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
-    OUTCOME_ENDED, OUTCOME_LOST, UsageJobPaging, UsageJobResults, UsageJobTotals, WITH_GPUS, canonical_outcome,
+    OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobResults, UsageJobTotals, WITH_GPUS, canonical_outcome,
     find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
-use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
+use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData, usage_path};
 
 const JOBS_PER_PAGE: usize = 50;
 /// Pages on offer; the CSV file has the rest.
@@ -46,12 +46,12 @@ struct UsageJobsPage {
     csv: String,
 }
 
-pub async fn get(request: UsageRequest) -> HandlerResult {
+pub async fn get(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load().await?;
     let page_number = data.query.page.parse().unwrap_or(1).clamp(1, MAX_PAGES);
-    let paging = UsageJobPaging { skip: (page_number - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
+    let paging = UsageJobRange { skip: (page_number - 1) * JOBS_PER_PAGE, limit: JOBS_PER_PAGE };
     let found = find_jobs(&request, &data, paging).await?;
-    let UsageRequest { context, me, group, .. } = request;
+    let GroupUsageRequest { context, me, group, .. } = request;
     let filter = &data.filter;
     let (from, until) = (found.from.to_string(), found.until.to_string());
     let member = found.member.as_ref().and_then(member_query_value).unwrap_or_default();
@@ -131,7 +131,7 @@ fn page_count(jobs: u64) -> usize {
 }
 
 /// For example `51 to 100 of 1,234`.
-fn range_label(paging: UsageJobPaging, found: &UsageJobResults) -> String {
+fn range_label(paging: UsageJobRange, found: &UsageJobResults) -> String {
     let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = paging.skip + found.jobs.len();
     format!("{} to {} of {}", number(paging.skip + 1), number(last), format::number(found.totals.count))

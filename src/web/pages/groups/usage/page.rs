@@ -10,7 +10,7 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::fair_share::{self, GroupFairShareFragment};
 use crate::web::pages::groups::usage::notes::{UsageNote, collect_notes};
 use crate::web::pages::groups::usage::summary::RenderedUsageHtml;
-use crate::web::pages::groups::usage::{UsagePageData, UsageRequest, usage_path};
+use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData, usage_path};
 
 #[derive(Template)]
 #[template(path = "groups/usage/page.html")]
@@ -37,9 +37,9 @@ struct UsageFragment {
 /// The template escapes its own output.
 impl askama::filters::HtmlSafe for UsageFragment {}
 
-pub async fn get(request: UsageRequest) -> HandlerResult {
+pub async fn get(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let UsageRequest { context, me, group, .. } = request;
+    let GroupUsageRequest { context, me, group, .. } = request;
     let title = format!("{}: use", data.group.name);
     respond(&GroupUsagePage {
         page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
@@ -51,7 +51,7 @@ pub async fn get(request: UsageRequest) -> HandlerResult {
 }
 
 /// The fragment that refreshes itself.
-pub async fn show_fragment(request: UsageRequest) -> HandlerResult {
+pub async fn show_fragment(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     respond(&build_fragment(&request.context, &data)?)
 }

@@ -63,7 +63,7 @@ pub struct UsageSettingsQuery {
 
 /// What a submitted form leaves to show again.
 #[derive(Default)]
-struct UsageSettingsState {
+struct UsageSettingsFormState {
     changed: Option<AllocationId>,
     form: Option<AllocationForm>,
     account_problems: FormErrors,
@@ -72,7 +72,7 @@ struct UsageSettingsState {
 
 pub async fn get(request: GroupRequest, QueryParams(query): QueryParams<UsageSettingsQuery>) -> HandlerResult {
     request.me.may(Permission::ManageUsage(request.group))?;
-    render_page(request, UsageSettingsState { changed: query.change, ..UsageSettingsState::default() }).await
+    render_page(request, UsageSettingsFormState { changed: query.change, ..UsageSettingsFormState::default() }).await
 }
 
 /// Sets which accounts belong to the group.
@@ -98,7 +98,7 @@ pub async fn set_accounts(request: GroupRequest, FormBody(pairs): FormBody<Usage
         Err(UsageSettingsError::Auth(error)) => Err(error.into()),
         Err(error) => {
             let account_problems = FormErrors::single("accounts", error);
-            let state = UsageSettingsState { account_problems, ..UsageSettingsState::default() };
+            let state = UsageSettingsFormState { account_problems, ..UsageSettingsFormState::default() };
             render_page(GroupRequest { context, me, group }, state).await
         }
     }
@@ -134,7 +134,7 @@ async fn save_allocation(
         }
     }
     let form = form.truncate_for_redisplay();
-    let state = UsageSettingsState { changed, form: Some(form), problems, ..UsageSettingsState::default() };
+    let state = UsageSettingsFormState { changed, form: Some(form), problems, ..UsageSettingsFormState::default() };
     render_page(GroupRequest { context, me, group }, state).await
 }
 
@@ -152,7 +152,7 @@ fn settings_path(group: GroupId) -> String {
     format!("/groups/{group}/accounts")
 }
 
-async fn render_page(request: GroupRequest, state: UsageSettingsState) -> HandlerResult {
+async fn render_page(request: GroupRequest, state: UsageSettingsFormState) -> HandlerResult {
     let group_row = request.load_group().await?;
     let GroupRequest { context, me, group } = request;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;

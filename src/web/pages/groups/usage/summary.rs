@@ -26,10 +26,10 @@ const MAX_CACHED: usize = 64;
 type UsageSummaryKey = (PersonId, GroupId, String);
 
 #[derive(Default)]
-pub struct UsageSummaryCache(Mutex<HashMap<UsageSummaryKey, CachedSummaryHtml>>);
+pub struct UsageSummaryCache(Mutex<HashMap<UsageSummaryKey, CachedUsageSummary>>);
 
 /// A rendered summary, and what it was rendered from.
-struct CachedSummaryHtml {
+struct CachedUsageSummary {
     /// The same allocation in memory means the same figures: same days, same accounts, same viewer.
     figures: Weak<UsageFigures>,
     units: Vec<Option<SiteUnit>>,
@@ -54,7 +54,7 @@ impl UsageSummaryCache {
     pub fn get_or_render(&self, data: &UsagePageData) -> Result<RenderedUsageHtml, AppError> {
         let key = (data.view.viewer, data.group.id, data.filter.to_query_string(&[]));
         let units: Vec<_> = data.view.accounts.iter().map(|account| account.details.site_unit()).collect();
-        let is_same = |cached: &&CachedSummaryHtml| {
+        let is_same = |cached: &&CachedUsageSummary| {
             cached.figures.as_ptr() == Arc::as_ptr(&data.figures)
                 && cached.units == units
                 && cached.allocations == data.allocations
@@ -66,7 +66,7 @@ impl UsageSummaryCache {
         }
         drop(all);
         let html = RenderedUsageHtml(render(&UsageSummaryFragment::new(data, &key.2))?.into());
-        let cached = CachedSummaryHtml {
+        let cached = CachedUsageSummary {
             figures: Arc::downgrade(&data.figures),
             units,
             allocations: data.allocations.clone(),

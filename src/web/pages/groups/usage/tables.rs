@@ -2,7 +2,7 @@
 
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::format;
-use crate::usage::figures::{UsageFigures, UsageOwner};
+use crate::usage::figures::{UsageFigures, UsageMember};
 use crate::usage::{UsageMeasure, UsageTotals, hours};
 use crate::web::pages::groups::usage::query::UsageFilter;
 use crate::web::pages::groups::usage::usage_path;
@@ -192,22 +192,22 @@ pub fn jobs_href(group: GroupId, filter: &UsageFilter, changes: &[(&str, &str)])
 }
 
 /// A person's query value; `None` for those without a name.
-pub fn member_query_value(who: &UsageOwner) -> Option<String> {
+pub fn member_query_value(who: &UsageMember) -> Option<String> {
     match who {
-        UsageOwner::Person(id) => Some(format!("p{id}")),
-        UsageOwner::User(cluster, user) => Some(format!("u{cluster}-{user}")),
-        UsageOwner::Others => None,
+        UsageMember::Person(id) => Some(format!("p{id}")),
+        UsageMember::User(cluster, user) => Some(format!("u{cluster}-{user}")),
+        UsageMember::Others => None,
     }
 }
 
 /// The inverse of `member_query_value`.
-pub fn parse_member(word: &str) -> Option<UsageOwner> {
+pub fn parse_member(word: &str) -> Option<UsageMember> {
     if let Some(id) = word.strip_prefix('p') {
-        return id.parse().ok().map(|id: i64| UsageOwner::Person(PersonId(id)));
+        return id.parse().ok().map(|id: i64| UsageMember::Person(PersonId(id)));
     }
     let (cluster, user) = word.strip_prefix('u')?.split_once('-')?;
     let cluster = cluster.parse().ok().map(ClusterId)?;
-    (!user.is_empty()).then(|| UsageOwner::User(cluster, user.to_owned()))
+    (!user.is_empty()).then(|| UsageMember::User(cluster, user.to_owned()))
 }
 
 #[cfg(test)]
@@ -216,13 +216,13 @@ mod tests {
 
     #[test]
     fn people_come_back_from_addresses() {
-        for who in [UsageOwner::Person(PersonId(7)), UsageOwner::User(ClusterId(3), "a-b".into())] {
+        for who in [UsageMember::Person(PersonId(7)), UsageMember::User(ClusterId(3), "a-b".into())] {
             assert_eq!(parse_member(&member_query_value(&who).unwrap()), Some(who));
         }
         for odd in ["", "p", "px", "u", "u3", "u3-", "ux-y", "others"] {
             assert_eq!(parse_member(odd), None, "{odd}");
         }
-        assert_eq!(member_query_value(&UsageOwner::Others), None);
+        assert_eq!(member_query_value(&UsageMember::Others), None);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use crate::clock::UnixTime;
 use crate::format;
-use crate::store::usage::jobs::UsageJobRow;
+use crate::store::usage::jobs::StoredUsageJob;
 use crate::usage::daily_totals::spare_core_s;
 use crate::usage::{GroupAccountUsage, UsageJobOutcome, hours};
 use crate::web::pages::groups::usage::UsagePageData;
 
-pub struct UsageJob {
+pub struct UsageJobView {
     /// The cluster's short name.
     pub slug: String,
     pub cluster: String,
@@ -34,15 +34,15 @@ pub struct UsageJob {
     /// Whether it is the viewer's own job.
     pub is_own: bool,
     /// The stored row.
-    pub row: UsageJobRow,
+    pub row: StoredUsageJob,
 }
 
-impl UsageJob {
+impl UsageJobView {
     /// Builds it from a stored row, with people's names as the viewer may see them.
     pub fn from_row(
         data: &UsagePageData,
         account: &GroupAccountUsage,
-        row: UsageJobRow,
+        row: StoredUsageJob,
         names: &HashMap<i64, String>,
     ) -> Self {
         let facts = &account.details;
