@@ -82,7 +82,7 @@ fn next_chained<'a>(inner: &impl Fn(usize) -> Option<&'a str>, at: usize) -> Opt
 
 /// `ValueError: …`, `torch.OutOfMemoryError: …`, `KeyboardInterrupt`.
 fn names_error(line: &str) -> bool {
-    let name = line.split([':', ' ']).next().unwrap_or_default().trim();
+    let name = line.split([':', ' ']).next().unwrap_or_default();
     let dotted = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
     let first = name.rsplit('.').next().and_then(|word| word.chars().next());
     let follows = line[name.len()..].trim_end();
