@@ -57,13 +57,13 @@ pub struct RequestClient {
 
 /// Sessions that have just ended, so that their streams close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionsEndedEvent {
+pub enum SessionsEndedSignal {
     Session(SessionId),
     /// Every session of a person, except one if given.
     Person(PersonId, Option<SessionId>),
 }
 
-impl SessionsEndedEvent {
+impl SessionsEndedSignal {
     pub fn applies_to(self, person: PersonId, session: SessionId) -> bool {
         match self {
             Self::Session(ended) => ended == session,
@@ -148,7 +148,7 @@ pub struct AuthService {
     hash_slots: Arc<Semaphore>,
     hash_queue: Arc<Semaphore>,
     import_slots: Arc<Semaphore>,
-    sessions_ended: broadcast::Sender<SessionsEndedEvent>,
+    sessions_ended: broadcast::Sender<SessionsEndedSignal>,
     keychains: Arc<keychains::OpenKeychainCache>,
     /// Sessions by the hash of their cookie; `None` for a cookie that is not valid.
     session_cache: Arc<StoreCache<[u8; 32], Option<Arc<sessions::SignedInPerson>>>>,
@@ -172,7 +172,7 @@ impl AuthService {
     }
 
     /// Receives sessions as they end.
-    pub fn subscribe_sessions_ended(&self) -> broadcast::Receiver<SessionsEndedEvent> {
+    pub fn subscribe_sessions_ended(&self) -> broadcast::Receiver<SessionsEndedSignal> {
         self.sessions_ended.subscribe()
     }
 
@@ -181,7 +181,7 @@ impl AuthService {
         self.rate_limiter.take(limits, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 
-    fn publish_sessions_ended(&self, ended: SessionsEndedEvent) {
+    fn publish_sessions_ended(&self, ended: SessionsEndedSignal) {
         // Without a receiver, no page is open, which is fine.
         let _ = self.sessions_ended.send(ended);
     }

@@ -17,7 +17,7 @@ pub mod prompts;
 pub mod quota;
 pub mod storage_per_user;
 
-pub use dashboards::SiteDashboardJob;
+pub use dashboards::SiteDashboardResources;
 pub use environment::{
     AllocationBalanceTool, BilledResource, BillingFactor, QuotaTool, SiteAllocationPeriod, SiteCommandShell,
     SiteRateLimits, SiteSlurmModule, SiteStorage, SiteStorageArea, SiteUsageAccounting, StorageAreaKind,
@@ -28,8 +28,8 @@ pub use job_rules::{
     SiteJobType, SubmitFolderRule,
 };
 pub use login::{
-    AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost, SiteKeyRegistration, SiteLogin,
-    SiteLoginFactor,
+    AuthorizedKeysUse, SiteAutomationHosts, SiteForcedCommand, SiteJumpHost, SiteKeyRegistration, SiteLoginFactor,
+    SiteLoginServer,
 };
 pub use presets::{RetiredSite, SiteLookupResult, find_site, presets, retired_sites};
 
@@ -53,7 +53,7 @@ pub struct Site {
     pub notes: Vec<String>,
     /// How to connect.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub login: SiteLogin,
+    pub login: SiteLoginServer,
     /// How people register a key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keys: SiteKeyRegistration,
@@ -73,7 +73,7 @@ pub struct Site {
     /// What dashboards' jobs request.
     #[serde(default, skip_serializing_if = "is_default")]
     #[serde(alias = "boards")]
-    pub dashboards: SiteDashboardJob,
+    pub dashboards: SiteDashboardResources,
     /// How usage is counted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub units: SiteUsageAccounting,
@@ -173,14 +173,14 @@ impl Site {
             operator: None,
             docs: None,
             notes: Vec::new(),
-            login: SiteLogin::default(),
+            login: SiteLoginServer::default(),
             keys: SiteKeyRegistration::default(),
             automation: None,
             limits: SiteRateLimits::default(),
             shell: SiteCommandShell::default(),
             storage: SiteStorage::default(),
             jobs: SiteJobRules::default(),
-            dashboards: SiteDashboardJob::default(),
+            dashboards: SiteDashboardResources::default(),
             units: SiteUsageAccounting::default(),
             uncertain: Vec::new(),
         }

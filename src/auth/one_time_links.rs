@@ -9,7 +9,7 @@ use super::rate_limits::{RateLimitKey, client_network};
 use super::sessions::SignedInPerson;
 use super::sign_in::SignInCookies;
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password};
+use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedSignal, password};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{DisplayName, GroupId, GroupRole, OneTimeLinkId, PersonId, SignInName};
 use crate::store::one_time_links::{NewOneTimeLink, OneTimeLink, OneTimeLinkPurpose};
@@ -224,7 +224,7 @@ impl AuthService {
             record(&mut tx, &actor, ActivityEventKind::KeysLost, about, now).await?;
         }
         store::commit(tx).await?;
-        self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
+        self.publish_sessions_ended(SessionsEndedSignal::Person(person, None));
         Ok(lost)
     }
 

@@ -6,7 +6,7 @@ use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::keychains::StretchedPassword;
 use super::one_time_links::SignUpDetails;
 use super::sessions::SignedInPerson;
-use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedEvent, password};
+use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedSignal, password};
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId, SignInName};
 use crate::store::{self, people::Person};
 
@@ -92,7 +92,7 @@ impl AuthService {
         let about = ActivityDetails { person: Some(person.id), subject: &person.name, ..ActivityDetails::default() };
         record(&mut tx, actor, ActivityEventKind::PasswordChanged, about, now).await?;
         store::commit(tx).await?;
-        self.publish_sessions_ended(SessionsEndedEvent::Person(person.id, keep));
+        self.publish_sessions_ended(SessionsEndedSignal::Person(person.id, keep));
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl AuthService {
         store::commit(tx).await?;
         if state == PortalAccountState::Disabled {
             self.keychains.remove(person);
-            self.publish_sessions_ended(SessionsEndedEvent::Person(person, None));
+            self.publish_sessions_ended(SessionsEndedSignal::Person(person, None));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::keychains::ArcKeychainKey;
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, RequestClient, Result, SessionsEndedEvent, Viewer};
+use super::{AuthError, AuthService, RequestClient, Result, SessionsEndedSignal, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::domain::{PersonId, SessionId};
 use crate::store::{self, people::Person, sessions::NewSession};
@@ -138,7 +138,7 @@ impl AuthService {
         }
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
-        self.publish_sessions_ended(SessionsEndedEvent::Session(who.session));
+        self.publish_sessions_ended(SessionsEndedSignal::Session(who.session));
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl AuthService {
         self.record_own(&mut tx, who, ActivityEventKind::DeviceEnded, client).await?;
         store::commit(tx).await?;
         self.close_keychain_if_signed_out(who.person.id).await?;
-        self.publish_sessions_ended(SessionsEndedEvent::Session(device));
+        self.publish_sessions_ended(SessionsEndedSignal::Session(device));
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl AuthService {
         self.record_own(&mut tx, who, ActivityEventKind::SignedOutEverywhere, client).await?;
         store::commit(tx).await?;
         self.keychains.remove(who.person.id);
-        self.publish_sessions_ended(SessionsEndedEvent::Person(who.person.id, None));
+        self.publish_sessions_ended(SessionsEndedSignal::Person(who.person.id, None));
         Ok(())
     }
 

@@ -18,7 +18,7 @@ mod description;
 mod host_keys;
 
 use description::ClusterDescriptionArgs;
-use host_keys::{HostKeyArgs, hop_label};
+use host_keys::{PinHostKeysArgs, hop_label};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterSubcommand {
@@ -47,7 +47,7 @@ pub(super) struct ClusterEditArgs {
     #[command(flatten)]
     description: ClusterDescriptionArgs,
     #[command(flatten)]
-    keys: HostKeyArgs,
+    keys: PinHostKeysArgs,
 }
 
 pub(super) async fn run(config: Config, command: ClusterSubcommand) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use super::connection_pool::{
     ConnectionPool, ConnectionStatus, OpenConnection, is_connection_folder, parse_folder_name,
 };
 use super::discovery;
-use crate::auth::SessionsEndedEvent;
+use crate::auth::SessionsEndedSignal;
 use crate::auth::activity::Actor;
 use crate::domain::ConnectionRole;
 use crate::entropy;
@@ -102,9 +102,9 @@ impl ConnectionPool {
                 _ = ticks.tick() => {}
                 event = ended.recv() => match event {
                     // Signing out in a single browser closes nothing.
-                    Ok(SessionsEndedEvent::Session(_) | SessionsEndedEvent::Person(_, Some(_))) => continue,
+                    Ok(SessionsEndedSignal::Session(_) | SessionsEndedSignal::Person(_, Some(_))) => continue,
                     // Running attempts end too, and no row records them.
-                    Ok(SessionsEndedEvent::Person(person, None)) => self.close_person(person).await,
+                    Ok(SessionsEndedSignal::Person(person, None)) => self.close_person(person).await,
                     // Too many events were missed: the database decides.
                     Err(_) => {}
                 },

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use super::{
-    InternetAccess, Site, SiteAutomationHosts, SiteCommandShell, SiteDashboardJob, SiteError, SiteJobRules,
-    SiteKeyRegistration, SiteLogin, SiteLoginFactor, SiteRateLimits, SiteStorageArea, SiteUsageAccounting,
+    InternetAccess, Site, SiteAutomationHosts, SiteCommandShell, SiteDashboardResources, SiteError, SiteJobRules,
+    SiteKeyRegistration, SiteLoginFactor, SiteLoginServer, SiteRateLimits, SiteStorageArea, SiteUsageAccounting,
 };
 use crate::text::is_hidden;
 
@@ -39,7 +39,7 @@ pub(super) fn check_site(site: &Site) -> SiteValidationResult {
     })
 }
 
-fn check_login(login: &SiteLogin) -> SiteValidationResult {
+fn check_login(login: &SiteLoginServer) -> SiteValidationResult {
     check_range("login.port", login.port, 1, u16::MAX)?;
     if let Some(jump) = &login.jump {
         check_range("login.jump.port", jump.port, 1, u16::MAX)?;
@@ -56,7 +56,7 @@ fn check_login(login: &SiteLogin) -> SiteValidationResult {
     })
 }
 
-fn check_keys(keys: &SiteKeyRegistration, login: &SiteLogin) -> SiteValidationResult {
+fn check_keys(keys: &SiteKeyRegistration, login: &SiteLoginServer) -> SiteValidationResult {
     check_optional_line("keys.page_name", keys.page_name.as_ref(), MAX_TITLE)?;
     check_optional_line("keys.user_name", keys.user_name.as_ref(), MAX_TITLE)?;
     check_optional_line("keys.delay", keys.delay.as_ref(), MAX_SENTENCE)?;
@@ -192,7 +192,7 @@ fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {
     check_unique("jobs.types", jobs.types.iter().map(|kind| &kind.name))
 }
 
-fn check_dashboards(dashboards: &SiteDashboardJob, jobs: &SiteJobRules) -> SiteValidationResult {
+fn check_dashboards(dashboards: &SiteDashboardResources, jobs: &SiteJobRules) -> SiteValidationResult {
     check_range("dashboards.cores", dashboards.cores, 1, 64)?;
     check_range("dashboards.memory_mb", dashboards.memory_mb, 256, 1_000_000)?;
     check_optional_line("dashboards.note", dashboards.note.as_ref(), MAX_SENTENCE)?;

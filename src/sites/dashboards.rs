@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The resources of a dashboard job: as small as the site allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteDashboardJob {
+pub struct SiteDashboardResources {
     pub cores: u32,
     /// Mebibytes of memory, where a job may request memory.
     pub memory_mb: u32,
@@ -18,7 +18,7 @@ pub struct SiteDashboardJob {
     pub note: Option<String>,
 }
 
-impl Default for SiteDashboardJob {
+impl Default for SiteDashboardResources {
     fn default() -> Self {
         Self { cores: 1, memory_mb: 4096, job_type: None, gpu: None, note: None }
     }

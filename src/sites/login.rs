@@ -11,7 +11,7 @@ const SSH_PORT: u16 = 22;
 /// The login server of a site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SiteLogin {
+pub struct SiteLoginServer {
     /// The host that people log in to. Missing only in a file that an administrator has yet to complete.
     pub host: Option<SiteHost>,
     #[serde(skip_serializing_if = "is_ssh_port")]
@@ -33,7 +33,7 @@ pub struct SiteLogin {
     pub jump: Option<SiteJumpHost>,
 }
 
-impl Default for SiteLogin {
+impl Default for SiteLoginServer {
     fn default() -> Self {
         Self {
             host: None,
@@ -48,7 +48,7 @@ impl Default for SiteLogin {
     }
 }
 
-impl SiteLogin {
+impl SiteLoginServer {
     /// The factors of the preferred way to log in. A key, if the file says nothing.
     pub fn preferred_factors(&self) -> &[SiteLoginFactor] {
         self.accepts.first().map_or(&[SiteLoginFactor::Key], Vec::as_slice)

@@ -15,7 +15,7 @@ const MAX_AGE: Duration = Duration::from_secs(2);
 
 /// The state of the database: equal revisions mean that nothing was written in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DbRevision {
+struct DbStateStamp {
     commits: u64,
     wal: (i64, i64, u64),
 }
@@ -38,14 +38,14 @@ impl DbRevisionTracker {
         self.commits.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn current(&self) -> DbRevision {
+    fn current(&self) -> DbStateStamp {
         let wal = std::fs::metadata(&self.wal).map_or((0, 0, 0), |meta| (meta.mtime(), meta.mtime_nsec(), meta.len()));
-        DbRevision { commits: self.commits.load(Ordering::SeqCst), wal }
+        DbStateStamp { commits: self.commits.load(Ordering::SeqCst), wal }
     }
 }
 
 struct CachedStoreRead<V> {
-    revision: DbRevision,
+    revision: DbStateStamp,
     read_at: Instant,
     value: Arc<V>,
 }
@@ -83,7 +83,7 @@ impl<K: Eq + Hash + Clone, V> StoreCache<K, V> {
         Ok(value)
     }
 
-    fn lookup(&self, key: &K, revision: DbRevision) -> Option<Arc<V>> {
+    fn lookup(&self, key: &K, revision: DbStateStamp) -> Option<Arc<V>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.get(key)?;
         let holds = entry.revision == revision && entry.read_at.elapsed() < MAX_AGE;

@@ -49,7 +49,7 @@ impl ChartStep {
 
 /// The figures that a page asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FiguresQuery {
+pub struct FiguresSelection {
     /// First day.
     pub from: Day,
     /// Last day, included.
@@ -128,12 +128,12 @@ pub struct UsageFigures {
 }
 
 /// Whether a query includes an account.
-pub fn is_selected(account: &GroupAccountUsage, choice: &FiguresQuery) -> bool {
+pub fn is_selected(account: &GroupAccountUsage, choice: &FiguresSelection) -> bool {
     choice.account.as_ref().is_none_or(|(slug, name)| *slug == account.details.slug && *name == account.details.account)
 }
 
 /// Adds up all figures.
-pub fn compute_figures(view: &GroupUsage, choice: &FiguresQuery) -> UsageFigures {
+pub fn compute_figures(view: &GroupUsage, choice: &FiguresSelection) -> UsageFigures {
     let mut all = UsageFigures::default();
     let mut people: HashMap<UsageMember, UsageTotals> = HashMap::new();
     let mut kinds: HashMap<&str, UsageTotals> = HashMap::new();

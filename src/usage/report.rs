@@ -4,7 +4,7 @@ mod formatting;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{self, COLOUR_COUNT, ChartStep, FiguresQuery, UsageFigures};
+use super::figures::{self, COLOUR_COUNT, ChartStep, FiguresSelection, UsageFigures};
 use super::group_usage::GroupUsage;
 use super::totals::{UsageTotals, hours};
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
@@ -163,7 +163,7 @@ impl UsageReport {
         let ReportInputs { month, now, .. } = subject;
         let today = view.accounts.iter().map(|account| account.today).max();
         let until = month.last().min(today.unwrap_or_else(|| Day::from_time(now)));
-        let choice = |measure| FiguresQuery {
+        let choice = |measure| FiguresSelection {
             from: month.first(),
             until: month.last(),
             step: ChartStep::Day,

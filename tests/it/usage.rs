@@ -7,7 +7,7 @@ use portolan::auth::Viewer;
 use portolan::clock::{Clock, Day};
 use portolan::domain::{GroupId, GroupRole, PersonId};
 use portolan::store;
-use portolan::usage::figures::{ChartStep, FiguresQuery, UsageFigures, UsageMember, compute_figures};
+use portolan::usage::figures::{ChartStep, FiguresSelection, UsageFigures, UsageMember, compute_figures};
 use portolan::usage::{GroupUsage, UsageMeasure, UsageTotals};
 
 use crate::queue::{cancel, submit};
@@ -73,7 +73,7 @@ async fn led() -> (TestApp, Client, Client) {
 }
 
 fn between(view: &GroupUsage, from: Day, until: Day) -> UsageFigures {
-    let choice = FiguresQuery { from, until, step: ChartStep::Day, measure: UsageMeasure::Cores, account: None };
+    let choice = FiguresSelection { from, until, step: ChartStep::Day, measure: UsageMeasure::Cores, account: None };
     compute_figures(view, &choice)
 }
 

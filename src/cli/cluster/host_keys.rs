@@ -12,7 +12,7 @@ use crate::ssh::host_keys::HostKey;
 use crate::store::clusters::PinnedHostKey;
 
 #[derive(Debug, Args)]
-pub(super) struct HostKeyArgs {
+pub(super) struct PinHostKeysArgs {
     /// A fingerprint that the centre publishes (SHA256:…), or a whole key with its host in front ('login ssh-ed25519
     /// AAAA…'; also jump and robot) if the host can't be reached from here. Can be given several times. Keys that
     /// the preset lists as published can be left out.
@@ -58,7 +58,7 @@ pub(super) fn hop_label(hop: &str) -> &'static str {
     }
 }
 
-impl HostKeyArgs {
+impl PinHostKeysArgs {
     /// Whether any host key option was given.
     pub(super) const fn is_given(&self) -> bool {
         self.trust_shown || !self.host_key.is_empty()

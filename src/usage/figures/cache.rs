@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use super::{FiguresQuery, UsageFigures, compute_figures};
+use super::{FiguresSelection, UsageFigures, compute_figures};
 use crate::clock::Day;
 use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
@@ -16,7 +16,7 @@ use crate::usage::service::UsageService;
 const MAX_ENTRIES: usize = 64;
 
 /// The viewer, the group and the query.
-type FiguresCacheKey = (PersonId, GroupId, FiguresQuery);
+type FiguresCacheKey = (PersonId, GroupId, FiguresSelection);
 
 #[derive(Default)]
 pub struct FiguresCache(Mutex<HashMap<FiguresCacheKey, CachedFigures>>);
@@ -78,7 +78,7 @@ impl AccountUsageFingerprint {
 }
 
 impl FiguresCache {
-    pub(super) fn get_or_compute(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
+    pub(super) fn get_or_compute(&self, view: &GroupUsage, choice: &FiguresSelection) -> Arc<UsageFigures> {
         let key = (view.viewer, view.group, choice.clone());
         if let Some(cached) = lock(&self.0).get(&key).filter(|cached| cached.inputs.matches(view)) {
             return cached.figures.clone();
@@ -104,7 +104,7 @@ impl FiguresCache {
 
 impl UsageService {
     /// The figures for a query.
-    pub fn figures(&self, view: &GroupUsage, choice: &FiguresQuery) -> Arc<UsageFigures> {
+    pub fn figures(&self, view: &GroupUsage, choice: &FiguresSelection) -> Arc<UsageFigures> {
         self.0.figures.get_or_compute(view, choice)
     }
 }

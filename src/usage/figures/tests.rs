@@ -69,8 +69,8 @@ fn view(leads: bool, usage: Arc<AccountUsage>) -> GroupUsage {
     }
 }
 
-fn choice(from: i64, step: ChartStep) -> FiguresQuery {
-    FiguresQuery { from: TODAY.plus(-from), until: TODAY, step, measure: UsageMeasure::Cores, account: None }
+fn choice(from: i64, step: ChartStep) -> FiguresSelection {
+    FiguresSelection { from: TODAY.plus(-from), until: TODAY, step, measure: UsageMeasure::Cores, account: None }
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn by_person_sort_and_day() {
     two.accounts.push(GroupAccountUsage { usage: vec![usage_of(&[])], ..two.accounts[0].clone() });
     let both = compute_figures(&two, &choice(9, ChartStep::Week));
     assert_eq!((both.missing, both.bars[0].missing), (10, 2), "each day once");
-    let none = FiguresQuery { account: Some(("key".into(), "rrg-x".into())), ..choice(9, ChartStep::Day) };
+    let none = FiguresSelection { account: Some(("key".into(), "rrg-x".into())), ..choice(9, ChartStep::Day) };
     assert!(compute_figures(&view, &none).totals.is_empty());
 }
 
@@ -118,9 +118,9 @@ fn members_see_themselves_and_one_sum() {
 #[test]
 fn odd_choices_are_survived() {
     let view = view(true, usage_of(&[]));
-    let backwards = FiguresQuery { from: TODAY, until: TODAY.plus(-5), ..choice(0, ChartStep::Day) };
+    let backwards = FiguresSelection { from: TODAY, until: TODAY.plus(-5), ..choice(0, ChartStep::Day) };
     for step in ChartStep::ALL {
-        assert!(compute_figures(&view, &FiguresQuery { step, ..backwards.clone() }).bars.is_empty());
+        assert!(compute_figures(&view, &FiguresSelection { step, ..backwards.clone() }).bars.is_empty());
     }
     assert_eq!(compute_figures(&view, &choice(5000, ChartStep::Day)).bars.len(), MAX_BARS);
 }
@@ -134,7 +134,7 @@ fn figures_are_kept_while_all_they_are_made_of_stays_the_same() {
     let same = kept.get_or_compute(&view(true, usage.clone()), &choice);
     assert!(Arc::ptr_eq(&first, &same), "equal names and the same ledger");
 
-    let differs = |other: GroupUsage, choice: &FiguresQuery| {
+    let differs = |other: GroupUsage, choice: &FiguresSelection| {
         let found = kept.get_or_compute(&other, choice);
         assert_eq!(*found, compute_figures(&other, choice), "never those of another view");
         !Arc::ptr_eq(&found, &kept.get_or_compute(&view(true, usage.clone()), choice))
@@ -155,7 +155,7 @@ fn figures_are_kept_while_all_they_are_made_of_stays_the_same() {
     assert!(differs(other, &choice), "the account was taken away");
 
     for back in 0..200 {
-        let choice = FiguresQuery { from: TODAY.plus(-back), ..choice.clone() };
+        let choice = FiguresSelection { from: TODAY.plus(-back), ..choice.clone() };
         kept.get_or_compute(&view(true, usage.clone()), &choice);
     }
     assert!(kept.len() <= 64, "it does not grow without end");

@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::app::AppState;
 use crate::auth::sessions::SignedInPerson;
-use crate::auth::{Permission, SessionsEndedEvent};
+use crate::auth::{Permission, SessionsEndedSignal};
 use crate::cluster::ClusterAccountId;
 use crate::dashboards::owner_of;
 use crate::domain::{DashboardId, PersonId};
@@ -53,7 +53,7 @@ pub async fn get(context: RequestContext) -> HandlerResult {
 }
 
 struct EventStreamReceivers {
-    sessions_ended: Receiver<SessionsEndedEvent>,
+    sessions_ended: Receiver<SessionsEndedSignal>,
     connections: Receiver<ConnectionKey>,
     queues: Receiver<ClusterAccountId>,
     submissions: Receiver<SubmissionChangedEvent>,

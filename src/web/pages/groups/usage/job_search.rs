@@ -19,7 +19,7 @@ pub const OUTCOME_ENDED: &str = "ended";
 /// Filter value: jobs that held a GPU.
 pub const WITH_GPUS: &str = "gpus";
 
-pub struct UsageJobResults {
+pub struct UsageJobSearchResults {
     /// The jobs shown, of all that match; largest first.
     pub jobs: Vec<UsageJobView>,
     pub totals: UsageJobTotals,
@@ -86,7 +86,7 @@ pub async fn find_jobs(
     request: &GroupUsageRequest,
     data: &UsagePageData,
     paging: UsageJobRange,
-) -> Result<UsageJobResults, AppError> {
+) -> Result<UsageJobSearchResults, AppError> {
     let app = &request.context.app;
     let (query, choice) = (&data.query, &data.filter.choice);
     let day = |text: &str, otherwise: Day| Day::parse(text).unwrap_or(otherwise);
@@ -152,7 +152,7 @@ pub async fn find_jobs(
         word => UsageJobOutcome::parse(word).map_or("", UsageJobOutcome::title),
     };
     let (kind, with_gpus) = (query.kind.clone(), filter.with_gpus);
-    Ok(UsageJobResults { jobs, totals: all, member: owner, from, until, ended, kind, with_gpus })
+    Ok(UsageJobSearchResults { jobs, totals: all, member: owner, from, until, ended, kind, with_gpus })
 }
 
 /// Finds the owner that a query value names: a remote user that a member connected as means that member.

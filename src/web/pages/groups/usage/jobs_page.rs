@@ -10,7 +10,7 @@ use crate::web::HandlerResult;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::usage::formatting::format_exact;
 use crate::web::pages::groups::usage::job_search::{
-    OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobResults, UsageJobTotals, WITH_GPUS, canonical_outcome,
+    OUTCOME_ENDED, OUTCOME_LOST, UsageJobRange, UsageJobSearchResults, UsageJobTotals, WITH_GPUS, canonical_outcome,
     find_jobs, member_name,
 };
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, jobs_href, member_query_value};
@@ -26,7 +26,7 @@ struct UsageJobsPage {
     page: PageFrame,
     data: UsagePageData,
     may_manage: bool,
-    found: UsageJobResults,
+    found: UsageJobSearchResults,
     member_name: String,
     /// How many jobs match, as text.
     counted: String,
@@ -131,7 +131,7 @@ fn page_count(jobs: u64) -> usize {
 }
 
 /// For example `51 to 100 of 1,234`.
-fn range_label(paging: UsageJobRange, found: &UsageJobResults) -> String {
+fn range_label(paging: UsageJobRange, found: &UsageJobSearchResults) -> String {
     let number = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
     let last = paging.skip + found.jobs.len();
     format!("{} to {} of {}", number(paging.skip + 1), number(last), format::number(found.totals.count))

@@ -7,7 +7,7 @@ use serde::de::value::MapDeserializer;
 
 use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
-use crate::usage::figures::{ChartStep, FiguresQuery, MAX_BARS};
+use crate::usage::figures::{ChartStep, FiguresSelection, MAX_BARS};
 use crate::usage::{GroupAccountUsage, GroupUsage, SiteUnit, UsageMeasure};
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 
@@ -101,7 +101,7 @@ impl UsagePeriod {
 /// The filter that results from a query.
 #[derive(Debug, Clone)]
 pub struct UsageFilter {
-    pub choice: FiguresQuery,
+    pub choice: FiguresSelection,
     pub period: UsagePeriod,
     /// The site's own unit, if all selected accounts use the same one.
     pub unit: Option<SiteUnit>,
@@ -152,7 +152,7 @@ impl UsageFilter {
         let measure = UsageMeasure::parse(&query.show).unwrap_or(UsageMeasure::Cores);
         let measure = if measure == UsageMeasure::Site && unit.is_none() { UsageMeasure::Cores } else { measure };
         let step = chosen_step.unwrap_or(usual);
-        let choice = FiguresQuery { from, until, step, measure, account };
+        let choice = FiguresSelection { from, until, step, measure, account };
         let granted = granted.map(|allocation| (allocation.begins(), allocation.ends()));
         Self { choice, period, unit, today, chosen_step, allocation_days: granted }
     }
