@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
+use askama::filters::HtmlSafe;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse as _};
 
@@ -41,11 +42,14 @@ macro_rules! frame_parts {
             struct $part<'a> {
                 page: &'a PageFrame,
             }
+
+            // A template has escaped its values already.
+            impl HtmlSafe for $part<'_> {}
         )*
 
         impl PageFrame {
             $(
-                pub(in crate::web) fn $method(&self) -> impl Template {
+                pub(in crate::web) fn $method(&self) -> impl Template + HtmlSafe {
                     $part { page: self }
                 }
             )*
