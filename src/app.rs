@@ -96,7 +96,7 @@ impl App {
         // Before the database: a key is created only if there is no database yet.
         let master = master_key::load_or_create_master_key(&config.data_dir)?;
         let database = config.data_dir.join(files::DATABASE);
-        let store = Store::open(&database).await.context("The database could not be opened")?;
+        let store = Store::open(&database).await.context("Could not open the database")?;
         let vault = master_key::open_vault(master, &config.data_dir, &store).await?;
         let metrics = telemetry::install_metrics().map_err(anyhow::Error::msg)?;
         let core = Core::new(config, store, vault, clock);
@@ -135,7 +135,7 @@ impl App {
     pub async fn start_workers(&self) -> anyhow::Result<()> {
         // Not earlier: commands need no sockets, and may run before the system has created the folder.
         prepare_run_dir(&self.config.run_dir())?;
-        self.connections.adopt_masters().await.context("The connections of the run before could not be read")?;
+        self.connections.adopt_masters().await.context("Could not read the connections left by the previous run")?;
         self.tasks.spawn(self.connections.clone().run());
         self.tasks.spawn(self.queue_monitor.clone().run());
         self.tasks.spawn(self.submissions.clone().run());
@@ -152,7 +152,7 @@ impl App {
         self.tasks.close();
         let drained = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await;
         if drained.is_err() {
-            tracing::warn!("Some requests did not finish in {} s and were cut off", SHUTDOWN_TIMEOUT.as_secs());
+            tracing::warn!("Some requests did not finish within {} s and were aborted", SHUTDOWN_TIMEOUT.as_secs());
         }
         self.store.close().await;
     }
@@ -174,7 +174,7 @@ fn load_presets(folder: &Path) -> Vec<Site> {
                 presets.retain(|ours| ours.name != site.name);
                 presets.push(site);
             }
-            Err(error) => tracing::warn!(path = %path.display(), "A preset was left out: {error}"),
+            Err(error) => tracing::warn!(path = %path.display(), "Skipped a preset: {error}"),
         }
     }
     presets

@@ -75,47 +75,47 @@ impl SessionsEndedSignal {
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// Wrong name or password, or the account is disabled. One answer for all, so that it reveals nothing.
-    #[error("wrong name or password")]
+    #[error("wrong user name or password")]
     WrongPassword,
     /// Rate limit reached; holds the seconds to wait.
-    #[error("too many tries, wait {0} s")]
+    #[error("too many attempts; wait {0} s")]
     TooManyTries(i64),
     /// The one-time or recovery code is wrong.
     #[error("wrong code")]
     WrongCode,
     /// The code was right but has been used before.
-    #[error("code used before")]
+    #[error("code already used")]
     CodeAlreadyUsed,
     /// The code belongs to a time that has already passed: the portal's clock was set back.
-    #[error("clock behind")]
+    #[error("the portal's clock is behind")]
     ClockBehind,
     /// The half-finished sign-in expired, or was dropped after too many wrong codes.
-    #[error("sign-in ran out")]
+    #[error("sign-in expired")]
     SignInExpired,
     /// The link doesn't exist or no longer works.
     #[error("link: {0:?}")]
     Link(one_time_links::OneTimeLinkError),
     #[error("{0}")]
     Password(#[from] password::PasswordError),
-    #[error("taken")]
+    #[error("name already taken")]
     NameTaken,
     /// No such person, group or session, or not theirs.
-    #[error("no such thing")]
+    #[error("not found")]
     NotFound,
     /// They may not do this, or no longer.
     #[error("not allowed")]
     Denied,
     /// It would leave the portal without an administrator.
-    #[error("last administrator")]
+    #[error("this is the last administrator")]
     LastAdmin,
     /// Their keychain is locked; they must sign in again.
-    #[error("keychain closed")]
+    #[error("keychain locked")]
     KeychainLocked,
     /// A new key is already waiting to be proven.
-    #[error("a new key waits already")]
+    #[error("a new key is already waiting to be tested")]
     NewKeyPending,
     /// The new key has not opened a connection yet.
-    #[error("the new key is not proven")]
+    #[error("the new key hasn't been tested")]
     KeyUnproven,
     /// Too many passwords are waiting to be checked.
     #[error("overloaded")]

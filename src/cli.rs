@@ -58,14 +58,14 @@ enum CliCommand {
     Backup(backup::BackupArgs),
     /// Restore a backup. The portal must be stopped.
     Restore(backup::RestoreArgs),
-    /// Change the master key and seal every secret again under the new one. The portal must be stopped.
+    /// Change the master key and re-encrypt every secret with the new one. The portal must be stopped.
     ///
-    /// People notice nothing: passwords, one-time codes, recovery codes and SSH keys keep working. If it is
-    /// interrupted, the next start finishes it or says what to do.
+    /// Passwords, one-time codes, recovery codes and SSH keys keep working. If the command is interrupted, the next
+    /// start completes the change or says what to do.
     RotateMasterKey,
     /// Close the connections to clusters that a stopped portal left open for its next start.
     ///
-    /// Use it before you give a machine away or reinstall it. People then reconnect with their second factor.
+    /// Use it before you reinstall or give away a machine. People then have to reconnect with their second factor.
     #[command(alias = "hang-up")]
     DisconnectAll,
 }
@@ -104,7 +104,7 @@ pub fn run(cli: CliArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn build_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("The program could not start its threads")
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("Could not start worker threads")
 }
 
 /// Memory holds keys and passwords: a crash must not write it to disk.
@@ -129,7 +129,7 @@ fn require_installation(config: &Config) -> anyhow::Result<()> {
     let database = config.data_dir.join(crate::app::files::DATABASE);
     if !database.exists() {
         bail!(
-            "There is no portal in {}. Name its settings with --config FILE or PORTOLAN_DATA_DIR.",
+            "There is no portal in {}. Specify its settings with --config FILE or PORTOLAN_DATA_DIR.",
             config.data_dir.display()
         );
     }
@@ -149,12 +149,12 @@ impl PasswordSourceArgs {
             return Ok(SecretString::from(line.trim_end_matches(['\r', '\n']).to_owned()));
         }
         if !std::io::stdin().is_terminal() {
-            bail!("There is no terminal to ask on. Give the password on standard input with --password-stdin.");
+            bail!("There is no terminal to ask for the password. Pass it on standard input with --password-stdin.");
         }
         let first = rpassword::prompt_password("New password: ")?;
-        let again = rpassword::prompt_password("Again: ")?;
+        let again = rpassword::prompt_password("Repeat password: ")?;
         if first != again {
-            bail!("The two passwords are not the same. Nothing was changed.");
+            bail!("The two passwords are different. Nothing was changed.");
         }
         Ok(SecretString::from(first))
     }

@@ -254,17 +254,17 @@ impl Config {
         let invalid = |message: String| Err(ConfigError::Invalid(message));
         check_run_dir(&self.run_dir())?;
         if std::path::absolute(&self.data_dir).is_ok_and(|data| data.starts_with(self.run_dir())) {
-            return invalid("run_dir must be a folder of its own: it must not be, or hold, the data folder.".into());
+            return invalid("run_dir needs its own folder: it can't be the data folder or contain it.".into());
         }
         if !self.metrics.listen.ip().is_loopback() {
             return invalid(format!(
-                "metrics.listen is {}, but that listener shows inner figures without a sign-in. Use a loopback address such as 127.0.0.1:8082.",
+                "metrics.listen is {}, but it serves internal metrics without sign-in. Use a loopback address such as 127.0.0.1:8082.",
                 self.metrics.listen
             ));
         }
         if self.portal.public_url.host() == self.dashboards.public_url.host() {
             return invalid(format!(
-                "portal.public_url and dashboards.public_url both use the host '{}'. Dashboards run other people's scripts, so they need a host name of their own (browsers share cookies between ports). For example https://portolan.example.org and https://dashboards.example.org.",
+                "portal.public_url and dashboards.public_url both use the host '{}'. Dashboards run other people's scripts, so they need their own host name; another port isn't enough, because browsers share cookies between ports. For example, use https://portolan.example.org and https://dashboards.example.org.",
                 self.portal.public_url.host()
             ));
         }
@@ -288,7 +288,7 @@ fn check_run_dir(dir: &Path) -> Result<(), ConfigError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.len() > LONGEST || !text.chars().all(plain) {
         return Err(ConfigError::Invalid(format!(
-            "The run folder {text} cannot hold sockets: its path must have at most {LONGEST} characters, and only letters, digits and / . _ -. Set run_dir to another folder, for example /run/portolan."
+            "The run folder {text} can't hold sockets: its path may have at most {LONGEST} characters, all of them letters, digits or / . _ -. Set run_dir to another folder, for example /run/portolan."
         )));
     }
     Ok(())

@@ -142,7 +142,7 @@ impl FromStr for GroupRole {
         match text {
             "pi" => Ok(Self::Pi),
             "member" => Ok(Self::Member),
-            _ => Err(NameError("Choose one of the roles offered.")),
+            _ => Err(NameError("Choose one of the listed roles.")),
         }
     }
 }
@@ -188,7 +188,7 @@ impl FromStr for SignInName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let name = text.trim().to_lowercase();
         if name.is_empty() {
-            return Err(NameError("Choose a name to sign in with."));
+            return Err(NameError("Choose a user name."));
         }
         if name.chars().count() > Self::MAX {
             return Err(NameError("Use at most 32 characters."));
@@ -198,7 +198,7 @@ impl FromStr for SignInName {
         let goes_on_well = chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
         if !starts_well || !goes_on_well {
             return Err(NameError(
-                "Start with a letter, then use only letters without accents, digits, dots, dashes or underscores.",
+                "Start with a letter, then use only unaccented letters, digits, dots, dashes or underscores.",
             ));
         }
         Ok(Self(name))
@@ -269,7 +269,7 @@ impl FromStr for HostName {
             || !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == ':')
             || !text.chars().all(good)
         {
-            return Err(NameError("Give a host name such as login.example.org, or an address."));
+            return Err(NameError("Enter a host name such as login.example.org, or an IP address."));
         }
         Ok(Self(text.to_owned()))
     }
@@ -290,7 +290,7 @@ impl FromStr for RemoteUser {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(NameError("Enter the user name that you have on the cluster."));
+            return Err(NameError("Enter your user name on the cluster."));
         }
         if text.len() > Self::MAX {
             return Err(NameError("Use at most 64 characters."));
@@ -298,7 +298,7 @@ impl FromStr for RemoteUser {
         let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') || !text.chars().all(good) {
             return Err(NameError(
-                "Enter only the user name: letters without accents, digits, dots, dashes and underscores, not beginning with a dash. It is not your e-mail address.",
+                "Enter only your user name, not your e-mail address. It can contain unaccented letters, digits, dots, dashes and underscores, and can't start with a dash.",
             ));
         }
         Ok(Self(text.to_owned()))

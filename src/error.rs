@@ -28,19 +28,19 @@ pub enum AppError {
     #[error("request too large")]
     TooLarge,
     /// 429: rate limit reached; holds the seconds to wait.
-    #[error("too many tries")]
+    #[error("too many attempts")]
     TooManyTries(i64),
     /// 410: a link that no longer works.
-    #[error("link does not work")]
+    #[error("link no longer works")]
     OneTimeLink(crate::auth::one_time_links::OneTimeLinkError),
     /// 409: it would leave the portal without an administrator.
-    #[error("last administrator")]
+    #[error("this is the last administrator")]
     LastAdmin,
     /// 409: a saved recipe no longer works; holds the reason as a sentence.
-    #[error("a recipe that does not read")]
+    #[error("a saved recipe can't be read")]
     BrokenRecipe(String),
     /// 409: the person's keychain is locked; signing in again unlocks it.
-    #[error("keychain closed")]
+    #[error("keychain locked")]
     KeychainLocked,
     /// 503: another program holds the database, or too many people are signing in at once.
     #[error("database busy")]

@@ -14,12 +14,12 @@ pub const MAX_CLOCK_SKEW_SECS: i64 = 120;
 pub async fn find_problems(core: &Core) -> Vec<String> {
     let mut problems = Vec::new();
     match newest_activity(core).await {
-        Err(error) => problems.push(format!("The database does not answer: {error}.")),
+        Err(error) => problems.push(format!("The database isn't responding: {error}.")),
         Ok(Some(newest)) => {
             let behind = newest.since(core.clock.now());
             if behind > MAX_CLOCK_SKEW_SECS {
                 problems.push(format!(
-                    "The clock is behind: the activity log has an entry {behind} s in the future. One-time codes will be refused until the clock is right."
+                    "The clock is behind: the newest entry in the activity log is {behind} s in the future. One-time codes are rejected until the clock is correct."
                 ));
             }
         }
@@ -27,10 +27,10 @@ pub async fn find_problems(core: &Core) -> Vec<String> {
     }
     match free_space(&core.config.data_dir) {
         Ok(free) if free < MIN_FREE_BYTES => {
-            problems.push(format!("The disk of the data folder is almost full: {} MB are left.", free / 1_000_000));
+            problems.push(format!("The data folder's disk is almost full: {} MB left.", free / 1_000_000));
         }
         Ok(_) => {}
-        Err(error) => problems.push(format!("The data folder cannot be examined: {error}.")),
+        Err(error) => problems.push(format!("The data folder can't be checked: {error}.")),
     }
     problems
 }

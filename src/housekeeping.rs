@@ -74,9 +74,9 @@ pub async fn sweep(core: &Core, notifications: &NotificationHub) {
     };
     match result.await {
         Ok((0, 0)) => {}
-        Ok((sessions, entries)) => tracing::info!(sessions, entries, "Deleted what had run out"),
+        Ok((sessions, entries)) => tracing::info!(sessions, entries, "Deleted expired data"),
         Err(error) => {
-            tracing::warn!(%error, "What has run out could not be deleted; it is tried again in an hour");
+            tracing::warn!(%error, "Could not delete expired data; will retry in an hour");
         }
     }
 }

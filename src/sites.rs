@@ -119,13 +119,13 @@ pub struct UncertainSiteFact {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SiteError {
     /// Not valid TOML or JSON, an unknown key, or a value of the wrong type.
-    #[error("The description of the site cannot be read{place}: {problem}")]
+    #[error("The cluster configuration can't be read{place}: {problem}")]
     Malformed {
         /// The line or field, as far as known.
         place: String,
         problem: String,
     },
-    #[error("In the description of the site, `{field}` cannot stay as it is: {advice}")]
+    #[error("`{field}` in the cluster configuration isn't valid: {advice}")]
     InvalidValue { field: String, advice: String },
 }
 
@@ -200,7 +200,7 @@ impl Site {
     pub fn host(&self) -> Result<&SiteHost, SiteError> {
         self.login.host.as_ref().ok_or_else(|| SiteError::InvalidValue {
             field: "login.host".to_owned(),
-            advice: "Give the host that people sign in to, such as login.example.org.".to_owned(),
+            advice: "enter the login host, such as login.example.org.".to_owned(),
         })
     }
 }
@@ -224,7 +224,7 @@ fn malformed(error: &toml::de::Error, text: &str) -> SiteError {
 }
 
 fn unwritable(error: &impl std::fmt::Display) -> SiteError {
-    SiteError::Malformed { place: String::new(), problem: format!("it cannot be written ({error}).") }
+    SiteError::Malformed { place: String::new(), problem: format!("it can't be written ({error}).") }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -90,15 +90,15 @@ pub enum StoreError {
     #[error("the database is locked by another program")]
     Busy,
     /// A unique constraint failed.
-    #[error("it exists already")]
+    #[error("it already exists")]
     AlreadyExists,
     #[error("database: {0}")]
     Other(sqlx::Error),
     /// The schema could not be migrated.
-    #[error("the schema could not be brought up to date")]
+    #[error("the database could not be upgraded")]
     Migration(#[from] sqlx::migrate::MigrateError),
     /// A column contains an invalid value.
-    #[error("the database holds something impossible in {0}")]
+    #[error("the database contains an invalid value in {0}")]
     Malformed(&'static str),
     #[error("{0} is not a Portolan database")]
     ForeignFile(PathBuf),

@@ -79,12 +79,12 @@ impl VaultPurpose {
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The value was changed, belongs elsewhere, or was sealed under another master key.
-    #[error("a sealed value did not open: it was changed, moved, or sealed under another master key")]
+    #[error("an encrypted value can't be decrypted: it was changed, moved, or encrypted with another master key")]
     DoesNotOpen,
-    #[error("no randomness from the operating system: {0}")]
+    #[error("the operating system provided no random bytes: {0}")]
     NoRandomness(#[from] std::io::Error),
     /// A password could not be stretched because memory ran out.
-    #[error("stretching a password failed: {0}")]
+    #[error("could not derive a key from a password: {0}")]
     Stretching(argon2::Error),
 }
 

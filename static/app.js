@@ -158,7 +158,7 @@
       button.setAttribute("aria-pressed", String(button.value === theme));
     }
     fetch(form.action, { method: "POST", body: new URLSearchParams({ theme }), redirect: "manual" })
-      .catch(() => showProblem("The theme could not be saved. Check your connection."));
+      .catch(() => showProblem("Could not save the theme. Check your internet connection."));
   }
 
   // ---- Forms: one click, one submission ----
@@ -219,7 +219,7 @@
     if (bar) {
       bar.classList.toggle("is-empty", count === 0);
       bar.querySelector("[data-pick-count]").textContent =
-        count === 0 ? "Choose jobs above" : count === 1 ? "1 job chosen" : `${count} jobs chosen`;
+        count === 0 ? "Select jobs above" : count === 1 ? "1 job selected" : `${count} jobs selected`;
       for (const button of all("button", bar)) button.disabled = count === 0;
     }
     const every = form.querySelector("[data-pick-all]");
@@ -301,9 +301,9 @@
     const isOn = allowed && recall(NOTIFY) === "on";
     const refused = canNotify && Notification.permission === "denied";
     card.querySelector("[data-notify-state]").textContent = !canNotify
-      ? "This browser offers no notifications for this page."
+      ? "This browser does not support notifications for this page."
       : isOn ? "On in this browser."
-      : refused ? "Your browser refuses them for this page. You can change that in its settings for this site."
+      : refused ? "Notifications are blocked. Allow them in your browser's settings for this site."
       : "Off in this browser.";
     card.querySelector("[data-notify-on]").hidden = isOn || refused || !canNotify;
     card.querySelector("[data-notify-off]").hidden = !isOn;
@@ -369,12 +369,12 @@
     const { xhr } = event.detail;
     if (xhr.status < 500) return;
     if (xhr.getResponseHeader("HX-Retarget")) event.detail.shouldSwap = true;
-    else showProblem("Something went wrong on the server. Please try again in a moment.");
+    else showProblem("Something went wrong. Try again in a moment.");
   });
   document.addEventListener("htmx:sendError", () =>
-    showProblem("Portolan cannot be reached. Check your connection and try again."));
+    showProblem("Could not reach Portolan. Check your internet connection and try again."));
   document.addEventListener("htmx:timeout", () =>
-    showProblem("Portolan took too long to answer. Please try again."));
+    showProblem("Portolan took too long to respond. Try again."));
 
   // The button that was pressed is busy, not its neighbours.
   const pressed = (event) => event.detail.requestConfig?.triggeringEvent?.submitter;

@@ -39,7 +39,7 @@
     const time = document.querySelector("time[data-left]");
     if (time && news.ends) time.dateTime = new Date(news.ends * 1000).toISOString();
     const words = document.querySelector("[data-followed]");
-    if (words) words.textContent = news.followed ? "Prolonged beyond" : "Runs until";
+    if (words) words.textContent = news.followed ? "Continues after" : "Runs until";
     tellTime();
   };
   if (bar) {

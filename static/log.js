@@ -120,7 +120,7 @@
     const count = root.querySelector("[data-log-count]");
     const all = find.hits.length;
     const many = all === MOST ? `${MOST}+` : all;
-    if (count) count.textContent = !find.words ? "" : all ? `${find.at + 1} of ${many}` : "Nothing found";
+    if (count) count.textContent = !find.words ? "" : all ? `${find.at + 1} of ${many}` : "No matches";
     for (const line of root.querySelectorAll(".is-found")) line.classList.remove("is-found");
     const hit = find.hits[find.at];
     if (canMark) {

@@ -66,7 +66,7 @@
     const none = dialog.querySelector("[data-folders-none]");
     if (!none) return;
     none.hidden = all.length === 0 || shown > 0;
-    none.textContent = none.hidden ? "" : words === "" ? "Only hidden files are here." : "No name here fits.";
+    none.textContent = none.hidden ? "" : words === "" ? "This folder contains only hidden files." : "No matches.";
   }
 
   function paint() {

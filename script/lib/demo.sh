@@ -53,7 +53,7 @@ start_demo() {
   if ! portal_pid >/dev/null; then
     write_settings "$wanted"
     make_people
-    step "telling the portal about its clusters" know_clusters
+    step "adding the clusters to the portal" know_clusters
     step "starting the portal" start_portal
   fi
   write_facts
@@ -65,7 +65,7 @@ refuse_taken_ports() {
   if portal_pid >/dev/null; then mine=$(sed -n 's/^listen = .*:\([0-9]*\)"/\1/p' "$DEMO/portolan.toml"); fi
   for port in "$1" $(($1 + 1)) $(($1 + 2)); do
     if ! grep -qx "$port" <<<"$mine" && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-      die "Port $port is used by another program. Choose others, for example: script/demo --port $((($1 + 1000) % 60000))"
+      die "Port $port is already in use. Choose other ports, for example: script/demo --port $((($1 + 1000) % 60000))"
     fi
   done
 }
@@ -142,7 +142,7 @@ make_people() {
   install -m 600 /dev/null "$DEMO/people.new"
   while IFS='|' read -r name shown group role admin; do
     password=$(new_password)
-    step "making the account of $shown" add_person "$name" "$shown" "$group" "$role" "$admin" "$password"
+    step "creating the account of $shown" add_person "$name" "$shown" "$group" "$role" "$admin" "$password"
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$shown" "$group" "$role" "$admin" "$password" >>"$DEMO/people.new"
   done <<<"$DEMO_PEOPLE"
   mv "$DEMO/people.new" "$DEMO/people.tsv"
@@ -222,28 +222,28 @@ say_how_to_sign_in() {
 import json, sys
 facts = json.load(open(sys.argv[1]))
 print(f"\nThe portal is at  {facts['portal_url']}\n")
-print(f"  {'Sign in as':<12} {'Password':<32} Who it is")
+print(f"  {'Sign in as':<12} {'Password':<32} Person")
 for person in facts["people"]:
     role = ("PI" if person["role"] == "pi" else "member") + " of " + person["group"]
-    role += ", administrator of the portal" if person["admin"] else ""
+    role += ", portal administrator" if person["admin"] else ""
     print(f"  {person['name']:<12} {person['password']:<32} {person['display_name']}, {role}")
 cluster = facts["cluster"]
 alice = next(person for person in cluster["people"] if person["name"] == "alice")
 staff = "script/cluster --dir var/demo/cluster"
 how = {
-    ("key",): "nothing more is asked",
+    ("key",): "nothing else needed",
     ("key", "code"): f"a code: {staff} user totp alice",
-    ("key", "duo"): f"the passcode {alice['duo_passcode']}; or the push, and then: {staff} push approve alice",
-    ("code", "password"): f"no key; a code as above, then the password {alice['password']}",
+    ("key", "duo"): f"passcode {alice['duo_passcode']}, or a push, approved with: {staff} push approve alice",
+    ("code", "password"): f"no key; a code as above, then password {alice['password']}",
 }
 print(f"""
-To try a connection, sign in as alice, open Clusters and choose one. Her user name there is alice, too. Create the key
-and paste its public half into the demo's key page, {cluster['key_page']} , then press Connect.
+To try a connection, sign in as alice, open Clusters and choose one. Her user name there is also alice. Create a key,
+paste the public key into the demo's key page, {cluster['key_page']} , then select Connect.
 """)
 for host in cluster["hosts"]:
     print(f"  {host['title']:<30} {how[tuple(host['asks'])]}")
 print(f"""
-The others have accounts there under their own names; var/demo/demo.json has their codes and passwords.
-Behind it: Slurm {cluster['slurm_version']}. To look around there yourself: {staff} ssh alice""")
+The other people have cluster accounts under their own names; their codes and passwords are in var/demo/demo.json.
+The cluster runs Slurm {cluster['slurm_version']}. To log in to it yourself: {staff} ssh alice""")
 PY
 }

@@ -16,30 +16,30 @@ def doors(ports):
     """Name, title, port, what is asked for, and what to know."""
     return [
         ("harbour", "Harbour (key only)", ports["key"], ["key"],
-         "Your key is enough, so the portal reconnects by itself."),
+         "Your SSH key is enough, so the portal reconnects automatically."),
         ("harbour-mfa", "Harbour (one-time code)", ports["mfa"], ["key", "code"],
          "You confirm each new connection with a code from your phone."),
         ("harbour-duo", "Harbour (Duo)", ports["duo"], ["key", "duo"],
          "You confirm each new connection with Duo: a request on your phone, or a passcode."),
         ("harbour-password", "Harbour (code and password)", ports["password"], ["code", "password"],
-         "No key opens this one: each new connection asks for a code and your password there."),
+         "SSH keys don't work here: each new connection asks for a code and your cluster password."),
         ("harbour-jump", "Harbour (behind a jump host)", ports["key"], ["key"],
-         "It is reached through another host, which wants your key as well."),
+         "You connect through a jump host, which asks for your SSH key too."),
     ]
 
 
 def automation(facts, fingerprints):
     wrappers = [
-        ("slurm_commands.sh", "Jobs: squeue, sbatch, scancel and scontrol, besides ls, cat, cd, echo, uname, id and groups."),
-        ("transfer_commands.sh", "Files: rsync, SFTP and scp, besides ls, cat, cd, echo, uname, id and groups."),
-        ("allowed_commands.sh", "Both of these, and commands for files, archives, Python and git."),
+        ("slurm_commands.sh", "Jobs: squeue, sbatch, scancel and scontrol, plus ls, cat, cd, echo, uname, id and groups."),
+        ("transfer_commands.sh", "Files: rsync, SFTP and scp, plus ls, cat, cd, echo, uname, id and groups."),
+        ("allowed_commands.sh", "Both of the above, plus commands for files, archives, Python and Git."),
     ]
     return {
         "hosts": [HOST], "port": facts["ports"]["robot"], "fingerprints": fingerprints,
         "support": "whoever runs the demo",
         "notes": [
-            "The demo's staff: script/cluster --dir var/demo/cluster robot key NAME 'LINE', then robot enrol NAME.",
-            "From this machine, the address of the portal is 127.0.0.1.",
+            "To act as the demo's support: script/cluster --dir var/demo/cluster robot key NAME 'LINE', then robot enrol NAME.",
+            "The portal's address, as seen by the demo cluster, is 127.0.0.1.",
         ],
         "wrappers": [{"path": f"{facts['robot']['wrappers']}/{name}", "allows": allows} for name, allows in wrappers],
     }
@@ -56,11 +56,11 @@ def described(preset, facts, door):
     if "key" in asked:
         keys = preset["keys"] | keys | {"page": f"http://{HOST}:{facts['ports']['keypage']}/"}
         keys["steps"] = [
-            "Open the key page of the demo, which stands in for the one of a real centre.",
-            "Give your user name there, paste the public key that this portal shows, and save it.",
+            "Open the demo's SSH key page, which stands in for a real centre's.",
+            "Enter your user name there, paste your public key from this portal, and save it.",
         ]
     else:
-        keys |= {"opens": False, "why_not": "This one takes no keys: it asks for a code and a password each time."}
+        keys |= {"opens": False, "why_not": "This cluster doesn't accept SSH keys. It asks for a code and a password each time."}
     site["keys"] = keys
     if name == "harbour":
         site["automation"] = automation(facts, fingerprints)

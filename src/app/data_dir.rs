@@ -23,7 +23,7 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(dir)
-            .with_context(|| format!("The {what} {} could not be made", dir.display()))?;
+            .with_context(|| format!("The {what} {} could not be created", dir.display()))?;
     }
     let meta = std::fs::metadata(dir).with_context(|| format!("The {what} {} could not be read", dir.display()))?;
     if !meta.is_dir() {
@@ -31,7 +31,7 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
     }
     if meta.mode() & 0o077 != 0 {
         bail!(
-            "The {what} {} can be entered by other users of this machine (mode {:03o}). Mend it with: chmod 700 {}",
+            "The {what} {} is open to other users of this machine (mode {:03o}). Fix it with: chmod 700 {}",
             dir.display(),
             meta.mode() & 0o777,
             dir.display()
@@ -39,7 +39,7 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
     }
     if meta.uid() != rustix::process::geteuid().as_raw() {
         bail!(
-            "The {what} {} belongs to another user (number {}). Run the portal as that user, or mend it with chown.",
+            "The {what} {} belongs to another user (uid {}). Run the portal as that user, or change the owner with chown.",
             dir.display(),
             meta.uid()
         );
@@ -52,7 +52,7 @@ pub fn lock_data_dir(dir: &Path) -> anyhow::Result<std::fs::File> {
     let path = dir.join(files::LOCK);
     let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
     if file.try_lock().is_err() {
-        bail!("Another portal is running on the data folder {}. Stop it first.", dir.display());
+        bail!("Another portal is already using the data folder {}. Stop it first.", dir.display());
     }
     Ok(file)
 }

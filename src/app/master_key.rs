@@ -33,14 +33,14 @@ pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
     let path = match master_key_source(data_dir) {
         MasterKeySource::Environment => {
             let text = zeroize::Zeroizing::new(std::env::var("PORTOLAN_MASTER_KEY").unwrap_or_default());
-            return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY was not accepted");
+            return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY is not a valid master key");
         }
         MasterKeySource::File(path) => path,
     };
     if !path.exists() {
         if data_dir.join(files::DATABASE).exists() {
             bail!(
-                "There is a database but no master key at {}. Put the key back from where you keep it; without it, what is sealed in the database cannot be opened.",
+                "There is a database, but no master key at {}. Restore the key from your copy: without it, the secrets in the database can't be decrypted.",
                 path.display()
             );
         }
@@ -54,7 +54,7 @@ fn read_key_file(path: &Path) -> anyhow::Result<MasterKey> {
     let text = zeroize::Zeroizing::new(
         std::fs::read_to_string(path).with_context(|| format!("{} could not be read", path.display()))?,
     );
-    MasterKey::parse(&text).with_context(|| format!("{} was not accepted", path.display()))
+    MasterKey::parse(&text).with_context(|| format!("{} does not hold a valid master key", path.display()))
 }
 
 /// A key file must be private to this user. A systemd credential is protected by its folder; newer versions of
@@ -64,7 +64,7 @@ fn check_key_permissions(path: &Path, data_dir: &Path) -> anyhow::Result<()> {
     let forbidden = if path.starts_with(data_dir) { 0o077 } else { 0o027 };
     if mode & forbidden != 0 {
         bail!(
-            "The master key {} can be read by other users of this machine (mode {mode:03o}). Mend it with: chmod 600 {}",
+            "The master key {} can be read by other users of this machine (mode {mode:03o}). Fix it with: chmod 600 {}",
             path.display(),
             path.display()
         );
@@ -78,7 +78,7 @@ fn create_master_key(path: &Path) -> anyhow::Result<MasterKey> {
     let draft = path.with_extension("key.draft");
     write_key_file(&draft, &key)?;
     std::fs::rename(&draft, path)?;
-    tracing::info!(path = %path.display(), "Made a new master key. Keep a copy of it somewhere safe, apart from the backups");
+    tracing::info!(path = %path.display(), "Created a new master key. Keep a copy somewhere safe, separate from the backups");
     Ok(key)
 }
 
@@ -129,18 +129,18 @@ fn finish_rotation(data_dir: &Path, stored: &[u8]) -> anyhow::Result<Vault> {
     let next = data_dir.join(files::NEXT_MASTER_KEY);
     let vault = read_key_file(&next).ok().map(Vault::new).filter(|vault| compute_key_check(vault) == *stored);
     let Some(vault) = vault else {
-        bail!("This master key does not belong to this database. Put the right key back; nothing was changed.");
+        bail!("This master key doesn't belong to this database. Restore the right key. Nothing was changed.");
     };
     let MasterKeySource::File(path) = master_key_source(data_dir) else {
         bail!(
-            "The master key was changed. The new one is in {}: put it where the portal gets its key from.",
+            "The master key was changed, and the new one is in {}. Put it where the portal reads its key from.",
             next.display()
         );
     };
     if !path.starts_with(data_dir) {
-        bail!("The master key was changed. The new one is in {}: put it into {}.", next.display(), path.display());
+        bail!("The master key was changed, and the new one is in {}. Copy it to {}.", next.display(), path.display());
     }
     std::fs::rename(&next, &path)?;
-    tracing::info!("Finished a change of the master key that had been cut short");
+    tracing::info!("Completed a master key change that had been interrupted");
     Ok(vault)
 }

@@ -92,7 +92,7 @@ fn load_catalog(folder: &Path, files: &[RecipeFileStamp]) -> RecipeCatalog {
         files.iter().filter_map(|file| Some(AdminRecipeFile { name: file.name.clone(), text: text(file)? })).collect();
     let catalog = RecipeCatalog::with_files(&own);
     for fault in &catalog.rejected {
-        tracing::warn!(recipe.file = %fault.file, "A recipe file cannot be used: {}", fault.error);
+        tracing::warn!(recipe.file = %fault.file, "Skipped a recipe file: {}", fault.error);
     }
     catalog
 }

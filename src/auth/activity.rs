@@ -30,77 +30,77 @@ events! {
     SetUp = "portal.set-up", "Set up the portal";
     SignedIn = "sign-in.done", "Signed in";
     /// Wrong name or password.
-    SignInFailed = "sign-in.failed", "A sign-in failed";
+    SignInFailed = "sign-in.failed", "Failed to sign in";
     /// The one-time code was wrong.
-    CodeFailed = "sign-in.code-failed", "A one-time code was wrong";
+    CodeFailed = "sign-in.code-failed", "Entered a wrong one-time code";
     /// A recovery code was used instead of the phone.
     RecoveryCodeUsed = "sign-in.recovery-code", "Used a recovery code";
     /// Someone signed out.
     SignedOut = "sign-out", "Signed out";
     /// Someone signed out one of their other browsers.
-    DeviceEnded = "device.ended", "Signed a device out";
+    DeviceEnded = "device.ended", "Signed out a device";
     /// All browsers were signed out.
     SignedOutEverywhere = "sign-out.everywhere", "Signed out everywhere";
     /// The owner changed their password.
     PasswordChanged = "password.changed", "Changed the password";
     /// A reset link was used.
-    PasswordReset = "password.reset", "Chose a new password with a reset link";
+    PasswordReset = "password.reset", "Reset the password with a link";
     /// A reset link was created.
-    ResetLinkMade = "password.reset-link", "Made a password reset link";
+    ResetLinkMade = "password.reset-link", "Created a password reset link";
     /// The second factor was turned on.
-    SecondFactorOn = "second-factor.on", "Turned the second factor on";
+    SecondFactorOn = "second-factor.on", "Turned on the second factor";
     /// The second factor was turned off.
-    SecondFactorOff = "second-factor.off", "Turned the second factor off";
+    SecondFactorOff = "second-factor.off", "Turned off the second factor";
     /// An administrator turned someone's second factor off.
-    SecondFactorRemoved = "second-factor.removed", "Turned someone's second factor off";
+    SecondFactorRemoved = "second-factor.removed", "Turned off someone's second factor";
     /// New recovery codes were created.
-    RecoveryCodesMade = "second-factor.codes", "Made new recovery codes";
+    RecoveryCodesMade = "second-factor.codes", "Created new recovery codes";
     /// Someone changed their display name.
-    NameChanged = "profile.name", "Changed the displayed name";
+    NameChanged = "profile.name", "Changed the display name";
     /// A group was created.
     GroupMade = "group.made", "Created a group";
     /// A group was renamed.
     GroupRenamed = "group.renamed", "Renamed a group";
     /// An invitation was created.
-    Invited = "invitation.made", "Made an invitation";
+    Invited = "invitation.made", "Created an invitation";
     /// An invitation was revoked.
-    InvitationRevoked = "invitation.revoked", "Took an invitation back";
+    InvitationRevoked = "invitation.revoked", "Revoked an invitation";
     /// An invitation was used.
     Joined = "invitation.used", "Joined a group";
     /// Someone's role in a group was changed.
-    RoleChanged = "group.role", "Changed a role in a group";
+    RoleChanged = "group.role", "Changed a member's role";
     /// Someone was removed from a group.
-    RemovedFromGroup = "group.removed", "Took someone out of a group";
+    RemovedFromGroup = "group.removed", "Removed someone from a group";
     /// An account was created on the command line.
     PersonAdded = "person.added", "Added an account";
     /// An account was disabled.
-    PersonDisabled = "person.disabled", "Switched an account off";
+    PersonDisabled = "person.disabled", "Disabled an account";
     /// An account was enabled again.
-    PersonEnabled = "person.enabled", "Switched an account on";
+    PersonEnabled = "person.enabled", "Enabled an account";
     /// Someone became an administrator.
     AdminGranted = "person.admin-granted", "Made someone an administrator";
     /// Someone is no longer an administrator.
-    AdminRevoked = "person.admin-revoked", "Ended someone's administrator rights";
+    AdminRevoked = "person.admin-revoked", "Removed someone's administrator rights";
     /// The whole activity log was exported.
     ActivityExported = "activity.exported", "Exported the activity log";
     /// A cluster was added.
     ClusterAdded = "cluster.added", "Added a cluster";
     /// A cluster was removed.
-    ClusterRemoved = "cluster.removed", "Removed a cluster";
+    ClusterRemoved = "cluster.removed", "Deleted a cluster";
     /// A cluster's settings were changed.
     ClusterChanged = "cluster.changed", "Changed a cluster's settings";
     /// A cluster was taken out of use.
-    ClusterRetired = "cluster.retired", "Took a cluster out of use";
+    ClusterRetired = "cluster.retired", "Retired a cluster";
     /// A cluster was taken back into use.
-    ClusterRestored = "cluster.restored", "Took a cluster back into use";
+    ClusterRestored = "cluster.restored", "Restored a cluster";
     /// A cluster's host keys were pinned.
-    HostKeysPinned = "cluster.host-keys", "Pinned the host keys of a cluster";
+    HostKeysPinned = "cluster.host-keys", "Pinned a cluster's host keys";
     /// A cluster's host presented a key that is not pinned.
-    HostKeyAlarm = "cluster.host-key-alarm", "A cluster's host key had changed; connections stopped";
+    HostKeyAlarm = "cluster.host-key-alarm", "Blocked connections because a cluster's host key changed";
     /// An administrator dismissed the alarm as false.
-    HostKeyAlarmEnded = "cluster.host-key-alarm-ended", "Ended a host key alarm without changing the keys";
+    HostKeyAlarmEnded = "cluster.host-key-alarm-ended", "Cleared a host key alarm and kept the pinned keys";
     /// An SSH key was generated.
-    KeyMade = "key.made", "Made an SSH key";
+    KeyMade = "key.made", "Created an SSH key";
     /// An SSH key was imported.
     KeyImported = "key.imported", "Imported an SSH key";
     /// A new key replaced the old one.
@@ -110,26 +110,26 @@ events! {
     /// A key may be used while its owner is away.
     KeyUnattendedOn = "key.unattended-on", "Allowed unattended use of an SSH key";
     /// A key may no longer be used while its owner is away.
-    KeyUnattendedOff = "key.unattended-off", "Ended unattended use of an SSH key";
+    KeyUnattendedOff = "key.unattended-off", "Stopped unattended use of an SSH key";
     /// Keys were lost because the password was reset.
-    KeysLost = "key.lost", "SSH keys were deleted because the password was replaced";
+    KeysLost = "key.lost", "Deleted SSH keys because the password was reset";
     /// A person set their user name on a cluster.
     UserNamed = "line.user", "Set a user name on a cluster";
     /// A connection was opened.
     Connected = "line.connected", "Connected to a cluster";
     /// Connecting to a cluster failed.
-    ConnectFailed = "line.failed", "A connection to a cluster failed";
+    ConnectFailed = "line.failed", "Failed to connect to a cluster";
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
-    JobsCancelled = "jobs.cancelled", "Asked a cluster to cancel jobs";
-    JobsHeld = "jobs.held", "Asked a cluster to hold jobs";
-    JobsReleased = "jobs.released", "Asked a cluster to release held jobs";
+    JobsCancelled = "jobs.cancelled", "Cancelled jobs";
+    JobsHeld = "jobs.held", "Held jobs";
+    JobsReleased = "jobs.released", "Released held jobs";
     /// Jobs were requeued.
-    JobsRequeued = "jobs.requeued", "Asked a cluster to put jobs back into the queue";
+    JobsRequeued = "jobs.requeued", "Requeued jobs";
     /// A job was moved to the top of the person's jobs.
-    JobsMovedUp = "jobs.moved-up", "Asked a cluster to move a job before one's others";
+    JobsMovedUp = "jobs.moved-up", "Moved a job to the top of their own jobs";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
     /// A new version of a recipe was saved.
@@ -137,15 +137,15 @@ events! {
     /// A recipe was published to a group.
     RecipePublished = "recipe.published", "Published a recipe to a group";
     /// A published recipe became private again.
-    RecipeWithdrawn = "recipe.withdrawn", "Took a recipe back from a group";
+    RecipeWithdrawn = "recipe.withdrawn", "Unpublished a recipe from a group";
     /// A recipe was deleted.
     RecipeDeleted = "recipe.deleted", "Deleted a recipe";
     /// A dashboard was created.
-    DashboardCreated = "board.made", "Opened a dashboard";
+    DashboardCreated = "board.made", "Created a dashboard";
     /// A dashboard was started again.
     DashboardStarted = "board.started", "Started a dashboard";
     /// A dashboard was extended.
-    DashboardExtended = "board.extended", "Prolonged a dashboard";
+    DashboardExtended = "board.extended", "Extended a dashboard";
     /// A group member started someone else's dashboard.
     DashboardStartedByMember = "board.woken", "Started a colleague's dashboard";
     /// A dashboard was stopped.
@@ -155,35 +155,35 @@ events! {
     /// A dashboard was deleted.
     DashboardDeleted = "board.removed", "Deleted a dashboard";
     /// A guest link to a dashboard was created.
-    DashboardLinkCreated = "board.shared", "Made a link to a dashboard";
+    DashboardLinkCreated = "board.shared", "Created a guest link to a dashboard";
     /// A guest link to a dashboard was revoked.
-    DashboardLinkRevoked = "board.unshared", "Took back a link to a dashboard";
+    DashboardLinkRevoked = "board.unshared", "Revoked a guest link to a dashboard";
     /// A guest link to a dashboard was opened.
-    DashboardLinkOpened = "board.visited", "A link to a dashboard was opened";
+    DashboardLinkOpened = "board.visited", "A guest link to a dashboard was opened";
     /// A report of a group was frozen.
-    ReportFrozen = "report.frozen", "Froze a report of a group";
+    ReportFrozen = "report.frozen", "Froze a group report";
     /// A report of a group was deleted.
-    ReportRemoved = "report.removed", "Deleted a report of a group";
+    ReportRemoved = "report.removed", "Deleted a group report";
     /// A guest link to a report was created.
-    ReportLinkCreated = "report.shared", "Made a link to a report";
+    ReportLinkCreated = "report.shared", "Created a guest link to a report";
     /// A guest link to a report was revoked.
-    ReportLinkRevoked = "report.unshared", "Took back a link to a report";
+    ReportLinkRevoked = "report.unshared", "Revoked a guest link to a report";
     /// A guest link to a report was opened.
-    ReportLinkOpened = "report.visited", "A link to a report was opened";
+    ReportLinkOpened = "report.visited", "A guest link to a report was opened";
     /// A group's usage alerts were changed.
-    UsageAlertsSet = "usage.alerts", "Changed what to be told about a group's use";
+    UsageAlertsSet = "usage.alerts", "Changed the usage alerts of a group";
     /// A group's accounts were chosen.
-    UsageAccountsSet = "usage.accounts", "Chose the accounts of a group";
+    UsageAccountsSet = "usage.accounts", "Changed the Slurm accounts of a group";
     /// An allocation was added to a group.
-    AllocationSet = "usage.allocation", "Added an allocation of a group";
+    AllocationSet = "usage.allocation", "Added an allocation to a group";
     /// An allocation of a group was changed.
-    AllocationChanged = "usage.allocation-changed", "Changed an allocation of a group";
+    AllocationChanged = "usage.allocation-changed", "Changed a group's allocation";
     /// An allocation of a group was removed.
-    AllocationRemoved = "usage.allocation-removed", "Removed an allocation of a group";
+    AllocationRemoved = "usage.allocation-removed", "Removed an allocation from a group";
     /// A PI viewed the usage of the group's members.
-    UsageViewed = "usage.seen", "Looked at what people of a group used";
+    UsageViewed = "usage.seen", "Viewed usage by member of a group";
     /// The webhook for notifications was set or removed.
-    WebhookChanged = "notices.webhook", "Changed where notices are sent";
+    WebhookChanged = "notices.webhook", "Changed where notifications are sent";
     /// The master key was changed.
     MasterKeyRotated = "portal.master-key", "Changed the master key";
     /// A backup was restored.

@@ -28,7 +28,7 @@ impl AuthService {
         map_name_taken(store::groups::rename(&mut tx, group, name).await)?;
         let about = ActivityDetails {
             subject: name.as_str(),
-            detail: &format!("was {}", old.name),
+            detail: &format!("previously {}", old.name),
             ..ActivityDetails::default()
         };
         record(&mut tx, actor, ActivityEventKind::GroupRenamed, about, self.clock.now()).await?;

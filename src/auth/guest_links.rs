@@ -17,7 +17,7 @@ pub const DEFAULT_LINK_DAYS: u32 = 7;
 pub const MAX_LINK_DAYS: u32 = 90;
 /// Valid guest links to one dashboard or report at the same time.
 pub const MAX_OPEN_LINKS: i64 = 50;
-const LABEL_MISSING: &str = "Say whom it is for, so that you know the link again.";
+const LABEL_MISSING: &str = "Add a note, so that you recognise the link later.";
 pub const MIN_PASSPHRASE_CHARS: usize = 8;
 const MAX_PASSPHRASE_BYTES: usize = 200;
 
@@ -57,12 +57,12 @@ pub enum CreateGuestLinkError {
     /// The label is not valid.
     #[error("{0}")]
     Label(NameError),
-    #[error("Choose between 1 and {MAX_LINK_DAYS} days.")]
+    #[error("Enter a number of days from 1 to {MAX_LINK_DAYS}.")]
     Days,
     /// The passphrase is too short or too long.
-    #[error("Use a passphrase of at least {MIN_PASSPHRASE_CHARS} characters, or leave it empty.")]
+    #[error("Use a passphrase of at least {MIN_PASSPHRASE_CHARS} characters, or leave the field empty.")]
     Passphrase,
-    #[error("{MAX_OPEN_LINKS} links to it work already. Take some back first.")]
+    #[error("There are already {MAX_OPEN_LINKS} active guest links. Revoke some first.")]
     TooMany,
     #[error(transparent)]
     Auth(#[from] AuthError),
@@ -78,11 +78,11 @@ impl From<StoreError> for CreateGuestLinkError {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenGuestLinkError {
     /// It doesn't exist, or no longer. Strangers learn nothing more.
-    #[error("There is no such link.")]
+    #[error("This link doesn't exist.")]
     Unknown,
-    #[error("This link has ended.")]
+    #[error("This link has expired.")]
     Expired(UnixTime),
-    #[error("This link was taken back.")]
+    #[error("This link was revoked.")]
     Revoked,
     /// Rate limit reached, or the database failed.
     #[error(transparent)]
@@ -115,10 +115,10 @@ impl NewViewerAccess {
 #[derive(Debug, thiserror::Error)]
 pub enum GuestAccessError {
     /// There is no such access, it belongs to another browser, or it has ended. Strangers learn no more.
-    #[error("no entry")]
+    #[error("access denied")]
     Closed,
     /// The passphrase is still missing.
-    #[error("a passphrase is asked")]
+    #[error("a passphrase is required")]
     Locked(Box<GuestBrowserAccess>),
     #[error(transparent)]
     Store(#[from] StoreError),

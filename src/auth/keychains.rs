@@ -79,7 +79,7 @@ impl AuthService {
             {
                 Ok(keychain) => Ok(Some(Arc::new(keychain))),
                 Err(error) => {
-                    tracing::warn!(%error, person = person.0, "A keychain did not open although the password was right");
+                    tracing::warn!(%error, person = person.0, "A keychain could not be unlocked although the password was correct");
                     Ok(None)
                 }
             };

@@ -19,18 +19,18 @@ const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 /// The rule that a password breaks, as a sentence for the person who typed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    #[error("Use at least 10 characters. A short sentence is easy to remember and hard to guess.")]
+    #[error("Use at least 10 characters. A short phrase is easy to remember and hard to guess.")]
     Short,
     #[error("Use at most 1,000 characters.")]
     Long,
     /// Among the first that anyone would try.
-    #[error("This password is one of the first that anyone would try. Choose another.")]
+    #[error("This password is too common and easy to guess. Choose another one.")]
     Common,
     /// Contains the sign-in name.
-    #[error("Choose a password that does not contain your sign-in name.")]
+    #[error("Choose a password that doesn't contain your user name.")]
     ContainsName,
     /// The two fields differ.
-    #[error("The two passwords are not the same.")]
+    #[error("The two passwords are different.")]
     Differ,
 }
 
@@ -79,7 +79,7 @@ impl AuthService {
             Argon2::default()
                 .hash_password(password.expose_secret().as_bytes())
                 .map(|hash| hash.to_string())
-                .map_err(|error| AuthError::System(format!("hashing a password: {error}")))
+                .map_err(|error| AuthError::System(format!("could not hash a password: {error}")))
         })
         .await?
     }

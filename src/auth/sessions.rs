@@ -99,7 +99,7 @@ impl AuthService {
             store::commit(tx).await
         };
         if let Err(error) = write.await {
-            tracing::warn!(%error, "The last use of a session could not be noted");
+            tracing::warn!(%error, "Could not record when a session was last used");
         }
     }
 

@@ -27,16 +27,16 @@ pub(super) struct BackupArgs {
 pub(super) struct RestoreArgs {
     /// The backup file.
     file: PathBuf,
-    /// Replace the existing database; it is kept beside the new one.
+    /// Replace the existing database. The old one is kept next to the new one.
     #[arg(long)]
     replace: bool,
 }
 
-const KEY_REMINDER: &str = "The master key is deliberately not in it: whoever has both could open everything. Keep a copy of the key elsewhere.";
+const KEY_REMINDER: &str = "The backup doesn't include the master key, because anyone with both could decrypt everything. Keep a copy of the key elsewhere.";
 
 pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<()> {
     if args.file.exists() {
-        bail!("{} exists already. Choose another name; nothing was written.", args.file.display());
+        bail!("{} already exists. Choose another name. Nothing was written.", args.file.display());
     }
     let app = open_existing_app(config).await?;
     let draft = sibling_path(&args.file, "partial");
@@ -47,7 +47,7 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
         .create_new(true)
         .mode(0o600)
         .open(&draft)
-        .with_context(|| format!("{} could not be made; nothing was written", draft.display()))?;
+        .with_context(|| format!("{} could not be created. Nothing was written", draft.display()))?;
     let written = async {
         store::backup::copy_to(&app.store, &draft).await?;
         File::open(&draft)?.sync_all()?;
@@ -56,9 +56,9 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
     };
     if let Err(error) = written.await {
         let _ = fs::remove_file(&draft);
-        return Err(error.context("The backup could not be written; nothing was left behind"));
+        return Err(error.context("The backup could not be written, and was removed"));
     }
-    say!("The database is copied to {}.", args.file.display());
+    say!("Copied the database to {}.", args.file.display());
     say!("{KEY_REMINDER}");
     Ok(())
 }
@@ -67,24 +67,26 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
     app::prepare_data_dir(&config.data_dir)?;
     let _lock = app::lock_data_dir(&config.data_dir)?;
     if !args.file.exists() {
-        bail!("There is no file {}. Nothing was changed.", args.file.display());
+        bail!("The file {} doesn't exist. Nothing was changed.", args.file.display());
     }
     let found = inspect_backup(&args.file).await?;
     let key_file = config.data_dir.join(files::MASTER_KEY);
     if !key_file.exists() && app::master_key_source(&config.data_dir) == app::MasterKeySource::File(key_file.clone()) {
         bail!(
-            "The master key is missing. Put the key that belongs to this backup at {} (mode 600) and run the command again. Nothing was changed.",
+            "The master key is missing. Copy the key that belongs to this backup to {} (mode 600) and run the command again. Nothing was changed.",
             key_file.display()
         );
     }
     let vault = Vault::new(app::master_key::load_or_create_master_key(&config.data_dir)?);
     if found.key_check.is_none_or(|check| check != app::compute_key_check(&vault)) {
-        bail!("The master key here does not belong to this backup. Put the right key back first. Nothing was changed.");
+        bail!(
+            "The current master key doesn't belong to this backup. Restore the right key first. Nothing was changed."
+        );
     }
     let target = config.data_dir.join(files::DATABASE);
     if target.exists() && !args.replace {
         bail!(
-            "There is a database at {} already. Give --replace to put the backup in its place; the present one is kept beside it.",
+            "There is already a database at {}. Use --replace to replace it with the backup; the current database is kept next to it.",
             target.display()
         );
     }
@@ -96,17 +98,17 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
         .await?;
     store::commit(tx).await?;
     app.store.close().await;
-    say!("Restored {} people from {}.", found.people, args.file.display());
-    say!("Everyone must sign in again, and open invitations and reset links no longer work.");
+    say!("Restored {} account(s) from {}.", found.people, args.file.display());
+    say!("Everyone has to sign in again. Open invitations and reset links no longer work.");
     Ok(())
 }
 
 async fn inspect_backup(file: &Path) -> anyhow::Result<BackupInspection> {
     let found = store::backup::inspect(file)
         .await
-        .with_context(|| format!("{} could not be read as a backup; nothing was changed", file.display()))?;
+        .with_context(|| format!("{} could not be read as a backup. Nothing was changed", file.display()))?;
     if !found.is_intact {
-        bail!("{} is damaged. Nothing was changed; use another backup.", file.display());
+        bail!("{} is damaged. Use another backup. Nothing was changed.", file.display());
     }
     Ok(found)
 }
@@ -117,7 +119,7 @@ fn replace_database(backup: &Path, target: &Path) -> anyhow::Result<()> {
     let copied = fs::copy(backup, &draft).and_then(|_| File::open(&draft)?.sync_all());
     if let Err(error) = copied {
         let _ = fs::remove_file(&draft);
-        return Err(error).context("The backup could not be copied into the data folder; nothing was changed");
+        return Err(error).context("The backup could not be copied to the data folder. Nothing was changed");
     }
     if target.exists() {
         move_database_aside(target)?;
@@ -135,7 +137,7 @@ fn move_database_aside(target: &Path) -> anyhow::Result<()> {
             fs::rename(&from, &to)?;
         }
     }
-    say!("The present database is kept as {}.", kept.display());
+    say!("Kept the previous database as {}.", kept.display());
     Ok(())
 }
 

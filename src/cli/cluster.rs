@@ -24,11 +24,11 @@ use host_keys::{PinHostKeysArgs, hop_label};
 pub(super) enum ClusterSubcommand {
     /// Add a cluster and pin its host keys.
     Add(ClusterEditArgs),
-    /// Change a cluster's settings. People's user names on it stay.
+    /// Change a cluster's settings. People keep their user names on it.
     Change(ClusterEditArgs),
-    /// List the clusters, their host key fingerprints, and which are out of use or stopped.
+    /// List the clusters and their host key fingerprints, and which are retired or blocked.
     List,
-    /// Print a cluster's description, as a file for `cluster add --file` or for another portal.
+    /// Print a cluster's configuration, for use with `cluster add --file` here or on another portal.
     Export {
         /// The cluster's short name.
         name: Slug,
@@ -65,16 +65,16 @@ async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()
     let name = args.name.as_str();
     let profile = ClusterProfile::find_by_slug(&mut *app.store.read().await?, name).await?;
     if profile.is_some() {
-        bail!("There is a cluster called {name} already. To change it: portolan cluster change");
+        bail!("A cluster called {name} already exists. To change it: portolan cluster change");
     }
     let nothing_known = Site::with_defaults(SiteName(args.name.clone()), name);
     let site = args.description.into_site(app, &args.name, nothing_known)?;
     let pins = args.keys.choose_pins(&site).await?;
     match app.connections.add_cluster(&Actor::command_line(), &site, &pins).await {
-        Err(ClusterChangeError::SlugTaken) => bail!("There is a cluster called {name} already."),
+        Err(ClusterChangeError::SlugTaken) => bail!("A cluster called {name} already exists."),
         other => other.context("Nothing was changed")?,
     };
-    say!("{} is known now, with {} pinned host key(s).", site.title, pins.len());
+    say!("Added {} with {} pinned host key(s).", site.title, pins.len());
     Ok(())
 }
 
@@ -90,7 +90,7 @@ async fn change_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result
         None
     };
     if site == *profile.site && pins.is_none() {
-        say!("{} is as you wish already.", site.title);
+        say!("{} already has these settings. Nothing was changed.", site.title);
         return Ok(());
     }
     // Connections to the previous host must end too, and only the process that holds them can close them.
@@ -102,14 +102,14 @@ async fn change_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result
         .update_cluster(&Actor::command_line(), &profile, &site, pins.as_deref())
         .await
         .context("Nothing was changed")?;
-    say!("{} is changed.", site.title);
+    say!("Changed {}.", site.title);
     Ok(())
 }
 
 /// Takes over the stopped portal's lock and its connections.
 async fn adopt_connections(app: &AppState) -> anyhow::Result<std::fs::File> {
     let lock = app::lock_data_dir(&app.config.data_dir).context(
-        "Other hosts or host keys close connections, which the running portal holds. Change them on the cluster's page of settings, or here once the portal has stopped",
+        "Changing hosts or host keys closes connections, which the running portal holds open. Change them on the cluster's settings page, or stop the portal and run this command again",
     )?;
     app.connections.adopt_masters().await?;
     Ok(lock)
@@ -127,18 +127,18 @@ async fn list_clusters(app: &AppState) -> anyhow::Result<()> {
     let mut db = app.store.read().await?;
     let clusters = store::clusters::list(&mut db).await?;
     if clusters.is_empty() {
-        say!("No cluster is known yet. Add one: portolan cluster add NAME --preset PRESET");
+        say!("There are no clusters yet. Add one: portolan cluster add NAME --preset PRESET");
     }
     for row in clusters {
         let profile = ClusterProfile::load(&mut db, row).await?;
         let row = &profile.row;
         say!("{:<16} {:<30} {}:{}", row.slug, row.title, row.host, row.port);
         if let Some(since) = row.retired_at() {
-            say!("{:<16} OUT OF USE since {since}. Nobody can connect to it.", "");
+            say!("{:<16} RETIRED since {since}. Nobody can connect.", "");
         }
         if let Some(since) = row.alarm_at() {
             say!(
-                "{:<16} STOPPED since {since}: {}, which is not pinned. An administrator decides on the page of its host keys.",
+                "{:<16} BLOCKED since {since}: {}, which isn't pinned. An administrator must check it on the cluster's host keys page.",
                 "",
                 row.alarm
             );
@@ -147,7 +147,7 @@ async fn list_clusters(app: &AppState) -> anyhow::Result<()> {
             let keys = profile.host_keys(hop);
             if keys.is_empty() {
                 let host = host.as_str();
-                say!("{:<16} {} {host}:{port}: no host key is pinned", "", hop_label(hop));
+                say!("{:<16} {} {host}:{port}: no host key pinned", "", hop_label(hop));
             }
             for key in keys {
                 let fingerprint = key.fingerprint();
@@ -167,7 +167,7 @@ async fn export_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
 async fn remove_cluster(app: &AppState, name: &Slug) -> anyhow::Result<()> {
     let profile = find_cluster(app, name).await?;
     app.connections.remove_cluster(&Actor::command_line(), &profile).await?;
-    say!("{} is forgotten.", name.as_str());
+    say!("Removed {}.", name.as_str());
     Ok(())
 }
 

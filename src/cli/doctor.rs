@@ -68,7 +68,7 @@ async fn run_checks(file: Option<&Path>) -> Vec<DoctorFinding> {
         Ok(config) => config,
         Err(error) => return vec![DoctorFinding::bad("Settings", error.to_string())],
     };
-    let mut findings = vec![DoctorFinding::good("Settings", "Every setting is known and makes sense.")];
+    let mut findings = vec![DoctorFinding::good("Settings", "All settings are valid.")];
     findings.push(installation::check_data_dir(&config));
     let vault = installation::check_master_key(&config, &mut findings);
     installation::check_database(&config, vault.as_ref(), &mut findings).await;
@@ -91,9 +91,9 @@ fn format_findings(findings: &[DoctorFinding]) -> String {
     };
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let summary = match (count(DoctorVerdict::Bad), count(DoctorVerdict::Warning)) {
-        (0, 0) => "All is well.".to_owned(),
-        (0, warnings) => format!("It works. {warnings} point(s) to look at."),
-        (bad, _) => format!("{bad} point(s) to mend."),
+        (0, 0) => "Everything works.".to_owned(),
+        (0, warnings) => format!("Everything works, with {warnings} warning(s)."),
+        (bad, _) => format!("{bad} problem(s) to fix."),
     };
     findings.iter().map(line).collect::<String>() + "\n" + &summary
 }

@@ -17,7 +17,7 @@ pub(super) struct InviteArgs {
     /// Their role in the group.
     #[arg(long, value_enum, default_value_t = GroupRoleArg::Member)]
     role: GroupRoleArg,
-    /// Whom it is for: a note in the list of invitations.
+    /// A note for the list of invitations, such as who it's for.
     #[arg(long = "for", value_name = "WHO")]
     label: Option<DisplayName>,
     /// Days until the link expires.
@@ -31,6 +31,6 @@ pub(super) async fn run(config: Config, args: InviteArgs) -> anyhow::Result<()> 
     let label = args.label.as_ref().map_or("", DisplayName::as_str);
     let token = app.auth.create_invitation(&Actor::command_line(), (group, args.role.into()), label, args.days).await?;
     say!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
-    eprintln!("The link works once, for {} days.", args.days);
+    eprintln!("The link works once and expires in {} days.", args.days);
     Ok(())
 }

@@ -15,14 +15,14 @@ pub(super) async fn rotate_master_key(config: Config) -> anyhow::Result<()> {
     let app = open_existing_app(config).await?;
     let rotated = app::rotate_master_key(&app, &data_dir).await?;
     app.store.close().await;
-    say!("The master key is changed; {} sealed values were moved to the new one.", rotated.resealed);
+    say!("Changed the master key and re-encrypted {} secrets.", rotated.resealed);
     match rotated.key_to_install {
         None => say!(
-            "Make a new copy of {} and put it somewhere safe. Backups made before need the old key.",
+            "Copy {} to a safe place. Earlier backups still need the old key.",
             data_dir.join(app::files::MASTER_KEY).display()
         ),
         Some(path) => say!(
-            "The new key is in {}. Put it where the portal gets its key from, then delete that file. The portal starts only with the new key. Backups made before need the old one.",
+            "The new key is in {}. Put it where the portal reads its key from, then delete this file. The portal starts only with the new key. Earlier backups still need the old one.",
             path.display()
         ),
     }
@@ -42,9 +42,9 @@ pub(super) async fn close_connections(config: Config) -> anyhow::Result<()> {
         control_master::close_stale_master(&folder).await;
     }
     match closed {
-        0 => say!("No connection was open in {}.", config.run_dir().display()),
-        1 => say!("1 connection is closed."),
-        _ => say!("{closed} connections are closed."),
+        0 => say!("There were no open connections in {}.", config.run_dir().display()),
+        1 => say!("Closed 1 connection."),
+        _ => say!("Closed {closed} connections."),
     }
     Ok(())
 }

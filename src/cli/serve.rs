@@ -37,7 +37,7 @@ async fn log_startup(app: &AppState) -> anyhow::Result<()> {
     if let Some(token) = app.auth.create_setup_link().await? {
         let link = app.config.portal.public_url.join(&format!("/setup/{}", token.as_str()));
         tracing::info!(
-            "Nobody has an account yet. Open this link to become the administrator; it works once, for 24 hours: {link}"
+            "There are no accounts yet. Open this link to become the administrator. It works once and expires in 24 hours: {link}"
         );
     }
     Ok(())
@@ -47,13 +47,13 @@ async fn stop_on_signal(app: AppState) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
-        tracing::error!("Signals cannot be received; stop the portal with kill -9");
+        tracing::error!("Could not listen for signals; stop the portal with kill -9");
         return;
     };
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
-    tracing::info!("Stopping: open requests may finish");
+    tracing::info!("Stopping; waiting for open requests to finish");
     app.stop.cancel();
 }

@@ -17,31 +17,31 @@ use crate::store;
 pub(super) enum UserSubcommand {
     /// Add an account.
     Add(AddUserArgs),
-    /// Set a new password. Ends every session of the account and deletes its SSH keys.
+    /// Set a new password. Signs the account out everywhere and deletes its SSH keys.
     Passwd {
-        /// Their sign-in name.
+        /// Their user name.
         name: SignInName,
         #[command(flatten)]
         password: PasswordSourceArgs,
     },
-    /// Disable an account. Ends all of its sessions.
+    /// Disable an account and sign it out everywhere.
     Disable {
-        /// Their sign-in name.
+        /// Their user name.
         name: SignInName,
     },
     /// Enable an account again.
     Enable {
-        /// Their sign-in name.
+        /// Their user name.
         name: SignInName,
     },
     /// Turn off someone's second factor after they lost their phone and recovery codes.
     SecondFactorOff {
-        /// Their sign-in name.
+        /// Their user name.
         name: SignInName,
     },
     /// Make someone an administrator of the portal, or remove their rights with --revoke.
     Admin {
-        /// Their sign-in name.
+        /// Their user name.
         name: SignInName,
         /// Remove their administrator rights.
         #[arg(long)]
@@ -53,9 +53,9 @@ pub(super) enum UserSubcommand {
 
 #[derive(Debug, Args)]
 pub(super) struct AddUserArgs {
-    /// Their sign-in name.
+    /// Their user name.
     name: SignInName,
-    /// The name others see (default: the sign-in name).
+    /// The name that others see (default: the user name).
     #[arg(long)]
     display_name: Option<DisplayName>,
     /// Make them an administrator of the portal.
@@ -101,10 +101,10 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
             let person = find_person(&app, &name).await?;
             let password = password.read()?;
             let keys = store::keys::list_for_person(&mut *app.store.read().await?, person.id).await?;
-            app.auth.set_password(&actor, &name, &password).await.context("The password was not changed")?;
-            say!("The password of {name} is changed. Every session of theirs was ended.");
+            app.auth.set_password(&actor, &name, &password).await.context("The password could not be changed")?;
+            say!("Changed the password of {name} and signed them out everywhere.");
             if !keys.is_empty() {
-                say!("Their SSH keys are deleted: only the old password opened them.");
+                say!("Deleted their SSH keys, because only the old password could decrypt them.");
             }
         }
         UserSubcommand::Disable { name } => {
@@ -113,7 +113,7 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
                 &name,
                 app.auth.set_account_state(&actor, person.id, PortalAccountState::Disabled).await,
             )?;
-            say!("{name} is switched off. Every session of theirs was ended.");
+            say!("Disabled {name} and signed them out everywhere.");
         }
         UserSubcommand::Enable { name } => {
             let person = find_person(&app, &name).await?;
@@ -123,7 +123,7 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
         UserSubcommand::SecondFactorOff { name } => {
             let person = find_person(&app, &name).await?;
             app.auth.remove_second_factor(&actor, person.id).await?;
-            say!("The second factor of {name} is off. Their password alone opens the account now.");
+            say!("Turned off the second factor of {name}. They can now sign in with just their password.");
         }
         UserSubcommand::Admin { name, revoke } => {
             let person = find_person(&app, &name).await?;
@@ -143,7 +143,7 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
     let new = SignUpDetails { name: args.name, display_name, password: args.password.read()? };
     crate::auth::password::check_rules(&new.password, &new.name)?;
     if app.auth.find_person(&new.name).await.is_ok() {
-        bail!("There is an account called {} already. Nothing was changed.", new.name);
+        bail!("An account called {} already exists. Nothing was changed.", new.name);
     }
     let membership = match &args.group {
         Some(group) => Some((find_or_create_group(app, group).await?, args.role.into())),
@@ -151,11 +151,11 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
     };
     match app.auth.add_account(&Actor::command_line(), &new, args.admin, membership).await {
         Err(AuthError::NameTaken) => {
-            bail!("There is an account called {} already. Nothing was changed.", new.name)
+            bail!("An account called {} already exists. Nothing was changed.", new.name)
         }
         other => other?,
     };
-    say!("{} can sign in now at {}", new.name, app.config.portal.public_url);
+    say!("{} can now sign in at {}", new.name, app.config.portal.public_url);
     Ok(())
 }
 
@@ -182,7 +182,9 @@ async fn find_person(app: &AppState, name: &SignInName) -> anyhow::Result<store:
 fn explain_last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Result<()> {
     match result {
         Err(AuthError::LastAdmin) => {
-            bail!("{name} is the last administrator who can sign in. Make another one first: portolan user admin NAME")
+            bail!(
+                "{name} is the last administrator who can sign in. First make someone else an administrator: portolan user admin NAME"
+            )
         }
         other => Ok(other?),
     }
@@ -191,14 +193,14 @@ fn explain_last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyho
 async fn list_users(app: &AppState) -> anyhow::Result<()> {
     let people = store::people::list(&mut *app.store.read().await?).await?;
     if people.is_empty() {
-        say!("Nobody has an account yet. Start the portal and open the set-up link from its log.");
+        say!("There are no accounts yet. Start the portal and open the setup link from its log.");
         return Ok(());
     }
-    say!("{:<20} {:<14} {:<13} {:<30} Groups", "Name", "State", "2nd factor", "Displayed as");
+    say!("{:<20} {:<14} {:<13} {:<30} Groups", "Name", "Status", "2nd factor", "Display name");
     for listed in people {
         let person = &listed.person;
         let state = match (person.is_disabled, person.is_admin) {
-            (true, _) => "switched off",
+            (true, _) => "disabled",
             (false, true) => "administrator",
             (false, false) => "active",
         };

@@ -37,12 +37,12 @@ pub enum AccountingDayError {
     #[error(transparent)]
     Run(#[from] RunCommandError),
     /// Slurm's accounting did not answer; what it printed instead.
-    #[error("Slurm's accounting did not answer.")]
+    #[error("Slurm's accounting database isn't responding.")]
     Accounting(String),
-    #[error("The cluster did not tell when its days begin.")]
+    #[error("The cluster didn't report its time zone.")]
     Clock,
     /// None of the accounts has a name that can be sent.
-    #[error("These accounts cannot be asked for.")]
+    #[error("Usage can't be read for these accounts.")]
     Accounts,
 }
 

@@ -19,10 +19,10 @@ pub enum ClusterChangeError {
     /// The title is invalid.
     #[error("{0}")]
     Title(&'static str),
-    #[error("There is a cluster with this short name already.")]
+    #[error("A cluster with this short name already exists.")]
     SlugTaken,
     /// A host has no pinned key.
-    #[error("At least one host key of each host must be pinned.")]
+    #[error("Pin at least one host key for each host.")]
     NoHostKey,
     #[error(transparent)]
     Auth(#[from] AuthError),

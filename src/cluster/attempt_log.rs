@@ -70,7 +70,7 @@ impl ConnectionPool {
             (RouteHop::Jump, Some(jump)) => jump.host.as_str(),
             _ => request.route.target.host.as_str(),
         };
-        let words = format!("{host} showed {}", offered.unwrap_or("a key of another kind"));
+        let words = format!("{host} presented {}", offered.unwrap_or("a key of another type"));
         self.set_alarm(request.key.cluster, true);
         let mut tx = self.0.core.store.write().await?;
         store::clusters::set_alarm(&mut tx, request.key.cluster, Some((now, &words))).await?;
@@ -79,7 +79,7 @@ impl ConnectionPool {
         record(&mut tx, &request.actor, ActivityEventKind::HostKeyAlarm, about, now).await?;
         tracing::error!(
             cluster.name = request.profile.row.slug,
-            "{words}, which is not pinned: all connections to this cluster are stopped"
+            "{words}, which isn't pinned; all connections to this cluster are blocked"
         );
         store::commit(tx).await
     }

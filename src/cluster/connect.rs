@@ -134,7 +134,7 @@ impl ConnectionPool {
             Err(error) => self.record_failure(&request, &error).await,
         };
         if let Err(error) = stored {
-            tracing::error!(%error, "The end of a connection attempt could not be noted");
+            tracing::error!(%error, "Could not record the end of a connection attempt");
             self.close(request.key).await;
         }
         request.attempt.set_state(ConnectState::Finished);
@@ -251,8 +251,8 @@ impl ConnectionPool {
     async fn load_keys(&self, request: &ConnectRequest) -> Result<Vec<(SshKeyId, PrivateKey)>, ConnectError> {
         let open = self.0.core.auth.unseal_keys(request.key.person, request.key.role).await;
         let mut open = open.map_err(|error| {
-            tracing::error!(%error, "A key could not be opened for a connection");
-            ConnectError::internal(&"your key could not be opened")
+            tracing::error!(%error, "Could not decrypt an SSH key for a connection");
+            ConnectError::internal(&"your SSH key could not be decrypted")
         })?;
         if request.purpose == ConnectPurpose::TestNewKey {
             // The pending key comes first; it is tested alone.
@@ -305,7 +305,7 @@ impl ConnectionPool {
                 let problem = lost_connection_problem(&connection.master().last_log_line());
                 connection.master().folder().remove();
                 if let Err(error) = this.save_problem(key, &problem, true).await {
-                    tracing::warn!(%error, "The end of a connection could not be noted");
+                    tracing::warn!(%error, "Could not record the end of a connection");
                 }
                 this.notify(key);
             }
@@ -330,10 +330,10 @@ fn check_attempt_limit(
 fn lost_connection_problem(last_words: &str) -> ConnectionProblem {
     if last_words.contains("not responding") || last_words.contains("timed out") {
         let words =
-            "The network between this portal and the cluster was silent for too long, so the connection was lost.";
+            "The connection was lost because the network between the portal and the cluster stopped responding.";
         ConnectionProblem::new("lost-silent", words)
     } else {
-        let words = "The connection was lost. The cluster may have closed it, or may have been restarted.";
+        let words = "The connection was lost. The cluster may have closed it or restarted.";
         ConnectionProblem::new("lost", words)
     }
 }

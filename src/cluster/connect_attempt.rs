@@ -61,18 +61,19 @@ impl ConnectState {
     /// What is happening and what it means, for the person who waits.
     pub const fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Queued => ("Waiting for your turn", "Others are signing in at the same host right now."),
-            Self::Connecting => ("Reaching the cluster", "This takes a few seconds."),
+            Self::Queued => ("Waiting your turn", "Other people are connecting to the same host right now."),
+            Self::Connecting => ("Contacting the cluster", "This takes a few seconds."),
             Self::Prompted { prompt, .. } => (prompt.title(), prompt.help()),
             Self::CheckingAnswer { push: true } => (
                 "Check your phone",
-                "The cluster has sent a request to your phone. Approve it there; this page goes on by itself.",
+                "The cluster sent a request to your phone. Approve it there, and this page continues automatically.",
             ),
-            Self::CheckingAnswer { push: false } => ("The cluster checks your answer", "This takes a few seconds."),
-            Self::Discovering => {
-                ("Connected. Looking around", "The portal asks which accounts, folders and machines you have there.")
-            }
-            Self::Finished => ("One moment", "This page goes on by itself."),
+            Self::CheckingAnswer { push: false } => ("Checking your answer", "This takes a few seconds."),
+            Self::Discovering => (
+                "Connected. Reading your setup",
+                "The portal is finding out which accounts, folders and nodes you can use.",
+            ),
+            Self::Finished => ("One moment", "This page continues automatically."),
         }
     }
 }

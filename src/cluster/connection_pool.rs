@@ -32,13 +32,13 @@ pub enum ConnectStartError {
     #[error("no user name")]
     NoRemoteUser,
     /// The person has no key for this cluster.
-    #[error("no key")]
+    #[error("no SSH key")]
     NoKey,
     /// The host key has changed, or the cluster is retired.
     #[error("closed")]
     ClusterClosed,
     /// The hourly limit is reached.
-    #[error("too many tries")]
+    #[error("too many attempts")]
     TooManyAttempts,
     /// A problem with the person's account or keychain.
     #[error(transparent)]

@@ -130,7 +130,7 @@ impl DiscoveredFacts {
     ) -> Self {
         let mut facts = Self::default();
         if !facts.read_discovery_output(look_around.unwrap_or_default()) {
-            facts.report_missing("The home folder and the tools that are there", "the shell", look_around);
+            facts.report_missing("Your home folder and the installed tools", "the shell", look_around);
         }
         facts.read_config(config);
         facts.read_partitions(sinfo);
@@ -188,7 +188,7 @@ impl DiscoveredFacts {
             // Clusters of one centre may share their accounting.
             found.retain(|one| one.cluster.eq_ignore_ascii_case(cluster));
             if found.is_empty() {
-                self.missing.push(format!("There is no account of yours on {cluster}."));
+                self.missing.push(format!("You have no account on {cluster}."));
             }
         }
         self.accounts = associations::collect_accounts(&found, suffixes);
@@ -199,16 +199,16 @@ impl DiscoveredFacts {
         let line = said.and_then(|said| said.lines().find(|line| !line.trim().is_empty()));
         let absent = !self.tools.is_empty() && program != "the shell" && !self.has_tool(program);
         let why = match (line, said) {
-            _ if absent => format!("{program} is not there"),
+            _ if absent => format!("{program} is not installed"),
             (Some(line), _) if line.contains("Command rejected by") => {
-                format!("this node does not allow {program}")
+                format!("this host doesn't allow {program}")
             }
             (Some(line), _) if line.ends_with("command not found") => {
-                format!("{program} is not there")
+                format!("{program} was not found")
             }
             (Some(line), _) => format!("{program} said “{}”", text::sanitize(line, MAX_QUOTE_LEN)),
-            (None, Some(_)) => format!("{program} answered with nothing"),
-            (None, None) => format!("{program} gave no answer"),
+            (None, Some(_)) => format!("{program} printed nothing"),
+            (None, None) => format!("{program} didn't respond"),
         };
         self.missing.push(format!("{what} could not be read: {why}."));
     }

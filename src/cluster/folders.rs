@@ -59,24 +59,24 @@ pub enum FolderEntryKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FolderError {
     /// A path that is not absolute, contains `..`, or cannot be sent.
-    #[error("This is not the full path of a folder. A full path begins with a slash (/).")]
+    #[error("Enter the full path of a folder. It starts with a slash (/).")]
     NotAPath,
-    #[error("There is no such folder.")]
+    #[error("This folder doesn't exist.")]
     NotFound,
-    #[error("Your account on the cluster may not do this here.")]
+    #[error("You do not have permission to do this here.")]
     PermissionDenied,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
     NotAFolder,
-    #[error("There is a file or a folder of this name already.")]
+    #[error("A file or folder with this name already exists.")]
     AlreadyExists,
     /// The cluster did not create it, and does not say why.
-    #[error("The cluster did not make the folder. The disk may be full, or your share of it.")]
+    #[error("The folder could not be created. The disk may be full, or you may have reached your quota.")]
     NotCreated,
     /// A name that no folder should have.
     #[error("{0}")]
     BadName(&'static str),
-    #[error("There is no connection to the cluster.")]
+    #[error("You are not connected to the cluster.")]
     NotConnected,
     /// Anything else, as a sentence.
     #[error("{0}")]
@@ -152,12 +152,12 @@ fn check_folder_name(name: &str) -> Result<&str, FolderError> {
     let name = name.trim();
     let problem = match name {
         "" => "Enter a name.",
-        "." | ".." => "Choose another name: this one has a meaning of its own.",
-        _ if name.contains('/') => "Leave out slashes: make one folder at a time.",
+        "." | ".." => "Choose another name. This one is reserved.",
+        _ if name.contains('/') => "Leave out slashes. You can create one folder at a time.",
         _ if name.chars().any(|c| is_hidden(c) || c == char::REPLACEMENT_CHARACTER) => {
             "Remove line breaks and invisible control characters."
         }
-        _ if name.starts_with(['-', '~']) => "Begin the name with a letter or a digit.",
+        _ if name.starts_with(['-', '~']) => "Start the name with a letter or a digit.",
         _ if name.len() > MAX_NAME_LEN => "Use a shorter name.",
         _ => return Ok(name),
     };

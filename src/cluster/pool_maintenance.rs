@@ -42,14 +42,14 @@ impl ConnectionPool {
         }
         let adopted = work.join_all().await.into_iter().filter(|adopted| *adopted).count();
         if adopted > 0 {
-            tracing::info!(connections = adopted, "Took over the connections of the run before");
+            tracing::info!(connections = adopted, "Took over the connections of the previous run");
         }
         Ok(adopted)
     }
 
     async fn adopt_master(&self, name: &str) -> bool {
         if !is_connection_folder(name) {
-            tracing::warn!(name, "Something in the run folder is none of ours and was left alone");
+            tracing::warn!(name, "Ignored an unknown entry in the run folder");
             return false;
         }
         let folder = ConnectionFolder::new(&self.0.core.config.run_dir(), name);
@@ -110,7 +110,7 @@ impl ConnectionPool {
                 },
             }
             if let Err(error) = self.sweep().await {
-                tracing::warn!(%error, "Connections could not be checked; it is tried again");
+                tracing::warn!(%error, "Could not check connections; will retry");
             }
         }
     }
@@ -118,7 +118,7 @@ impl ConnectionPool {
     /// Closes connections that should not be open, and reopens those that should be and need no person.
     pub async fn sweep(&self) -> Result<(), StoreError> {
         if let Err(error) = self.0.core.auth.close_unused_keychains().await {
-            tracing::warn!(%error, "Keychains of people who left could not be checked");
+            tracing::warn!(%error, "Could not check the keychains of people who signed out");
         }
         let mut db = self.0.core.store.read().await?;
         let wanted = store::connections::list_wanted(&mut db).await?;
@@ -152,7 +152,7 @@ impl ConnectionPool {
         if let Some(idle) = self.idle_time(key) {
             let minutes = u64::from(profile.site.limits.idle_minutes);
             if idle >= Duration::from_secs(minutes * 60) {
-                let words = format!("Closed after {minutes} minutes without use, to be polite to the cluster.");
+                let words = format!("Closed after {minutes} minutes of inactivity, to spare the cluster.");
                 self.save_problem(key, &ConnectionProblem::new("idle", words), false).await?;
                 self.close(key).await;
             }
@@ -162,7 +162,7 @@ impl ConnectionPool {
             return Ok(());
         }
         if let Err(error) = self.connect(key, portal_actor(), LoginAttendance::Unattended).await {
-            tracing::debug!(%error, "A connection cannot be opened again by itself");
+            tracing::debug!(%error, "A connection could not be reopened automatically");
         }
         Ok(())
     }

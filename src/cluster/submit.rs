@@ -117,7 +117,7 @@ fn parse_outcome(mark: &str, is_sent: bool, result: Result<CommandOutput, RunCom
         return SbatchOutcome::Answered(SbatchAnswer::Refused(submit::combine_output("", &stderr)));
     }
     if !is_sent || has("unasked") {
-        return SbatchOutcome::RetryLater("The connection was too slow to hand the script over.".to_owned());
+        return SbatchOutcome::RetryLater("The connection was too slow to send the script.".to_owned());
     }
     let ended = printed.split_once(&format!("{mark} begin\n")).and_then(|(_, rest)| {
         let (printed, code) = rest.rsplit_once(&format!("{mark}="))?;
@@ -125,7 +125,7 @@ fn parse_outcome(mark: &str, is_sent: bool, result: Result<CommandOutput, RunCom
     });
     match ended {
         Some((printed, code)) => SbatchOutcome::Answered(submit::parse_sbatch_answer(code, printed, &stderr)),
-        None => SbatchOutcome::Unconfirmed("The cluster broke off in the middle of its answer.".to_owned()),
+        None => SbatchOutcome::Unconfirmed("The cluster's reply was cut off.".to_owned()),
     }
 }
 

@@ -31,29 +31,25 @@ const fn key(name: &'static str, kind: EnvValueKind, about: &'static str) -> Set
 }
 
 pub const SETTING_KEYS: &[SettingDefinition] = &[
-    key("data_dir", Text, "Folder of the database and the master key."),
+    key("data_dir", Text, "Folder for the database and the master key."),
     key(
         "run_dir",
         Text,
-        "Folder of the sockets of connections to clusters; a short path. The folder run in the data folder if not set.",
+        "Folder for the sockets of cluster connections. Needs a short path; defaults to run in the data folder.",
     ),
     key("portal.listen", Text, "Address and port the portal listens on."),
-    key("portal.public_url", Text, "Address people type to reach the portal."),
-    key("dashboards.listen", Text, "Address and port the dashboards' origin listens on."),
-    key("dashboards.public_url", Text, "Address of the dashboards' origin; another host name than the portal's."),
-    key("dashboards.idle_minutes", Number, "Minutes without a look after which a dashboard is stopped automatically."),
+    key("portal.public_url", Text, "URL that people open to reach the portal."),
+    key("dashboards.listen", Text, "Address and port that dashboards are served on."),
+    key("dashboards.public_url", Text, "URL of the dashboards. Its host name must differ from the portal's."),
+    key("dashboards.idle_minutes", Number, "Minutes without a viewer after which a dashboard is stopped."),
     key("metrics.listen", Text, "Loopback address and port of /healthz and /metrics."),
-    key("proxy.trusted", List, "Networks of the proxies whose X-Forwarded-For header is believed."),
-    key("sessions.idle_hours", Number, "Hours without use after which a browser is signed out."),
-    key("sessions.absolute_days", Number, "Days after which a browser is signed out in any case."),
-    key("log.level", Text, "How much is logged: error, warn, info, debug, or a tracing filter."),
-    key("log.format", Text, "auto, text or json; auto is readable on a terminal and JSON otherwise."),
+    key("proxy.trusted", List, "Networks of the proxies whose X-Forwarded-For header is trusted."),
+    key("sessions.idle_hours", Number, "Hours of inactivity after which a browser is signed out."),
+    key("sessions.absolute_days", Number, "Days after which a browser is signed out even if it's in use."),
+    key("log.level", Text, "Log level: error, warn, info, debug, or a tracing filter."),
+    key("log.format", Text, "Log format: auto, text or json. auto is text on a terminal and JSON otherwise."),
     key("activity.keep_days", Number, "Days the activity log is kept."),
-    key(
-        "notifications.allow_private",
-        Flag,
-        "Whether people may have notifications sent to addresses of private networks.",
-    ),
+    key("notifications.allow_private", Flag, "Whether notifications may be sent to addresses in private networks."),
 ];
 
 /// Sections that had another name in 0.1.0: old, new. The old names still work.
@@ -90,7 +86,7 @@ pub fn rename_old_sections(table: &mut Table) -> Vec<String> {
     let mut warnings = Vec::new();
     for (old, new) in RENAMED_SECTIONS {
         let Some(Value::Table(given)) = table.remove(*old) else { continue };
-        warnings.push(format!("The section [{old}] is now called [{new}]. Rename it in the file."));
+        warnings.push(format!("The section [{old}] is now called [{new}]. Rename it in the configuration file."));
         let entry = table.entry(*new).or_insert_with(|| Value::Table(Table::new()));
         if let Value::Table(present) = entry {
             for (name, value) in given {
@@ -117,7 +113,7 @@ pub fn overlay_env(table: &mut Table, env: impl Iterator<Item = (String, String)
     for (variable, text) in env.filter(|(name, _)| name.starts_with(ENV_PREFIX)) {
         match renamed_variable(&variable) {
             Some(new) => {
-                warnings.push(format!("{variable} is now called {new}. Rename the variable."));
+                warnings.push(format!("{variable} is now called {new}. Rename the environment variable."));
                 given.push((new, text, true));
             }
             None => given.push((variable, text, false)),

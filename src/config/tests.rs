@@ -68,10 +68,10 @@ fn dangerous_or_senseless_values_are_refused_in_words() {
         ("[metrics]\nlisten = \"0.0.0.0:1\"", "loopback"),
         (
             "[portal]\npublic_url = \"https://a.org\"\n[dashboards]\npublic_url = \"https://a.org:444\"",
-            "host name of their own",
+            "their own host name",
         ),
-        ("[portal]\npublic_url = \"a.org/x\"", "not an address"),
-        ("[portal]\npublic_url = \"https://a.org/x\"", "not an address"),
+        ("[portal]\npublic_url = \"a.org/x\"", "is not a URL"),
+        ("[portal]\npublic_url = \"https://a.org/x\"", "is not a URL"),
         ("[sessions]\nidle_hours = 0", "at least 1"),
         ("[activity]\nkeep_days = 1", "at least 30"),
         ("data_dir = [", "TOML parse error"),

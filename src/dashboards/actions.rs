@@ -32,36 +32,36 @@ const FOLLOW_UP_LEAD_S: i64 = 180;
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
     /// The person is not connected to the cluster, or nothing was discovered there yet.
-    #[error("You have no connection to this cluster. Connect to it first, then try again.")]
+    #[error("You are not connected to this cluster. Connect first, then try again.")]
     NotConnected,
     /// The owner of someone else's dashboard is not connected.
     #[error(
-        "It cannot be started now: it runs as its owner, and their connection to the cluster is closed. Ask them to connect."
+        "The dashboard cannot be started because it runs as its owner, who is not connected to the cluster. Ask them to connect."
     )]
     OwnerNotConnected,
     /// A folder that cannot be shown.
     #[error("{0}")]
     InvalidFolder(&'static str),
-    #[error("Choose between {MIN_RUN_MINUTES} minutes and {} hours.", MAX_RUN_MINUTES / 60)]
+    #[error("Choose a time limit from {MIN_RUN_MINUTES} minutes to {} hours.", MAX_RUN_MINUTES / 60)]
     InvalidMinutes,
-    #[error("The name: {0}")]
+    #[error("Name: {0}")]
     InvalidTitle(NameError),
-    #[error("You have {MAX_DASHBOARDS} dashboards already. Delete some that you no longer need.")]
+    #[error("You already have {MAX_DASHBOARDS} dashboards. Delete some you no longer need.")]
     TooMany,
     /// It runs, or is about to.
-    #[error("It is running or on its way already.")]
+    #[error("The dashboard is already running or starting.")]
     AlreadyRunning,
     /// There is no run to extend or stop.
-    #[error("It is not running, so there is nothing to prolong or stop. Start it again instead.")]
+    #[error("The dashboard is not running, so it cannot be extended or stopped. Start it instead.")]
     NotRunning,
     /// There is a follow-up run already.
-    #[error("A follow-up is on its way already.")]
+    #[error("The dashboard has already been extended.")]
     AlreadyExtended,
     /// The owner's limit for others.
-    #[error("It was started as often as its owner allows in a day. Ask them to start it.")]
+    #[error("The dashboard has been started as often as its owner allows per day. Ask them to start it.")]
     WakeLimitReached,
     /// The form came without its token.
-    #[error("The form did not arrive as expected. Load the page again and try once more.")]
+    #[error("The form is incomplete. Reload the page and try again.")]
     InvalidForm,
     /// Not allowed, or no such dashboard.
     #[error(transparent)]

@@ -113,9 +113,9 @@ impl Dashboards {
         if let Err(error) = dial().await {
             let _ = connection.close_forward(&name, node, endpoint.port).await;
             return Err(match error.kind() {
-                ErrorKind::InvalidData => "Something else answers at the dashboard's port.".to_owned(),
+                ErrorKind::InvalidData => "Another program is using the dashboard's port.".to_owned(),
                 _ => format!(
-                    "The sign-in host could not reach the dashboard on the node {node}. The site may not allow it."
+                    "The login host could not reach the dashboard on node {node}. The cluster may not allow it."
                 ),
             });
         }

@@ -56,7 +56,7 @@ async fn exchange<S>(stream: &mut S, secret: &DashboardSecret, nonce: [u8; SECRE
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stranger = || io::Error::new(io::ErrorKind::InvalidData, "this is not the board");
+    let stranger = || io::Error::new(io::ErrorKind::InvalidData, "this is not the dashboard");
     let ours = encode_hex(&nonce);
     stream.write_all(format!("PORTOLAN1 {ours}\n").as_bytes()).await?;
     stream.flush().await?;

@@ -51,10 +51,10 @@ pub enum LaunchPlanError {
     #[error("Choose at least one folder.")]
     NoFolder,
     /// More folders than a dashboard can show.
-    #[error("Choose at most {0} of them.")]
+    #[error("Choose at most {0} folders.")]
     TooMany(usize),
     /// Not a path that can be shown.
-    #[error("“{0}” is not a whole path. It begins with a slash and has no line breaks.")]
+    #[error("“{0}” is not a full path. A full path starts with a slash and has no line breaks.")]
     InvalidPath(String),
 }
 
@@ -103,7 +103,7 @@ pub fn render_script(plan: &LaunchPlan) -> Result<String, LaunchPlanError> {
         text.push_str(&directive.to_line());
         text.push('\n');
     }
-    text.push_str("# A board of the portal. It is served to the portal only, until it is stopped or its time is up.\n");
+    text.push_str("# A Portolan dashboard. Only the portal can reach it. It runs until it is stopped or its time limit is reached.\n");
     text.push_str(&render_variables(plan));
     text.push_str(&render_files(plan));
     text.push_str(RUN_SH);

@@ -72,10 +72,10 @@ pub struct DashboardReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DashboardReportError {
     /// It is longer than such a file can be.
-    #[error("The board's report is too long to be one.")]
+    #[error("The dashboard's status file is too long.")]
     TooLong,
     /// It is not a report.
-    #[error("The board's report cannot be read.")]
+    #[error("The dashboard's status file can't be read.")]
     Malformed,
 }
 

@@ -13,7 +13,7 @@ pub enum DashboardKind {
 
 /// There is no kind with this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("There is no such kind of board.")]
+#[error("Choose TensorBoard or MLflow.")]
 pub struct DashboardKindParseError;
 
 impl DashboardKind {

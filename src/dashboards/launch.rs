@@ -40,7 +40,7 @@ impl Dashboards {
         let accounts = self.0.connections.accounts();
         Ok(match accounts.get(queue_key(dashboard)).await? {
             Some(account) => build_submit_request(dashboard, run, &account),
-            None => Err("There is no way to this cluster any more.".to_owned()),
+            None => Err("This cluster is no longer set up for you. Connect to it again.".to_owned()),
         })
     }
 }
@@ -51,7 +51,7 @@ fn build_submit_request(
     owner: &ClusterAccount,
 ) -> Result<SubmitRequest, String> {
     let site = owner.site();
-    let kind: DashboardKind = dashboard.kind.parse().map_err(|_| "There is no such kind of dashboard.")?;
+    let kind: DashboardKind = dashboard.kind.parse().map_err(|_| "This type of dashboard isn't supported.")?;
     let account = charged_account(dashboard, owner);
     let minutes = u32::try_from(run.minutes).unwrap_or(super::DEFAULT_RUN_MINUTES);
     let base = run.folder.strip_suffix(&format!("/boards/{}", run.name)).unwrap_or(&run.folder);

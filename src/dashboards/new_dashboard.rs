@@ -48,9 +48,9 @@ pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'sta
     match (kind, places.len()) {
         (_, 0) => Err("Choose at least one folder."),
         (DashboardKind::Mlflow, 2..) => Err("MLflow shows one tracking folder or database at a time."),
-        (_, n) if n > MAX_FOLDERS => Err("Choose twelve folders at most, or a folder around them."),
+        (_, n) if n > MAX_FOLDERS => Err("Choose at most 12 folders, or a folder that contains them."),
         _ if !places.iter().all(is_path) => {
-            Err("This is not the full path of a folder. A full path begins with a slash (/) and has no .. in it.")
+            Err("Enter the full path of a folder. It starts with a slash (/) and has no .. in it.")
         }
         _ => Ok(()),
     }

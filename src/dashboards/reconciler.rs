@@ -60,7 +60,7 @@ impl Dashboards {
             }
             self.close_ended_streams().await;
             if let Err(error) = self.reconcile().await {
-                tracing::warn!(%error, "Dashboards could not be looked after; it is tried again");
+                tracing::warn!(%error, "Could not check dashboards; will retry");
                 tokio::time::sleep(TICK).await;
             }
         }
@@ -95,7 +95,7 @@ impl Dashboards {
                 tokio::select! {
                     result = this.advance_run(&dashboard, run) => {
                         if let Err(error) = result {
-                            tracing::warn!(%error, run = id.0, "A dashboard could not be looked after");
+                            tracing::warn!(%error, run = id.0, "Could not check a dashboard");
                         }
                     }
                     () = this.0.core.stop.cancelled() => {}
@@ -119,11 +119,11 @@ impl Dashboards {
             let sent = self.0.submissions.get(dashboard.person_id, submission).await?;
             return match sent {
                 Some(sent) => self.follow_submission(dashboard, &run, &sent).await,
-                None => self.end_run(dashboard, &run, "failed", "Its job is no longer known here.").await,
+                None => self.end_run(dashboard, &run, "failed", "The portal no longer knows its job.").await,
             };
         }
         let Some(number) = run.job.and_then(|number| u64::try_from(number).ok()) else {
-            return self.end_run(dashboard, &run, "failed", "Its job is no longer known here.").await;
+            return self.end_run(dashboard, &run, "failed", "The portal no longer knows its job.").await;
         };
         self.follow_job(dashboard, &run, number).await
     }

@@ -46,7 +46,7 @@ impl Dashboards {
         let queues = &self.0.queues;
         let result = queues.act(queue_key(dashboard), &actor, JobAction::Cancel, target, &dashboard.cluster).await;
         if let Err(error) = result {
-            tracing::info!(%error, run = run.id.0, "A dashboard's job could not be cancelled yet");
+            tracing::info!(%error, run = run.id.0, "Could not cancel a dashboard's job yet");
         }
     }
 

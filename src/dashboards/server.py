@@ -258,7 +258,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if sent.begun:
                 self.close_connection = True
             else:
-                self.refuse(500, "The board had a problem with this request.")
+                self.refuse(500, "The dashboard could not handle this request.")
         finally:
             if hasattr(result, "close"):
                 result.close()
@@ -427,7 +427,7 @@ def read_only(app, rules):
         if is_allowed(rules, environ["REQUEST_METHOD"], environ["PATH_INFO"]):
             return app(environ, start_response)
         start_response("403 Forbidden", [("Content-Type", "text/plain")])
-        return [b"This board is shown read-only.\n"]
+        return [b"This dashboard is read-only.\n"]
 
     return guarded
 
@@ -454,7 +454,7 @@ def tensorboard(plan):
 
     places = plan["places"]
     if not any(os.path.isdir(place) for place in places):
-        raise Problem("There is no folder %s. Choose the folder again." % places[0])
+        raise Problem("The folder %s doesn't exist. Choose another folder." % places[0])
     logdir = places[0] if len(places) == 1 else linked(plan)
     board = program.TensorBoard(default.get_plugins(), server_class=Kept)
     # Its fast loader would be another process with a port that is open to everyone.
@@ -520,7 +520,7 @@ class Fence:
             return
         path = os.path.realpath(os.fsdecode(args[0])) + "/"
         if not path.startswith(self.always) and not path.startswith(self.at_start or "\0"):
-            raise PermissionError(13, "This lies outside of what the board shows", os.fsdecode(args[0]))
+            raise PermissionError(13, "This is outside the folders that the dashboard shows", os.fsdecode(args[0]))
 
 
 # --- MLflow ---
@@ -529,7 +529,7 @@ class Fence:
 def mlflow(plan):
     place, message = plan["places"][0], ""
     if not os.path.exists(place):
-        raise Problem("There is nothing at %s. Choose the folder or database file again." % place)
+        raise Problem("There is no folder or database file at %s. Choose another one." % place)
     if os.path.isdir(place):
         root = os.path.realpath(place)
         store = file_uri(place)
@@ -556,7 +556,7 @@ def mlflow(plan):
     confine(root)
     app = mlflow.server.app
     if [int(part) for part in re.findall(r"\d+", VERSION)[:3]] < plan["whole_from"]:
-        print("This is an older MLflow with known holes, so it is shown read-only.", flush=True)
+        print("This older MLflow has known vulnerabilities, so the dashboard is read-only.", flush=True)
         app = read_only(app, plan["rules"])
     return app, {"mlflow": VERSION}, message
 
@@ -577,10 +577,10 @@ def confine(root):
             super().__init__(*args, **more)
             folder = os.path.realpath(self.artifact_dir)
             if os.path.commonpath([folder, root]) != root:
-                raise MlflowException("These files are outside of the folder that this board shows.", PERMISSION_DENIED)
+                raise MlflowException("These files are outside the folder that this dashboard shows.", PERMISSION_DENIED)
 
     def elsewhere(*args, **more):
-        raise MlflowException("These files are on another service, which this board does not ask.", PERMISSION_DENIED)
+        raise MlflowException("These files are on another service, which this dashboard can't access.", PERMISSION_DENIED)
 
     registry = known._artifact_repository_registry
     for scheme in list(registry._registry):
@@ -612,13 +612,13 @@ def database(plan, place):
             if revision == known.get_current_head():
                 return "sqlite:///" + link, ""
             if revision not in [one.revision for one in known.walk_revisions()]:
-                raise Problem("A newer MLflow than the board's wrote this database, so it cannot be shown yet.")
+                raise Problem("This database was written by a newer MLflow than the dashboard's, so it can't be shown yet.")
             with sqlite3.connect(copy) as other:
                 opened.backup(other)
     except (sqlite3.Error, TypeError) as error:
         print(error, flush=True)
-        raise Problem("%s is no database of MLflow's. Choose its database file or its folder." % place) from error
-    return "sqlite:///" + copy, "An older MLflow wrote this database, so the board shows a copy of it, made just now."
+        raise Problem("%s isn't an MLflow database. Choose an MLflow database file or folder." % place) from error
+    return "sqlite:///" + copy, "This database was written by an older MLflow, so the dashboard shows a copy made just now."
 
 
 # --- all of it ---
@@ -664,13 +664,13 @@ def main():
         # Slurm and the job's script both send a signal. Nothing here may wait for a lock that the first one holds.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        state.tell("ended", "The board was stopped, or its time was up.")
-        os.write(1, b"The board has ended.\n")
+        state.tell("ended", "The dashboard was stopped or reached its time limit.")
+        os.write(1, b"The dashboard has ended.\n")
         os._exit(0)
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    state.tell("starting", "Starting the board.")
+    state.tell("starting", "Starting the dashboard.")
     tempfile.tempdir = plan["folder"]
     fence = Fence(plan)
     try:
@@ -684,7 +684,7 @@ def main():
         return EXIT_BROKEN
     except OSError as error:
         traceback.print_exc()
-        state.tell("failed", "The board could not read or write what it needs: %s." % (error.strerror or error))
+        state.tell("failed", "The dashboard could not read or write a file: %s." % (error.strerror or error))
         return 1
     secret = secrets.token_bytes(32)
     server = listen(secret)
@@ -692,7 +692,7 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
     fence.close()
-    print("The board answers to the portal.", flush=True)
+    print("The dashboard is ready.", flush=True)
     state.tell("ready", message, port=port, secret=secret.hex(), versions=versions)
     # Not for ever at a time: a signal that comes just before a wait begins would not be noticed.
     while True:

@@ -113,7 +113,7 @@ fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Altern
     let change = |name: &str, partition: Option<String>, qos: Option<String>| {
         let changed = JobRequest { partition, qos, ..request.clone() };
         let differs = (&changed.partition, &changed.qos) != (&request.partition, &request.qos);
-        let words = format!("as a job of the sort {name}");
+        let words = format!("in {name}");
         differs.then(|| (words, vec![(RequestField::Partition, name.to_owned())], changed))
     };
     if jobs.types.is_empty() {
@@ -170,7 +170,7 @@ pub struct SoonerStart {
 /// When a request would start, in words; none if unknown.
 pub fn start_words(now: UnixTime, asked: &TestOnlyAnswer) -> Option<String> {
     match asked {
-        TestOnlyAnswer::Starts(start) => Some(format!("Would start {} (an estimate).", from_now(now, start.at))),
+        TestOnlyAnswer::Starts(start) => Some(format!("Starts {} (estimated).", from_now(now, start.at))),
         TestOnlyAnswer::Refused(_) | TestOnlyAnswer::Unclear => None,
     }
 }
@@ -198,7 +198,7 @@ pub fn compare_starts(
         let TestOnlyAnswer::Starts(start) = answer else { return None };
         let then = match as_asked {
             Some(asked) => format!("instead of {}", from_now(now, asked)),
-            None => "and as it is asked for now, it would be refused".to_owned(),
+            None => "(the current request would be rejected)".to_owned(),
         };
         let soon = from_now(now, start.at);
         is_notable(start.at).then(|| SoonerStart {
@@ -217,7 +217,7 @@ fn from_now(now: UnixTime, at: UnixTime) -> String {
     const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
     let seconds = u64::try_from(at.since(now)).unwrap_or(0);
     let rounded = match seconds {
-        0..90 => return "at once".to_owned(),
+        0..90 => return "immediately".to_owned(),
         90..3600 => seconds.div_ceil(60) * 60,
         3600..DAY => seconds.div_ceil(900) * 900,
         _ => seconds.div_ceil(3600) * 3600,

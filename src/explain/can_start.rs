@@ -84,7 +84,7 @@ fn check_partition(request: &JobRequest, collector: &mut RequestProblemCollector
             collector.add_by_rule(
                 "jobs.partition",
                 RequestField::Partition,
-                "Choose the sort of job: this cluster wants each job to name its partition.",
+                "Choose a partition: this cluster requires one.",
             );
         }
         return;
@@ -92,7 +92,7 @@ fn check_partition(request: &JobRequest, collector: &mut RequestProblemCollector
     if cluster.site.jobs.partition == JobOptionRule::Never {
         collector.add_warning(
             RequestField::Partition,
-            "This cluster chooses the partition itself, by time and size. Leave it out.",
+            "This cluster chooses the partition by time and size. Leave it empty.",
         );
     }
     for name in names.split(',') {
@@ -103,12 +103,12 @@ fn check_partition(request: &JobRequest, collector: &mut RequestProblemCollector
                 // A hidden partition may still accept jobs.
                 collector.add_warning(
                     RequestField::Partition,
-                    format!("This cluster shows no partition called {name}. It shows {}.", known.join(", ")),
+                    format!("This cluster lists no partition called {name}. It lists {}.", known.join(", ")),
                 );
             }
             Some(partition) if !partition.is_up => collector.add_warning(
                 RequestField::Partition,
-                format!("The partition {name} starts no jobs at the moment. Jobs wait there until it is opened again."),
+                format!("The partition {name} isn't starting jobs at the moment. Jobs wait until it reopens."),
             ),
             _ => {}
         }
@@ -125,17 +125,17 @@ fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>)
     let in_partitions: Vec<_> =
         candidate_partitions(request, cluster).iter().map(|partition| partition.time_limit.minutes()).collect();
     if let Some(most) = in_partitions.iter().copied().collect::<Option<Vec<u32>>>() {
-        limits.extend(most.into_iter().max().map(|most| (most, "Jobs there".to_owned(), "")));
+        limits.extend(most.into_iter().max().map(|most| (most, "Jobs in this partition".to_owned(), "")));
     }
     limits.extend(
         jobs.max_hours.map(|hours| (hours.saturating_mul(60), "Jobs on this cluster".to_owned(), "jobs.max_hours")),
     );
     for job_type in matching_job_types(request, cluster) {
-        let whose = format!("Jobs of the sort {}", job_type.name);
+        let whose = format!("Jobs in {}", job_type.name);
         limits.extend(job_type.max_minutes.map(|most| (most, whose, "jobs.types")));
     }
     if let Some(account) = account_check::find_account(request, cluster) {
-        let whose = format!("Jobs of the project {}", account.name);
+        let whose = format!("Jobs of the account {}", account.name);
         limits.extend(account.max_minutes.map(|most| (most, whose, "")));
     }
     let tightest = limits.into_iter().min_by_key(|(most, _, _)| *most);
@@ -144,7 +144,7 @@ fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>)
         collector.add_by_rule(
             field,
             RequestField::Time,
-            format!("{whose} run for {most} at most, and this one asks for {words}. Ask for {most} or less."),
+            format!("{whose} can run for at most {most}, and this one requests {words}. Request {most} or less."),
         );
     }
     if let Some(least) = jobs.min_minutes.filter(|least| asked < *least) {
@@ -152,7 +152,7 @@ fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>)
         collector.add_by_rule(
             "jobs.min_minutes",
             RequestField::Time,
-            format!("Jobs on this cluster ask for {least} at least, and this one asks for {words}."),
+            format!("Jobs on this cluster must request at least {least}, and this one requests {words}."),
         );
     }
 }
@@ -166,12 +166,12 @@ fn check_site_rules(request: &JobRequest, collector: &mut RequestProblemCollecto
         (JobOptionRule::Required, None) => collector.add_by_rule(
             "jobs.memory",
             RequestField::Memory,
-            format!("Say how much memory it needs: this cluster refuses jobs that do not.{note}"),
+            format!("Enter the memory it needs: this cluster requires it.{note}"),
         ),
         (JobOptionRule::Never, Some(_)) => collector.add_by_rule(
             "jobs.memory",
             RequestField::Memory,
-            format!("Leave the memory out: here, such a job has all the memory of its nodes.{note}"),
+            format!("Leave the memory empty: here, this job gets all the memory of its nodes.{note}"),
         ),
         _ => {}
     }
@@ -180,18 +180,18 @@ fn check_site_rules(request: &JobRequest, collector: &mut RequestProblemCollecto
             (JobOptionRule::Required, None) => collector.add_by_rule(
                 "jobs.gpu_model",
                 RequestField::GpuModel,
-                "Say which GPU it needs: this cluster refuses jobs that do not.",
+                "Choose a GPU model: this cluster requires one.",
             ),
             (JobOptionRule::Never, Some(model)) => collector.add_warning(
                 RequestField::GpuModel,
-                format!("Leave out which GPU ({model}): here, the sort of job decides that."),
+                format!("Leave the GPU model ({model}) empty: here, the partition determines it."),
             ),
             _ => {}
         },
         None if jobs.gpu_only => collector.add_by_rule(
             "jobs.gpu_only",
             RequestField::Gpus,
-            "Ask for a GPU: this cluster takes no jobs without one.",
+            "Request a GPU: this cluster doesn't accept jobs without one.",
         ),
         None => {}
     }
@@ -202,7 +202,7 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
     let Some(tasks) = task_count(array) else {
         collector.add_warning(
             RequestField::Array,
-            format!("The list of tasks, {}, cannot be read. Write it like 0-11 or 1,3,5.", array.tasks),
+            format!("The task list {} isn't valid. Write it like 0-11 or 1,3,5.", array.tasks),
         );
         return;
     };
@@ -216,7 +216,9 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
         collector.add_by_rule(
             field,
             RequestField::Array,
-            format!("An array has {most} tasks at most here, and this one has {words}. Make it smaller or split it."),
+            format!(
+                "Job arrays can have at most {most} tasks here, and this one has {words}. Make it smaller or split it."
+            ),
         );
         return;
     }
@@ -226,9 +228,7 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
         collector.add_by_rule(
             rule,
             RequestField::Array,
-            format!(
-                "You may have {most} jobs at a time here, waiting and running, and each of its {words} counts as one."
-            ),
+            format!("You can have {most} pending and running jobs here, and each of its {words} counts as one."),
         );
     }
     for job_type in matching_job_types(request, cluster) {
@@ -236,7 +236,7 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
             collector.add_warning(
                 RequestField::Array,
                 format!(
-                    "You may have {} of the sort {} at a time, and this is an array of {words}.",
+                    "You can have {} in {} at a time, and this job array has {words}.",
                     format::count(most.into(), "job"),
                     job_type.name
                 ),
@@ -258,14 +258,14 @@ fn check_folders(request: &JobRequest, collector: &mut RequestProblemCollector<'
         let some = if cluster.site.family == SiteFamily::Alliance { "Some" } else { "These" };
         collector.add_warning(
             RequestField::Folder,
-            format!("{some} clusters refuse jobs that start in a home folder. Let it start in a folder on scratch."),
+            format!("{some} clusters reject jobs submitted from a home folder. Choose a folder on scratch."),
         );
     }
     let area = cluster.site.storage.area(StorageAreaKind::Home);
     if area.is_some_and(|area| area.read_only_in_jobs) && in_home(&request.output) {
         collector.add_refused(
             RequestField::Output,
-            "Its output cannot go to home: jobs can only read there. Let it go to a folder on scratch.",
+            "Home folders are read-only for jobs here, so the output can't go there. Choose a folder on scratch.",
         );
     }
 }

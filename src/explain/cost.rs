@@ -105,21 +105,18 @@ pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Optio
 fn headline(request: &JobRequest, price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
     let per_hour = format_with_unit(price.per_hour(), &price.unit);
     let Some((each, minutes)) = each.zip(request.minutes) else {
-        return format!("It costs {per_hour} for each hour that it runs.");
+        return format!("Costs {per_hour} per hour.");
     };
     let time = format::minutes(minutes);
     if tasks > 1 {
         let all = format_with_unit(each * to_f64(tasks), &price.unit);
         return format!(
-            "It costs up to {all}: each of its {} pays for itself, {} for the {time} that it asks for.",
+            "Costs up to {all}: each of its {} costs {} for the full {time}.",
             format::count(tasks, "task"),
             format::amount(each),
         );
     }
-    format!(
-        "It costs {per_hour} for each hour, {} if it takes the whole {time} that it asks for.",
-        format::amount(each)
-    )
+    format!("Costs {per_hour} per hour, {} if it runs for the full {time}.", format::amount(each))
 }
 
 /// An amount with its unit: one billing hour, two billing hours.
@@ -135,19 +132,21 @@ fn explain_driver(price: &JobHourlyCost) -> Option<String> {
     let others: Vec<&CostPart> = price.parts.iter().filter(|part| part.what != driver.what).collect();
     let paid = format::amount(driver.counts);
     match driver.what {
-        CostDriver::Nodes => Some(format!("Jobs get whole nodes here, so it pays for {}.", driver.words)),
+        CostDriver::Nodes => {
+            Some(format!("This cluster allocates whole nodes, so you're charged for {}.", driver.words))
+        }
         CostDriver::Cores | CostDriver::Gpus if others.is_empty() => None,
         CostDriver::Cores if !others.iter().any(|part| part.what == CostDriver::Gpus) => {
-            Some("You pay for the cores: the memory you ask for comes with them.".to_owned())
+            Some("You're charged for the cores; the memory you request is included.".to_owned())
         }
         CostDriver::Gpus => {
-            Some("You pay for the GPUs: the cores and the memory you ask for come with them.".to_owned())
+            Some("You're charged for the GPUs; the cores and memory you request are included.".to_owned())
         }
         CostDriver::Memory if price.unit == "core hours" => {
             let cores = others.iter().find(|part| part.what == CostDriver::Cores)?;
             Some(format!(
-                "You pay for {paid} cores because of the memory you ask for: {} count as much as {paid} cores, and \
-                 you ask for {}.",
+                "You're charged for {paid} cores because of the memory you request: {} counts as much as {paid} cores, and \
+                 you request {}.",
                 driver.words, cores.words
             ))
         }
@@ -155,7 +154,11 @@ fn explain_driver(price: &JobHourlyCost) -> Option<String> {
             let others: Vec<String> =
                 others.iter().map(|part| format!("{} {}", part.words, format::amount(part.counts))).collect();
             let what = driver.what.noun();
-            Some(format!("You pay for the {what}: {} count {paid} in an hour, {}.", driver.words, others.join(", ")))
+            Some(format!(
+                "You're charged for the {what}: per hour, {} cost {paid}, {}.",
+                driver.words,
+                others.join(", ")
+            ))
         }
     }
 }
@@ -166,20 +169,20 @@ fn explain_years(cost: &JobCostEstimate, cluster: &ComposeCluster) -> Option<Str
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
     let is_in_years = cluster.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
-    is_in_years.then(|| format!("Shares are given in years: this is {} {unit} years.", format::amount(years)))
+    is_in_years.then(|| format!("Allocations are granted in years: this is {} {unit} years.", format::amount(years)))
 }
 
 fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
     let has = format::amount(left.max(0.0));
     if total > left {
-        let aside = if family == SiteFamily::Nris { "sets aside" } else { "may use" };
+        let aside = if family == SiteFamily::Nris { "reserves" } else { "may use" };
         return format!(
-            "Your group has {has} {unit} left, and this {aside} {}. It would be refused, or wait until there is more.",
+            "Your group has {has} {unit} left, and this job {aside} {}. It would be rejected, or wait until there's more.",
             format::amount(total)
         );
     }
     let percent = format::percent(total / left);
-    format!("That is {percent} of the {has} {unit} that your group has left.")
+    format!("That's {percent} of the {has} {unit} your group has left.")
 }
 
 impl CostDriver {

@@ -71,14 +71,15 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     let mut all = JobEfficiency::default();
     let brief = usage.elapsed_s < MIN_MEASURED_S;
     if brief {
-        all.caveats.push("It ran for less than a minute, which is too short to measure what it used.".to_owned());
+        all.caveats.push("The job ran for less than a minute, which is too short to measure its usage.".to_owned());
     }
     if job.state.stage() == JobStage::Running {
-        all.caveats.push("It still runs: these are the figures so far.".to_owned());
+        all.caveats.push("The job is still running; these are the figures so far.".to_owned());
     }
     if job.id.task.is_some() || job.tasks.is_some() {
         all.caveats.push(
-            "It is a task of an array: others may need more, so look at the largest before asking for less.".to_owned(),
+            "This is one task of a job array. Others may need more, so check the largest before you request less."
+                .to_owned(),
         );
     }
     all.figures.push(cores_figure(job, usage, whole_node));
@@ -126,15 +127,13 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
     };
     let low = judgement == UsageJudgement::Low;
     let note = match (low, busy) {
-        (true, _) if whole_node => "Whole machines are given here: their other cores were reserved all the same.",
-        (true, _) if job.gpu_count() > 0 => {
-            "For programs that calculate on a GPU this is often fine, unless the GPU waited for data."
-        }
+        (true, _) if whole_node => "This cluster allocates whole nodes, so the idle cores were reserved anyway.",
+        (true, _) if job.gpu_count() > 0 => "This is often fine for GPU programs, unless the GPU had to wait for data.",
         (true, _) if usage.elapsed_s < MIN_MEASURED_S => "",
         (true, Some(7..=12)) if cpus > 1 => {
-            "It kept about one core busy. Many programs use more only when told so, with an option or OMP_NUM_THREADS."
+            "It kept about one core busy. Many programs use more only if you set an option or OMP_NUM_THREADS."
         }
-        (true, _) => "The cores waited much of the time, for files or for each other.",
+        (true, _) => "The cores were idle much of the time, waiting for files or for each other.",
         (false, _) => "",
     };
     let asked = if cpus > 0 { format::count(cpus, "core") } else { String::new() };
@@ -154,16 +153,16 @@ fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficien
     let percent = peak.zip(asked).and_then(|((peak, _), asked)| percent(peak, asked));
     let several = peak.is_some_and(|(_, estimate)| estimate);
     let (judgement, note) = match percent {
-        None => (UsageJudgement::Unknown, "How much memory it held was not measured.".to_owned()),
+        None => (UsageJudgement::Unknown, "Memory use wasn't measured.".to_owned()),
         Some(_) if whole_node => (
             UsageJudgement::Unknown,
-            "Its machines were all its own, so their whole memory was counted: asking for less would free nothing."
+            "The job had its nodes to itself, so all their memory was counted. Requesting less would free nothing."
                 .to_owned(),
         ),
         Some(_) if several => (
             UsageJudgement::Unknown,
             format!(
-                "Measured for each task: {} tasks, the largest held {}. Together they held no more than this, perhaps \
+                "Measured per task: {} tasks, the largest used {}. Together they used no more than this, possibly \
                  much less.",
                 usage.tasks,
                 format::memory(usage.max_rss_mb.unwrap_or(0))
@@ -171,11 +170,13 @@ fn memory_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficien
         ),
         Some(0..50) if asked.is_some_and(|asked| asked > SMALL_MB) => (
             UsageJudgement::Low,
-            "Memory that is asked for and not used is lost to others, and jobs that ask for less start earlier."
-                .to_owned(),
+            "Nobody else can use memory that you request but don't use, and smaller requests start sooner.".to_owned(),
         ),
-        Some(101..) => (UsageJudgement::High, "More than it had: jobs are stopped for this.".to_owned()),
-        Some(95..) => (UsageJudgement::High, "Close to the limit: a little more, and it is stopped.".to_owned()),
+        Some(101..) => (UsageJudgement::High, "Over the limit: Slurm stops jobs that do this.".to_owned()),
+        Some(95..) => (
+            UsageJudgement::High,
+            "Close to the limit: with slightly more, Slurm would have stopped the job.".to_owned(),
+        ),
         Some(_) => (UsageJudgement::Good, String::new()),
     };
     let at_most = if several { "at most " } else { "" };
@@ -196,9 +197,9 @@ fn time_figure(job: &SlurmJob, usage: &JobUsage) -> EfficiencyFigure {
     let (judgement, note) = match percent {
         None => (UsageJudgement::Unknown, ""),
         Some(0..25) if over && asked.is_some_and(|asked| asked > SHORT_MINUTES) => {
-            (UsageJudgement::Low, "Jobs that ask for less time often start earlier.")
+            (UsageJudgement::Low, "Jobs with shorter time limits often start sooner.")
         }
-        Some(90..) => (UsageJudgement::High, "Close to the limit: a little longer, and it is stopped."),
+        Some(90..) => (UsageJudgement::High, "Close to the limit: Slurm stops jobs that run longer."),
         Some(_) => (UsageJudgement::Good, ""),
     };
     let asked = match job.time_limit {
@@ -220,15 +221,15 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
     let (judgement, note) = match percent {
         None => (
             UsageJudgement::Unknown,
-            "This cluster does not tell how busy the GPUs were. nvidia-smi in the job's script can.",
+            "This cluster doesn't report GPU use. You can run nvidia-smi in the job script to see it.",
         ),
         Some(0..5) => (
             UsageJudgement::Low,
-            "The GPU was hardly used. Look whether the program is told to use it and was installed with support for it.",
+            "The GPU was hardly used. Check that the program was installed with GPU support and is set to use it.",
         ),
         Some(5..40) => (
             UsageJudgement::Low,
-            "The GPU waited much of the time, mostly for data: more cores to load it, or larger batches, may help.",
+            "The GPU was idle much of the time, usually waiting for data. More cores for loading or larger batches may help.",
         ),
         Some(_) => (UsageJudgement::Good, ""),
     };
@@ -250,13 +251,13 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
     if let (Some((peak, _)), Some(asked), false) = (peak_memory(usage), job.memory_mb, whole_node || brief) {
         let value = round_up_memory((peak / nodes).saturating_mul(5).div_ceil(4).max(256));
         let near = peak.saturating_mul(100) >= asked.saturating_mul(95) && usage.tasks <= 1;
-        let each = if nodes > 1 { " for each machine" } else { "" };
+        let each = if nodes > 1 { " per node" } else { "" };
         // Tasks may be spread unevenly over nodes; then no safe suggestion is possible.
         let uneven = nodes > 1 && usage.tasks <= 1;
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
             next.push(SuggestedSbatchOption {
                 option: format!("--mem={}", format::memory_option(value)),
-                why: format!("The most it held, and a quarter more: {}{each}.", format::memory(value)),
+                why: format!("Its peak plus 25 %: {}{each}.", format::memory(value)),
             });
         }
     }
@@ -266,7 +267,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
         if saves(value.into(), asked.into()) {
             next.push(SuggestedSbatchOption {
                 option: format!("--time={}", TimeLimit::Minutes(value)),
-                why: format!("The time it ran, and a third more: {}.", format::minutes(value)),
+                why: format!("Its run time plus 30 %: {}.", format::minutes(value)),
             });
         }
     }
@@ -276,7 +277,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
         if value.saturating_mul(2) <= u64::from(job.cpus) {
             next.push(SuggestedSbatchOption {
                 option: format!("--cpus-per-task={value}"),
-                why: format!("It kept no more than {} busy on average.", format::count(value, "core")),
+                why: format!("It kept at most {} busy on average.", format::count(value, "core")),
             });
         }
     }

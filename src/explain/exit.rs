@@ -4,24 +4,24 @@ use crate::slurm::job::ExitStatus;
 
 /// Linux signals: number, name, meaning.
 const SIGNALS: &[(u32, &str, &str)] = &[
-    (1, "SIGHUP", "its terminal or its connection went away"),
-    (2, "SIGINT", "it was interrupted, as Ctrl-C does"),
+    (1, "SIGHUP", "its terminal or connection closed"),
+    (2, "SIGINT", "it was interrupted, as by Ctrl-C"),
     (3, "SIGQUIT", "it was told to quit"),
-    (4, "SIGILL", "it held an instruction that this processor does not know; it was built for another kind"),
-    (5, "SIGTRAP", "it stopped at a mark for debugging"),
-    (6, "SIGABRT", "it ended itself because something was wrong inside"),
-    (7, "SIGBUS", "it could not reach its memory; shared memory or a disk may have been full"),
-    (8, "SIGFPE", "it calculated something impossible, such as a division by zero"),
-    (9, "SIGKILL", "it was ended at once from outside, most often because memory ran out"),
-    (10, "SIGUSR1", "it got a signal that the job asked for, and had no answer to it"),
-    (11, "SIGSEGV", "it touched memory that is not its own and crashed"),
-    (12, "SIGUSR2", "it got a signal that the job asked for, and had no answer to it"),
-    (13, "SIGPIPE", "the program that read its output had ended"),
-    (14, "SIGALRM", "its own alarm clock rang"),
-    (15, "SIGTERM", "it was asked to end, as cancelling and time limits do"),
-    (24, "SIGXCPU", "it used more processor time than allowed"),
-    (25, "SIGXFSZ", "it wrote a larger file than allowed"),
-    (31, "SIGSYS", "it asked the system for something that is forbidden"),
+    (4, "SIGILL", "it was built for a different type of processor"),
+    (5, "SIGTRAP", "it stopped at a debugger breakpoint"),
+    (6, "SIGABRT", "it aborted after an internal error"),
+    (7, "SIGBUS", "it couldn't access memory; shared memory or a disk may have been full"),
+    (8, "SIGFPE", "it made an arithmetic error, such as dividing by zero"),
+    (9, "SIGKILL", "it was killed, usually because it ran out of memory"),
+    (10, "SIGUSR1", "it got a signal that the job had requested but the program doesn't handle"),
+    (11, "SIGSEGV", "it crashed with a memory access error (segmentation fault)"),
+    (12, "SIGUSR2", "it got a signal that the job had requested but the program doesn't handle"),
+    (13, "SIGPIPE", "the program reading its output had already ended"),
+    (14, "SIGALRM", "its own timer expired"),
+    (15, "SIGTERM", "it was asked to stop, for example by cancelling it or at its time limit"),
+    (24, "SIGXCPU", "it used more CPU time than allowed"),
+    (25, "SIGXFSZ", "it wrote a file larger than allowed"),
+    (31, "SIGSYS", "it made a forbidden system call"),
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,12 +40,12 @@ pub fn explain_exit(exit: ExitStatus) -> Option<ExitExplanation> {
         (0, 0) => None,
         (_, 53) => Some(ExitExplanation {
             name: "signal 53".to_owned(),
-            meaning: "Slurm could not begin it; mostly the folder for its output does not exist or may not be written",
+            meaning: "Slurm couldn't start it, usually because its output folder doesn't exist or isn't writable",
             signal: None,
         }),
         (_, 125) => Some(ExitExplanation {
             name: "signal 125".to_owned(),
-            meaning: "Slurm ended it because memory ran out",
+            meaning: "Slurm stopped it because it ran out of memory",
             signal: Some(9),
         }),
         (0, signal) => Some(explain_signal(signal)),
@@ -57,7 +57,7 @@ fn explain_signal(signal: u32) -> ExitExplanation {
     let known = SIGNALS.iter().find(|(number, _, _)| *number == signal);
     let (name, meaning) = match known {
         Some((_, name, meaning)) => (format!("signal {signal}, {name}"), *meaning),
-        None => (format!("signal {signal}"), "it was ended from outside"),
+        None => (format!("signal {signal}"), "it was stopped from outside"),
     };
     ExitExplanation { name, meaning, signal: Some(signal) }
 }
@@ -69,13 +69,13 @@ fn explain_code(code: u32) -> ExitExplanation {
         return ExitExplanation { name: format!("exit code {code} ({name})"), meaning, signal: Some(signal) };
     }
     let meaning = match code {
-        1 => "the last program reported a general error; its output tells more",
-        2 => "a program was called in a way that it does not understand, or did not find a file",
-        126 => "a program was found but may not be run; its file may not be marked as a program",
-        127 => "a program was not found; a module may not be loaded, or its name may be misspelt",
-        128 => "a script ended with a number that is not allowed",
-        255 => "a program reported an error without telling which; often a connection that broke",
-        _ => "the last program reported an error of its own; its manual or output tells which",
+        1 => "a general error; see the output",
+        2 => "a program got arguments it didn't understand, or didn't find a file",
+        126 => "a program was found but can't be run; its file may not be executable",
+        127 => "a program wasn't found; its module may not be loaded, or its name may be misspelt",
+        128 => "for git, a fatal error; see the output",
+        255 => "an unspecified error, often a broken connection",
+        _ => "an error specific to the program; see its output or manual",
     };
     ExitExplanation { name: format!("exit code {code}"), meaning, signal: None }
 }
@@ -95,16 +95,16 @@ mod tests {
         for (code, signal, name, part) in [
             (1, 0, "exit code 1", "general error"),
             (2, 0, "exit code 2", "understand"),
-            (126, 0, "exit code 126", "may not be run"),
-            (127, 0, "exit code 127", "not found"),
+            (126, 0, "exit code 126", "can't be run"),
+            (127, 0, "exit code 127", "wasn't found"),
             (137, 0, "exit code 137 (signal 9, SIGKILL)", "memory"),
             (139, 0, "exit code 139 (signal 11, SIGSEGV)", "crashed"),
-            (143, 0, "exit code 143 (signal 15, SIGTERM)", "asked to end"),
-            (255, 0, "exit code 255", "without telling"),
-            (42, 0, "exit code 42", "of its own"),
-            (250, 0, "exit code 250", "of its own"),
+            (143, 0, "exit code 143 (signal 15, SIGTERM)", "asked to stop"),
+            (255, 0, "exit code 255", "unspecified"),
+            (42, 0, "exit code 42", "specific"),
+            (250, 0, "exit code 250", "specific"),
             (0, 9, "signal 9, SIGKILL", "memory"),
-            (0, 15, "signal 15, SIGTERM", "asked to end"),
+            (0, 15, "signal 15, SIGTERM", "asked to stop"),
             (0, 53, "signal 53", "output"),
             (0, 125, "signal 125", "memory"),
             (0, 99, "signal 99", "outside"),

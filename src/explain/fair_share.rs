@@ -28,40 +28,40 @@ pub struct FairShareExplanation {
 pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
     let Some(level) = fair_share_level(shares) else {
         return FairShareExplanation {
-            headline: "Not known",
-            sentence: "The cluster does not tell how much your group has used of its share.".to_owned(),
+            headline: "Unknown",
+            sentence: "The cluster doesn't report how much of its share your group has used.".to_owned(),
             position: None,
         };
     };
     let (headline, meaning) = match level {
         level if level == f64::INFINITY => {
-            ("Nothing used lately", "Your group has used nothing lately, so its jobs come early in the queue.")
+            ("No recent usage", "Your group hasn't used anything recently, so its jobs have high priority.")
         }
         level if level >= 2.0 => (
-            "Much less than its share used",
-            "Your group has used much less than its share lately, so its jobs come early in the queue.",
+            "Well below its share",
+            "Your group has recently used much less than its share, so its jobs have high priority.",
         ),
         level if level >= 1.1 => (
-            "Less than its share used",
-            "Your group has used less than its share lately, so its jobs come somewhat earlier in the queue.",
+            "Below its share",
+            "Your group has recently used less than its share, so its jobs have slightly higher priority.",
         ),
         level if level > 0.9 => {
-            ("About its share used", "Your group has used about its share lately, so its jobs rank like most others.")
+            ("About its share", "Your group has recently used about its share, so its jobs have average priority.")
         }
         level if level > 0.5 => (
-            "More than its share used",
-            "Your group has used more than its share lately, so its jobs wait somewhat longer. Older use counts less \
-             from day to day.",
+            "Above its share",
+            "Your group has recently used more than its share, so its jobs wait somewhat longer. Past usage counts less \
+             each day.",
         ),
         _ => (
-            "Much more than its share used",
-            "Your group has used much more than its share lately, so its jobs wait longer than others. Nothing is \
-             forbidden: they run when there is room. Older use counts less from day to day.",
+            "Well above its share",
+            "Your group has recently used much more than its share, so its jobs wait longer than others. They can still \
+             run whenever there's room. Past usage counts less each day.",
         ),
     };
     let figures = match (shares.norm_shares.and_then(share_percent), shares.effective_usage.and_then(share_percent)) {
         (Some(share), Some(used)) => {
-            format!(" {share} of the cluster is meant for it, {used} of what was used went to it.")
+            format!(" Its share is {share} of the cluster; its recent usage is {used}.")
         }
         _ => String::new(),
     };
@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn levels() {
         for (level, position, part) in [
-            (f64::INFINITY, 100, "nothing"),
+            (f64::INFINITY, 100, "anything"),
             (10.0, 75, "much less"),
             (1.5, 54, "less than its share"),
             (1.0, 50, "about its share"),
             (0.673_123, 46, "somewhat longer"),
-            (0.1, 25, "Nothing is forbidden"),
+            (0.1, 25, "whenever there's room"),
             (0.0001, 0, "much more"),
             (0.0, 0, "much more"),
         ] {
@@ -131,9 +131,7 @@ mod tests {
             effective_usage: Some(0.800_082),
         };
         assert!(
-            explain_fair_share(&all)
-                .sentence
-                .ends_with("54 % of the cluster is meant for it, 80 % of what was used went to it.")
+            explain_fair_share(&all).sentence.ends_with("Its share is 54 % of the cluster; its recent usage is 80 %.")
         );
         let computed = explain_fair_share(&FairShareFigures { level_fs: None, ..all });
         assert_eq!(computed.position, explain_fair_share(&all).position);

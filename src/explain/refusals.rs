@@ -12,31 +12,31 @@ pub struct ActionRefusal {
 
 /// Slurm's messages, in lower case, and their meanings. The first match wins.
 const MEANINGS: &[(&str, &str)] = &[
-    ("already completing or completed", "It had just ended, so there was nothing left to do."),
-    ("invalid job id", "The cluster no longer knows this job: it has ended, or it never was there."),
+    ("already completing or completed", "The job had just ended."),
+    ("invalid job id", "The cluster has no such job: it has ended, or it never existed."),
     (
         "permission denied",
-        "The cluster does not let you do this. The job belongs to someone else, or this site keeps it to its operators.",
+        "The cluster doesn't allow you to do this. The job belongs to someone else, or only the site's operators can do it.",
     ),
     (
         "no longer pending",
-        "It has started already. Only a job that waits can be held or moved; a running one can be cancelled.",
+        "The job has already started. You can only hold or move pending jobs, but you can cancel a running one.",
     ),
-    ("already finished", "It has ended already, so there was nothing left to do."),
-    ("invalid user id", "The job belongs to someone else, and the cluster does not let you change it."),
-    ("not pending nor running", "It has ended already, so there was nothing left to do."),
-    ("pending execution", "It has not started yet, so it cannot be put back into the queue."),
-    ("operation not permitted", "The cluster does not let you do this to this job."),
+    ("already finished", "The job has already ended."),
+    ("invalid user id", "The job belongs to someone else, so you can't change it."),
+    ("not pending nor running", "The job has already ended."),
+    ("pending execution", "The job hasn't started yet, so it can't be requeued."),
+    ("operation not permitted", "The cluster doesn't allow this for this job."),
     (
         "requeue is disabled",
-        "This job may not be put back: it was submitted so that it is not run twice, or the site forbids it. Cancel it and submit it again.",
+        "This job can't be requeued: it was submitted with --no-requeue, or the site doesn't allow it. Cancel it and resubmit it.",
     ),
-    ("disabled", "This site has switched this off. Its support can say why."),
+    ("disabled", "This site has disabled this. Ask its support for the reason."),
     (
         "unable to contact slurm controller",
-        "Slurm's controller did not answer, so nothing was changed. Try again in a few minutes.",
+        "Slurm's controller didn't respond, so nothing was changed. Try again in a few minutes.",
     ),
-    ("rate limit", "The cluster is busy and asked to wait. Try again in a moment."),
+    ("rate limit", "The cluster is busy. Try again in a moment."),
 ];
 
 /// Messages that leave open whether the action happened.
@@ -51,10 +51,10 @@ pub fn explain_refusal(message: &str) -> ActionRefusal {
     let lower = message.to_lowercase();
     let is_unsure = is_unsure(&lower);
     let sentence = if is_unsure {
-        "The cluster gave no proper answer. It may have been done all the same: look at the job's state in a moment before you try again."
+        "The cluster's reply was unclear. The action may still have gone through, so check the job's state before you try again."
     } else {
         let known = MEANINGS.iter().find(|(words, _)| lower.contains(words));
-        known.map_or("The cluster refused this. Its own words are below.", |(_, sentence)| sentence)
+        known.map_or("The cluster rejected this. Its message is below.", |(_, sentence)| sentence)
     };
     ActionRefusal { sentence, slurm: message.to_owned(), is_unsure }
 }
@@ -66,12 +66,12 @@ mod tests {
     #[test]
     fn refusals_of_slurm() {
         let cases = [
-            ("scancel: error: Kill job error on job id 5: Invalid job id specified", "no longer knows"),
+            ("scancel: error: Kill job error on job id 5: Invalid job id specified", "has no such job"),
             ("scancel: error: Kill job error on job id 5: Job/step already completing or completed", "just ended"),
             ("scancel: error: Kill job error on job id 5: Access/permission denied", "someone else"),
-            ("slurm_suspend error: Job is no longer pending execution", "started already"),
-            ("Job is pending execution for job 5", "not started yet"),
-            ("something new", "own words"),
+            ("slurm_suspend error: Job is no longer pending execution", "already started"),
+            ("Job is pending execution for job 5", "hasn't started yet"),
+            ("something new", "Its message is below"),
         ];
         for (message, meaning) in cases {
             let refusal = explain_refusal(message);

@@ -40,8 +40,8 @@ pub fn right_size(runs: &[PastJobRun], asked: &JobRequest, whole_node: bool) -> 
 /// `From your last 5 runs`.
 fn based_on(runs: usize) -> String {
     match runs {
-        1 => "From your last run".to_owned(),
-        runs => format!("From your last {runs} runs"),
+        1 => "Your last run".to_owned(),
+        runs => format!("Your last {runs} runs"),
     }
 }
 
@@ -69,7 +69,7 @@ fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFieldP
     }
     let based = based_on(used.len());
     let ended = match out {
-        Some(out) => format!(" One ran out of its {}.", format::minutes(out)),
+        Some(out) => format!(" One timed out after {}.", format::minutes(out)),
         None => String::new(),
     };
     Some(RequestFieldProposal {
@@ -77,7 +77,7 @@ fn propose_time(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFieldP
         value: format_time_value(value),
         was: format_time_value(was),
         sentence: format!(
-            "{based}: they took {} at most.{ended} {} leaves room to spare.",
+            "{based} took at most {}.{ended} {} leaves some margin.",
             format::duration(longest),
             format::minutes(value)
         ),
@@ -125,16 +125,16 @@ fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFiel
     }
     let based = based_on(peaks.len());
     let ended = match out {
-        Some(out) => format!(" One ran out of its {}.", format::memory(out)),
+        Some(out) => format!(" One ran out of memory with {}.", format::memory(out)),
         None => String::new(),
     };
-    let for_each = if parts > 1 { " for each core" } else { "" };
+    let for_each = if parts > 1 { " per core" } else { "" };
     Some(RequestFieldProposal {
         sets,
         value: format::memory_option(each),
         was: format::memory_option(was / parts.max(1)),
         sentence: format!(
-            "{based}: at most {} of the {} that you ask for now.{ended} {}{for_each} leaves room to spare.",
+            "{based} used at most {} of the {} you're requesting now.{ended} {}{for_each} leaves some margin.",
             format::memory(peak),
             format::memory(was),
             format::memory(each)
@@ -171,7 +171,7 @@ fn propose_cores(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestField
         value: value.to_string(),
         was: was.to_string(),
         sentence: format!(
-            "{}: they kept {}.{} of {} busy on average. More of them only help a program that is told to use them.",
+            "{} kept {}.{} of {} busy on average. More cores only help a program that is set to use them.",
             based_on(found.len()),
             most / 10,
             most % 10,

@@ -42,12 +42,12 @@ pub fn explain_sbatch(output: &str) -> SbatchRefusal {
     let known = MESSAGES.iter().find(|message| message.says.iter().any(|part| text.contains(part)));
     let (sentence, fields) = match known {
         _ if is_unsure => (
-            "The cluster gave no proper answer. The job may have been accepted all the same: look for it in your list \
+            "The cluster's reply was unclear. The job may still have been accepted, so check your job list \
              before you submit it again.",
             &[][..],
         ),
         Some(message) => (message.means, message.about),
-        None => ("The cluster refused the job. Its own words are below.", &[][..]),
+        None => ("The cluster rejected the job. Its message is below.", &[][..]),
     };
     SbatchRefusal { sentence: sentence.to_owned(), fields: fields.to_vec(), accounts, slurm, is_unsure }
 }

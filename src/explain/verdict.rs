@@ -99,59 +99,59 @@ impl JobVerdict {
 pub fn verdict(ended: &EndedJobFacts<'_>) -> JobVerdict {
     match ended.job.state {
         JobState::Completed => completed(ended),
-        JobState::OutOfMemory => out_of_memory(ended, "It ran out of memory"),
+        JobState::OutOfMemory => out_of_memory(ended, "Out of memory"),
         JobState::Timeout => timeout(ended),
         JobState::Cancelled => cancelled::cancelled(ended),
         JobState::Failed => failed::failed(ended),
         JobState::NodeFail => JobVerdict::new(
             VerdictTone::Warning,
-            "A machine failed",
-            "A machine on which it ran stopped working. Your program is not to blame.",
+            "Node failed",
+            "A node that the job ran on stopped working. This isn't caused by your program.",
         )
-        .with_advice("Submit it again. What it had saved is where it wrote it."),
+        .with_advice("Resubmit the job. Any files it saved are still there."),
         JobState::BootFail => JobVerdict::new(
             VerdictTone::Warning,
-            "Its machine did not come up",
-            "The machine that it was given did not start. Your program is not to blame.",
+            "Node failed to boot",
+            "The node allocated to the job didn't start. This isn't caused by your program.",
         )
-        .with_advice("Submit it again; tell the centre's support if it happens twice."),
+        .with_advice("Resubmit the job. If it happens again, contact the centre's support."),
         JobState::Preempted => JobVerdict::new(
             VerdictTone::Warning,
-            "It had to make room",
-            "Another job with a higher rank needed its place, so it was stopped.",
+            "Preempted",
+            "Slurm stopped the job to make room for one with higher priority.",
         )
-        .with_advice("Submit it again. A program that saves its state now and then can go on from there."),
+        .with_advice("Resubmit the job. A program that saves checkpoints can continue from the last one."),
         JobState::Deadline => JobVerdict::new(
             VerdictTone::Warning,
-            "It was too late",
-            "It could not be done before the deadline that was set for it, so Slurm took it out of the queue.",
+            "Deadline missed",
+            "The job couldn't finish before its deadline, so Slurm removed it from the queue.",
         )
-        .with_advice("Submit it again with a later deadline or without one, or ask for less time."),
+        .with_advice("Resubmit it with a later deadline or none, or request less time."),
         JobState::Revoked => JobVerdict::new(
             VerdictTone::Neutral,
-            "It runs on another cluster",
-            "Another cluster that works together with this one took it over.",
+            "Moved to another cluster",
+            "Another cluster in this federation took over the job.",
         ),
         state => JobVerdict::new(
             VerdictTone::Neutral,
-            "It is not over",
-            format!("Slurm says {}; how it ends is not known yet.", state.slurm_name()),
+            "Not finished",
+            format!("Slurm reports the state {}; the outcome isn't known yet.", state.slurm_name()),
         ),
     }
 }
 
 fn completed(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let text = match ended.elapsed_s() {
-        Some(elapsed) => format!("It ended well after {}.", format::duration(elapsed)),
-        None => "It ended well.".to_owned(),
+        Some(elapsed) => format!("The job completed successfully after {}.", format::duration(elapsed)),
+        None => "The job completed successfully.".to_owned(),
     };
-    let done = JobVerdict::new(VerdictTone::Ok, "Done", text);
+    let done = JobVerdict::new(VerdictTone::Ok, "Completed", text);
     // A script succeeds if its last command does; an earlier one may have failed unnoticed.
     let telling = ended.findings.iter().find(|finding| finding.kind < FindingKind::NoSuchFile);
     match telling {
         Some(finding) => JobVerdict { tone: VerdictTone::Warning, ..done }.with_advice(format!(
-            "Its output tells of an error all the same: {}. Look whether the results are complete; 'set -e' at the \
-             script's start makes it stop at the first error.",
+            "However, its output shows an error: {}. Check that the results are complete. With 'set -e' at the top, the \
+             script stops at the first error.",
             lower_first(finding.title)
         )),
         None => done,
@@ -164,55 +164,55 @@ fn out_of_memory(ended: &EndedJobFacts<'_>, title: &str) -> JobVerdict {
     let used = ended.usage.and_then(|usage| usage.max_rss_mb).filter(|mb| *mb > 0);
     let text = match (had, used) {
         (Some(had), Some(used)) if used.saturating_mul(100) >= had.saturating_mul(85) => format!(
-            "It used {} of the {} of memory that it had, needed more, and was stopped.",
-            format::memory(used),
-            format::memory(had)
+            "It needed more than the {} of memory it requested (measured peak: {}) and was stopped.",
+            format::memory(had),
+            format::memory(used)
         ),
         (Some(had), Some(used)) => format!(
-            "It needed more than the {} of memory that it had and was stopped. {} were measured last: Slurm measures now \
-             and then, and the peak was not caught.",
+            "It needed more than the {} of memory it requested and was stopped. The last measurement was {}: Slurm measures \
+             only periodically and missed the peak.",
             format::memory(had),
             format::memory(used)
         ),
         (Some(had), None) => {
-            format!("It needed more than the {} of memory that it had and was stopped.", format::memory(had))
+            format!("It needed more than the {} of memory it requested and was stopped.", format::memory(had))
         }
-        (None, _) => "It needed more memory than it had and was stopped.".to_owned(),
+        (None, _) => "It needed more memory than it requested and was stopped.".to_owned(),
     };
     let mut verdict = JobVerdict::new(VerdictTone::Danger, title, text);
     if ended.whole_node {
         return verdict
             .with_advice(
-                "It had all memory of its machines already: choose machines with more, or spread it over more of them.",
+                "It already had all the memory of its nodes. Choose nodes with more memory, or use more nodes.",
             )
-            .with_advice("Or let the program work on less data at a time.");
+            .with_advice("Or have the program process less data at a time.");
     }
     if let Some(had) = had {
         let each = had.div_ceil(u64::from(ended.job.nodes.max(1)));
         let reached = used.unwrap_or(0).max(each);
         let next = round_up_memory(reached.saturating_mul(3).div_ceil(2));
-        let per = if ended.job.nodes > 1 { " for each machine" } else { "" };
+        let per = if ended.job.nodes > 1 { " per node" } else { "" };
         verdict.suggestions.push(SuggestedSbatchOption {
             option: format!("--mem={}", format::memory_option(next)),
             why: if reached > each {
-                format!("Half as much again as it reached: about {}{per}.", format::memory(next))
+                format!("50 % more than it used: about {}{per}.", format::memory(next))
             } else {
-                format!("About half as much again as before: {}{per}.", format::memory(next))
+                format!("About 50 % more than before: {}{per}.", format::memory(next))
             },
         });
     }
-    verdict.with_advice("It may also help to let the program work on less data at a time.")
+    verdict.with_advice("It may also help to have the program process less data at a time.")
 }
 
 fn timeout(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let asked = ended.job.time_limit.minutes();
     let text = match asked {
         Some(asked) => {
-            format!("It was not done and was stopped at its limit of {}.", format::minutes(asked))
+            format!("It didn't finish within its time limit of {} and was stopped.", format::minutes(asked))
         }
-        None => "It was not done and was stopped at its time limit.".to_owned(),
+        None => "It didn't finish within its time limit and was stopped.".to_owned(),
     };
-    let mut verdict = JobVerdict::new(VerdictTone::Danger, "It ran out of time", text);
+    let mut verdict = JobVerdict::new(VerdictTone::Danger, "Timed out", text);
     let most = ended.partition_max_minutes.unwrap_or(u32::MAX);
     if let Some(asked) = asked.filter(|asked| *asked < most) {
         // Double the time limit of short jobs; add half to that of long ones.
@@ -223,11 +223,11 @@ fn timeout(ended: &EndedJobFacts<'_>) -> JobVerdict {
             why: format!("{} instead of {}.", format::minutes(next), format::minutes(asked)),
         });
     } else if asked.is_some() {
-        verdict.advice.push("This is the longest that jobs may run there.".to_owned());
+        verdict.advice.push("That's the longest time limit this partition allows.".to_owned());
     }
     verdict.with_advice(
-        "If the program can save its state (checkpoints), let it do so and go on from there in a next job; then it does \
-         not matter when it is stopped.",
+        "If the program can save checkpoints, turn them on and continue from the last one in the next job. Then you lose \
+         little when a job is stopped.",
     )
 }
 

@@ -150,17 +150,17 @@ fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     {
         let (asked, most) = (format::minutes(asked), format::minutes(most));
         why.sentence = format!(
-            "It asks for {asked}, but jobs in this part of the cluster may run {most} at most. It will never start like \
-             this."
+            "It requests {asked}, but this partition's time limit is {most}. It can't start as \
+             submitted."
         );
-        why.advice.insert(0, format!("Lower its time limit to {most} or less."));
+        why.advice.insert(0, format!("Reduce its time limit to {most} or less."));
     }
 }
 
 fn explain_task_limit(why: &mut WaitExplanation, job: &SlurmJob) {
     if let Some(most) = job.tasks.as_ref().and_then(|tasks| tasks.max_running) {
         let tasks = format::count(most.into(), "task");
-        why.sentence = format!("You set that {tasks} of this array may run at a time; the others wait.");
+        why.sentence = format!("You limited this array to {tasks} running at a time.");
     }
 }
 
@@ -171,13 +171,13 @@ fn explain_dependency(why: &mut WaitExplanation, dependency: &str) {
     for clause in dependency.split([',', '?']).map(str::trim).filter(|clause| !clause.is_empty()) {
         let (kind, ids) = clause.split_once(':').unwrap_or((clause, ""));
         let what = match kind.split('(').next().unwrap_or_default() {
-            "after" => "has begun",
+            "after" => "has started",
             "afterany" => "has ended",
-            "afterok" | "aftercorr" => "has ended well",
+            "afterok" | "aftercorr" => "has completed successfully",
             "afternotok" => "has failed",
-            "afterburstbuffer" => "has had its files copied",
+            "afterburstbuffer" => "has finished copying its files",
             "singleton" => {
-                parts.push("your other jobs of the same name have ended".to_owned());
+                parts.push("your other jobs with the same name have ended".to_owned());
                 continue;
             }
             _ => continue,
@@ -191,12 +191,12 @@ fn explain_dependency(why: &mut WaitExplanation, dependency: &str) {
         }
     }
     if more > 0 {
-        parts.push(format!("the same goes for {} more", format::number(more.try_into().unwrap_or(u64::MAX))));
+        parts.push(format!("{} more jobs", format::number(more.try_into().unwrap_or(u64::MAX))));
     }
     // A question mark between clauses means that one of them is enough.
     let join = if dependency.contains('?') { " or " } else { " and " };
     if !parts.is_empty() {
-        why.sentence = format!("It starts after {}, as was asked for.", parts.join(join));
+        why.sentence = format!("It's set to start after {}.", parts.join(join));
     }
 }
 
@@ -212,12 +212,12 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
     let ranked = matches!(word, "Priority" | "Resources");
     if let Some(QueuePosition { jobs_ahead, waiting: all }) = waiting.ahead.filter(|_| ranked) {
         let position = match (jobs_ahead, all) {
-            (0, _) => "No job is ahead of it in its part of the cluster.".to_owned(),
+            (0, _) => "No job is ahead of it in its partition.".to_owned(),
             (1, all) => {
-                format!("1 of {} there is ahead of it.", format::count(all.max(2), "waiting job"))
+                format!("1 of {} there is ahead of it.", format::count(all.max(2), "pending job"))
             }
             (ahead, all) => {
-                let all = format::count(all.max(ahead.saturating_add(1)), "waiting job");
+                let all = format::count(all.max(ahead.saturating_add(1)), "pending job");
                 format!("{} of {all} there are ahead of it.", format::number(ahead))
             }
         };
@@ -228,8 +228,8 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
     }
     if why.start.is_some() {
         why.advice.push(
-            "The start is Slurm's own estimate and usually too early or too late: jobs end sooner than planned, and \
-             others come in."
+            "The start time is Slurm's estimate. It changes as jobs end early and new \
+             ones arrive."
                 .to_owned(),
         );
     }
@@ -238,7 +238,7 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
     }
     if let Some(asked) = waiting.job.time_limit.minutes().filter(|asked| *asked > LONG_MINUTES) {
         why.advice.push(format!(
-            "It asks for {}. If it needs less, a shorter time limit may let it slip into a gap earlier.",
+            "Its time limit is {}. If it needs less, a shorter time limit may let it start sooner.",
             format::minutes(asked)
         ));
     }
@@ -246,13 +246,13 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
     if waiting.fair_share_counts {
         if waiting.level_fs.is_some_and(|level| level < 1.0) {
             why.advice.push(
-                "Your group has used more than its share lately, so its jobs rank lower. Older use counts less from day \
-                 to day."
+                "Your group has recently used more than its share, so its jobs have lower priority. Past usage counts less \
+                 each day."
                     .to_owned(),
             );
         }
     } else if word == "Priority" {
-        why.advice.push("Its rank rises while it waits.".to_owned());
+        why.advice.push("Its priority rises while it waits.".to_owned());
     }
     why.advice.extend(waiting.factors.and_then(|factors| main_rank_source(&factors)));
 }
@@ -260,16 +260,16 @@ fn explain_queue(why: &mut WaitExplanation, waiting: &WaitingJob<'_>, word: &str
 fn explain_competition(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
     if waiting.own_waiting > 0 {
         let (other, they) = match waiting.own_waiting {
-            1 => ("1 other job of yours waits".to_owned(), "it competes"),
-            many => (format!("{} other jobs of yours wait", format::number(many)), "they compete"),
+            1 => ("1 other job of yours is pending".to_owned(), "it competes"),
+            many => (format!("{} other jobs of yours are pending", format::number(many)), "they compete"),
         };
         why.advice.push(format!("{other}; {they} with this one."));
     }
     // The group's jobs include this one and the person's others.
     let rest = waiting.group_waiting.unwrap_or(0).saturating_sub(waiting.own_waiting).saturating_sub(1);
     if rest > 0 {
-        let (jobs, verb) = (format::count(rest, "job"), if rest == 1 { "waits" } else { "wait" });
-        why.advice.push(format!("{jobs} of others in your group {verb} too and share its rank."));
+        let (jobs, verb) = (format::count(rest, "job"), if rest == 1 { "is" } else { "are" });
+        why.advice.push(format!("{jobs} of other group members {verb} also pending, with the same fair share."));
     }
 }
 
@@ -279,10 +279,10 @@ fn main_rank_source(factors: &PriorityPoints) -> Option<String> {
         (factors.age, "the time it has waited"),
         (factors.fairshare, "your group's fair share"),
         (factors.size, "its size"),
-        (factors.partition, "its part of the cluster"),
-        (factors.qos, "its kind of service"),
+        (factors.partition, "its partition"),
+        (factors.qos, "its QOS"),
     ];
     let (most, name) = parts.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let known = most.is_finite() && most > 0.0 && factors.total > 0.0;
-    known.then(|| format!("Most of its rank comes from {name}."))
+    known.then(|| format!("Most of its priority comes from {name}."))
 }

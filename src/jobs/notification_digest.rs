@@ -43,7 +43,7 @@ impl NotificationKind {
     /// The kinds that people can turn on or off, each with its label.
     pub const CHOICES: &'static [(Self, &'static str)] = &[
         (Self::Ended, "A job ended"),
-        (Self::NeverStarts, "A job can never start as it is"),
+        (Self::NeverStarts, "A job can't start as submitted"),
         (Self::Started, "A job started"),
     ];
 
@@ -98,12 +98,8 @@ impl JobEndCounts {
     /// `11 done, 1 failed`
     pub fn summary(self) -> String {
         let unknown = self.all - self.done - self.failed - self.cancelled;
-        let parts = [
-            (self.done, "done"),
-            (self.failed, "failed"),
-            (self.cancelled, "cancelled"),
-            (unknown, "in an unknown way"),
-        ];
+        let parts =
+            [(self.done, "completed"), (self.failed, "failed"), (self.cancelled, "cancelled"), (unknown, "unknown")];
         let part = |(count, word): (u64, &str)| (count > 0).then(|| format!("{} {word}", format::number(count)));
         parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
     }
@@ -185,22 +181,21 @@ impl<'a> NotificationDigestBuilder<'a> {
             _ if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) => Default::default(),
             (false, _) => (display_name(&first.name), String::new()),
             (true, true) => {
-                let link = if is_array { "of " } else { "called " };
+                let link = if is_array { "of " } else { "named " };
                 (display_name(&first.name), format!("{} {link}", format::count(self.counts.all, things)))
             }
             (true, false) => (String::new(), format::count(self.counts.all, things)),
         };
         let after = match (self.kind, many) {
             (NotificationKind::Started, _) => " started".to_owned(),
-            (NotificationKind::NeverStarts, false) => " cannot start as it is".to_owned(),
-            (NotificationKind::NeverStarts, true) => " cannot start as they are".to_owned(),
+            (NotificationKind::NeverStarts, _) => " can't start as submitted".to_owned(),
             (NotificationKind::Ended, false) => format!(" {}", outcome_words(self.state)),
             (NotificationKind::Ended, true) => format!(" ended: {}", self.counts.summary()),
             (NotificationKind::WebhookOff, _) => {
-                "Notices are no longer sent to your address: nothing arrived there for three days".to_owned()
+                "Your webhook was turned off because no message could be delivered for three days".to_owned()
             }
             (NotificationKind::DashboardIdle, _) => {
-                " was stopped: nobody had looked at this dashboard for a while".to_owned()
+                " was stopped because nobody had used this dashboard for a while".to_owned()
             }
             (NotificationKind::Group, _) => strip_hidden(&first.text, MAX_SENTENCE_CHARS),
         };
@@ -309,7 +304,7 @@ pub fn ended_digest(first: &Notification, counts: JobEndCounts) -> NotificationD
 fn display_name(text: &str) -> String {
     let short = strip_hidden(text, MAX_NAME_CHARS);
     match short.trim() {
-        "" => "A job without a name".to_owned(),
+        "" => "Unnamed job".to_owned(),
         name if text.chars().count() > MAX_NAME_CHARS => format!("{name}…"),
         name => name.to_owned(),
     }
@@ -318,16 +313,16 @@ fn display_name(text: &str) -> String {
 /// The outcome, as it follows the job's name.
 const fn outcome_words(state: JobState) -> &'static str {
     match state {
-        JobState::Completed => "is done",
+        JobState::Completed => "completed",
         JobState::Failed => "failed",
         JobState::Cancelled => "was cancelled",
-        JobState::Timeout => "ran out of time",
+        JobState::Timeout => "timed out",
         JobState::OutOfMemory => "ran out of memory",
-        JobState::NodeFail => "ended because its machine failed",
-        JobState::BootFail => "ended because its machine did not start",
-        JobState::Preempted => "had to make room for another job",
+        JobState::NodeFail => "ended because its node failed",
+        JobState::BootFail => "ended because its node failed to boot",
+        JobState::Preempted => "was preempted by another job",
         JobState::Deadline => "missed its deadline",
-        _ => "ended; the cluster does not say how",
+        _ => "ended with an unknown outcome",
     }
 }
 

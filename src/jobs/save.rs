@@ -105,7 +105,7 @@ impl QueueMonitor {
             store::commit(tx).await
         };
         if let Err(error) = saved.await {
-            tracing::warn!(%error, "Fair-share and storage could not be written down");
+            tracing::warn!(%error, "Could not save fair share and storage");
         }
         Some(resources)
     }

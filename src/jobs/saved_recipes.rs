@@ -20,17 +20,17 @@ pub enum SaveRecipeError {
     /// The text is not a valid recipe.
     #[error("{0}")]
     Unreadable(#[from] RecipeError),
-    #[error("The title: {0}")]
+    #[error("Title: {0}")]
     Title(NameError),
     /// The note on the new version is invalid.
     #[error("{0}")]
     Note(NameError),
-    #[error("You keep {MOST_RECIPES} recipes already. Delete some that you no longer need.")]
+    #[error("You already have {MOST_RECIPES} recipes. Delete some that you no longer need.")]
     TooMany,
-    #[error("This recipe has {MOST_VERSIONS} versions already. Save it as a new recipe instead.")]
+    #[error("This recipe already has {MOST_VERSIONS} versions. Save it as a new recipe instead.")]
     TooManyVersions,
     /// Someone saved another version in the meantime.
-    #[error("Someone saved version {0} meanwhile. Look at it first, then make your changes there.")]
+    #[error("Someone else saved version {0} while you were editing. Open it and make your changes there.")]
     Outdated(i64),
     /// Not permitted, or no such recipe.
     #[error(transparent)]

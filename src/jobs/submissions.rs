@@ -36,9 +36,9 @@ pub enum SubmitError {
     #[error(transparent)]
     Invalid(#[from] SubmitRequestError),
     /// The person has no connection to this cluster, or the cluster is disabled.
-    #[error("You have no way to this cluster yet. Connect to it first, then submit again.")]
+    #[error("You haven't connected to this cluster yet. Connect to it first, then submit again.")]
     NotConnected,
-    #[error("Too many of your jobs still wait to be sent. Wait until some of them have arrived.")]
+    #[error("Too many of your submissions are waiting to be sent. Wait until some of them have gone through.")]
     TooMany,
     #[error(transparent)]
     Auth(#[from] AuthError),

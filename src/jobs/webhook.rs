@@ -69,7 +69,7 @@ pub enum SaveWebhookError {
     #[error(transparent)]
     Address(#[from] WebhookAddressError),
     /// There is no webhook to change.
-    #[error("Enter the address that messages are to be sent to.")]
+    #[error("Enter the address to send messages to.")]
     Missing,
     #[error(transparent)]
     Auth(#[from] AuthError),

@@ -78,7 +78,7 @@ impl RecipeCatalog {
 
     fn add(&mut self, recipe: Recipe) -> Result<(), RecipeError> {
         if self.find(&recipe.name).is_some() {
-            let problem = format!("Another file has the name “{}” already.", recipe.name);
+            let problem = format!("Another file already uses the name “{}”.", recipe.name);
             return Err(RecipeError { line: 0, problem });
         }
         self.forms.insert(recipe.name.clone(), Arc::new(RecipeQuestionForm::new(&recipe, &self.blocks)));

@@ -112,7 +112,7 @@ fn apply_fixed_answers(
         let first = defaults.get(key).cloned().unwrap_or_default();
         let changed = answers.get(key).is_some_and(|answer| *answer != first);
         if changed && form.locked.contains(key) {
-            job.add_problem(key, "This recipe fixes the answer, so it cannot be changed here.");
+            job.add_problem(key, "The recipe sets this answer, so you can't change it here.");
         }
         fixed.insert(key.clone(), first);
     }
@@ -131,7 +131,10 @@ fn refuse_not_offered(
     if question.choices.iter().any(|choice| is(&choice))
         && !available_choices(question, cluster).any(|choice| is(&choice))
     {
-        job.add_problem(&question.key, format!("{} does not have this. Choose another.", cluster.site.title));
+        job.add_problem(
+            &question.key,
+            format!("This isn't available on {}. Choose another option.", cluster.site.title),
+        );
     }
 }
 
@@ -151,7 +154,7 @@ fn read_answer(
     }
     if text.trim().is_empty() {
         if question.required {
-            job.add_problem(&question.key, "This is needed.");
+            job.add_problem(&question.key, "Required.");
         }
         return None;
     }
@@ -188,7 +191,7 @@ fn read_sweep(
             continue;
         }
         if !form.can_sweep(question) {
-            job.add_problem(&question.key, "This must be the same at all points of a sweep.");
+            job.add_problem(&question.key, "This can't vary in a sweep.");
             continue;
         }
         match read_axis(question, text) {
@@ -254,7 +257,7 @@ fn script(
                 let of = if name.is_empty() { "recipe".to_owned() } else { format!("block “{name}”") };
                 job.add_problem(
                     "",
-                    format!("The script of the {of} has a mistake in line {}: {}", error.line, error.problem),
+                    format!("The script of the {of} has an error in line {}: {}", error.line, error.problem),
                 );
             }
         }
@@ -277,13 +280,13 @@ fn script_preamble(cluster: &ComposeCluster, request: &JobRequest) -> Vec<Render
         RenderedScriptLine::plain("# Stop at the first command that fails."),
         RenderedScriptLine::plain("set -eo pipefail"),
         RenderedScriptLine::plain(
-            "# Nothing of the sign-in shell is passed on; what this script sets is, to its own steps.",
+            "# Start from a clean environment, and pass what this script sets on to its job steps.",
         ),
         RenderedScriptLine::plain("export SLURM_EXPORT_ENV=ALL"),
     ];
     if let Some(proxy) = &cluster.site.jobs.proxy {
         let proxy = super::quoting::quote_word(proxy);
-        lines.push(RenderedScriptLine::plain("# Web addresses are reached through the site's proxy."));
+        lines.push(RenderedScriptLine::plain("# Access the web through the site's proxy."));
         lines.push(RenderedScriptLine::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
     }
     lines.extend(tmpdir_lines(cluster, request));
@@ -301,11 +304,10 @@ fn tmpdir_lines(cluster: &ComposeCluster, request: &JobRequest) -> Vec<RenderedS
     text.lines().map(RenderedScriptLine::plain).collect()
 }
 
-const TMPDIR_ALIAS_COMMENT: &str =
-    "# The folder for files that only this job needs, by the name that it has at most sites.\n";
+const TMPDIR_ALIAS_COMMENT: &str = "# The job's temporary folder, under the name used at most sites.\n";
 
 /// The folder must not exist yet: the job creates it or stops.
-const MAKE_TMPDIR: &str = r#"# A folder for files that only this job needs. It is removed at the end.
+const MAKE_TMPDIR: &str = r#"# A temporary folder for this job, removed when it ends.
 remove_folder() { :; }
 if [ -z "$SLURM_TMPDIR" ]; then
   export SLURM_TMPDIR="${TMPDIR:-/tmp}/job-$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}"

@@ -110,23 +110,23 @@ fn find_problem(recipe: &Recipe, question: &RecipeQuestion, change: &QuestionOve
     let mut now = question.clone();
     if has_limits(question.kind) {
         (now.min, now.max) = (RecipeFileValue::default(), RecipeFileValue::default());
-        for (what, text) in [("least", change.min.trim()), ("most", change.max.trim())] {
+        for (what, text) in [("Minimum", change.min.trim()), ("Maximum", change.max.trim())] {
             let read = if text.is_empty() { Ok(()) } else { value::parse_answer(&now, text, &[]).map(drop) };
             if let Err(problem) = read {
-                return Some(format!("The {what} that it may be: {problem}"));
+                return Some(format!("{what}: {problem}"));
             }
         }
         let limit = recipe.limits.get(&question.key).cloned().unwrap_or_default();
         let or = |new: RecipeFileValue, was: &RecipeFileValue| if new.is_empty() { was.clone() } else { new };
         (now.min, now.max) = (or(limit.min, &question.min), or(limit.max, &question.max));
         if !now.min.is_empty() && value::parse_answer(&now, &now.min.0.clone(), &[]).is_err() {
-            return Some("The least is more than the most.".to_owned());
+            return Some("The minimum is greater than the maximum.".to_owned());
         }
     }
     let from_place = matches!(question.kind, RecipeQuestionKind::Account | RecipeQuestionKind::Gpu);
     if change.default_answer.trim().is_empty() {
         let is_stuck = change.is_locked && question.required && !from_place;
-        return is_stuck.then(|| "This must have an answer, so it cannot be fixed without one.".to_owned());
+        return is_stuck.then(|| "A required answer can't be fixed and empty. Enter a default.".to_owned());
     }
     let judged =
         has_limits(question.kind) || matches!(question.kind, RecipeQuestionKind::Choice | RecipeQuestionKind::Switch);

@@ -123,7 +123,7 @@ fn parse_variable(rest: &str, known: &[String]) -> Result<Option<(String, usize)
         return Ok(Some((name.to_owned(), length)));
     }
     Err(format!(
-        "${name} is not a variable that may stand here. These may: {}. Write a dollar sign that means itself as \\$.",
+        "You can't use ${name} here. Allowed variables: {}. For a literal dollar sign, write \\$.",
         ALLOWED_VARIABLES[..7].iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ")
     ))
 }
@@ -146,7 +146,7 @@ pub fn is_allowed_char(c: char) -> bool {
 pub fn reject_invisible_chars(text: &str) -> Result<(), String> {
     match text.chars().find(|c| !is_allowed_char(*c)) {
         None => Ok(()),
-        Some('\n' | '\r') => Err("This must be one line.".to_owned()),
-        Some(_) => Err("This holds a character that cannot be seen. Type it anew.".to_owned()),
+        Some('\n' | '\r') => Err("Enter a single line.".to_owned()),
+        Some(_) => Err("This contains an invisible character. Type it again.".to_owned()),
     }
 }

@@ -158,7 +158,7 @@ fn parse_toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, RecipeErr
     let is_trick = |c: char| !matches!(c, '\n' | '\r' | '\t') && !quoting::is_allowed_char(c);
     if let Some(at) = text.find(is_trick) {
         let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() + 1;
-        return Err(RecipeError { line, problem: "It holds a character that cannot be seen.".into() });
+        return Err(RecipeError { line, problem: "The file contains an invisible character.".into() });
     }
     toml::from_str(text).map_err(|error| {
         let before = error.span().map_or(0, |span| span.start.min(text.len()));

@@ -20,15 +20,13 @@ pub fn unmet_requirement(recipe: &Recipe, cluster: &ComposeCluster) -> Option<St
     let fits = &recipe.fits;
     let title = &cluster.site.title;
     let problem = if fits.gpus && !site_has(SiteCapability::Gpus, cluster) {
-        format!("It needs a GPU, and {title} has none.")
+        format!("Needs a GPU, and {title} has none.")
     } else if fits.pip && !site_has(SiteCapability::Pip, cluster) {
-        format!("{title} does not let people install Python packages with pip. Use a container instead.")
+        format!("{title} doesn't allow installing Python packages with pip. Use a container instead.")
     } else if fits.internet && !site_has(SiteCapability::Internet, cluster) {
-        format!(
-            "It fetches something from the internet, which jobs at {title} do not reach. Do this on a sign-in host."
-        )
+        format!("Needs internet access, which jobs on {title} don't have. Do this on a login node.")
     } else if fits.nodes && !has_multiple_nodes(cluster) {
-        format!("It needs several nodes, and jobs at {title} get one at most.")
+        format!("Needs several nodes, and jobs on {title} can use only one.")
     } else {
         return None;
     };
@@ -127,6 +125,6 @@ mod tests {
             kind.max_nodes = Some(1);
         }
         cluster.site = Arc::new(site);
-        assert!(unmet_requirement(&recipe, &cluster).unwrap().contains("one at most"));
+        assert!(unmet_requirement(&recipe, &cluster).unwrap().contains("can use only one"));
     }
 }

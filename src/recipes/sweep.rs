@@ -66,17 +66,14 @@ impl Sweep {
                 if lengths.windows(2).any(|pair| pair[0] != pair[1]) {
                     let list: Vec<String> =
                         self.axes.iter().map(|axis| format!("{} has {}", axis.name, axis.values.len())).collect();
-                    return Err(format!(
-                        "Side by side, all lists need the same number of values: {}.",
-                        list.join(", ")
-                    ));
+                    return Err(format!("In pairs, all lists need the same number of values: {}.", list.join(", ")));
                 }
                 lengths.first().copied()
             }
         };
         match points {
             Some(points) if points <= MAX_POINTS => Ok(points),
-            _ => Err(format!("These are more than {MAX_POINTS} points.")),
+            _ => Err(format!("This makes more than {MAX_POINTS} tasks. Use fewer values.")),
         }
     }
 
@@ -121,7 +118,7 @@ impl Sweep {
     pub fn script_lines(&self) -> Vec<RenderedScriptLine> {
         let points = self.len();
         let mut lines =
-            vec![RenderedScriptLine::plain(format!("# A sweep of {points} points: each task of the array takes one."))];
+            vec![RenderedScriptLine::plain(format!("# A sweep of {points} combinations: each array task runs one."))];
         for (axis, stride) in self.axes.iter().zip(self.strides()) {
             let (name, count) = (&axis.name, axis.values.len());
             let at = match (self.how, stride) {
@@ -137,7 +134,7 @@ impl Sweep {
         let settings: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
         lines.push(RenderedScriptLine::plain(format!("export {}", names.join(" "))));
         lines.push(RenderedScriptLine::plain(format!(
-            "echo \"Point $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
+            "echo \"Task $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
             points.saturating_sub(1),
             settings.join(" ")
         )));
@@ -154,16 +151,16 @@ pub fn parse_parameters(text: &str) -> Result<Vec<SweepAxis>, String> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, list) = line
             .split_once('=')
-            .ok_or_else(|| format!("Write each line as name = values; “{line}” has no equals sign."))?;
+            .ok_or_else(|| format!("Write each line as name = values. “{line}” has no equals sign."))?;
         let name = name.trim();
         // Lower case only: the script, bash and Slurm name their variables otherwise, so a sweep never overwrites one.
         if !is_valid_key(name) {
             return Err(format!(
-                "“{name}” cannot be the name of a parameter: small letters, digits and _, a letter first."
+                "“{name}” isn't a valid parameter name. Use lowercase letters, digits and _, starting with a letter."
             ));
         }
         if axes.iter().any(|axis| axis.name == name) {
-            return Err(format!("“{name}” stands there twice."));
+            return Err(format!("“{name}” is listed twice."));
         }
         axes.push(SweepAxis::new(name, parse_values(list)?));
     }

@@ -118,7 +118,7 @@ fn write_value(out: &mut Output, value: &Value) -> Result<(), Error> {
         ValueKind::String => {
             let text = value.as_str().unwrap_or_default();
             if text.contains(|c: char| c != '\n' && c != '\t' && !quoting::is_allowed_char(c)) {
-                return refuse("A value holds a character that cannot be seen.");
+                return refuse("A value contains an invisible character.");
             }
             out.write_str(&quoting::quote_word(text)).map_err(Error::from)
         }
@@ -131,15 +131,15 @@ fn write_value(out: &mut Output, value: &Value) -> Result<(), Error> {
             }
             Ok(())
         }
-        ValueKind::None => refuse("This is empty here. Put it between {% if … %} and {% endif %}."),
-        _ => refuse("A switch has no text of its own; use it in {% if … %}."),
+        ValueKind::None => refuse("This can be empty here. Put it between {% if … %} and {% endif %}."),
+        _ => refuse("A switch has no text; use it in {% if … %}."),
     }
 }
 
 fn to_template_error(error: &Error) -> TemplateError {
     let problem = match (error.kind(), error.detail()) {
-        (ErrorKind::UndefinedError, _) => "It names something that no question asks for.".to_owned(),
-        (ErrorKind::OutOfFuel, _) => "It goes on without an end.".to_owned(),
+        (ErrorKind::UndefinedError, _) => "It uses a key that no question has.".to_owned(),
+        (ErrorKind::OutOfFuel, _) => "It never ends.".to_owned(),
         (_, Some(detail)) => detail.to_owned(),
         (kind, None) => format!("{kind}."),
     };

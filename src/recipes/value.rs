@@ -60,7 +60,7 @@ pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> 
         RecipeQuestionKind::Number => parse_number(text, question).map(AnswerValue::Number),
         RecipeQuestionKind::Job => {
             let digits = text.trim().parse::<i64>().ok().filter(|number| *number > 0);
-            digits.map(AnswerValue::Number).ok_or_else(|| "Give the job's number.".to_owned())
+            digits.map(AnswerValue::Number).ok_or_else(|| "Enter a job ID.".to_owned())
         }
         RecipeQuestionKind::Duration => {
             let minutes = parse_duration(text)?;
@@ -103,14 +103,14 @@ pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> 
     }
 }
 
-const NOT_OFFERED_MESSAGE: &str = "Choose one of those that are offered.";
+const NOT_OFFERED_MESSAGE: &str = "Choose one of the options.";
 
 /// Code may have several lines, but no invisible characters.
 fn parse_code(text: &str) -> Result<String, String> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let bad = |c: char| c != '\n' && c != '\t' && !quoting::is_allowed_char(c);
     if text.contains(bad) {
-        return Err("This holds a character that cannot be seen. Type it anew.".to_owned());
+        return Err("This contains an invisible character. Type it again.".to_owned());
     }
     Ok(text.trim_end().to_owned())
 }
@@ -118,7 +118,7 @@ fn parse_code(text: &str) -> Result<String, String> {
 fn parse_lines(text: &str) -> Result<Vec<&str>, String> {
     let all: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if all.len() > MAX_LINES {
-        return Err(format!("These are more than {MAX_LINES} lines."));
+        return Err(format!("Enter at most {MAX_LINES} lines."));
     }
     for line in &all {
         reject_invisible_chars(line)?;
@@ -127,25 +127,25 @@ fn parse_lines(text: &str) -> Result<Vec<&str>, String> {
 }
 
 fn parse_number(text: &str, question: &RecipeQuestion) -> Result<i64, String> {
-    let number: i64 = text.trim().parse().map_err(|_| "Give a whole number, such as 4.".to_owned())?;
+    let number: i64 = text.trim().parse().map_err(|_| "Enter a whole number, such as 4.".to_owned())?;
     let limit = |given: &str| given.parse::<i64>().ok();
     if let Some(least) = limit(&question.min.0).filter(|least| number < *least) {
-        return Err(format!("At least {least}."));
+        return Err(format!("Must be at least {least}."));
     }
     if let Some(most) = limit(&question.max.0).filter(|most| number > *most) {
-        return Err(format!("At most {most}."));
+        return Err(format!("Must be at most {most}."));
     }
     Ok(number)
 }
 
 fn parse_variable(line: &str, known: &[String]) -> Result<(String, ShellWord), String> {
     let (name, value) =
-        line.split_once('=').ok_or_else(|| format!("Write each as NAME=value; “{line}” has no equals sign."))?;
+        line.split_once('=').ok_or_else(|| format!("Write each line as NAME=value. “{line}” has no equals sign."))?;
     let name = name.trim();
     let good = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !good {
-        return Err(format!("“{name}” cannot be the name of a variable: letters, digits and _ only."));
+        return Err(format!("“{name}” isn't a valid variable name. Use letters, digits and _."));
     }
     // The value is one word, with or without quotes around it.
     let mut words = quoting::parse_arguments(value.trim(), known)?;
@@ -163,17 +163,17 @@ fn check_format(text: &str, shape: TextAnswerFormat) -> Result<(), String> {
     match shape {
         TextAnswerFormat::Any => Ok(()),
         TextAnswerFormat::Name if all("-_.+:/@") => Ok(()),
-        TextAnswerFormat::Name => Err("Letters, digits and - _ . + : / @ only, without spaces.".to_owned()),
+        TextAnswerFormat::Name => Err("Use only letters, digits and - _ . + : / @, without spaces.".to_owned()),
         TextAnswerFormat::Url => {
             let known = ["https://", "http://", "s3://", "ssh://", "git@"];
             let good = known.iter().any(|start| text.len() > start.len() && text.starts_with(start));
             if good && !text.contains(char::is_whitespace) {
                 Ok(())
             } else {
-                Err("Give an address that begins with https:// or s3://, without spaces.".to_owned())
+                Err("Enter an address that starts with https:// or s3://, without spaces.".to_owned())
             }
         }
         TextAnswerFormat::GitRef if all("-_./+@") && !text.contains("..") => Ok(()),
-        TextAnswerFormat::GitRef => Err("Give the name of a branch or tag, or a commit's number.".to_owned()),
+        TextAnswerFormat::GitRef => Err("Enter a branch, a tag or a commit hash.".to_owned()),
     }
 }

@@ -27,24 +27,24 @@ pub const OTHER_COMMANDS: &[&str] =
 /// Why no line for the key page could be built, as a sentence for the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AutomationKeyLineError {
-    #[error("Give the address from which this portal reaches the cluster.")]
+    #[error("Enter the address from which this portal connects to the cluster.")]
     NoAddress,
     /// An address that the cluster never sees.
     #[error(
-        "{0} is an address inside your own network. Give the one that the outside world sees; the people who run \
-         your network know it."
+        "{0} is a private address. Enter the portal's public address; your network administrators \
+         know it."
     )]
     InsideAddress(IpAddr),
     /// A command that cannot be put between the quotes.
     #[error(
-        "Give the full path of the command, made of letters, digits, dots, dashes, underscores and slashes, with \
-         blanks only before its arguments."
+        "Enter the full path of the command, with only letters, digits, dots, dashes, underscores and slashes, and \
+         spaces only before its arguments."
     )]
     Command,
-    #[error("Give a public key: one line that begins with ssh-ed25519, ecdsa-sha2 or ssh-rsa.")]
+    #[error("Enter a public key: one line that starts with ssh-ed25519, ecdsa-sha2 or ssh-rsa.")]
     PublicKey,
     /// A private key, which must never be handed over.
-    #[error("This is a private key, which must stay where it is. Give the public one, whose file ends in .pub.")]
+    #[error("This is a private key. Keep it secret, and enter the public key instead (the file that ends in .pub).")]
     PrivateKey,
 }
 
@@ -136,7 +136,7 @@ pub fn access_request_letter(site: &Site, request: &AutomationRequestLetter<'_>)
     let addresses: Vec<String> = request.addresses.iter().map(ToString::to_string).collect();
     // The centre does not know our command, so the letter includes it; its own needs no explanation.
     let script = if request.command.ends_with("portolan-commands") {
-        "That command is a script of about 70 lines, which I am glad to send you. It starts only the commands below, \
+        "That command is a script of about 70 lines, which I'd be happy to send you. It runs only the commands below, \
          without a shell."
     } else {
         ""
@@ -147,24 +147,24 @@ pub fn access_request_letter(site: &Site, request: &AutomationRequestLetter<'_>)
          \n\
          Hello,\n\
          \n\
-         Please give my account {user} access to the automation node of {title} ({hosts}).\n\
+         I'd like to request automation access for my account {user} on {title} ({hosts}).\n\
          \n\
-         What for: my research group runs the web portal Portolan on a server of its own ({portal}). It shows me my \
-         jobs and their results, and submits a job when I press a button. It is an ordinary program: it sends the \
-         fixed commands below and is no AI agent.\n\
+         Purpose: my research group runs the web portal Portolan on its own server ({portal}). It shows me my \
+         jobs and their results, and submits a job when I click a button. It's a conventional program that runs the \
+         fixed commands below, not an AI agent.\n\
          \n\
          Tools: the OpenSSH client, and SFTP for the files of my jobs.\n\
          \n\
-         From where: {addresses}\n\
+         Source address: {addresses}\n\
          \n\
-         Key: one key for this purpose only. In front of it stand restrict, from=\"{from}\" and command=\"{command}\". \
+         Key: one key for this purpose only, with the options restrict, from=\"{from}\" and command=\"{command}\". \
          {script}\n\
          \n\
          Commands: {commands}, and SFTP. Of these, scontrol is limited to show, hold, release and requeue, sacctmgr \
-         to show, and scancel to job numbers.\n\
+         to show, and scancel to job IDs.\n\
          \n\
-         How often: at most {calls} commands a minute, the queue at most every {every} seconds and only while \
-         someone looks or a job of mine has not ended, over one connection that is kept. Submissions are at least \
+         Rate: at most {calls} commands per minute over one persistent connection. The queue is read at most every \
+         {every} seconds, and only while someone is viewing it or one of my jobs is active. Submissions are at least \
          {spacing} s apart.\n\
          \n\
          Thank you,\n\

@@ -52,7 +52,11 @@ fn check_login(login: &SiteLoginServer) -> SiteValidationResult {
     }
     check_each("login.accepts", &login.accepts, |at, factors| {
         let once = factors.iter().enumerate().all(|(n, factor)| !factors[..n].contains(factor));
-        require(!factors.is_empty() && once, at, "list what the server asks for, each once: key, password, code, duo.")
+        require(
+            !factors.is_empty() && once,
+            at,
+            "list what the server asks for (key, password, code or duo), each at most once.",
+        )
     })
 }
 
@@ -62,16 +66,12 @@ fn check_keys(keys: &SiteKeyRegistration, login: &SiteLoginServer) -> SiteValida
     check_optional_line("keys.delay", keys.delay.as_ref(), MAX_SENTENCE)?;
     check_optional_line("keys.why_not", keys.why_not.as_ref(), MAX_SENTENCE)?;
     check_sentences("keys.steps", &keys.steps)?;
-    require(matches!(keys.steps.len(), 0 | 2..=5), "keys.steps", "give two to five short sentences, or none.")?;
-    require(
-        keys.opens.0 != keys.why_not.is_some(),
-        "keys.why_not",
-        "say why a key does not help exactly when keys.opens is false.",
-    )?;
+    require(matches!(keys.steps.len(), 0 | 2..=5), "keys.steps", "enter two to five short sentences, or none.")?;
+    require(keys.opens.0 != keys.why_not.is_some(), "keys.why_not", "set this if keys.opens is false, and only then.")?;
     require(
         keys.opens.0 == login.preferred_factors().contains(&SiteLoginFactor::Key),
         "keys.opens",
-        "the first way of login.accepts must have a key in it exactly when keys.opens is true.",
+        "the first entry of login.accepts must include key if keys.opens is true, and only then.",
     )
 }
 
@@ -107,14 +107,14 @@ fn check_shell(shell: &SiteCommandShell) -> SiteValidationResult {
         require(
             INSTALLED_FOLDERS.iter().any(|folder| file.starts_with(folder)),
             "shell.prepare.source",
-            "name a file that the centre has installed, below /etc, /usr, /opt, /cvmfs, /cluster, /apps or /sw.",
+            "name a file installed by the centre under /etc, /usr, /opt, /cvmfs, /cluster, /apps or /sw.",
         )?;
     }
     check_word("shell.prepare.module", &prepare.module)?;
     require(
         prepare.module.starts_with(|c: char| c.is_ascii_alphanumeric()),
         "shell.prepare.module",
-        "give the name of a module, not a path.",
+        "enter the name of a module, not a path.",
     )
 }
 
@@ -147,11 +147,11 @@ fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {
         require(
             host.parse::<super::SiteHost>().is_ok() && jobs.internet == InternetAccess::Proxy,
             "jobs.proxy",
-            "give an address such as http://proxy.example.org:3128/, and set jobs.internet to \"proxy\".",
+            "enter a URL such as http://proxy.example.org:3128/, and set jobs.internet to \"proxy\".",
         )?;
     }
     if let Some(variable) = &jobs.tmpdir {
-        require(is_variable(variable), "jobs.tmpdir", "give a variable such as $SLURM_TMPDIR.")?;
+        require(is_variable(variable), "jobs.tmpdir", "enter a variable such as $SLURM_TMPDIR.")?;
     }
     check_list_len("jobs.modules", jobs.modules.len())?;
     for (purpose, names) in &jobs.modules {
@@ -200,7 +200,7 @@ fn check_dashboards(dashboards: &SiteDashboardResources, jobs: &SiteJobRules) ->
         require(
             jobs.types.iter().any(|kind| kind.name == *name),
             "dashboards.job_type",
-            "give a name that stands under jobs.types.",
+            "enter a name listed under jobs.types.",
         )?;
     }
     if let Some(name) = &dashboards.gpu {
@@ -209,7 +209,7 @@ fn check_dashboards(dashboards: &SiteDashboardResources, jobs: &SiteJobRules) ->
         require(
             known.any(|gpu| gpu == name) || slices.any(|slice| slice == name),
             "dashboards.gpu",
-            "give a name that stands under jobs.gpus or jobs.slices.",
+            "enter a name listed under jobs.gpus or jobs.slices.",
         )?;
     }
     Ok(())
@@ -223,7 +223,7 @@ fn check_units(units: &SiteUsageAccounting) -> SiteValidationResult {
         require(
             factor.value > 0.0 && factor.value <= 100_000.0,
             &format!("{at}.value"),
-            "give a number above 0 and at most 100000.",
+            "enter a number greater than 0 and at most 100000.",
         )
     })
 }
@@ -238,9 +238,9 @@ fn require(fine: bool, field: &str, advice: &str) -> SiteValidationResult {
 /// One line of text that people read.
 fn check_line(field: &str, text: &str, max: usize) -> SiteValidationResult {
     let fine = !text.trim().is_empty() && text.chars().count() <= max;
-    require(fine, field, &format!("write one line of at most {max} characters."))?;
+    require(fine, field, &format!("enter one line of at most {max} characters."))?;
     let plain = !text.chars().any(is_hidden);
-    require(plain, field, "remove line breaks and characters that cannot be seen.")
+    require(plain, field, "remove line breaks and invisible characters.")
 }
 
 fn check_optional_line(field: &str, text: Option<&String>, max: usize) -> SiteValidationResult {
@@ -258,7 +258,7 @@ fn check_each<T>(field: &str, list: &[T], check: impl Fn(&str, &T) -> SiteValida
 }
 
 fn check_list_len(field: &str, len: usize) -> SiteValidationResult {
-    require(len <= MAX_LIST, field, &format!("list at most {MAX_LIST}."))
+    require(len <= MAX_LIST, field, &format!("list at most {MAX_LIST} items."))
 }
 
 /// A name that goes into scripts: it contains nothing that a shell interprets.
@@ -285,7 +285,7 @@ fn check_path(field: &str, text: &str) -> SiteValidationResult {
         && start_fine
         && rest.chars().all(good)
         && !rest.split('/').any(|part| part == "..");
-    require(fine, field, "give a path that begins with /, ~ or a variable such as $SCRATCH; it may hold {project}.")
+    require(fine, field, "enter a path that starts with /, ~ or a variable such as $SCRATCH; it may contain {project}.")
 }
 
 fn is_variable(text: &str) -> bool {
@@ -298,7 +298,7 @@ fn is_variable(text: &str) -> bool {
 
 fn check_range<T: PartialOrd + Display + Copy>(field: &str, value: T, least: T, most: T) -> SiteValidationResult {
     let fine = (least..=most).contains(&value);
-    require(fine, field, &format!("give a number from {least} to {most}."))
+    require(fine, field, &format!("enter a number from {least} to {most}."))
 }
 
 fn check_optional_range<T: PartialOrd + Display + Copy>(
@@ -313,7 +313,7 @@ fn check_optional_range<T: PartialOrd + Display + Copy>(
 fn check_unique<'a>(field: &str, names: impl Iterator<Item = &'a String>) -> SiteValidationResult {
     let mut earlier = Vec::new();
     for name in names {
-        require(!earlier.contains(&name), field, &format!("name {name} once only."))?;
+        require(!earlier.contains(&name), field, &format!("list {name} only once."))?;
         earlier.push(name);
     }
     Ok(())

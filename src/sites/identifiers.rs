@@ -88,7 +88,7 @@ impl FromStr for SiteLink {
         if plain && address.is_some_and(|rest| is_host(host_of(rest))) {
             return Ok(Self(text.to_owned()));
         }
-        Err(NameError("Give an address that begins with https://, without blanks."))
+        Err(NameError("Enter a URL that starts with https:// and has no spaces."))
     }
 }
 
@@ -124,7 +124,9 @@ impl FromStr for HostKeyFingerprint {
         if body.len() == 43 && body.chars().all(good) {
             return Ok(Self(text.to_owned()));
         }
-        Err(NameError("Give the fingerprint as the centre publishes it: SHA256: and then 43 letters, digits, + or /."))
+        Err(NameError(
+            "Enter the fingerprint as the centre publishes it: SHA256: followed by 43 letters, digits, + or /.",
+        ))
     }
 }
 

@@ -40,13 +40,13 @@ impl LoginPrompt {
     pub const fn title(&self) -> &'static str {
         match self.kind {
             PromptKind::OneTimeCode => "Enter your one-time code",
-            PromptKind::DuoMenu { .. } => "Confirm that it is you",
-            PromptKind::Password => "Enter your password for the cluster",
-            PromptKind::CurrentPassword => "Your password has run out: enter the old one",
-            PromptKind::NewPassword => "Choose a new password for the cluster",
-            PromptKind::RetypePassword => "Enter the new password once more",
-            PromptKind::Passphrase => "Enter the passphrase of the key",
-            PromptKind::YesNo => "The cluster asks for a yes or a no",
+            PromptKind::DuoMenu { .. } => "Confirm your identity",
+            PromptKind::Password => "Enter your cluster password",
+            PromptKind::CurrentPassword => "Your cluster password has expired: enter the current one",
+            PromptKind::NewPassword => "Choose a new cluster password",
+            PromptKind::RetypePassword => "Enter the new password again",
+            PromptKind::Passphrase => "Enter the key's passphrase",
+            PromptKind::YesNo => "The cluster asks a yes/no question",
             PromptKind::Other => "The cluster asks a question",
         }
     }
@@ -55,36 +55,34 @@ impl LoginPrompt {
     pub const fn help(&self) -> &'static str {
         match self.kind {
             PromptKind::OneTimeCode => {
-                "Open the app on your phone that shows codes for this cluster, and type the code it shows now. \
-                 A code is valid for about half a minute and works once; if it is about to change, wait for the next."
+                "Open the authenticator app on your phone and enter the current code for this cluster. \
+                 Each code works once and lasts about 30 seconds; if it's about to change, wait for the next one."
             }
             PromptKind::DuoMenu { .. } => {
-                "Choose what your phone should do, then confirm there. Or type a passcode from the Duo app, or \
+                "Choose an option and confirm on your phone. Or enter a passcode from the Duo app, or \
                  touch your security key while the cursor is in the field."
             }
             PromptKind::Password => {
-                "This is the password of your account at the cluster, not the one of this portal. It goes straight \
-                 to the cluster and is not kept."
+                "This is the password of your cluster account, not your portal password. It goes straight \
+                 to the cluster and isn't stored."
             }
             PromptKind::CurrentPassword => {
-                "The cluster wants you to change your password there before it lets you in. First it asks for the \
-                 password that you have used so far."
+                "You must change your cluster password before you can connect. First, enter your \
+                 current password."
             }
             PromptKind::NewPassword => {
-                "The cluster wants a new password for your account there. Choose one that you use nowhere else, and \
-                 note it where you keep passwords: this portal does not keep it."
+                "The cluster requires a new password for your account. Choose one that you use nowhere else, and \
+                 save it in your password manager: this portal doesn't store it."
             }
-            PromptKind::RetypePassword => {
-                "Type the same new password again, so that a slip of the finger does not lock you out."
-            }
+            PromptKind::RetypePassword => "Enter the new password again, so that a typo doesn't lock you out.",
             PromptKind::Passphrase => {
-                "The key is protected by a passphrase, which was chosen when the key was made. It is used now and \
-                 not kept."
+                "The key is protected by a passphrase, chosen when the key was created. It's used once and \
+                 isn't stored."
             }
-            PromptKind::YesNo => "Read what the cluster says below, then answer yes or no.",
+            PromptKind::YesNo => "Read the cluster's message below, then answer yes or no.",
             PromptKind::Other => {
-                "The words below come from the cluster itself. If they make no sense to you, cancel and ask the \
-                 people who run this portal."
+                "The question below comes from the cluster itself. If you're not sure what it means, cancel and ask \
+                 your portal administrator."
             }
         }
     }
@@ -93,18 +91,18 @@ impl LoginPrompt {
     pub const fn retry_help(&self) -> &'static str {
         match self.kind {
             PromptKind::OneTimeCode => {
-                "The last answer was not accepted. A code works only once: if you have used it, wait for the next."
+                "The cluster rejected the code. Each code works only once: if you've already used it, wait for the next one."
             }
             PromptKind::DuoMenu { .. } => {
-                "The last try was not confirmed. Choose again; if you chose the phone, approve the request there."
+                "The last request wasn't confirmed. Choose again, and approve the request on your phone."
             }
             PromptKind::Password | PromptKind::CurrentPassword | PromptKind::Passphrase => {
-                "The last answer was not accepted. Type it again, and mind capital letters."
+                "The cluster rejected the password. Enter it again, and check capital letters."
             }
             PromptKind::NewPassword | PromptKind::RetypePassword => {
-                "The cluster did not take the new password. Read below why, and choose another."
+                "The cluster rejected the new password. Read the reason below, and choose another one."
             }
-            PromptKind::YesNo | PromptKind::Other => "The last answer was not accepted.",
+            PromptKind::YesNo | PromptKind::Other => "The cluster rejected the last answer.",
         }
     }
 

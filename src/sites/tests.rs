@@ -34,7 +34,7 @@ fn what_cannot_be_read_names_line_and_field() {
     let error = refused("name = \"a\"\ntitle = \"A\"\n[login]\nhots = \"x\"\n");
     assert!(error.contains("line 4") && error.contains("`hots`"), "{error}");
     let error = refused("name = \"a\"\ntitle = \"A\"\n[login]\nport = 1\nhost = \"-oProxyCommand=x\"\n");
-    assert!(error.contains("line 5, in `login.host`: Give a host name"), "{error}");
+    assert!(error.contains("line 5, in `login.host`: Enter a host name"), "{error}");
     let error = refused("name = \"a\"\n");
     assert!(error.contains("`title`"), "{error}");
     let error = refused("name = \"a\"\ntitle\n");
@@ -43,7 +43,7 @@ fn what_cannot_be_read_names_line_and_field() {
         assert!(refused(text).ends_with('.'), "{text}");
     }
     let error = Site::from_json(r#"{"name":"a","title":"A","login":{"host":"a b"}}"#).unwrap_err();
-    assert!(error.to_string().contains("in `login.host`: Give a host name"), "{error}");
+    assert!(error.to_string().contains("in `login.host`: Enter a host name"), "{error}");
     for text in ["", "null", "{", "[]", r#"{"name":null}"#, r#"{"name":"a","title":"A","x":1}"#] {
         assert!(Site::from_json(text).is_err(), "{text}");
     }

@@ -33,7 +33,7 @@ impl fmt::Display for JobId {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not the number of a job")]
+#[error("not a job ID")]
 pub struct JobIdError;
 
 impl FromStr for JobId {

@@ -75,7 +75,7 @@ fn sign_request(mut reader: WireReader<'_>, keys: &[PrivateKey]) -> Option<(Vec<
             Some((reply, AgentReplyKind::Signed(index)))
         }
         Err(error) => {
-            tracing::warn!("A key was asked to sign and did not: {error}.");
+            tracing::warn!("An SSH key failed to sign: {error}.");
             None
         }
     }
@@ -168,9 +168,9 @@ async fn accept_connections(
                 Ok((stream, _)) if is_allowed_peer(&stream, &allowed) => {
                     connections.spawn(serve(stream, shared.clone()));
                 }
-                Ok(_) => tracing::warn!("A process that is not ours asked for keys and got no answer."),
+                Ok(_) => tracing::warn!("Ignored a request to the SSH agent from an unknown process."),
                 Err(error) => {
-                    tracing::warn!("The agent for SSH keys could not take a connection: {error}.");
+                    tracing::warn!("The SSH agent could not accept a connection: {error}.");
                     tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
                 }
             },

@@ -96,7 +96,7 @@ impl Drop for AskpassListener {
 /// Reads a question from our own ssh; rejects everyone else.
 async fn read_question(mut stream: UnixStream, allowed: &impl Fn(i32) -> bool) -> Option<AskpassQuestion> {
     if !is_allowed_peer(&stream, allowed) {
-        tracing::warn!(peer = ?stream.peer_cred(), "A stranger knocked at the socket for sign-in questions");
+        tracing::warn!(peer = ?stream.peer_cred(), "An unknown process connected to the socket for login prompts");
         return None;
     }
     let mut text = Vec::new();

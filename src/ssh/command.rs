@@ -29,10 +29,10 @@ fn is_plain(c: char) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCommandError {
     /// Each shell treats line breaks and other control characters (except tabs) differently.
-    #[error("an argument holds a line break or another control character")]
+    #[error("an argument contains a line break or another control character")]
     ControlCharacter,
     /// Automation hosts support neither quotes nor spaces inside a word.
-    #[error("an argument holds a character that an automation node does not take")]
+    #[error("an argument contains a character that automation hosts don't accept")]
     NotPlain,
     /// Longer than any server accepts.
     #[error("the command is too long")]

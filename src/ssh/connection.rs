@@ -60,40 +60,40 @@ fn split_at_mark<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'
 }
 
 /// What [`RunCommandError::ShellFailed`] means, in words.
-pub const SHELL_FAILED: &str = "The login shell on the cluster did not run the command.";
+pub const SHELL_FAILED: &str = "The login shell on the cluster didn't run the command.";
 
 /// Why a command gave no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunCommandError {
     /// Nothing was sent.
-    #[error("There is no connection to the cluster.")]
+    #[error("You are not connected to the cluster.")]
     NotConnected,
     /// The cluster's host key has changed; nothing was sent.
     #[error(
-        "The cluster showed another identity than the one this portal trusts. Nothing is sent there until an administrator has looked at it."
+        "The cluster's host key has changed. The portal sends nothing to it until an administrator has reviewed it."
     )]
     HostKeyInDoubt,
     /// All sessions are in use; nothing was sent.
     #[error("The cluster is busy with your other requests. Try again in a moment.")]
     Busy,
     /// The budget of calls per minute is used up; nothing was sent.
-    #[error("This portal has asked the cluster often enough for the moment. It asks again within a minute.")]
+    #[error("The portal has reached its limit of requests to this cluster. It tries again within a minute.")]
     OverBudget,
     /// It took too long and was ended, both here and on the cluster.
-    #[error("The cluster did not finish in time.")]
+    #[error("The cluster didn't respond in time.")]
     TimedOut,
-    #[error("The cluster's answer was too long to be read.")]
+    #[error("The cluster's reply was too long.")]
     OutputTooLong,
     /// The connection broke after the command was sent: it may or may not have run.
-    #[error("The connection to the cluster was lost in between.")]
+    #[error("The connection to the cluster was lost.")]
     ConnectionLost,
     /// The forced command of an automation host does not allow it.
-    #[error("The automation node does not allow this command: {0}")]
+    #[error("The automation host doesn't allow this command: {0}")]
     Rejected(String),
     /// The login shell did not reach the command; what it printed instead.
     #[error("{sentence} It said: {0}", sentence = SHELL_FAILED)]
     ShellFailed(String),
-    #[error("This cannot be sent to the cluster: {0}.")]
+    #[error("This can't be sent to the cluster: {0}.")]
     InvalidCommand(#[from] InvalidCommandError),
 }
 

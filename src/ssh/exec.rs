@@ -134,7 +134,7 @@ pub(super) async fn open_session<'a>(
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "A session could not be opened");
+                tracing::debug!(%error, "Could not open a session");
                 // Interrupted halfway: the command may already have been sent.
                 let cut = matches!(&error, Error::SshMux(openssh_mux_client::Error::IOError(_)));
                 return Err(if cut { RunCommandError::ConnectionLost } else { RunCommandError::NotConnected });

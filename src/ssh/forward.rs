@@ -18,15 +18,15 @@ const MAX_SOCKET_NAME: usize = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForwardError {
     /// Not a valid node name.
-    #[error("The node's name is not one that can be connected to.")]
+    #[error("The portal can't connect to a node with this name.")]
     BadHost,
     /// The socket's name is invalid or too long.
-    #[error("There is no room for the connection's socket: the run folder's path is too long.")]
+    #[error("The path of the run folder is too long for the connection's socket.")]
     BadName,
-    #[error("There is no connection to the cluster.")]
+    #[error("You are not connected to the cluster.")]
     NotConnected,
     /// ssh refused the request.
-    #[error("The connection to the cluster did not let itself be used for this.")]
+    #[error("The cluster doesn't allow port forwarding over this connection.")]
     Refused,
 }
 
@@ -94,7 +94,7 @@ fn remove_socket(path: &Path) {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(path = %path.display(), %error, "A forward's socket could not be removed");
+        tracing::warn!(path = %path.display(), %error, "Could not remove a forwarding socket");
     }
 }
 

@@ -18,16 +18,16 @@ pub const MAX_KEY_FILE_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyImportError {
     /// Longer than [`MAX_KEY_FILE_BYTES`].
-    #[error("This is longer than any private key. Choose the key's own file.")]
+    #[error("This is too long to be a private key. Choose the key file itself.")]
     TooLong,
     /// The public half.
     #[error(
-        "This is the public half of a key. The private half is in the file of the same name without .pub, and begins with -----BEGIN."
+        "This is a public key. The private key is in the file of the same name without .pub, and starts with -----BEGIN."
     )]
     PublicKey,
     /// `PuTTY`'s own format.
     #[error(
-        "This is a key in PuTTY's own format. Open it in PuTTYgen, choose Conversions, then Export OpenSSH key, and import that file."
+        "This key is in PuTTY format. Open it in PuTTYgen, choose Conversions, then Export OpenSSH key, and import the exported file."
     )]
     Putty,
     /// A certificate of any kind.
@@ -35,55 +35,53 @@ pub enum KeyImportError {
     Certificate,
     /// A key whose secret is inside a hardware device.
     #[error(
-        "This key lives in a security device (FIDO) and cannot be used from here, since the device would have to be plugged into the portal's machine."
+        "This key is stored on a security key (FIDO). The portal can't use it, because the device would have to be plugged into the portal's server."
     )]
     SecurityKey,
     #[error(
-        "This is a DSA key. DSA is no longer safe and clusters refuse it. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
+        "This is a DSA key. DSA is no longer secure, and clusters reject it. Create a new key in Portolan, or with: ssh-keygen -t ed25519"
     )]
     Dsa,
     #[error(
-        "This RSA key has {bits} bits and at least {RSA_MIN_BITS} are needed. Let Portolan make a new key, or make one with: ssh-keygen -t ed25519"
+        "This RSA key has {bits} bits, but needs at least {RSA_MIN_BITS}. Create a new key in Portolan, or with: ssh-keygen -t ed25519"
     )]
     RsaTooShort {
         /// The length of its modulus.
         bits: usize,
     },
-    #[error("This RSA key has {bits} bits. Keys of up to {RSA_MAX_BITS} bits can be used.")]
+    #[error("This RSA key has {bits} bits. The portal supports up to {RSA_MAX_BITS} bits.")]
     RsaTooLong {
         /// The length of its modulus.
         bits: usize,
     },
     /// Another key type, or another curve.
-    #[error("Only Ed25519, RSA and ECDSA (P-256, P-384, P-521) keys can be used. This one is of another kind.")]
+    #[error("This type of key isn't supported. Use an Ed25519, RSA or ECDSA (P-256, P-384, P-521) key.")]
     OtherKind,
     /// Encrypted, and no passphrase was given.
-    #[error("This key is protected by a passphrase. Type it too.")]
+    #[error("This key is protected by a passphrase. Enter the passphrase too.")]
     PassphraseNeeded,
     /// Encrypted, and this passphrase does not open it.
-    #[error("The passphrase does not open this key.")]
+    #[error("Wrong passphrase for this key.")]
     WrongPassphrase,
     /// The encryption of old PEM files.
     #[error(
-        "This key is encrypted in an old way that is easy to break. Rewrite the file with ssh-keygen -p -f FILE (the passphrase may stay the same), then import it again."
+        "This key uses an old, weak encryption. Convert the file with ssh-keygen -p -f FILE (you can keep the passphrase), then import it again."
     )]
     LegacyEncryption,
     #[error(
-        "This key is encrypted in a way that is not understood here. Rewrite the file with ssh-keygen -p -f FILE (the passphrase may stay the same), then import it again."
+        "This key uses an encryption that the portal doesn't support. Convert the file with ssh-keygen -p -f FILE (you can keep the passphrase), then import it again."
     )]
     OtherEncryption,
     #[error(
-        "Opening this key would take too long: its passphrase is stretched too many times. Rewrite the file with ssh-keygen -p -a 24 -f FILE, then import it again."
+        "Decrypting this key would take too long, because it uses too many key derivation rounds. Convert the file with ssh-keygen -p -a 24 -f FILE, then import it again."
     )]
     TooManyRounds,
-    #[error("There is more than one private key here. Import them one by one.")]
+    #[error("This contains more than one private key. Import them one at a time.")]
     SeveralKeys,
     /// Looks like a key, but is incomplete or was changed.
-    #[error(
-        "This looks like a private key, but a part of it is missing or was changed. Copy the whole file, from the BEGIN line to the END line."
-    )]
+    #[error("This private key is incomplete or damaged. Copy the whole file, from the BEGIN line to the END line.")]
     Damaged,
-    #[error("This is not a private SSH key. Such a file begins with a line like -----BEGIN OPENSSH PRIVATE KEY-----.")]
+    #[error("This isn't a private SSH key. A key file starts with a line such as -----BEGIN OPENSSH PRIVATE KEY-----.")]
     NotAKey,
 }
 

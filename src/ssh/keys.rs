@@ -24,7 +24,7 @@ pub const RSA_SHA2_512: u32 = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum SshKeyError {
     /// The operating system provided no randomness.
-    #[error("no randomness from the operating system: {0}")]
+    #[error("the operating system provided no random bytes: {0}")]
     NoRandomness(#[from] std::io::Error),
     #[error("a stored SSH key could not be read")]
     Unreadable,
@@ -33,12 +33,12 @@ pub enum SshKeyError {
 #[derive(Debug, thiserror::Error)]
 pub enum SshSignError {
     /// RSA with SHA-1, which nothing should accept any more.
-    #[error("the server asks for an RSA signature with SHA-1, which is no longer safe and is not made")]
+    #[error("the server asks for an RSA signature with SHA-1, which is no longer secure")]
     Sha1Refused,
     /// The operating system provided no randomness.
-    #[error("no randomness from the operating system: {0}")]
+    #[error("the operating system provided no random bytes: {0}")]
     NoRandomness(#[from] std::io::Error),
-    #[error("this SSH key cannot sign: it is damaged")]
+    #[error("this SSH key is damaged and can't sign")]
     Damaged,
 }
 

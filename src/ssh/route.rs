@@ -135,7 +135,7 @@ impl ConnectionFolder {
         if let Err(error) = fs::remove_dir_all(&self.0)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(folder = %self.0.display(), %error, "A connection's folder could not be removed");
+            tracing::warn!(folder = %self.0.display(), %error, "Could not remove the folder of a connection");
         }
     }
 

@@ -34,21 +34,21 @@ pub enum SftpError {
     Run(#[from] RunCommandError),
     /// The server has no SFTP service, or something prints before it does.
     #[error(
-        "The cluster's file service (SFTP) did not answer as it should. It may be switched off there, or your login files (such as .bashrc) print something when they should be silent."
+        "The cluster's file transfer service (SFTP) gave an unexpected reply. It may be turned off, or one of your startup files (such as .bashrc) may print text when you log in."
     )]
     NoService,
-    #[error("There is no such file or folder.")]
+    #[error("This file or folder doesn't exist.")]
     NotFound,
     /// The person's own account lacks permission.
-    #[error("Your account on the cluster may not do this.")]
+    #[error("You do not have permission to do this.")]
     NotAllowed,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
     NotAFolder,
-    #[error("There is something of this name already.")]
+    #[error("A file or folder with this name already exists.")]
     AlreadyExists,
     /// The server refused, in its own words.
-    #[error("The cluster refused: {0}")]
+    #[error("The cluster reported an error: {0}")]
     Refused(String),
 }
 
@@ -213,7 +213,7 @@ async fn execute_operation<T, Asked: Future<Output = Result<T, RawSftpError>>>(
             Err(RunCommandError::TimedOut.into())
         }
         Ok(Err(RawSftpError::Fault(fault))) => {
-            tracing::debug!(%fault, "A file session broke");
+            tracing::debug!(%fault, "An SFTP session broke");
             session.invalidate();
             Err(RunCommandError::ConnectionLost.into())
         }

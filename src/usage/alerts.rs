@@ -58,7 +58,7 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Opti
     (part >= QUOTA_THRESHOLD).then(|| UsageAlertMessage {
         dedup_key: quota_alert_key(allocation.id),
         text: format!(
-            "{} of the {} {} granted to {} on {} are used; the period ends on {}.",
+            "{} of the {} {} granted to {} on {} has been used; the period ends on {}.",
             format::percent(part),
             format::amount(allocation.amount),
             unit.words(account.details.site_unit()),
@@ -82,7 +82,7 @@ pub fn storage_alert(area: &StorageQuota, cluster: &str, slug: &str, today: Day)
             format!("{} of its space is used", used_percent(area.used_bytes, limit))
         }
         (None, Some((used, limit))) => {
-            format!("{} of its files are used", used_percent(used, limit))
+            format!("{} of its file limit is used", used_percent(used, limit))
         }
         (None, None) => return None,
     };
@@ -122,7 +122,7 @@ pub fn failing_jobs_alert(
     (totals.jobs >= MIN_JOBS && 2 * bad > totals.jobs).then(|| UsageAlertMessage {
         dedup_key: format!("failing:{slug}:{}:{}", clean_name(user), day.0),
         text: format!(
-            "{} of {} jobs of {} that ended on {} on {} did not end well. They may be glad of a hand.",
+            "{} of {} jobs by {} that ended on {} on {} were unsuccessful. They may need help.",
             format::number(bad),
             format::number(totals.jobs),
             clean_name(name),

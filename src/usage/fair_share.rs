@@ -34,27 +34,30 @@ pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: Unix
     let level = ratio.map(|ratio| if ratio > 0.0 { ratio.recip() } else { f64::INFINITY });
     let plain = explain_fair_share(&FairShareFigures { level_fs: level, ..FairShareFigures::default() });
     let sentence = match ratio {
-        None => "The cluster does not tell how much the group used of its share.".to_owned(),
-        Some(ratio) if ratio <= 0.0 => "The group used nothing lately; its jobs come early in the queue.".to_owned(),
+        None => "The cluster doesn't report how much of its share the group has used.".to_owned(),
+        Some(ratio) if ratio <= 0.0 => {
+            "The group hasn't used anything recently, so its jobs have high priority.".to_owned()
+        }
         Some(ratio) if ratio > NEAR_SHARE_RATIO => describe_overuse(ratio, half_life, now),
         Some(ratio) if ratio * NEAR_SHARE_RATIO < 1.0 => format!(
-            "The group used {} of its share lately; its jobs come earlier than those of groups that used more.",
+            "The group recently used {} of its share, so its jobs have higher priority than those of groups that used more.",
             format::percent(ratio)
         ),
-        Some(_) => "The group used about its share lately; its jobs rank like most others'.".to_owned(),
+        Some(_) => "The group recently used about its share, so its jobs have average priority.".to_owned(),
     };
     FairShareExplanation { sentence, ..plain }
 }
 
 fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String {
-    let used = format!("The group used {} its share lately; new jobs wait longer than others'", format_times(ratio));
+    let used =
+        format!("The group recently used {} its share, so new jobs wait longer than others", format_times(ratio));
     let Some(until) = recovery_day(ratio, half_life, now) else {
         return match half_life {
-            Some(_) => format!("{used} for a long time to come."),
+            Some(_) => format!("{used} for more than a year."),
             None => format!("{used}."),
         };
     };
-    format!("{used} until about {} if nothing more is run.", until.short())
+    format!("{used} until about {} if it runs nothing more.", until.short())
 }
 
 /// The day on which a group is back at its share if it runs nothing and others go on as before: usage decays by half
@@ -123,15 +126,15 @@ mod tests {
         let said = |ratio, half| describe_fair_share(Some(ratio), half, NOW).sentence;
         assert_eq!(
             said(4.0, Some(168)),
-            "The group used 4.0 times its share lately; new jobs wait longer than others' until about 30 Nov if nothing \
-             more is run.",
+            "The group recently used 4.0 times its share, so new jobs wait longer than others until about 30 Nov if it \
+             runs nothing more.",
             "two half-lives of a week"
         );
-        assert!(said(2.1, None).ends_with("than others'."), "nothing is foretold");
-        assert!(said(1000.0, Some(9000)).contains("a long time"));
+        assert!(said(2.1, None).ends_with("than others."), "nothing is foretold");
+        assert!(said(1000.0, Some(9000)).contains("more than a year"));
         assert!(said(1.0, Some(168)).contains("about its share"));
         assert!(said(0.37, Some(168)).contains("37 % of its share"));
-        assert!(said(0.0, Some(168)).contains("nothing"));
+        assert!(said(0.0, Some(168)).contains("anything"));
         assert_eq!(describe_fair_share(None, Some(168), NOW).position, None);
         assert_eq!(describe_fair_share(Some(10.0), None, NOW).position, Some(25));
         assert_eq!(recovery_day(0.5, Some(168), NOW), None);

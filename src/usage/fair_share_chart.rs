@@ -84,7 +84,7 @@ pub fn draw_chart(points: &[FairSharePoint]) -> Option<FairShareHistoryChart> {
     let words = |ratio: f64| if ratio > 1.0 { format_times(ratio) } else { format::percent(ratio) };
     let days = (Day::from_time(first.0).short(), Day::from_time(last.0).short());
     let label = format!(
-        "Used against the share from {} to {}: from {} to {} of the share; lowest {}, highest {}",
+        "Usage relative to the share, {} to {}: from {} to {} of the share; lowest {}, highest {}",
         days.0,
         days.1,
         words(first.1),

@@ -244,7 +244,7 @@ fn member_figures(
             UsageMember::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
             UsageMember::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
             UsageMember::User(_, user) => (user.clone(), false),
-            UsageMember::Others => ("Everybody else".to_owned(), true),
+            UsageMember::Others => ("Everyone else".to_owned(), true),
         };
         let colour = colours.get(&owner).copied();
         MemberFigures { owner, name, is_in_group, colour, totals }

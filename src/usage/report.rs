@@ -186,7 +186,7 @@ impl UsageReport {
         let kinds = all
             .kinds
             .iter()
-            .map(|kind| (if kind.name.is_empty() { "Jobs of others" } else { kind.name.as_str() }, &kind.totals))
+            .map(|kind| (if kind.name.is_empty() { "Everyone else's jobs" } else { kind.name.as_str() }, &kind.totals))
             .collect();
         let group = clean_name(subject.group);
         Self {
@@ -197,10 +197,10 @@ impl UsageReport {
             until,
             made_at: now.0,
             site_unit: site_unit(view),
-            totals: ReportTableRow::new("All".to_owned(), String::new(), &all.totals),
+            totals: ReportTableRow::new("Total".to_owned(), String::new(), &all.totals),
             accounts: all.accounts.iter().map(account).collect(),
             members: rows_with_rest(members, MAX_MEMBER_ROWS, "people"),
-            kinds: rows_with_rest(kinds, MAX_KIND_ROWS, "sorts of jobs"),
+            kinds: rows_with_rest(kinds, MAX_KIND_ROWS, "job types"),
             measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
             series,
             colours,

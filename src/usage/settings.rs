@@ -53,21 +53,21 @@ pub struct AllocationInput {
 #[derive(Debug, thiserror::Error)]
 pub enum UsageSettingsError {
     /// The account does not belong to the group, or the person may not use it.
-    #[error("Choose one of the accounts that are listed.")]
+    #[error("Choose one of the listed accounts.")]
     NoSuchAccount,
     /// The site does not use this unit.
-    #[error("This cluster has no unit of its own. Choose cores or GPUs.")]
+    #[error("This cluster has no unit of its own. Choose core hours or GPU hours.")]
     NoSuchUnit,
     #[error("Enter an amount from 0.001 to 1,000,000,000,000.")]
     InvalidAmount,
-    #[error("The last day must not be before the first, and the period no longer than five years.")]
+    #[error("The last day must be on or after the first day, and the period at most five years.")]
     InvalidPeriod,
     /// Both would be charged for the same usage.
     #[error(
-        "There is an allocation of this account for just these days in this unit. Change its amount instead: one that is added beside it would be charged with the same use."
+        "This account already has an allocation in this unit for the same days. Edit that one instead, because both would count the same usage."
     )]
     Duplicate,
-    #[error("The group has as many allocations as can be kept. Remove old ones first.")]
+    #[error("The group has reached the maximum number of allocations. Remove old ones first.")]
     TooMany,
     /// Not allowed, gone, or an internal error.
     #[error(transparent)]
@@ -187,7 +187,7 @@ impl UsageService {
             allocations::update(&mut tx, before.id, &new, now).await?;
             // Little of the new amount may be used: once most of it is, that deserves a new alert.
             store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id)).await?;
-            (ActivityEventKind::AllocationChanged, format!("{} became {granted}", describe_allocation(before)))
+            (ActivityEventKind::AllocationChanged, format!("{} changed to {granted}", describe_allocation(before)))
         } else {
             allocations::add(&mut tx, &new, now).await?;
             (ActivityEventKind::AllocationSet, granted)

@@ -172,9 +172,9 @@ impl UsageJobOutcome {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Running => "Running",
-            Self::Done => "Done",
+            Self::Done => "Completed",
             Self::Failed => "Failed",
-            Self::TimedOut => "Out of time",
+            Self::TimedOut => "Timed out",
             Self::OutOfMemory => "Out of memory",
             Self::Cancelled => "Cancelled",
             Self::Interrupted => "Interrupted by the cluster",

@@ -53,7 +53,7 @@ impl UsageService {
                 () = self.0.wake.notified() => {}
             }
             if let Err(error) = self.start_due_reads().await {
-                tracing::warn!(%error, "What groups used could not be looked after; it is tried again");
+                tracing::warn!(%error, "Could not update group usage; will retry");
             }
         }
     }
@@ -107,7 +107,7 @@ impl UsageService {
             Ok(UsageReadOutcome::NothingDue) => (pace.idle, 0),
             failed => {
                 if let Err(error) = failed {
-                    tracing::warn!(%error, "What a group used could not be written down");
+                    tracing::warn!(%error, "Could not save group usage");
                 }
                 (pace.after_failure * 2_u32.saturating_pow(before.min(5)), before.saturating_add(1))
             }

@@ -14,10 +14,12 @@ pub enum MasterKeyError {
     #[error("the master key is empty")]
     Empty,
     /// Not 64 hexadecimal digits.
-    #[error("the master key must be exactly 64 hexadecimal digits (it has {0} characters, or other signs in it)")]
+    #[error(
+        "the master key must be exactly 64 hexadecimal digits (this one has {0} characters, or contains something else)"
+    )]
     Malformed(usize),
     /// A key that can't have been generated at random.
-    #[error("the master key repeats itself and was not made at random")]
+    #[error("the master key repeats itself, so it isn't random")]
     NotRandom,
 }
 

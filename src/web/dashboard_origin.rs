@@ -54,7 +54,7 @@ async fn not_found(State(_): State<AppState>) -> Response {
     (
         StatusCode::NOT_FOUND,
         [(header::CONTENT_TYPE.as_str(), "text/plain; charset=utf-8"), (DASHBOARD_ORIGIN_HEADER, "1")],
-        "There is no dashboard at this address. Open dashboards from the portal.\n",
+        "There is no dashboard at this address. Open your dashboards from the portal.\n",
     )
         .into_response()
 }

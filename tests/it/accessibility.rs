@@ -36,7 +36,7 @@ async fn audit_all(width: u32) {
     audit(&browser, "/join").await;
     let wrong = new_person("bob");
     browser.fill("display_name", wrong[0].1).await;
-    browser.press("Make my account").await;
+    browser.press("Create account").await;
     browser.wait_for_text("There is a problem").await;
     audit(&browser, "/join with problems").await;
 

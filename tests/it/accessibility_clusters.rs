@@ -50,7 +50,7 @@ fn site(kind: &str, ways: &[SiteLoginFactor]) -> Site {
         site.keys.steps = vec!["Open the key page.".into(), "Paste the key.".into()];
         site.keys.page = Some("https://harbour.example/keys".parse().unwrap());
         site.keys.access = Some("https://harbour.example/access".parse().unwrap());
-        site.keys.delay = Some("A new key works at once.".into());
+        site.keys.delay = Some("A new key works immediately.".into());
     } else {
         site.keys.why_not = Some("This cluster takes no keys.".into());
     }
@@ -124,7 +124,7 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
     }
     browser.fill("host", "-oProxyCommand=x").await;
     browser.fill("storage", "no colon").await;
-    browser.press("Look at its host keys").await;
+    browser.press("Continue to host keys").await;
     browser.wait_for_text("There is a problem").await;
     audit(browser, "a preset with problems").await;
 
@@ -143,22 +143,24 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
         forbids: vec!["A terminal.".into()],
         ..SiteAutomationHosts::default()
     });
-    for (site, words) in [(nowhere, "No answer"), (differs, "Not the published keys"), (as_published, "As published")] {
+    for (site, words) in
+        [(nowhere, "No response"), (differs, "match the published ones"), (as_published, "Matches published keys")]
+    {
         browser.go("/clusters/new").await;
-        browser.press("From a file").await;
+        browser.press("Import from a file").await;
         let file = site.to_toml().unwrap();
         let script = format!("document.querySelector('[name=file]').value = {file:?}");
         browser.run(&script).await;
-        browser.press("Go on").await;
+        browser.press("Continue").await;
         browser.wait_for_text(words).await;
         audit(browser, words).await;
     }
-    browser.press("Add Harbour key with these keys").await;
+    browser.press("Pin host keys and add Harbour key").await;
     browser.wait_for_text("There is a problem").await;
     audit(browser, "host keys that nobody compared").await;
     browser.find("[name=compared]").await.click().await.unwrap();
-    browser.press("Add Harbour key with these keys").await;
-    browser.wait_for_text("The cluster is added").await;
+    browser.press("Pin host keys and add Harbour key").await;
+    browser.wait_for_text("Cluster added").await;
 
     for path in ["/clusters/key/settings", "/clusters/key/host-keys"] {
         browser.audit_page(path).await;
@@ -181,17 +183,17 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     }
     browser.fill("user", "-oProxyCommand=x").await;
     browser.press("Save").await;
-    browser.wait_for_text("Enter only the user name").await;
+    browser.wait_for_text("Enter only your user name").await;
     audit(browser, "a wrong user name").await;
     browser.fill("user", user).await;
     browser.press("Save").await;
-    browser.wait_for_text(&format!("You are {user}")).await;
+    browser.wait_for_text(&format!("{user} on ")).await;
     audit(browser, "a way without a key").await;
     browser.press("Create my key").await;
-    browser.wait_for_text("Your key is made").await;
+    browser.wait_for_text("SSH key created").await;
     audit(browser, "a way with a key").await;
     browser.press("Connect").await;
-    browser.wait_for_text("did not accept your key").await;
+    browser.wait_for_text("rejected your SSH key").await;
     audit(browser, "a key that the cluster does not know").await;
 
     let line = browser.find("figure.code code").await.text().await.unwrap();
@@ -203,16 +205,16 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     browser.wait_for_text("The cluster asks again").await;
     audit(browser, "a question again").await;
     browser.say(&cluster.code(user)).await;
-    browser.wait_for_text("What this place is like").await;
+    browser.wait_for_text("About this cluster").await;
     audit(browser, "connected").await;
     browser.audit_unfolded("connected, unfolded").await;
     browser.press("Disconnect").await;
-    browser.wait_for_text("The connection is closed").await;
+    browser.wait_for_text("Disconnected.").await;
     audit(browser, "connected before").await;
 
     // Duo: the menu, and the phone that nobody answers.
     connect(browser, "duo", user).await;
-    browser.wait_for_text("Confirm that it is you").await;
+    browser.wait_for_text("Confirm your identity").await;
     browser.audit_unfolded("Duo's menu").await;
     browser.find("button[name=answer][value='1']").await.click().await.unwrap();
     browser.wait_for_text("Check your phone").await;
@@ -230,18 +232,18 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     connect(browser, "password", user).await;
     browser.wait_for_text("One-time password").await;
     browser.say(&cluster.code(user)).await;
-    browser.wait_for_text("Enter your password for the cluster").await;
+    browser.wait_for_text("Enter your cluster password").await;
     audit(browser, "a password").await;
     let password = cluster.person(user)["password"].as_str().unwrap().to_owned();
     browser.say(&password).await;
-    browser.wait_for_text("Your password has run out").await;
+    browser.wait_for_text("Your cluster password has expired").await;
     audit(browser, "a password that has run out").await;
     browser.press("Cancel").await;
     assert!(cluster.script(&["user", "unexpire", user]).status.success());
 
     // Words that nobody should be fooled by.
     connect(browser, "hostile", user).await;
-    browser.wait_for_text("Enter your password for the cluster").await;
+    browser.wait_for_text("Enter your cluster password").await;
     browser.wait_for_text("Portolan says").await;
     audit(browser, "a hostile banner").await;
     let markup = browser.run("return document.querySelectorAll('.said *').length").await;
@@ -250,7 +252,7 @@ async fn audit_connecting(browser: &Browser, user: &str) {
 
     // A host that shows another key.
     connect(browser, "changed", user).await;
-    browser.wait_for_text("Connections to this cluster are stopped").await;
+    browser.wait_for_text("Connections to this cluster are blocked").await;
     audit(browser, "an alarm").await;
     browser.audit_page("/clusters").await;
     browser.audit_page("/").await;
@@ -260,7 +262,7 @@ async fn connect(browser: &Browser, slug: &str, user: &str) {
     browser.go(&format!("/clusters/{slug}")).await;
     browser.fill("user", user).await;
     browser.press("Save").await;
-    browser.wait_for_text(&format!("You are {user}")).await;
+    browser.wait_for_text(&format!("{user} on ")).await;
     browser.press("Connect").await;
 }
 
@@ -269,38 +271,38 @@ async fn audit_keys(browser: &Browser, user: &str) {
     browser.audit_page("/account/key").await;
     browser.audit_unfolded("a key").await;
     browser.fill("key", "ssh-ed25519 AAAA a public key").await;
-    browser.press("Import").await;
+    browser.press("Import key").await;
     browser.wait_for_text("There is a problem").await;
     audit(browser, "a key that is none").await;
     browser.go("/account/key").await;
-    browser.press("Allow it").await;
+    browser.press("Allow unattended use…").await;
     browser.fill("password", "wrong wrong wrong").await;
-    browser.press("Allow it while I am away").await;
-    browser.wait_for_text("This is not your password").await;
+    browser.press("Allow unattended use").await;
+    browser.wait_for_text("Wrong password").await;
     audit(browser, "unattended with a wrong password").await;
     browser.fill("password", PASSWORD).await;
-    browser.press("Allow it while I am away").await;
-    browser.wait_for_text("The portal may now use this key").await;
+    browser.press("Allow unattended use").await;
+    browser.wait_for_text("The portal can now use this key").await;
     audit(browser, "unattended").await;
-    browser.press("Replace it with a new key").await;
-    browser.wait_for_text("The new key waits").await;
+    browser.press("Create replacement key").await;
+    browser.wait_for_text("New key created").await;
     browser.audit_unfolded("a new key").await;
 
     browser.go("/clusters/mfa").await;
     audit(browser, "a new key on a cluster").await;
-    browser.press("Test the new key").await;
-    browser.wait_for_text("The new key did not open").await;
+    browser.press("Test new key").await;
+    browser.wait_for_text("did not accept the new key").await;
     audit(browser, "a new key that does not work").await;
 
     browser.audit_page("/clusters/key/automation").await;
     connect(browser, "key", user).await;
-    browser.wait_for_text("What this place is like").await;
+    browser.wait_for_text("About this cluster").await;
     browser.go("/clusters/key/automation").await;
-    browser.press("Create the key").await;
-    browser.wait_for_text("The line for the key page").await;
+    browser.press("Create automation key").await;
+    browser.wait_for_text("Key line to register").await;
     browser.audit_unfolded("automation with a key").await;
-    browser.press("Test it").await;
-    browser.wait_for_text("It does not work yet").await;
+    browser.press("Run test").await;
+    browser.wait_for_text("The test failed").await;
     audit(browser, "automation that does not work").await;
     browser.audit_page("/account/key").await;
 }

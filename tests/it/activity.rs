@@ -38,7 +38,7 @@ async fn people_see_their_own_actions_and_actions_on_them() {
     admin.post(&format!("/people/{id}/reset-link"), &[]).await;
     portal.visitor().sign_in("bob", "not the right password").await;
 
-    let expected = ["A sign-in failed", "Made a password reset link", "Changed the displayed name", "Joined a group"];
+    let expected = ["Failed to sign in", "Created a password reset link", "Changed the display name", "Joined a group"];
     assert_eq!(sentences(&bob, "/account/activity").await, expected);
     let page = bob.get("/account/activity").await;
     let who = page.select_all("td[data-label=Who]");
@@ -59,7 +59,7 @@ async fn only_administrators_see_the_whole_log() {
         assert!(!page.text().contains("Set up the portal"));
     }
     let all = sentences(&admin, "/activity").await;
-    assert_eq!(all, ["Joined a group", "Made an invitation", "Created a group", "Set up the portal"]);
+    assert_eq!(all, ["Joined a group", "Created an invitation", "Created a group", "Set up the portal"]);
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn long_logs_are_read_page_by_page() {
     let mut sizes = Vec::new();
     for _ in 0..3 {
         let page = admin.get(&path).await;
-        let subjects = page.select_all("td[data-label=About]");
+        let subjects = page.select_all("td[data-label=Subject]");
         sizes.push(subjects.len());
         seen.extend(subjects);
         if sizes.len() < 3 {

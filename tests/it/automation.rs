@@ -40,7 +40,7 @@ async fn test_it(alice: &Client) -> Page {
     alice.post("/clusters/own/automation/test", &[]).await;
     wait_until("the test ends", async || {
         let page = alice.get("/clusters/own/automation").await;
-        !page.text().contains("Trying the automation host")
+        !page.text().contains("Testing the automation host")
     })
     .await;
     // Its parts are read one after the other; that one was perhaps begun before the end.
@@ -59,18 +59,18 @@ async fn each_missing_step_has_its_own_message() {
     let server = Server::asking_beside(&[("enrolled", "")], ENROLLED, "DisableForwarding yes");
     let (portal, alice, _) = with_alice(&server).await;
     let slurm = format!("{WRAPPERS}/slurm_commands.sh");
-    says(&test_it(&alice).await, &["The node did not take the key", "on the centre's key page"]);
+    says(&test_it(&alice).await, &["The host rejected your SSH key", "on the centre's key page"]);
     let line = key_line(&alice, "192.0.2.1", &slurm).await;
     assert!(line.starts_with("restrict,from=\"192.0.2.1\",command=\""), "{line}");
     server.allow("alice", &line);
-    says(&test_it(&alice).await, &["did not take the key", "connects from the address in the line"]);
+    says(&test_it(&alice).await, &["rejected your SSH key", "connects from the address in the line"]);
     server.forget("alice");
     server.allow("alice", &key_line(&alice, "127.0.0.1", &slurm).await);
-    says(&test_it(&alice).await, &["took your key, but your account may not use it yet"]);
+    says(&test_it(&alice).await, &["accepted your SSH key, but your account"]);
     server.write("enrolled", "alice\n");
     let page = test_it(&alice).await;
-    says(&page, &["It works", "22.05", "squeue, scontrol", "refused this command: sinfo"]);
-    says(&page, &["refused this command: sacctmgr", "such as portolan-commands"]);
+    says(&page, &["It works", "22.05", "squeue, scontrol", "rejected this command: sinfo"]);
+    says(&page, &["rejected this command: sacctmgr", "such as portolan-commands"]);
     let key = portal.connection_key("alice", "own").await;
     let line = portal.app.connections.connection(ConnectionKey { role: ConnectionRole::Automation, ..key }).unwrap();
     let asked = async |command: RemoteCommand| line.run(command, CallUrgency::Interactive).await;
@@ -87,7 +87,7 @@ async fn host_that_prompts_is_named_and_nobody_is_asked() {
     let server = Server::asking(CODE, "");
     let (portal, alice, half) = with_alice(&server).await;
     server.allow("alice", &half);
-    says(&test_it(&alice).await, &["asks for a second proof", "ask the centre's support"]);
+    says(&test_it(&alice).await, &["asks for a second factor", "ask the centre's support"]);
     let panel = alice.get("/clusters/own/panel").await;
     assert!(!panel.text().contains("Verification code"), "{}", panel.text());
     for _ in 0..3 {

@@ -8,7 +8,7 @@ async fn fill_new_person(browser: &Browser, display_name: &str, name: &str) {
     browser.fill("name", name).await;
     browser.fill("password", PASSWORD).await;
     browser.fill("again", PASSWORD).await;
-    browser.press("Make my account").await;
+    browser.press("Create account").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,28 +23,28 @@ async fn from_the_set_up_link_to_a_member_with_a_second_factor() {
 
     admin.press("Create a group").await;
     admin.fill("name", "Smith Lab").await;
-    admin.press("Create the group").await;
-    admin.wait_for_text("The group is there").await;
+    admin.press("Create group").await;
+    admin.wait_for_text("Group created").await;
     admin.fill("label", "Bob").await;
-    admin.press("Make the link").await;
-    admin.wait_for_text("The invitation is ready").await;
+    admin.press("Create invitation link").await;
+    admin.wait_for_text("Invitation created").await;
     let link = admin.find(".alert code").await.text().await.unwrap();
     let path = link.strip_prefix(&portal.url).unwrap().to_owned();
 
     let member = Browser::open(&portal.url, 390).await;
     member.go(&path).await;
-    member.wait_for_text("Ada Smith invites you").await;
+    member.wait_for_text("Ada Smith invited you").await;
     fill_new_person(&member, "Bob Builder", "bob").await;
     member.wait_for_text("Welcome aboard").await;
 
-    member.press("Set it up").await;
+    member.press("Set up second factor").await;
     let key = member.find(".code code").await.text().await.unwrap();
     member.fill("code", &totp::code(&key, portal.clock.now().0)).await;
     member.fill("password", PASSWORD).await;
-    member.press("Turn it on").await;
+    member.press("Turn on second factor").await;
     member.wait_for_text("Your recovery codes").await;
-    member.press("I have kept them").await;
-    member.wait_for_text("10 of 10 codes are left").await;
+    member.press("I have saved my codes").await;
+    member.wait_for_text("10 of 10 codes left").await;
 
     // On a phone the way out is in the menu.
     member.find(".menu-phone summary").await.click().await.unwrap();
@@ -57,7 +57,7 @@ async fn from_the_set_up_link_to_a_member_with_a_second_factor() {
     member.press("Sign in").await;
     member.wait_for_text("Enter your one-time code").await;
     member.fill("code", &totp::code(&key, portal.clock.now().0)).await;
-    member.press("Go on").await;
+    member.press("Continue").await;
     member.wait_for_text("You are all set").await;
 
     admin.close().await;
@@ -77,7 +77,7 @@ async fn an_open_page_learns_at_once_that_it_was_signed_out() {
     let id = portal.person_id("bob").await;
     assert_eq!(admin.post(&format!("/people/{id}/disable"), &[]).await.status, 303);
     // Nobody touches the browser: the stream of events tells it.
-    browser.wait_for_text("Forgotten your password?").await;
+    browser.wait_for_text("Forgot your password?").await;
     assert_eq!(browser.path().await, "/sign-in");
     browser.close().await;
 }
@@ -110,7 +110,7 @@ async fn the_keyboard_alone_is_enough_to_sign_in() {
     let skip = browser.window.active_element().await.unwrap();
     skip.send_keys("\u{E004}").await.unwrap();
     let first = browser.run("return document.activeElement.textContent").await;
-    assert_eq!(first, "Skip to the content", "the first stop leads past the navigation");
+    assert_eq!(first, "Skip to content", "the first stop leads past the navigation");
     let name = browser.find("[name=name]").await;
     name.send_keys("ada\u{E004}").await.unwrap();
     browser.window.active_element().await.unwrap().send_keys(&format!("{PASSWORD}\u{E007}")).await.unwrap();

@@ -34,7 +34,7 @@ async fn wait_for_script(browser: &Browser, words: &str) {
 
 /// Submits the form and gives the number of the job whose page comes of it.
 async fn submit(browser: &Browser) -> String {
-    browser.press("Submit the job").await;
+    browser.press("Submit job").await;
     wait_for("the page of a job", async || {
         let path = browser.path().await;
         // Not `/jobs/key/12/again`, where the form may be that is being sent.
@@ -54,9 +54,9 @@ async fn new_user_runs_a_first_training_job() {
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("tessa").await;
     browser.press("New job").await;
-    browser.wait_for_text("Run something").await;
+    browser.wait_for_text("Choose what you want to do").await;
     browser.press("Run a Python script").await;
-    browser.wait_for_text("What it needs").await;
+    browser.wait_for_text("Resources").await;
 
     answer(&browser, "script", "$HOME/examples/learn.py").await;
     answer(&browser, "arguments", "--epochs 12").await;
@@ -85,7 +85,7 @@ async fn new_user_runs_a_first_training_job() {
     assert!(output.contains("learned: accuracy"), "{output}");
     let results = on_cluster("tessa", &format!("find $SCRATCH/portolan -name metrics.csv -path '*{job}*'"));
     assert!(!results.trim().is_empty(), "the results were copied back: {output}");
-    browser.wait_for_text("Done").await;
+    browser.wait_for_text("Completed").await;
     browser.close().await;
 }
 
@@ -110,7 +110,7 @@ async fn a_sweep_of_twelve_points_is_one_array() {
     answer(&browser, "job_name", "twelve").await;
     answer(&browser, "time", "5m").await;
     answer(&browser, "memory", "50 MB").await;
-    browser.wait_for_text("12 points").await;
+    browser.wait_for_text("12 tasks").await;
     wait_for_script(&browser, "#SBATCH --array=0-11").await;
     let job = submit(&browser).await;
     assert_eq!(ended("tessa", &job).await, "COMPLETED");
@@ -147,12 +147,12 @@ async fn job_out_of_memory_is_resubmitted_with_the_proposed_memory() {
     let job = submit(&browser).await;
     assert_eq!(ended("tessa", &job).await, "OUT_OF_MEMORY");
     wait_for_list(&tessa, &format!("/jobs/key/{job}"), "it ran out of memory", |page| {
-        page.select_text("main").contains("Run it again with this")
+        page.select_text("main").contains("Resubmit with these options")
     })
     .await;
     browser.go(&format!("/jobs/key/{job}")).await;
-    browser.press("Run it again with this").await;
-    browser.wait_for_text("The request was changed as proposed").await;
+    browser.press("Resubmit with these options").await;
+    browser.wait_for_text("Suggestion applied").await;
     let again = submit(&browser).await;
     assert_ne!(again, job);
     assert_eq!(ended("tessa", &again).await, "COMPLETED");
@@ -182,11 +182,11 @@ async fn member_uses_a_recipe_published_by_the_pi() {
     answer(&desk, "time", "7m").await;
     answer(&desk, "memory", "60 MB").await;
     wait_for_script(&desk, "--mem=60M").await;
-    desk.press("Save as a recipe…").await;
+    desk.press("Save as recipe…").await;
     desk.fill("title", "Count our cells").await;
     desk.run("document.querySelector('[name=\"l.time\"]').click()").await;
     desk.run(&format!("document.querySelector('[name=who][value=\"{lab}\"]').click()")).await;
-    desk.press("Save the recipe").await;
+    desk.press("Save recipe").await;
     desk.wait_for_text("Count our cells").await;
     desk.close().await;
 

@@ -29,15 +29,15 @@ impl Browser {
         for (field, value) in [("title", title), ("name", slug), ("host", "127.0.0.1"), ("port", &port.to_string())] {
             self.fill(field, value).await;
         }
-        self.press("Look at its host keys").await;
-        self.wait_for_text("Nothing published to compare with").await;
+        self.press("Continue to host keys").await;
+        self.wait_for_text("No published keys").await;
         self.wait_for_text(Cluster::get().fingerprint()).await;
-        let add = format!("Add {title} with these keys");
+        let add = format!("Pin host keys and add {title}");
         self.press(&add).await;
-        self.wait_for_text("Compare the fingerprints first").await;
+        self.wait_for_text("Compare the fingerprints, then").await;
         self.find("[name=compared]").await.click().await.unwrap();
         self.press(&add).await;
-        self.wait_for_text("The cluster is added").await;
+        self.wait_for_text("Cluster added").await;
     }
 
     /// Names the user on a cluster.
@@ -45,7 +45,7 @@ impl Browser {
         self.go(&format!("/clusters/{slug}")).await;
         self.fill("user", user).await;
         self.press("Save").await;
-        self.wait_for_text(&format!("You are {user}")).await;
+        self.wait_for_text(&format!("{user} on ")).await;
     }
 
     /// Leaves a public key on the cluster's own key page, as a person does.
@@ -81,7 +81,7 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     admin.wait_for_text("Hello ada").await;
     admin.press("Create a group").await;
     admin.fill("name", "Smith Lab").await;
-    admin.press("Create the group").await;
+    admin.press("Create group").await;
     admin.go("/").await;
     admin.press("Add a cluster").await;
     admin.wait_for_text("Digital Research Alliance of Canada").await;
@@ -89,7 +89,7 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     admin.add_cluster("codes", "Harbour with codes", cluster.port("mfa")).await;
     admin.go("/groups/1").await;
     admin.fill("label", "Alice").await;
-    admin.press("Make the link").await;
+    admin.press("Create invitation link").await;
     let link = admin.find(".alert code").await.text().await.unwrap();
     admin.close().await;
 
@@ -99,19 +99,19 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     member.wait_for_text("Connect to a cluster").await;
     member.name_user("harbour", "asmith").await;
     member.press("Create my key").await;
-    member.wait_for_text("Your key is made").await;
+    member.wait_for_text("SSH key created").await;
     let public_line = member.public_line().await;
 
     // Not registered yet: the page says so and leads back to the step that is missing.
     member.press("Connect").await;
-    member.wait_for_text("did not accept your key").await;
+    member.wait_for_text("rejected your SSH key").await;
     let step = member.find(".step[aria-current=step] h3").await.text().await.unwrap();
-    assert!(step.starts_with("Your key"), "{step}");
+    assert!(step.starts_with("Your SSH key"), "{step}");
 
     member.register_key("asmith", &public_line).await;
     member.go("/clusters/harbour").await;
     member.press("Connect").await;
-    member.wait_for_text("What this place is like").await;
+    member.wait_for_text("About this cluster").await;
     member.wait_for_text("Connected as asmith on Harbour").await;
 
     member.name_user("codes", "asmith").await;
@@ -137,7 +137,7 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     let marks = member.run("return document.querySelectorAll('.badge.is-ok').length").await;
     assert_eq!(marks, 2, "both are still there: {}", member.text().await);
     member.press_in_row("Harbour", "Disconnect").await;
-    member.wait_for_text("The connection is closed").await;
+    member.wait_for_text("Disconnected.").await;
     member.close().await;
     drop(server);
 }
@@ -150,9 +150,9 @@ async fn duo_is_one_button_on_a_phone() {
     let phone = Browser::open(&portal.url, 390).await;
     phone.sign_in("dave").await;
     phone.press("Connect").await;
-    phone.wait_for_text("Your way in").await;
+    phone.wait_for_text("Your connection").await;
     phone.press("Connect").await;
-    phone.wait_for_text("Confirm that it is you").await;
+    phone.wait_for_text("Confirm your identity").await;
     phone.find("button[name=answer][value='1']").await.click().await.unwrap();
     phone.wait_for_text("Check your phone").await;
     assert!(Cluster::get().script(&["push", "approve", "dave"]).status.success());
@@ -224,22 +224,22 @@ async fn changed_host_key_blocks_connecting_until_an_administrator_decides() {
     member.sign_in("alice").await;
     member.go("/clusters/key").await;
     member.press("Connect").await;
-    member.wait_for_text("Connections to this cluster are stopped").await;
-    member.wait_for_text("You need not do anything").await;
+    member.wait_for_text("Connections to this cluster are blocked").await;
+    member.wait_for_text("need to do anything").await;
     assert!(!member.text().await.contains("Reconnect"), "nothing can be tried meanwhile");
     member.go("/").await;
-    member.wait_for_text("Stopped").await;
+    member.wait_for_text("Blocked").await;
 
     let admin = Browser::open(&portal.url, 1280).await;
     admin.sign_in("ada").await;
     admin.go("/clusters/key").await;
-    admin.press("Look at the host keys").await;
+    admin.press("Review host keys").await;
     admin.wait_for_text("Before you decide").await;
-    admin.wait_for_text("Pinned until now").await;
+    admin.wait_for_text("Currently pinned").await;
     admin.wait_for_text(Cluster::get().fingerprint()).await;
     admin.find("[name=compared]").await.click().await.unwrap();
-    admin.press("Pin these keys").await;
-    admin.wait_for_text("The host keys are pinned").await;
+    admin.press("Pin host keys").await;
+    admin.wait_for_text("Host keys pinned").await;
     admin.close().await;
 
     member.go("/clusters/key").await;
@@ -257,7 +257,7 @@ async fn deleting_a_key_asks_for_confirmation() {
     browser.sign_in("alice").await;
     browser.go("/account/key").await;
     browser.press("Delete my key…").await;
-    browser.press("Delete it for good").await;
-    browser.wait_for_text("The key is deleted").await;
+    browser.press("Delete key").await;
+    browser.wait_for_text("SSH key deleted").await;
     browser.close().await;
 }

@@ -24,7 +24,7 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> DashboardId {
     let field = browser.find("#f-place").await;
     field.clear().await.unwrap();
     field.send_keys(place).await.unwrap();
-    browser.press("Open the dashboard").await;
+    browser.press("Create dashboard").await;
     // The first one makes the environment.
     let ready = Locator::Css("[data-board-ready]");
     let waited = browser.window.wait().at_most(PATIENCE).for_element(ready).await;
@@ -68,8 +68,8 @@ const MLFLOW_CURVE: &str = "const lines = page.querySelectorAll('.js-plotly-plot
 async fn share(browser: &Browser, id: DashboardId, label: &str) -> String {
     browser.go(&format!("/dashboards/{id}?do=share")).await;
     browser.fill("label", label).await;
-    browser.press("Make a link").await;
-    browser.wait_for_text("The link is ready").await;
+    browser.press("Create guest link").await;
+    browser.wait_for_text("Guest link created").await;
     let link = browser.run("return document.querySelector('.alert code').innerText").await;
     link.as_str().unwrap().trim().to_owned()
 }
@@ -93,28 +93,28 @@ async fn guest_sees(portal: &TestApp, owner: &Browser, id: DashboardId, home: &s
         assert!(guest.run("return location.hash").await.as_str().unwrap().contains(home));
     }
     let text = guest.text().await;
-    assert!(text.contains("Shared by") && text.contains("for reading only"), "{text}");
-    assert!(!text.contains("Prolong"), "{text}");
+    assert!(text.contains("Shared by") && text.contains("read-only"), "{text}");
+    assert!(!text.contains("Extend"), "{text}");
     // Neither the portal nor another dashboard.
     guest.window.goto(&portal.url).await.unwrap();
     assert_eq!(guest.path().await, "/sign-in");
     let another = place.replace("/b/", "/b/x");
     guest.go(&another).await;
-    guest.wait_for_text("not open to you").await;
+    guest.wait_for_text("have access to this dashboard").await;
     guest.go(&place).await;
     guest.find("iframe.board-frame").await;
     // Taken back: shut out, also by the page that is open.
     owner.go(&format!("/dashboards/{id}")).await;
-    owner.press("Take back…").await;
-    owner.press("Take it back").await;
-    owner.wait_for_text("There is none").await;
+    owner.press("Revoke…").await;
+    owner.press("Revoke link").await;
+    owner.wait_for_text("None. Nobody outside the portal").await;
     wait_until("the open page is shut out", async || {
         guest.run("document.dispatchEvent(new Event('visibilitychange'))").await;
-        guest.text().await.contains("not open to you")
+        guest.text().await.contains("have access to this dashboard")
     })
     .await;
     guest.window.goto(&link).await.unwrap();
-    guest.wait_for_text("This link was taken back").await;
+    guest.wait_for_text("This link was revoked").await;
     guest.close().await;
 }
 
@@ -134,7 +134,7 @@ async fn tensorboard_curves_are_shared_by_link_until_it_is_revoked() {
     browser.go(&format!("/dashboards/{id}/open")).await;
     wait_in_frame(&browser, "a curve is drawn", CURVE).await;
     let bar = browser.text().await;
-    for words in ["TensorBoard", "Runs until", "Prolong", "Share", "Stop"] {
+    for words in ["TensorBoard", "Runs until", "Extend", "Share", "Stop"] {
         assert!(bar.contains(words), "the bar says {words}: {bar}");
     }
     guest_sees(&portal, &browser, id, "", CURVE).await;

@@ -86,7 +86,7 @@ async fn look_around(desk: &Desk) {
     desk.filter("WEIGHTS").await;
     assert_eq!(desk.rows().await, 1);
     desk.filter("zzz").await;
-    desk.browser.wait_for_text("No name here fits.").await;
+    desk.browser.wait_for_text("No matches.").await;
     desk.filter("").await;
     for count in [13, 11] {
         desk.browser.run("document.querySelector('[data-folders-hidden]').click()").await;
@@ -95,7 +95,7 @@ async fn look_around(desk: &Desk) {
     desk.click_row("data").await;
     desk.is_in(&format!("{}/data", desk.short)).await;
     desk.click_row("dots").await;
-    desk.browser.wait_for_text("Only hidden files are here.").await;
+    desk.browser.wait_for_text("This folder contains only hidden files.").await;
 }
 
 /// Making a folder where one is, and choosing it.
@@ -148,11 +148,11 @@ async fn go_wrong(desk: &Desk, alice: &Client, folder: &Folder) {
     audit(&desk.browser, "a plain page without connection").await;
     desk.browser.go("/styleguide").await;
     desk.open("").await;
-    desk.browser.wait_for_text("There is no connection").await;
+    desk.browser.wait_for_text("Connect to see its files").await;
     audit(&desk.browser, "no connection").await;
     desk.browser.run("document.querySelector('dialog[open]').close(); document.querySelector('[data-pick]').dataset.pickCluster = 'nowhere'").await;
     desk.open("").await;
-    desk.browser.wait_for_text("The folder could not be shown").await;
+    desk.browser.wait_for_text("Could not load this folder").await;
     audit(&desk.browser, "no such cluster").await;
 }
 

@@ -24,7 +24,7 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     let box_of = |job: &str| format!("input[name=job][value='key/{job}']");
     // In one go: the list may be renewed between finding and clicking.
     desk.run(&format!("document.querySelector(\"{}\").click()", box_of(&second))).await;
-    desk.wait_for_text("1 job chosen").await;
+    desk.wait_for_text("1 job selected").await;
     // Every new list is looked at in the swap itself, before it has settled: a person may click right then.
     desk.run(&format!(
         "window.lost = 0; document.addEventListener('htmx:afterSwap', () => {{ \
@@ -35,9 +35,9 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
 
     // Done on the phone, seen on the desk.
     phone.go(&format!("/jobs/key/{first}")).await;
-    phone.press("Cancel").await;
+    phone.press("Cancel job").await;
     phone.wait_for_text("Cancel first one?").await;
-    phone.press("Yes, cancel").await;
+    phone.press("Cancel").await;
     phone.wait_for_text("Cancelling 1 job").await;
     let words = format!("#job-key-{first}");
     let cancelled = format!(
@@ -50,9 +50,9 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
 
     desk.press("Release").await;
     desk.wait_for_text("Release second one?").await;
-    desk.press("Yes, release").await;
+    desk.press("Release").await;
     desk.wait_for_text("1 job released").await;
-    desk.press("Back to the jobs").await;
+    desk.press("Back to jobs").await;
     desk.wait_for_text("second one").await;
     crate::queue::cancel("dave", &second);
     desk.close().await;

@@ -27,7 +27,7 @@ fn a_cluster_is_added_only_with_a_fingerprint_that_it_shows() {
     let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     let output = installation.run(&[&add[..], &["--host-key", wrong]].concat());
     assert!(stderr(&output).contains("None of the host keys"), "{}", stderr(&output));
-    assert!(stdout(&installation.run(&["cluster", "list"])).contains("No cluster is known yet"));
+    assert!(stdout(&installation.run(&["cluster", "list"])).contains("There are no clusters yet"));
 
     let output = installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
@@ -36,7 +36,7 @@ fn a_cluster_is_added_only_with_a_fingerprint_that_it_shows() {
         stderr(&installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat())).contains("already")
     );
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("answers with its pinned host key"), "{doctor}");
+    assert!(doctor.contains("reachable with its pinned host key"), "{doctor}");
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn invalid_hosts_and_names_are_refused() {
     for host in ["-oProxyCommand=touch /tmp/x", "a b", "a\nb", "$(id)", ""] {
         let output = installation.run(&["cluster", "add", "x", &format!("--host={host}")]);
         assert!(!output.status.success(), "{host:?}");
-        assert!(stderr(&output).contains("Give a host name"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("Enter a host name"), "{}", stderr(&output));
     }
     let closed = installation.ports[0].to_string();
     let output = installation.run(&["cluster", "add", "x", "--host", "127.0.0.1", "--port", &closed]);
-    assert!(stderr(&output).contains("no SSH server answers"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no SSH server responds"), "{}", stderr(&output));
     assert!(!installation.run(&["cluster", "add", "Bad Name", "--host", "a"]).status.success());
 }
 
@@ -80,7 +80,7 @@ fn published_host_keys_are_pinned_and_an_export_can_be_imported() {
     assert!(added.status.success(), "{}", stderr(&added));
     let said = stdout(&added);
     assert!(said.contains(&format!("{}, as published", cluster.fingerprint())), "{said}");
-    assert!(said.contains("No host key of the automation host"), "{said}");
+    assert!(said.contains("No host key is pinned for the automation host"), "{said}");
     let list = stdout(&installation.run(&["cluster", "list"]));
     assert!(list.contains("automation host 127.0.0.1") && list.contains("no host key"), "{list}");
     let doctor = stdout(&installation.run(&["doctor"]));
@@ -98,7 +98,7 @@ fn published_host_keys_are_pinned_and_an_export_can_be_imported() {
         .replace("title = \"Harbour\"", "title = \"Another\"");
     assert_eq!(again, expected);
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("Another, automation host: answers with its pinned"), "{doctor}");
+    assert!(doctor.contains("Another, automation host: reachable with its pinned"), "{doctor}");
 }
 
 #[test]
@@ -112,14 +112,14 @@ fn host_keys_that_differ_from_published_ones_must_be_named() {
     for more in [&[][..], &["--trust-shown"]] {
         let output = installation.run(&[&add[..], more].concat());
         assert!(!output.status.success(), "{more:?}");
-        assert!(stderr(&output).contains("Someone may stand in between"), "{}", stderr(&output));
-        assert!(stdout(&output).contains("publishes other ones"), "{}", stdout(&output));
+        assert!(stderr(&output).contains("Someone may be intercepting the connection"), "{}", stderr(&output));
+        assert!(stdout(&output).contains("publishes different fingerprints"), "{}", stdout(&output));
     }
     // The list in the file may be old: an administrator who knows better says so by name.
     let added = installation.run(&[&add[..], &["--host-key", cluster.fingerprint()]].concat());
     assert!(added.status.success(), "{}", stderr(&added));
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("not among those that its centre publishes"), "{doctor}");
+    assert!(doctor.contains("list this key as published by the centre"), "{doctor}");
 
     let file = description(&installation, |site| {
         site.login.fingerprints.clear();
@@ -128,7 +128,7 @@ fn host_keys_that_differ_from_published_ones_must_be_named() {
     let add = ["cluster", "add", "second", "--file", &file, "--trust-shown"];
     let added = installation.run(&add);
     assert!(added.status.success(), "{}", stderr(&added));
-    assert!(stdout(&added).contains("No host key of the automation host"), "{}", stdout(&added));
+    assert!(stdout(&added).contains("No host key is pinned for the automation host"), "{}", stdout(&added));
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn presets_are_built_in_or_read_from_the_data_folder() {
     let (cluster, installation) = (Cluster::get(), with_admin());
     let add = |args: &[&str]| installation.run(&[&["cluster", "add", "here"], args].concat());
     for (preset, words) in [
-        ("cedar", "Fir took its place"),
-        ("cedar.computecanada.ca", "Presets to use now: fir"),
+        ("cedar", "It was replaced by Fir"),
+        ("cedar.computecanada.ca", "Presets to use instead: fir"),
         ("narvall", "Did you mean narval?"),
-        ("zzz", "There are: "),
+        ("zzz", "Available presets: "),
         ("generic", "--host HOST"),
     ] {
         let output = add(&["--preset", preset]);
@@ -157,7 +157,7 @@ fn presets_are_built_in_or_read_from_the_data_folder() {
     let output = add(&["--preset", "broken"]);
     assert!(stderr(&output).contains("titel"), "{}", stderr(&output));
     let output = add(&["--preset", "mine", "--host-key", "login ssh-ed25519 %%%"]);
-    assert!(stderr(&output).contains("Give a fingerprint"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Enter a fingerprint"), "{}", stderr(&output));
     let output = add(&["--preset", "mine", "--trust-shown"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stdout(&installation.run(&["cluster", "list"])).contains("Our own"));
@@ -177,12 +177,12 @@ async fn host_behind_a_jump_host_needs_its_whole_key() {
     });
     let add = ["cluster", "add", "far", "--file", &file, "--host-key", cluster.fingerprint()];
     let output = installation.run(&add);
-    assert!(stderr(&output).contains("stands behind a jump host"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("behind a jump host"), "{}", stderr(&output));
     let key = format!("login {}", cluster.host_keys()[0]);
     let output = installation.run(&[&add[..], &["--host-key", &key]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let doctor = stdout(&installation.run(&["doctor"]));
-    for words in ["Harbour, jump host: answers with its pinned", "it stands behind a jump host"] {
+    for words in ["Harbour, jump host: reachable with its pinned", "behind a jump host"] {
         assert!(doctor.contains(words), "{doctor}");
     }
 }
@@ -199,19 +199,19 @@ async fn changing_a_cluster_keeps_user_names_and_closes_stale_connections() {
     ada.connect("harbour").await;
 
     let change = |args: &[&str]| installation.run(&[&["cluster", "change", "harbour"], args].concat());
-    assert!(stdout(&change(&["--file", &file])).contains("as you wish already"));
+    assert!(stdout(&change(&["--file", &file])).contains("already has these settings"));
     let title = change(&["--title", "Harbour of the North"]);
     assert!(title.status.success(), "{}", stderr(&title));
     assert!(ada.get("/clusters").await.text().contains("Harbour of the North"));
     let port = cluster.port("mfa").to_string();
     let output = change(&["--port", &port]);
-    assert!(stderr(&output).contains("Another portal is running"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Another portal is already using"), "{}", stderr(&output));
 
     assert!(server.stop("TERM").success());
-    assert!(stdout(&installation.run(&["doctor"])).contains("1 is open."));
+    assert!(stdout(&installation.run(&["doctor"])).contains("1 open connection."));
     let output = change(&["--port", &port]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stdout(&installation.run(&["doctor"])).contains("None is open."));
+    assert!(stdout(&installation.run(&["doctor"])).contains("No open connections."));
     let server = installation.serve().await;
     let page = ada.get("/clusters/harbour").await;
     assert!(page.text().contains("<strong>bob</strong>"), "{}", page.text());
@@ -223,26 +223,26 @@ async fn connections_outlive_the_portal_until_disconnected() {
     let installation = with_admin();
     let file = description(&installation, |_| ());
     assert!(installation.run(&["cluster", "add", "harbour", "--file", &file]).status.success());
-    assert!(stdout(&installation.run(&["hang-up"])).contains("No connection was open"));
+    assert!(stdout(&installation.run(&["hang-up"])).contains("There were no open connections"));
     let server = installation.serve().await;
     let ada = Client::new(&installation.url());
     ada.sign_in("ada", PASSWORD).await;
     ada.prepare("harbour", "carol").await;
     ada.connect("harbour").await;
     let output = installation.run(&["disconnect-all"]);
-    assert!(stderr(&output).contains("Another portal is running"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Another portal is already using"), "{}", stderr(&output));
 
     assert!(server.stop("TERM").success());
     let server = installation.serve().await;
     let panel = ada.get("/clusters/harbour/panel").await;
     assert!(panel.text().contains("panel-up"), "still there: {}", panel.text());
     assert!(server.stop("KILL").code().is_none());
-    assert!(stdout(&installation.run(&["doctor"])).contains("1 is open."));
+    assert!(stdout(&installation.run(&["doctor"])).contains("1 open connection."));
     let bystander = installation.data().join("run/photos");
     std::fs::create_dir_all(&bystander).unwrap();
     let output = installation.run(&["disconnect-all"]);
-    assert!(stdout(&output).contains("1 connection is closed."), "{}", stdout(&output));
-    assert!(stdout(&installation.run(&["doctor"])).contains("None is open."));
+    assert!(stdout(&output).contains("Closed 1 connection."), "{}", stdout(&output));
+    assert!(stdout(&installation.run(&["doctor"])).contains("No open connections."));
     assert!(bystander.exists(), "what is not a connection's is left alone");
 }
 
@@ -270,15 +270,15 @@ async fn doctor_reports_a_changed_host_key() {
         store::clusters::set_retired(&mut tx, id, retired).await.unwrap();
         store::commit(tx).await.unwrap();
     };
-    alarm(Some((now, "127.0.0.1 showed SHA256:x")), None).await;
+    alarm(Some((now, "127.0.0.1 presented SHA256:x")), None).await;
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("STOPPED since") && doctor.contains("showed SHA256:x"), "{doctor}");
+    assert!(doctor.contains("BLOCKED since") && doctor.contains("presented SHA256:x"), "{doctor}");
     let list = stdout(&installation.run(&["cluster", "list"]));
-    assert!(list.contains("STOPPED since") && list.contains("showed SHA256:x"), "{list}");
+    assert!(list.contains("BLOCKED since") && list.contains("presented SHA256:x"), "{list}");
     alarm(None, Some(now)).await;
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("out of use, so it was not asked"), "{doctor}");
-    assert!(stdout(&installation.run(&["cluster", "list"])).contains("OUT OF USE since"));
+    assert!(doctor.contains("retired, so it was not checked"), "{doctor}");
+    assert!(stdout(&installation.run(&["cluster", "list"])).contains("RETIRED since"));
     store.close().await;
 }
 

@@ -39,7 +39,7 @@ async fn hostile_user_names_are_refused() {
     // A name that is one but nobody's goes to the server as it is.
     alice.name_user("own", "no.such_body-1").await;
     alice.post("/clusters/own/connect", &[]).await;
-    alice.wait_until_asked("own", "did not accept your key").await;
+    alice.wait_until_asked("own", "rejected your SSH key").await;
     assert!(server.log().contains("Invalid user no.such_body-1 from"), "{}", server.log());
     assert!(!std::path::Path::new("/tmp/portolan-was-here").exists());
 }
@@ -78,7 +78,7 @@ async fn hostile_host_names_ports_and_slugs_are_refused() {
         for name in TRICKS.iter().filter(|name| !name.trim().is_empty() || field == "host") {
             let refused = add(&admin, &[(field, name)]).await;
             assert_eq!(refused.status, 422, "{field} {name:?}");
-            assert!(refused.text().contains("Give a host name such as"), "{field} {name:?}");
+            assert!(refused.text().contains("Enter a host name such as"), "{field} {name:?}");
         }
     }
     for name in TRICKS.iter().copied().chain(["Upper", "9nine", "dot.ted", "a/b", "..", &"x".repeat(33)]) {

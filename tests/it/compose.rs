@@ -145,18 +145,18 @@ async fn errors_are_shown_at_their_field_and_nothing_is_submitted() {
     let form = carol.get(PYTHON).await;
     let long = "x".repeat(100_000);
     for (name, text, words) in [
-        ("a.script", "", "This is needed"),
-        ("a.script", "a\n#SBATCH --account=other", "one line"),
-        ("a.script", "$PATH/x", "$PATH is not a variable"),
+        ("a.script", "", "Required"),
+        ("a.script", "a\n#SBATCH --account=other", "single line"),
+        ("a.script", "$PATH/x", "use $PATH here"),
         ("a.script", "a/../../b", "without “..”"),
         ("a.script", long.as_str(), "too long"),
-        ("a.memory", "lots", "Give an amount"),
-        ("a.time", "0", "at least a minute"),
-        ("a.cores", "-3", "At least 1"),
-        ("a.arguments", "'open", "quote is open"),
+        ("a.memory", "lots", "Enter an amount"),
+        ("a.time", "0", "at least one minute"),
+        ("a.cores", "-3", "Must be at least 1"),
+        ("a.arguments", "'open", "quotation mark"),
         ("a.folder", "$SLURM_TMPDIR/x", "known before the job starts"),
         ("a.job_name", "two words", "without spaces"),
-        ("s.script", "1..1000000", "more than 100000"),
+        ("s.script", "1..1000000", "at most 100000"),
     ] {
         let mut fields = filled(&form, &[("a.script", OK)]);
         fields.retain(|(known, _)| known != name);
@@ -207,7 +207,7 @@ async fn hand_edited_script_is_kept_as_written() {
     let merged = page.select_text("#own");
     assert!(merged.contains("--mem=150M") && merged.contains("--time=00:07:00"), "{merged}");
     let words = page.select_text("#composed");
-    assert!(words.contains("no longer controls") && words.contains("Memory"), "{words}");
+    assert!(words.contains("no longer follow the form") && words.contains("Memory"), "{words}");
     let job = submitted(&carol, PYTHON, &filled(&page, &[])).await;
     assert_eq!(ended("carol", &job).await, "COMPLETED");
     assert!(on_cluster("carol", &format!("cat $SCRATCH/portolan/byhand-{job}.out")).contains("by hand"));
@@ -226,7 +226,7 @@ async fn slurm_refusal_is_shown_at_the_field_to_change() {
     assert!(answer.location().starts_with("/compose/again/"), "{}", answer.location());
     let page = carol.get(answer.location()).await;
     let words = page.select_text("main");
-    assert!(words.contains("The cluster did not take it"), "{words}");
+    assert!(words.contains("The cluster rejected this job"), "{words}");
     assert!(page.select_text("[data-question=account] .error").len() > 20, "the field says it, too");
     assert!(page.text().contains("value=\"$SCRATCH/ok.py\""), "what was typed is still there");
     assert!(page.select_text(".said").contains("Invalid account"), "Slurm's words are one click away");

@@ -46,7 +46,7 @@ async fn a_person_who_does_not_answer() {
     assert!(is_alive(ssh));
     wait_for_value("the sign-in has ended", async || portal.run_folders(), Vec::is_empty).await;
     assert!(!is_alive(ssh), "no process is left");
-    alice.wait_until_asked("own", "The time for answers was over").await;
+    alice.wait_until_asked("own", "You ran out of time to answer").await;
 }
 
 async fn an_answer_after_the_servers_own_patience() {
@@ -56,7 +56,7 @@ async fn an_answer_after_the_servers_own_patience() {
     let asked = alice.wait_until_asked("own", "Verification code").await;
     wait_for_value("the server has lost patience", async || server.connections(), |seen| *seen == 0).await;
     alice.answer("own", &asked, &Cluster::get().code("alice")).await;
-    alice.wait_until_asked("own", "its time for answers was over").await;
+    alice.wait_until_asked("own", "waited too long for an answer").await;
     assert!(portal.run_folders().is_empty(), "nothing is left");
     assert!(!portal.stored_connection("alice", "own").await.is_wanted);
 }
@@ -66,7 +66,7 @@ async fn a_server_that_hangs() {
     let (portal, alice) = alice_on(&server, |_| ()).await;
     server.signal("STOP");
     begin(&alice).await;
-    alice.wait_until_asked("own", "did not answer in time").await;
+    alice.wait_until_asked("own", "respond in time").await;
     assert!(portal.run_folders().is_empty(), "nothing is left");
     server.signal("CONT");
     alice.connect("own").await;

@@ -8,16 +8,16 @@ async fn a_member_makes_a_key_and_connects_where_a_key_is_enough() {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_cluster("key").await;
     let page = alice.get("/clusters/key").await;
-    assert!(page.text().contains("Your user name there"), "{}", page.text());
+    assert!(page.text().contains("Your user name"), "{}", page.text());
     alice.prepare("key", "alice").await;
     alice.connect("key").await;
     let page = alice.get("/clusters/key").await;
-    for words in ["as <strong>alice</strong>", "What this place is like", "22.05", "def-smith", "t4"] {
+    for words in ["as <strong>alice</strong>", "About this cluster", "22.05", "def-smith", "t4"] {
         assert!(page.text().contains(words), "{words} in {}", page.text());
     }
     assert!(alice.get("/account/key").await.text().contains("Harbour key: 1 time"));
     let closed = alice.post_and_follow("/clusters/key/disconnect", &[]).await;
-    assert!(closed.text().contains("The connection is closed"));
+    assert!(closed.text().contains("Disconnected."));
     assert!(closed.text().contains("Reconnect"));
 }
 
@@ -59,7 +59,7 @@ async fn password_and_code_open_a_cluster_without_keys() {
     let asked = carol.wait_until_asked("password", "One-time password (OATH)").await;
     assert!(asked.text().contains("Enter your one-time code"), "a code, not a password");
     carol.answer("password", &asked, &Cluster::get().code("carol")).await;
-    let asked = carol.wait_until_asked("password", "Enter your password for the cluster").await;
+    let asked = carol.wait_until_asked("password", "Enter your cluster password").await;
     let password = Cluster::get().person("carol")["password"].as_str().unwrap().to_owned();
     carol.answer("password", &asked, &password).await;
     carol.wait_until_connected("password").await;

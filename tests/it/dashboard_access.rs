@@ -183,7 +183,7 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
     let browser = guest(&portal);
     let place = come_in(&browser, &path).await;
     let page = browser.get(&place).await;
-    assert!(page.text().contains(OWNER) && page.text().contains("reading only"), "{}", page.text());
+    assert!(page.text().contains(OWNER) && page.text().contains("read-only"), "{}", page.text());
     assert!(!page.text().contains("/tmp"), "guests are not told how folders are called");
     assert!(!page.text().contains(&portal.url), "and nothing of the portal");
     for path in ["app/", "app/data/environment", "app/data/plugins_listing", "app/data/runs"] {
@@ -228,7 +228,7 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
     assert_eq!(browser.get(&place).await.status, 404);
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 404);
     assert_eq!(guest(&portal).get(&path).await.status, 410);
-    assert!(admin.get("/activity").await.text().contains("Took back a link"));
+    assert!(admin.get("/activity").await.text().contains("Revoked a guest link"));
 
     // One whose time is up.
     let token = SecretToken::generate().unwrap();
@@ -245,7 +245,7 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
     store::commit(tx).await.unwrap();
     let expired = guest(&portal).get(&format!("/s/{}", token.as_str())).await;
     assert_eq!(expired.status, 410);
-    assert!(expired.text().contains("This link has ended"), "{}", expired.text());
+    assert!(expired.text().contains("This link has expired"), "{}", expired.text());
     stopped(&portal, id).await;
 }
 
@@ -257,12 +257,12 @@ async fn guest_link_asks_for_its_passphrase() {
     let browser = guest(&portal);
     let place = come_in(&browser, &path).await;
     let page = browser.get(&place).await;
-    assert!(page.text().contains("has a passphrase"), "{}", page.text());
+    assert!(page.text().contains("is protected by a passphrase"), "{}", page.text());
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 404, "not before");
     let unlock = format!("{place}unlock");
     let wrong = browser.post(&unlock, &[("passphrase", "three new boats")]).await;
     assert_eq!(wrong.status, 403);
-    assert!(wrong.text().contains("not the passphrase"), "{}", wrong.text());
+    assert!(wrong.text().contains("Wrong passphrase"), "{}", wrong.text());
     let foreign = browser.request(Method::POST, &unlock).header("origin", "https://evil.example");
     let foreign = send(foreign.form(&[("passphrase", "three old boats")])).await;
     assert_eq!(foreign.status, 403);

@@ -288,13 +288,13 @@ async fn tensorboard_job_installs_serves_and_stops() {
     let three = story.start("c").await;
     let door = story.ready(&three).await;
     let log = story.log(&three).await;
-    assert!(log.contains("The environment is broken. Making it anew."), "{log}");
+    assert!(log.contains("The environment is broken. Rebuilding it."), "{log}");
     let runs = story.ask(&node(&three), &door, "GET /data/runs\n\n").await;
     assert!(runs.contains("a_b_2/moons"), "{runs}");
     // The same folder at the same time tomorrow: an environment that is good is used as it is.
     let four = story.start("d").await;
     story.ready(&four).await;
-    assert!(!story.log(&four).await.contains("Making"), "{}", story.log(&four).await);
+    assert!(!story.log(&four).await.contains("Building"), "{}", story.log(&four).await);
     story.stop(&[&three, &four]).await;
 }
 

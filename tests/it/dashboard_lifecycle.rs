@@ -49,7 +49,7 @@ async fn dashboard_returns_when_the_connection_returns() {
     signal_pid(u32::try_from(master).unwrap(), "KILL");
     wait_for(&portal, id, "not to be reached", |now| !now.is_live).await;
     let page = browser.get(&place).await;
-    assert!(page.text().contains("cannot be reached at the moment"), "{}", page.text());
+    assert!(page.text().contains("cannot be reached right now"), "{}", page.text());
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 503);
     owner.connect("key").await;
     wait_for(&portal, id, "reached again", |now| now.is_live).await;
@@ -57,7 +57,7 @@ async fn dashboard_returns_when_the_connection_returns() {
     stopped(&portal, id).await;
     let page = browser.get(&place).await;
     assert!(page.text().contains("is not running"), "{}", page.text());
-    assert!(page.text().contains("It ended"), "and says since when: {}", page.text());
+    assert!(page.text().contains("Ended"), "and says since when: {}", page.text());
 }
 
 /// Whatever ends its job, the dashboard says how it ended and can be started again.
@@ -161,7 +161,7 @@ async fn unused_dashboard_is_stopped_and_its_owner_notified() {
     assert_eq!(run.end, "idle", "{run:#?}");
     assert!(run.ready_at.is_some());
     let notices = owner.get("/notifications").await;
-    assert!(notices.text().contains("nobody had looked at this dashboard"), "{}", notices.text());
+    assert!(notices.text().contains("nobody had used this dashboard"), "{}", notices.text());
     assert!(notices.text().contains(&format!("/dashboards/{id}")), "{}", notices.text());
 }
 

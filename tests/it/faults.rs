@@ -113,7 +113,7 @@ async fn a_server_killed_during_a_sign_up_leaves_a_whole_account_or_none() {
     }
     assert_eq!(outcomes[0] + outcomes[1], 8);
     let doctor = installation.run(&["doctor"]);
-    assert!(stdout(&doctor).contains("It is whole"), "{}{}", stdout(&doctor), stderr(&doctor));
+    assert!(stdout(&doctor).contains("The database is intact"), "{}{}", stdout(&doctor), stderr(&doctor));
 }
 
 #[tokio::test]
@@ -134,6 +134,6 @@ async fn two_portals_do_not_share_a_folder() {
     let server = installation.serve().await;
     let second = installation.run(&["serve"]);
     assert!(!second.status.success());
-    assert!(stderr(&second).contains("Another portal is running"), "{}", stderr(&second));
+    assert!(stderr(&second).contains("Another portal is already using"), "{}", stderr(&second));
     assert!(server.stop("TERM").success());
 }

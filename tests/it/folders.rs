@@ -204,7 +204,7 @@ async fn very_large_folder_is_truncated() {
     assert_eq!((listing.entries.len(), listing.is_cut), (MAX_ENTRIES, true));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let page = open(&alice, &folder.path, "file").await;
-    assert!(page.text().contains("There are more than 2000 names"));
+    assert!(page.text().contains("This folder has more than 2000 entries"));
     assert_eq!(names(&page).len(), MAX_ENTRIES);
 }
 
@@ -254,13 +254,13 @@ async fn new_folder_is_created_in_the_shown_folder() {
         assert!(page.text().contains("This folder is empty"), "{}", page.text());
     }
     for (path, name, words) in [
-        (folder.path.as_str(), "there", "of this name already"),
+        (folder.path.as_str(), "there", "with this name already exists"),
         (&folder.path, "", "Enter a name"),
         (&folder.path, "a/b", "Leave out slashes"),
         (&folder.path, "..", "Choose another name"),
         (&folder.path, "a\nb", "Remove line breaks"),
-        (&format!("{}/closed", folder.path), "x", "may not do this"),
-        ("/home/bob", "x", "may not do this"),
+        (&format!("{}/closed", folder.path), "x", "have permission to do this"),
+        ("/home/bob", "x", "have permission to do this"),
     ] {
         let page = make(path, name).await;
         assert_eq!(page.status, 422, "{path} {name:?}");
@@ -286,16 +286,16 @@ async fn people_see_only_what_their_cluster_account_may_read() {
     bob.name_user("key", "alice").await;
     for other in [&bob, &admin] {
         let page = ask(other, "key", &[("path", &folder.path)]).await;
-        assert!(page.select_text(".alert").contains("There is no connection"), "{}", page.text());
+        assert!(page.select_text(".alert").contains("Not connected"), "{}", page.text());
         assert_eq!(page.attribute(".btn-primary", "href"), "/clusters/key");
         assert!(!page.text().contains("secret"));
     }
     alice.post("/clusters/key/disconnect", &[]).await;
     let page = open(&alice, &folder.path, "file").await;
-    assert!(page.select_text(".alert").contains("There is no connection"));
+    assert!(page.select_text(".alert").contains("Not connected"));
     let form = [("path", folder.path.as_str()), ("name", "x")];
     let page = alice.post("/clusters/key/folders", &form).await;
-    assert!(page.status == 422 && page.text().contains("There is no connection"));
+    assert!(page.status == 422 && page.text().contains("not connected to"));
 }
 
 /// How many file services run for alice on a server of the test's own.
@@ -395,7 +395,7 @@ async fn silent_network_is_noticed_and_blocks_nothing() {
     let begun = Instant::now();
     let page = ask(&alice, "own", &[("path", "/scratch/alice")]).await;
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
-    assert!(page.select_text(".alert").contains("did not finish in time"), "{}", page.text());
+    assert!(page.select_text(".alert").contains("respond in time"), "{}", page.text());
     let asked = tokio::spawn(async move { ask(&alice, "own", &[("path", "/scratch")]).await.status });
     tokio::time::sleep(Duration::from_millis(200)).await;
     drop(line);

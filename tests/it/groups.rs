@@ -352,7 +352,7 @@ async fn pages_offer_only_allowed_actions() {
     assert_eq!(actions(member).await, (false, false, false, false));
     assert_eq!(member.get("/groups").await.location(), format!("/groups/{lab}"), "the only one");
     let page = nobody.get("/groups").await;
-    assert!(page.text().contains("You belong to no group") && !page.text().contains(LAB));
+    assert!(page.text().contains("not in a group") && !page.text().contains(LAB));
 }
 
 #[tokio::test]
@@ -360,8 +360,8 @@ async fn a_name_belongs_to_one_group() {
     let World { portal, admin, lab, other, .. } = world().await;
     let long = "x".repeat(81);
     for (name, problem) in [
-        (LAB, "There is a group of this name already."),
-        ("  Smith Lab  ", "There is a group of this name already."),
+        (LAB, "A group with this name already exists."),
+        ("  Smith Lab  ", "A group with this name already exists."),
         ("", "Enter a name."),
         ("  ", "Enter a name."),
         ("a\nb", "Remove line breaks and invisible control characters."),
@@ -380,7 +380,7 @@ async fn a_name_belongs_to_one_group() {
     assert_eq!(admin.get(&format!("/groups/{lab}")).await.select_text("h1"), "Smith & Söhne");
     assert_ne!(portal.group(&admin, LAB).await, lab, "the old name can be given again");
     let entry = admin.get("/activity?action=group.renamed").await.select_text("tbody tr");
-    assert!(entry.contains("was Smith Lab"), "{entry}");
+    assert!(entry.contains("previously Smith Lab"), "{entry}");
 }
 
 #[tokio::test]
@@ -431,7 +431,7 @@ async fn invitations_of_a_former_pi_are_revoked() {
         let path = format!("/groups/{lab}/people/{}/{ending}", portal.person_id(&name).await);
         assert_eq!(admin.post(&path, &[("role", "member")]).await.status, 303);
         let page = portal.visitor().get(&link).await;
-        assert_eq!(page.select_text("h1"), "This link was taken back", "{ending}");
+        assert_eq!(page.select_text("h1"), "This link was revoked", "{ending}");
     }
 }
 
@@ -441,5 +441,5 @@ async fn names_that_differ_in_case_only_are_the_same() {
     portal.group(&admin, "Smith Lab").await;
     let page = admin.post("/groups", &[("name", "smith lab")]).await;
     assert_eq!(page.status, 422);
-    assert!(page.text().contains("There is a group of this name already."));
+    assert!(page.text().contains("A group with this name already exists."));
 }

@@ -32,7 +32,7 @@ async fn home_shows_jobs_fair_share_and_storage() {
         let links = [&running, &held].map(|job| format!("href=\"/jobs/key/{job}\""));
         links.iter().all(|link| page.text().contains(link))
             && counts(page).contains("running")
-            && counts(page).contains("waiting")
+            && counts(page).contains("pending")
             && page.text().contains("Time used")
     })
     .await;
@@ -50,7 +50,7 @@ async fn home_shows_jobs_fair_share_and_storage() {
     // Without a connection the last picture stays, and says so.
     alice.post("/clusters/key/disconnect", &[]).await;
     let page = alice.get("/").await;
-    assert!(page.text().contains("You are not connected to Harbour key"), "{}", page.select_text("main"));
+    assert!(page.text().contains("not connected to Harbour key"), "{}", page.select_text("main"));
     assert!(page.text().contains("action=\"/clusters/key/connect\"") && page.select_all(".scale").len() > 1);
     cancel("alice", &running);
     cancel("alice", &held);
@@ -67,11 +67,11 @@ async fn ended_jobs_are_listed_with_failures_first() {
     submit("fin", "true", &["-J", &name("good"), "-t", "5"]);
     let page = wait_for_list(&fin, "/", "both ends", |page| {
         let lines = page.select_all(".home-ended li a").join("\n");
-        lines.contains(&format!("{} failed", name("bad"))) && lines.contains(&format!("{} is done", name("good")))
+        lines.contains(&format!("{} failed", name("bad"))) && lines.contains(&format!("{} completed", name("good")))
     })
     .await;
     let lines = page.select_all(".home-ended li a");
     let place = |what: &str| lines.iter().position(|line| line.starts_with(&name(what)));
     assert!(place("bad") < place("good"), "{lines:?}");
-    assert_eq!(page.select_text("#ended-title"), "In the last day", "the first visit");
+    assert_eq!(page.select_text("#ended-title"), "Last 24 hours", "the first visit");
 }

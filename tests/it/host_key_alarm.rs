@@ -8,7 +8,7 @@ use crate::support::server::{CODE, Server, through, with_automation_host};
 use crate::support::wait::wait_until;
 use crate::support::{Client, TestApp};
 
-const ALARM: &str = "Nothing is sent to this cluster until an administrator has looked at its identity";
+const ALARM: &str = "The portal sends nothing to this cluster until an administrator has reviewed its host key";
 
 /// A real key that is not the server's.
 const OTHER_KIND: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBB2fNFa07se9tW7hLPGHdtMIg/AjZ/rjxoFkQa4EeAN5XHhtwNNPvTWSxjNtPzbsZnXkf+cx74fjEdb5NuvZb44=";
@@ -35,9 +35,9 @@ async fn changed_host_key_blocks_everyone_until_an_administrator_decides() {
     assert_eq!(server.log().matches("Accepted publickey for bob").count(), 0, "nothing was sent");
     for person in [&alice, &bob] {
         let page = person.get("/clusters/own").await;
-        assert!(page.text().contains("Connections to this cluster are stopped"));
+        assert!(page.text().contains("Connections to this cluster are blocked"));
         let refused = person.post_and_follow("/clusters/own/connect", &[]).await;
-        assert!(refused.text().contains("Nobody can connect to this cluster at present"));
+        assert!(refused.text().contains("Connections to this cluster are currently blocked"));
     }
     let key = portal.connection_key("alice", "own").await;
     assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::HostKeyInDoubt);
@@ -45,7 +45,7 @@ async fn changed_host_key_blocks_everyone_until_an_administrator_decides() {
     assert_eq!(portal.app.connections.connection(key).unwrap_err(), RunCommandError::HostKeyInDoubt, "not forgotten");
     let page = admin.get("/clusters/own/host-keys").await;
     let fingerprint = portolan::ssh::host_keys::HostKey::parse(&server.host_key()).unwrap();
-    assert!(page.text().contains(&format!("127.0.0.1 showed {}", fingerprint.fingerprint())));
+    assert!(page.text().contains(&format!("127.0.0.1 presented {}", fingerprint.fingerprint())));
     for path in ["/clusters/own/end-alarm", "/clusters/own/host-keys"] {
         assert_eq!(bob.post(path, &[("compared", "true")]).await.status, 403, "not for members");
     }
@@ -87,10 +87,10 @@ async fn other_host_key_type_counts_as_changed_and_no_pin_as_unknown() {
     alice.post("/clusters/robot/automation/test", &[]).await;
     wait_until("the page tells", async || {
         let page = alice.get("/clusters/robot/automation").await;
-        page.text().contains("showed an identity that this portal does not know")
+        page.text().contains("presented a host key that this portal")
     })
     .await;
-    assert!(!alice.get("/clusters/robot").await.text().contains("are stopped"), "no alarm");
+    assert!(!alice.get("/clusters/robot").await.text().contains("are blocked"), "no alarm");
     assert!(!server.log().contains("Accepted"), "nothing was sent");
     assert!(portal.run_folders().is_empty());
 }
@@ -119,5 +119,5 @@ async fn host_behind_a_jump_host_asks_for_its_code_and_both_keys_are_checked() {
     alice.wait_until_asked("own", ALARM).await;
     assert_eq!(inner.visits(), 1, "no further than that");
     let stopped = admin.get("/clusters/own/host-keys").await;
-    assert!(stopped.text().contains("127.0.0.1 showed SHA256:"));
+    assert!(stopped.text().contains("127.0.0.1 presented SHA256:"));
 }

@@ -21,7 +21,7 @@ async fn members(viewer: &Client, group: i64) -> Vec<String> {
 
 /// The states of the group's invitations, newest first.
 async fn states(viewer: &Client, group: i64) -> Vec<String> {
-    viewer.get(&format!("/groups/{group}")).await.select_all("td[data-label=State]")
+    viewer.get(&format!("/groups/{group}")).await.select_all("td[data-label=Status]")
 }
 
 /// Takes the newest open invitation back.
@@ -36,7 +36,7 @@ async fn an_invitation_makes_an_account_in_the_group_and_works_once() {
     let link = portal.invite(&admin, lab, "member").await;
     let page = portal.visitor().get(&link).await;
     assert_eq!(page.select_text("h1"), "Join Smith Lab");
-    assert!(page.text().contains("ada invites you"));
+    assert!(page.text().contains("ada invited you"));
 
     let bob = portal.join(&link, "bob").await;
     let home = bob.get("/").await;
@@ -46,7 +46,7 @@ async fn an_invitation_makes_an_account_in_the_group_and_works_once() {
     let late = portal.visitor();
     for page in [late.get(&link).await, late.post(&link, &new_person("eve")).await] {
         assert_eq!(page.status, 410);
-        assert_eq!(page.select_text("h1"), "This link was used before");
+        assert_eq!(page.select_text("h1"), "This link was already used");
     }
     assert!(portal.app.auth.find_person(&"eve".parse().unwrap()).await.is_err());
     assert_eq!(bob.get("/people").await.status, 403, "no more rights than invited to");
@@ -81,13 +81,13 @@ async fn old_withdrawn_and_forged_invitations_do_not_work() {
     let cut = &old[..old.len() - 1];
     let before = portal.snapshot().await;
     for (link, title) in [
-        (old.as_str(), "This link is too old"),
-        (&withdrawn, "This link was taken back"),
-        (cut, "This link does not work"),
-        ("/join/made-up", "This link does not work"),
-        ("/join/%00%0A", "This link does not work"),
-        ("/join/'%20OR%201=1", "This link does not work"),
-        (&long, "This link does not work"),
+        (old.as_str(), "This link has expired"),
+        (&withdrawn, "This link was revoked"),
+        (cut, "Invalid link"),
+        ("/join/made-up", "Invalid link"),
+        ("/join/%00%0A", "Invalid link"),
+        ("/join/'%20OR%201=1", "Invalid link"),
+        (&long, "Invalid link"),
     ] {
         let visitor = portal.visitor();
         for page in [
@@ -99,7 +99,7 @@ async fn old_withdrawn_and_forged_invitations_do_not_work() {
         }
     }
     assert_eq!(portal.snapshot().await, before);
-    assert_eq!(states(&admin, lab).await, ["Taken back", "Too old"]);
+    assert_eq!(states(&admin, lab).await, ["Revoked", "Expired"]);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn someone_with_an_account_joins_another_group_with_it() {
     let other = portal.group(&admin, "Jones Lab").await;
     let bob = portal.join(&portal.invite(&admin, lab, "member").await, "bob").await;
     let link = portal.invite(&admin, other, "pi").await;
-    assert_eq!(bob.get(&link).await.select_text("h1"), "Join Jones Lab?");
+    assert_eq!(bob.get(&link).await.select_text("h1"), "Join Jones Lab");
     let page = portal.visitor().post(&format!("{link}/as-me"), &[]).await;
     assert_eq!((page.status, page.location()), (303, "/sign-in"), "as whom?");
     assert_eq!(bob.post(&format!("{link}/as-me"), &[]).await.status, 303);
@@ -161,7 +161,7 @@ async fn a_member_does_not_use_up_another_invitation() {
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let link = portal.invite(&pi, lab, "member").await;
     let page = pi.get(&link).await;
-    assert_eq!(page.select_text("h1"), "You belong to Smith Lab already");
+    assert_eq!(page.select_text("h1"), "You are already a member of Smith Lab");
     assert!(page.select_all("form[action$='/as-me']").is_empty());
     pi.post(&format!("{link}/as-me"), &[]).await;
     assert_eq!(members(&pi, lab).await, ["pia: PI"]);
@@ -196,12 +196,12 @@ async fn invalid_days_and_notes_are_refused() {
     let long = "x".repeat(10_000);
     let before = portal.snapshot().await;
     for (label, days, problem) in [
-        ("bob", "0", "Choose between 1 and 30 days."),
-        ("bob", "31", "Choose between 1 and 30 days."),
-        ("bob", "-1", "Choose between 1 and 30 days."),
-        ("bob", "", "Choose between 1 and 30 days."),
-        ("bob", "7.5", "Choose between 1 and 30 days."),
-        ("bob", "99999999999999999999", "Choose between 1 and 30 days."),
+        ("bob", "0", "Enter a number of days from 1 to 30."),
+        ("bob", "31", "Enter a number of days from 1 to 30."),
+        ("bob", "-1", "Enter a number of days from 1 to 30."),
+        ("bob", "", "Enter a number of days from 1 to 30."),
+        ("bob", "7.5", "Enter a number of days from 1 to 30."),
+        ("bob", "99999999999999999999", "Enter a number of days from 1 to 30."),
         (&long, "7", "Use at most 80 characters."),
         ("a\u{0}b", "7", "invisible control characters"),
         ("a\nb", "7", "invisible control characters"),
@@ -220,7 +220,7 @@ async fn invalid_days_and_notes_are_refused() {
     }
     let labels = admin.get(&format!("/groups/{lab}")).await;
     let labels = labels.select_all("[aria-labelledby=invitations-title] .cell-title");
-    assert_eq!(labels, ["a|b", "<b>Bob & Söhne</b>", "No note"]);
+    assert_eq!(labels, ["a|b", "<b>Bob & Söhne</b>", "(no note)"]);
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn a_taken_name_leaves_the_link_usable() {
         let page = portal.visitor().post(&link, &new_person(name)).await;
         assert_eq!(page.status, 422);
         let words = page.select_text(".error-summary");
-        assert!(words.contains("Someone has this name already."), "{words}");
+        assert!(words.contains("This user name is taken."), "{words}");
     }
     assert_eq!(portal.snapshot().await, before);
     portal.join(&link, "bob").await;

@@ -59,9 +59,9 @@ async fn job_page_explains_how_the_job_ended() {
     let (oom, failed, timeout) =
         tokio::join!(state("oom", "alice"), state("failed", "alice"), state("timeout", "alice"));
     for (id, title, parts) in [
-        (oom, "It ran out of memory", &["100 MB", "Run it again with", "--mem="][..]),
-        (failed, "It ended with an error", &["exit code 3", "cannot open data.csv"]),
-        (timeout, "It ran out of time", &["stopped at its limit of", "--time="]),
+        (oom, "Out of memory", &["100 MB", "Resubmit with", "--mem="][..]),
+        (failed, "Failed with an error", &["exit code 3", "cannot open data.csv"]),
+        (timeout, "Timed out", &["finish within its time limit of", "--time="]),
     ] {
         // The accounting and the end of the output come a little after the news that it has ended.
         let part = until(&max, &format!("/jobs/key/{id}/fragment"), title, |page| {
@@ -69,7 +69,7 @@ async fn job_page_explains_how_the_job_ended() {
             said.contains(title) && parts.iter().all(|words| said.contains(words))
         })
         .await;
-        assert!(part.text().contains("Asked for and used"), "{title}");
+        assert!(part.text().contains("Requested and used"), "{title}");
         until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch --parsable").await;
         assert!(!part.text().contains("name=\"verb\""), "nothing can be done to it any more");
         // From now on the page says it without asking anyone.
@@ -110,7 +110,7 @@ echo "the last <b>words</b>""#;
     let news = until_says(&max, &more, "the last &#60;b&#62;words").await;
     // Once the job is over and all of it is there, nobody asks again.
     let more = news.attribute("#log-live", "hx-get");
-    until(&max, &format!("{path}/fragment"), "over", |page| page.text().contains(">Done<")).await;
+    until(&max, &format!("{path}/fragment"), "over", |page| page.text().contains(">Completed<")).await;
     until(&max, &more, "final", |page| page.status == 200 && !page.text().contains("hx-get")).await;
     assert_eq!(max.get(&format!("{path}/output")).await.status, 200);
     let page = until_says(&max, &format!("{path}/script"), "while [ ! -e").await;
@@ -153,14 +153,14 @@ async fn missing_output_is_explained() {
     let split = submit(&portal, &["-e", "%j.err"], "echo fine; echo 'error: oh no' >&2").await;
     let waits = submit(&portal, &["--hold"], "true").await;
     for (id, words) in [
-        (&nowhere, "Slurm does not create folders"),
-        (&away, "The output was thrown away"),
-        (&waits, "The job has not started"),
+        (&nowhere, "create output folders"),
+        (&away, "Output discarded"),
+        (&waits, "Its output will appear here automatically"),
     ] {
         until_says(&max, &format!("/jobs/key/{id}/output"), words).await;
     }
     let log = until_says(&max, &format!("/jobs/key/{split}/output?stream=err"), "error: oh no").await;
-    assert!(log.text().contains("Jump to the first error") && !log.text().contains("fine"));
+    assert!(log.text().contains("Jump to first error") && !log.text().contains("fine"));
     let page = until_says(&max, &format!("/jobs/key/{waits}/fragment"), "JobHeldUser").await;
     assert!(page.text().contains("value=\"release\"") && !page.text().contains("value=\"hold\""));
     let (portal_line, id) = (portal.connection("max", "key").await, waits.as_str());
@@ -174,10 +174,10 @@ async fn an_array_has_a_page_of_its_tasks() {
     let path = format!("/jobs/key/{id}");
     let page =
         until(&max, &path, "four tasks", |page| page.status == 200 && page.select_all("tbody tr").len() == 4).await;
-    assert!(page.text().contains("Ended, some failed"));
+    assert!(page.text().contains("Some tasks failed"));
     let page = max.get(&format!("{path}?state=problem")).await;
     assert_eq!(page.select_all("tbody tr .cell-title"), [format!("{id}_2")]);
-    let task = until_says(&max, &format!("{path}_2/fragment"), "It ended with an error").await;
+    let task = until_says(&max, &format!("{path}_2/fragment"), "Failed with an error").await;
     assert!(task.text().contains("exit code 1"));
     let log = until_says(&max, &format!("{path}_2/output"), "task 2").await;
     assert!(log.text().contains(&format!("array-{id}_2.out")));
@@ -190,7 +190,7 @@ async fn huge_logs_are_read_from_their_end() {
     let (portal, max) = harbour("alice").await;
     let id = submit(&portal, &[], "echo begin").await;
     let path = format!("/jobs/key/{id}");
-    until_says(&max, &format!("{path}/fragment"), ">Done<").await;
+    until_says(&max, &format!("{path}/fragment"), ">Completed<").await;
     let line = portal.connection("max", "key").await;
     let file = format!("page/slurm-{id}.out");
     let longer = "truncate -s 10G \"$1\"; printf '\\nthe very end\\n' >> \"$1\"";
@@ -198,16 +198,16 @@ async fn huge_logs_are_read_from_their_end() {
     assert_eq!(done.code, 0, "{}", done.stderr_text());
     portal.app.job_outputs.clear();
     let log = until_says(&max, &format!("{path}/output"), "the very end").await;
-    assert!(log.text().contains("Larger than 2 GB") && log.text().len() < 200_000);
+    assert!(log.text().contains("Over 2 GB") && log.text().len() < 200_000);
     let refused = max.get(&format!("{path}/output/download")).await;
     assert_eq!((refused.status, refused.location()), (303, format!("{path}/output").as_str()));
     let before = log.attribute("#log-before a", "hx-get");
     let earlier = max.get(&before).await;
     assert_eq!(earlier.status, 200);
-    assert!(earlier.text().contains("Load more before this"), "there is more still");
+    assert!(earlier.text().contains("Load earlier lines"), "there is more still");
     let most = u64::MAX;
     let nonsense = max.get(&format!("{path}/output/before?end={most}&back={most}")).await;
-    assert!(nonsense.text().contains("not there any more"), "{}", nonsense.text());
+    assert!(nonsense.text().contains("no longer exists"), "{}", nonsense.text());
     // Shorter than before: it is read anew.
     let other = "head -c 100000000 /dev/zero | tr '\\0' x > \"$1\"";
     run(&line, "sh", &["-c", other, "sh", &file]).await.unwrap();
@@ -216,7 +216,7 @@ async fn huge_logs_are_read_from_their_end() {
     assert!(log.text().len() < 400_000, "{}", log.text().len());
     run(&line, "rm", &[&file]).await.unwrap();
     portal.app.job_outputs.clear();
-    until_says(&max, &format!("{path}/output"), "The file is not there").await;
+    until_says(&max, &format!("{path}/output"), "File not found").await;
 }
 
 #[tokio::test]
@@ -227,9 +227,9 @@ async fn a_colleagues_job_is_shown_without_buttons() {
     max.get("/jobs?view=group").await;
     let path = format!("/jobs/key/{theirs}");
     let page = until(&max, &path, "the group's", |page| page.status == 200).await;
-    assert!(page.text().contains("of bob") && !page.text().contains("action=\"/jobs/act\""));
+    assert!(page.text().contains("submitted by bob") && !page.text().contains("action=\"/jobs/act\""));
     let script = max.get(&format!("{path}/script")).await;
-    assert!(script.text().contains("to its owner only"), "{}", script.text());
+    assert!(script.text().contains("only to its owner"), "{}", script.text());
     Cluster::get().script(&["exec", "scancel", &theirs]);
 }
 
@@ -273,7 +273,7 @@ echo "not seen while paused""#;
     let field = browser.find("[data-log-find]").await;
     field.send_keys("LINE 19").await.unwrap();
     browser.wait_for_text("11 of 11").await;
-    browser.press("Jump to the first error").await;
+    browser.press("Jump to first error").await;
     let found = browser.run("return document.querySelector('.is-found').textContent.trim()").await;
     assert_eq!(found, "Error: first of them");
     browser.press("Following").await;
@@ -281,7 +281,7 @@ echo "not seen while paused""#;
     run(&line, "touch", &[&format!("page/end-{id}")]).await.unwrap();
     until_says(&max, &format!("{path}/output"), "not seen while paused").await;
     // The head of the page renews itself all the same; what was paused stays so.
-    browser.wait_for_text("Done").await;
+    browser.wait_for_text("Completed").await;
     assert_eq!(browser.run(&log_says("not seen")).await, false);
     browser.press("Paused").await;
     until_log_says(&browser, "not seen while paused").await;

@@ -50,7 +50,8 @@ async fn every_accepted_format_is_imported_through_the_page() {
             for wrong in ["", "harbour lights"] {
                 let refused = import(&alice, &text, wrong).await;
                 assert_eq!(refused.status, 422, "{name}");
-                let words = if wrong.is_empty() { "protected by a passphrase" } else { "does not open this key" };
+                let words =
+                    if wrong.is_empty() { "protected by a passphrase" } else { "Wrong passphrase for this key" };
                 assert!(refused.text().contains(words), "{name}: {}", refused.text());
                 assert!(!refused.text().contains(wrong) || wrong.is_empty(), "{name}: not repeated");
             }
@@ -71,15 +72,15 @@ async fn unusable_private_keys_are_refused_and_never_echoed() {
     for (name, text) in keys("refused") {
         let words = match name.split('_').next().unwrap() {
             "certificate" => "This is a certificate, not a private key",
-            "dsa" => "DSA is no longer safe",
-            "encryption" => "encrypted in a way that is not understood",
-            "garbage" => "This is not a private SSH key",
-            "kind" => "This one is of another kind",
-            "legacy" => "encrypted in an old way",
-            "public" => "This is the public half of a key",
+            "dsa" => "DSA is no longer secure",
+            "encryption" => "uses an encryption that the portal",
+            "garbage" => "a private SSH key. A key file starts with",
+            "kind" => "Use an Ed25519, RSA or ECDSA",
+            "legacy" => "uses an old, weak encryption",
+            "public" => "This is a public key",
             "putty" => "Open it in PuTTYgen",
-            "rsa" => "This RSA key has 2048 bits and at least 3072 are needed",
-            "security" => "lives in a security device",
+            "rsa" => "This RSA key has 2048 bits, but needs at least 3072",
+            "security" => "is stored on a security key",
             "several" => "more than one private key",
             other => panic!("no reason is called {other}"),
         };
@@ -91,9 +92,9 @@ async fn unusable_private_keys_are_refused_and_never_echoed() {
     }
     let long = import(&alice, &"A".repeat(60_000), "").await;
     assert_eq!(long.status, 422);
-    assert!(long.text().contains("longer than any private key"), "{}", long.text());
+    assert!(long.text().contains("too long to be a private key"), "{}", long.text());
     let megabyte = import(&alice, &"A".repeat(1_000_000), "").await;
-    assert_eq!((megabyte.status, megabyte.select_text("h1").as_str()), (413, "That was too much text"));
+    assert_eq!((megabyte.status, megabyte.select_text("h1").as_str()), (413, "Too much text"));
     assert!(alice.get("/account/key").await.text().contains("Create your key"), "still none");
 }
 

@@ -16,11 +16,11 @@ async fn new_key_is_tested_before_the_old_one_is_removed() {
     let page = alice.post_and_follow("/account/key", &[]).await;
     let halves = page.select_all("figure.code code");
     let [old, new] = &halves[..] else { panic!("two keys: {halves:?}") };
-    assert!(page.text().contains("Waits for its test"));
+    assert!(page.text().contains("Not tested yet"));
     let again = alice.post_and_follow("/account/key", &[]).await;
-    assert!(again.text().contains("There is a new key waiting already"));
+    assert!(again.text().contains("You already have a new key"));
     let early = alice.post_and_follow("/account/key/replace", &[]).await;
-    assert!(early.text().contains("has not opened a connection yet"), "{}", early.text());
+    assert!(early.text().contains("has not been tested yet"), "{}", early.text());
 
     // The cluster does not know it yet: the test fails, and nothing else happens.
     let tried = async |times| {
@@ -32,10 +32,10 @@ async fn new_key_is_tested_before_the_old_one_is_removed() {
         .await;
     };
     tried(2).await;
-    assert!(alice.get("/account/key").await.text().contains("Waits for its test"));
+    assert!(alice.get("/account/key").await.text().contains("Not tested yet"));
     server.allow("alice", new);
     tried(3).await;
-    assert!(alice.get("/account/key").await.text().contains("Proven"));
+    assert!(alice.get("/account/key").await.text().contains("Tested"));
     assert_eq!(portal.connection("alice", "own").await.master().pid(), master, "undisturbed");
     assert_eq!(portal.run_folders().len(), 1, "nothing of the tests is left");
 
@@ -46,7 +46,7 @@ async fn new_key_is_tested_before_the_old_one_is_removed() {
     server.allow("alice", old);
     alice.post("/clusters/own/disconnect", &[]).await;
     alice.post("/clusters/own/connect", &[]).await;
-    alice.wait_until_asked("own", "did not accept your key").await;
+    alice.wait_until_asked("own", "rejected your SSH key").await;
     server.allow("alice", new);
     alice.connect("own").await;
 }

@@ -57,7 +57,7 @@ async fn hostile_prompts_and_banners_are_shown_as_text_and_truncated() {
     assert!(said.iter().any(|text| text.contains("<b>long</b>")), "the question, as text");
     alice.answer("own", &asked, &code()).await;
     let up = alice.wait_until_connected("own").await;
-    assert!(up.text().contains("What the cluster said when you connected"));
+    assert!(up.text().contains("Sign-in message from the cluster"));
     refuse_tricks(&up, "the connection");
     refuse_tricks(&alice.get("/clusters/own").await, "the page");
 }

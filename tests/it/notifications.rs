@@ -83,7 +83,7 @@ async fn job_end_is_notified_once_even_after_a_restart() {
 
     let name = unique("short");
     submit("tessa", "sleep 1", &["-J", &name, "-t", "5"]);
-    let words = format!("{name} is done");
+    let words = format!("{name} completed");
     let page = wait_for_list(&tessa, "/notifications", &words, |page| said(page, &words) == 1).await;
     assert!(badge(&page).contains("new"), "{}", badge(&page));
 
@@ -109,7 +109,7 @@ async fn job_end_is_notified_once_even_after_a_restart() {
     wait_for_value("three more looks", async || seen().await, |seen| *seen >= before + 3).await;
     let page = tessa.get("/notifications").await;
     assert_eq!(said(&page, &words), 1);
-    assert_eq!(said(&page, &format!("{} is done", unique("short"))), 1);
+    assert_eq!(said(&page, &format!("{} completed", unique("short"))), 1);
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn many_notifications_fold_into_one_toast() {
     let ring = bob.get("/notifications/badge?after=0").await;
     let toasts = ring.select_all(".toast-text");
     assert_eq!(toasts.len(), 1, "{toasts:?}");
-    assert!(toasts[0].starts_with("14 jobs ended: 12 done, 2 failed"), "{toasts:?}");
+    assert!(toasts[0].starts_with("14 jobs ended: 12 completed, 2 failed"), "{toasts:?}");
     assert_eq!(ring.attribute(".toast a", "href"), "/jobs?state=problem");
     assert_eq!(badge(&ring), "14 new");
 
@@ -137,7 +137,7 @@ async fn many_notifications_fold_into_one_toast() {
     let ring = bob.get(&after).await;
     let toasts = ring.select_all(".toast-text");
     assert_eq!(toasts.len(), 1, "only what the page has not shown: {toasts:?}");
-    assert!(toasts[0].starts_with("12 tasks of sweep ended: 11 done, 1 failed"), "{toasts:?}");
+    assert!(toasts[0].starts_with("12 tasks of sweep ended: 11 completed, 1 failed"), "{toasts:?}");
     assert_eq!(ring.attribute(".toast a", "href"), "/jobs/key/500");
     let again = bob.get(&ring.attribute("#bell", "hx-get")).await;
     assert!(again.select_all(".toast").is_empty(), "nothing is new");
@@ -145,9 +145,9 @@ async fn many_notifications_fold_into_one_toast() {
     assert_eq!(
         list,
         [
-            "12 tasks of sweep ended: 11 done, 1 failed",
-            "2 jobs called sort ended: 2 failed",
-            "12 jobs called align ended: 12 done",
+            "12 tasks of sweep ended: 11 completed, 1 failed",
+            "2 jobs named sort ended: 2 failed",
+            "12 jobs named align ended: 12 completed",
         ]
     );
 }
@@ -179,7 +179,7 @@ async fn toasts_are_shown_as_chosen() {
     let never = |number| Told { number, task: -1, name: "b", kind: "never", state: "PENDING" };
     tell(&portal, "bob", "key", &[started(1), never(2)]).await;
     let toasts = bob.get("/notifications/badge?after=0").await.select_all(".toast-text a");
-    assert_eq!(toasts, ["b cannot start as it is", "a started"], "what needs a look first");
+    assert_eq!(toasts, ["b can't start as submitted", "a started"], "what needs a look first");
     assert_eq!(bob.post("/account/notifications", &[("kind", "ended")]).await.status, 303);
     let page = bob.get("/account/notifications").await;
     assert_eq!(page.select_all("input[name=kind][checked]").len(), 1 + 2, "and two for the webhook");
@@ -253,7 +253,7 @@ async fn open_page_shows_new_notifications_by_itself() {
     // Its stream of events must be open before the bell rings.
     wait_for_value("the page listens", async || portal.state.pages.event_streams.count(bob), |seen| *seen > 0).await;
     tell(&portal, "bob", "key", &ended(7..8, "align", "COMPLETED")).await;
-    browser.wait_for_text("align is done").await;
+    browser.wait_for_text("align completed").await;
     assert!(browser.find(".bell-count").await.text().await.unwrap().starts_with('1'));
     let state = browser.run("return Notification.permission").await;
     assert_ne!(state, "granted", "nobody was asked");

@@ -64,7 +64,7 @@ async fn prompts_connections_and_keys_belong_to_one_person() {
         }
         assert!(!other.get("/clusters").await.text().contains("As alice since"));
     }
-    bob.wait_until_asked("own", "did not accept your key").await;
+    bob.wait_until_asked("own", "rejected your SSH key").await;
     assert!(is_alive(master));
     let status = portal.app.connections.status(portal.connection_key("alice", "own").await);
     assert!(matches!(status, ConnectionStatus::Up(_)), "{status:?}");

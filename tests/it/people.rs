@@ -24,14 +24,14 @@ async fn accounts_are_switched_off_and_on() {
     assert_eq!(state().await, "Active");
     let page = admin.post(&format!("{path}/disable"), &[]).await;
     assert_eq!((page.status, page.location()), (303, path.as_str()));
-    assert_eq!(state().await, "Switched off");
+    assert_eq!(state().await, "Disabled");
     assert!(!bob.is_signed_in().await);
     assert_eq!(admin.post(&format!("{path}/enable"), &[]).await.status, 303);
     assert_eq!(state().await, "Active");
     assert_eq!(bob.sign_in("bob", PASSWORD).await.status, 303);
 
     let words = bob.get("/account/activity").await.select_all("tbody .cell-title");
-    for expected in ["Switched an account off", "Switched an account on"] {
+    for expected in ["Disabled an account", "Enabled an account"] {
         assert!(words.contains(&expected.to_owned()), "{words:?}");
     }
 }
@@ -50,7 +50,7 @@ async fn disabling_an_account_ends_its_invitations_and_reset_links() {
     admin.post(&format!("{path}/enable"), &[]).await;
     for link in [invitation.as_str(), reset] {
         let page = portal.visitor().get(link).await;
-        assert_eq!(page.select_text("h1"), "This link was taken back", "{link:.9}");
+        assert_eq!(page.select_text("h1"), "This link was revoked", "{link:.9}");
     }
 }
 
@@ -74,7 +74,7 @@ async fn the_last_administrator_stays() {
         let before = portal.snapshot().await;
         let page = admin.post(&path, &[("admin", "false")]).await;
         assert_eq!(page.status, 409, "{path}");
-        assert_eq!(page.select_text("h1"), "The portal needs an administrator");
+        assert_eq!(page.select_text("h1"), "The portal needs at least one administrator");
         assert_eq!(portal.snapshot().await, before);
     };
     refuse(format!("/people/{ada}/disable")).await;
@@ -117,7 +117,7 @@ async fn administrators_can_give_their_own_rights_away() {
     assert_eq!(admin.get("/people").await.status, 403, "and gone at once");
     assert!(admin.is_signed_in().await);
     let words = admin.get("/account/activity").await.select_all("tbody .cell-title");
-    assert_eq!(words[0], "Ended someone's administrator rights");
+    assert_eq!(words[0], "Removed someone's administrator rights");
 }
 
 #[tokio::test]

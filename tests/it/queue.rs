@@ -65,15 +65,15 @@ pub fn row(list: &Page, job: &str) -> String {
 async fn every_job_state_is_shown_in_words() {
     let (_portal, _, dave) = connected("dave").await;
     let words = [
-        ("completed", "Done"),
+        ("completed", "Completed"),
         ("failed", "Failed"),
         ("oom", "Out of memory"),
         ("cancelled", "Cancelled"),
         ("running", "Running"),
         ("held", "Held"),
-        ("begin", "Waiting"),
-        ("dependency_never", "Cannot start"),
-        ("assoc_limit", "Waiting"),
+        ("begin", "Pending"),
+        ("dependency_never", "Can't start"),
+        ("assoc_limit", "Pending"),
     ];
     let jobs = states("dave", words.map(|(name, _)| name));
     for (job, (name, word)) in jobs.iter().zip(words) {
@@ -154,7 +154,7 @@ async fn more_viewers_cause_no_more_slurm_calls() {
 async fn jobs_are_held_released_and_cancelled_after_confirmation() {
     let (_portal, _, carol) = connected("carol").await;
     let job = submit("carol", "sleep 200", &["-o", "/dev/null", "-t", "5", "--begin=now+1hour", "-J", "to <hold>"]);
-    wait_for_list(&carol, "/jobs", "waiting", |list| row(list, &job).contains("Waiting")).await;
+    wait_for_list(&carol, "/jobs", "waiting", |list| row(list, &job).contains("Pending")).await;
     let pick = format!("key/{job}");
     let form = |verb: &'static str| [("job", pick.clone()), ("verb", verb.to_owned()), ("back", "/jobs".to_owned())];
     let ask = async |verb: &'static str| {
@@ -169,22 +169,18 @@ async fn jobs_are_held_released_and_cancelled_after_confirmation() {
     };
     let asked = ask("cancel").await;
     assert!(asked.text().contains("Cancel to &#60;hold&#62;?"), "{}", asked.text());
-    assert!(row(&carol.get("/jobs").await, &job).contains("Waiting"), "asking changes nothing");
+    assert!(row(&carol.get("/jobs").await, &job).contains("Pending"), "asking changes nothing");
     let held = sure("hold").await;
-    assert!(
-        held.text().contains("1 job held") && held.text().contains("Undo: release"),
-        "{}",
-        held.select_text("main")
-    );
+    assert!(held.text().contains("1 job held") && held.text().contains("Undo hold"), "{}", held.select_text("main"));
     wait_for_list(&carol, "/jobs", "held", |list| row(list, &job).contains("Held")).await;
     assert!(sure("release").await.text().contains("1 job released"));
-    wait_for_list(&carol, "/jobs", "released", |list| row(list, &job).contains("Waiting")).await;
+    wait_for_list(&carol, "/jobs", "released", |list| row(list, &job).contains("Pending")).await;
     assert!(sure("cancel").await.text().contains("Cancelling 1 job"));
     wait_for_list(&carol, "/jobs", "cancelled", |list| row(list, &job).contains("Cancelled")).await;
     let again = sure("cancel").await;
     assert!(again.text().contains("just ended"), "{}", again.select_text("main"));
     let activity = carol.get("/account/activity").await;
-    assert!(activity.text().contains("Asked a cluster to cancel jobs") && activity.text().contains(&job));
+    assert!(activity.text().contains("Cancelled jobs") && activity.text().contains(&job));
     let top = sure("top").await;
     assert!(top.text().contains("Nothing was changed"), "{}", top.select_text("main"));
 }
@@ -208,7 +204,7 @@ async fn unknown_jobs_and_jobs_of_others_cannot_be_acted_on() {
     let unknown = bob.post("/jobs/act", &[("verb", "explode")]).await;
     assert_eq!(unknown.status, 400);
     let nothing = bob.post("/jobs/act", &[("verb", "cancel"), ("sure", "yes")]).await;
-    assert!(nothing.text().contains("Choose at least one job"));
+    assert!(nothing.text().contains("No jobs are selected"));
     assert!(
         String::from_utf8(Cluster::get().script(&["exec", "squeue", "-h", "-j", &theirs, "-o", "%T"]).stdout)
             .unwrap()
@@ -245,7 +241,7 @@ async fn group_jobs_are_visible_but_read_only() {
 async fn an_array_is_one_row() {
     let (_portal, _, tessa) = connected("tessa").await;
     let job = submit("tessa", "sleep 200", &["-o", "/dev/null", "-t", "5", "--array=1-500%2", "-J", "sweep"]);
-    let running = |list: &Page| row(list, &job).contains("500 tasks, 2 running, 498 waiting");
+    let running = |list: &Page| row(list, &job).contains("500 tasks, 2 running, 498 pending");
     wait_for_list(&tessa, "/jobs", "two of 500 running", running).await;
     let open = tessa.get(&format!("/jobs?open=key-{job}")).await;
     assert!(row(&open, &format!("{job}_1")).contains("Running"));
@@ -253,10 +249,10 @@ async fn an_array_is_one_row() {
     let form = [("job", pick.as_str()), ("verb", "cancel"), ("sure", "yes"), ("tasks", "401-500")];
     let done = tessa.post("/jobs/act", &form).await;
     assert!(done.text().contains("Cancelling 1 job"), "{}", done.select_text("main"));
-    let counted = |list: &Page| row(list, &job).contains("398 waiting, 100 cancelled");
+    let counted = |list: &Page| row(list, &job).contains("398 pending, 100 cancelled");
     wait_for_list(&tessa, "/jobs", "a hundred fewer, and counted", counted).await;
     let bad = tessa.post("/jobs/act", &[("job", &pick), ("verb", "cancel"), ("sure", "yes"), ("tasks", "1;id")]).await;
-    assert!(bad.text().contains("cannot be read"), "{}", bad.select_text("main"));
+    assert!(bad.text().contains("The task numbers"), "{}", bad.select_text("main"));
     cancel("tessa", &job);
 }
 

@@ -31,13 +31,13 @@ async fn last_snapshot_stays_when_the_controller_does_not_answer() {
     let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
     wait_for_list(&bob, "/jobs", "held", |list| row(list, &job).contains("Held")).await;
     spoil(&server, "SlurmctldPort");
-    let told = |list: &crate::support::Page| list.text().contains("does not answer at the moment");
+    let told = |list: &crate::support::Page| list.text().contains("and the portal keeps trying");
     let list = wait_for_list(&bob, "/jobs", "the controller is silent", told).await;
     assert!(row(&list, &job).contains("Held"), "what was known stays");
     assert!(list.text().contains("Unable to contact slurm controller"), "its own words are one click away");
     let form = [("job", &*format!("key/{job}")), ("verb", "release"), ("sure", "yes")];
     let refused = bob.post("/jobs/act", &form).await;
-    assert!(refused.text().contains("gave no proper answer"), "{}", refused.select_text("main"));
+    assert!(refused.text().contains("reply was unclear"), "{}", refused.select_text("main"));
     mend(&server);
     bob.post("/jobs/refresh", &[("back", "/jobs")]).await;
     wait_for_list(&bob, "/jobs", "all is well", |list| !told(list)).await;
@@ -62,7 +62,7 @@ async fn lost_connection_is_shown_and_recovers() {
     let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
     wait_for_list(&bob, "/jobs", "held", |list| row(list, &job).contains("Held")).await;
     server.kill();
-    let told = |list: &crate::support::Page| list.text().contains("You are not connected to");
+    let told = |list: &crate::support::Page| list.text().contains("re not connected to");
     let list = wait_for_list(&bob, "/jobs", "not connected", told).await;
     assert!(row(&list, &job).contains("Held"));
     let form = [("job", &*format!("key/{job}")), ("verb", "cancel"), ("sure", "yes")];
@@ -89,14 +89,14 @@ async fn interrupted_cancel_is_shown_as_uncertain() {
     let cut = async {
         // The record is written before anything is sent.
         crate::support::wait::wait_until("the cancel to be on its way", async || {
-            bob.get("/account/activity").await.text().contains("Asked a cluster to cancel jobs")
+            bob.get("/account/activity").await.text().contains("Cancelled jobs")
         })
         .await;
         server.kill();
     };
     let (answer, ()) = tokio::join!(act, cut);
     let said = answer.select_text("main");
-    assert!(said.contains("Not certain") || said.contains("nothing was sent"), "{said}");
+    assert!(said.contains("Unconfirmed") || said.contains("nothing was sent"), "{said}");
     cancel("bob", &job);
 }
 

@@ -186,7 +186,7 @@ sys.exit(len(before) < 1)
         [("script", script.as_str()), ("keep", "true"), ("in_pieces", "true"), ("pieces", "3"), ("resume", "--resume")];
     let job = submit("python-script", &answers, &folder, "");
     let ended = job.end();
-    for words in ["counted 1", "counted 2", "An earlier piece has finished the work."] {
+    for words in ["counted 1", "counted 2", "An earlier job has already finished the work."] {
         assert_eq!(ended.output.matches(words).count(), 1, "{}", ended.output);
     }
     assert_eq!(shell("cat \"$1/python-$2/results/count\"", &[&folder, &job.number]), "xx");
@@ -300,7 +300,7 @@ fn a_sweep_runs_its_command_at_every_point() {
         ("command", "echo \"got $lr and $with\" >\"point $SLURM_ARRAY_TASK_ID\"\n# done"),
     ];
     let output = submit("sweep", &answers, &folder, "").end().well();
-    assert!(output.contains("Point 3 of 0 to 3: lr=0.01 with=c"), "{output}");
+    assert!(output.contains("Task 3 of 0 to 3: lr=0.01 with=c"), "{output}");
     let points = shell("cd \"$1\" && cat point*", &[&folder]);
     assert_eq!(points, "got 0.1 and a b\ngot 0.1 and c\ngot 0.01 and a b\ngot 0.01 and c\n");
 }

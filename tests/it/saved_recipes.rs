@@ -147,7 +147,7 @@ async fn form_of(who: &Client, name: &str) -> Fields {
 async fn saved_recipe_fills_the_form_and_keeps_fixed_fields() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
-    assert!(max.get("/recipes").await.text().contains("None yet"));
+    assert!(max.get("/recipes").await.text().contains("No recipes yet"));
     let changes = [("l.cores", "true"), ("d.cores", "2"), ("most.time", "3:00:00")];
     assert_eq!(save(&max, &changes).await, "/recipes/1");
 
@@ -167,7 +167,7 @@ async fn saved_recipe_fills_the_form_and_keeps_fixed_fields() {
     assert!(page.select_text("#composed").contains("--cpus-per-task=2"));
 
     let form = form_of(&max, "r1").await;
-    for (key, value, problem) in [("a.cores", "9", "This recipe fixes the answer"), ("a.time", "4:00:00", "3")] {
+    for (key, value, problem) in [("a.cores", "9", "The recipe sets this answer"), ("a.time", "4:00:00", "3")] {
         let refused = post(&max, "/compose/key/r1", &with(form.clone(), &[(key, value)])).await;
         assert_eq!(refused.status, 422, "{key}");
         assert!(refused.select_text(".error-summary").contains(problem), "{key}");
@@ -185,11 +185,11 @@ async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
     let form = with(fields(&page, "form[action='/recipes']"), &[("d.script", "x.py")]);
     for (changes, problem) in [
         (vec![("title", " ")], "Enter a name."),
-        (vec![("title", "a\u{202E}b")], "cannot be seen"),
-        (vec![("d.cores", "many")], "Processor cores"),
-        (vec![("d.cores", "8"), ("most.cores", "4")], "At most 4."),
-        (vec![("least.time", "soon")], "Longest time"),
-        (vec![("d.script", ""), ("l.script", "true")], "cannot be fixed without one"),
+        (vec![("title", "a\u{202E}b")], "contains an invisible character"),
+        (vec![("d.cores", "many")], "CPU cores"),
+        (vec![("d.cores", "8"), ("most.cores", "4")], "Must be at most 4."),
+        (vec![("least.time", "soon")], "Time limit"),
+        (vec![("d.script", ""), ("l.script", "true")], "fixed and empty"),
     ] {
         let page = post(&max, "/recipes", &with(form.clone(), &changes)).await;
         assert_eq!(page.status, 422, "{problem}");
@@ -201,7 +201,7 @@ async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
     assert_eq!(post(&max, "/recipes", &with(form, &[("base", "nothing")])).await.status, 404);
     let by_hand = with(form_of(&max, "python-script").await, &[("base", "a\nb\n"), ("own", "a\nc\n")]);
     let page = post(&max, "/compose/key/python-script/save", &by_hand).await;
-    assert!(page.select_text(".alert").contains("not part of it"), "{}", page.text());
+    assert!(page.select_text(".alert").contains("Your script edits won't be saved"), "{}", page.text());
     assert_eq!(portal.count("recipes").await, 0);
 }
 
@@ -220,7 +220,7 @@ async fn old_jobs_keep_the_version_they_ran_with() {
     assert_eq!((saved.status, saved.location()), (303, "/recipes/1"), "{}", saved.text());
     let again = post(&max, "/recipes/1/change", &changed).await;
     assert_eq!(again.status, 422, "made from a version that is no longer the newest");
-    assert!(again.select_text(".error-summary").contains("version 2 meanwhile"));
+    assert!(again.select_text(".error-summary").contains("version 2 while you were editing"));
 
     let page = max.get("/recipes/1").await;
     assert_eq!(page.select_all("tbody tr").len(), 2);
@@ -232,7 +232,7 @@ async fn old_jobs_keep_the_version_they_ran_with() {
     assert_eq!(old.attribute("[name='a.memory']", "value"), "8 GB");
     assert_eq!(old.select_all("[name='a.cores'][readonly]").len(), 1, "as version 1 has it");
     assert_eq!(old.attribute("#compose", "action"), "/compose/key/r1v1");
-    assert!(old.select_text(".alert-title").contains("older version"));
+    assert!(old.select_text(".alert-title").contains("Older version"));
     let of = async |version: &str| max.get(&format!("/recipes/1/export{version}")).await.text().to_owned();
     assert!(of("?version=1").await.contains("8 GB") && of("").await.contains("16 GB"));
 
@@ -245,7 +245,7 @@ async fn old_jobs_keep_the_version_they_ran_with() {
     let old = max.get("/compose/again/1").await;
     assert_eq!(old.attribute("#compose", "action"), "/compose/key/r1v1", "the job is still known");
     assert_eq!(max.get("/compose/key/r1v1").await.status, 200);
-    assert!(max.get("/recipes").await.text().contains("None yet"));
+    assert!(max.get("/recipes").await.text().contains("No recipes yet"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,8 +264,8 @@ async fn recipe_pages_are_accessible() {
             audit(&browser, &format!("{path} at {width}")).await;
         }
         browser.go("/compose/key/r1").await;
-        browser.press("Save as a recipe…").await;
-        browser.wait_for_text("Next time the form begins with these answers").await;
+        browser.press("Save as recipe…").await;
+        browser.wait_for_text("Next time the form opens with these answers").await;
         audit(&browser, &format!("keep at {width}")).await;
         let names = browser.find("[name=who][value='1'] + .choice-body .choice-title").await;
         assert_eq!(names.text().await.unwrap(), "Smith Lab");

@@ -40,10 +40,10 @@ async fn second_factor_is_turned_on_with_a_code_and_the_password() {
     let sealed = page.attribute("input[name=sealed]", "value");
     let (right, wrong) = (code_at(&portal, &key, 0), wrong_code(&portal, &key));
     for (code, password, problem) in [
-        (wrong.as_str(), PASSWORD, "This code is not right."),
-        ("", PASSWORD, "This code is not right."),
-        ("<b>12345", PASSWORD, "This code is not right."),
-        (&right, "not the right password", "This is not your current password."),
+        (wrong.as_str(), PASSWORD, "Wrong code."),
+        ("", PASSWORD, "Wrong code."),
+        ("<b>12345", PASSWORD, "Wrong code."),
+        (&right, "not the right password", "Wrong password."),
     ] {
         let form = [("sealed", sealed.as_str()), ("code", code), ("password", password)];
         let page = ada.post("/account/second-factor", &form).await;
@@ -58,7 +58,7 @@ async fn second_factor_is_turned_on_with_a_code_and_the_password() {
     assert_eq!(page.select_text("h1"), "Your recovery codes");
     assert_eq!(page.select_text(".code code").lines().count(), 10);
     let page = ada.get("/account/second-factor").await;
-    assert!(page.text().contains("10 of 10 codes are left"));
+    assert!(page.text().contains("10 of 10 codes left"));
     assert!(page.select_all(".code code").is_empty(), "the codes were shown once");
     let again = ada.post("/account/second-factor", &form).await;
     assert_eq!((again.status, again.location()), (303, "/account/second-factor"));
@@ -100,7 +100,7 @@ async fn password_alone_does_not_sign_in_with_a_second_factor() {
     assert_eq!(browser.get("/sign-in/code").await.status, 200);
     let wrong = give(&browser, &wrong_code(&portal, &key)).await;
     assert_eq!(wrong.status, 422);
-    assert!(wrong.select_text(".error-summary").contains("This code is not right."));
+    assert!(wrong.select_text(".error-summary").contains("Wrong code."));
     let spaced = code_at(&portal, &key, 0);
     let page = give(&browser, &format!(" {} {} ", &spaced[..3], &spaced[3..])).await;
     assert_eq!((page.status, page.location()), (303, "/account"));
@@ -115,7 +115,7 @@ async fn a_code_works_once_and_only_around_its_time() {
     let (portal, ada) = TestApp::with_admin().await;
     let (key, _) = turn_on(&portal, &ada).await;
     let page = give(&half_way(&portal, "ada").await, &code_at(&portal, &key, 0)).await;
-    assert!(page.select_text(".error-summary").contains("This code was used before."));
+    assert!(page.select_text(".error-summary").contains("This code was already used."));
 
     portal.clock.advance(300);
     let browser = half_way(&portal, "ada").await;
@@ -157,7 +157,7 @@ async fn five_wrong_codes_restart_the_sign_in() {
     let page = give(&browser, &wrong).await;
     assert_eq!((page.status, page.location()), (303, "/sign-in"));
     let words = browser.get("/sign-in").await.select_text(".alert");
-    assert!(words.contains("begin again with your password"), "{words}");
+    assert!(words.contains("Start again with your password"), "{words}");
     assert_eq!(give(&browser, &code_at(&portal, &key, 0)).await.location(), "/sign-in");
     assert!(!browser.is_signed_in().await);
     let rows = ada.get("/activity?action=sign-in.code-failed").await.select_all("tbody tr");
@@ -188,7 +188,7 @@ async fn wrong_codes_are_limited_over_many_sign_ins_and_addresses() {
     assert_eq!(statuses[10..], [429; 2], "ten guesses, then waiting");
     let page = give(&half_way(&portal, "ada").await, &codes[0]).await;
     assert_eq!(page.status, 429, "for every browser that is new to the account");
-    assert!(page.select_text(".error-summary").contains("Too many tries."));
+    assert!(page.select_text(".error-summary").contains("Too many attempts."));
 
     assert_eq!(ada.sign_in("ada", PASSWORD).await.location(), "/sign-in/code");
     let page = give(&ada, &code_at(&portal, &key, 0)).await;
@@ -236,7 +236,7 @@ async fn a_recovery_code_works_once_however_it_is_typed() {
     for used in [typed.as_str(), &codes[3], "", "aaaaa-aaaaa"] {
         assert_eq!(give(&other, used).await.status, 422, "{used}");
     }
-    assert!(browser.get("/account/second-factor").await.text().contains("9 of 10 codes are left"));
+    assert!(browser.get("/account/second-factor").await.text().contains("9 of 10 codes left"));
     let rows = browser.get("/account/activity").await.select_all("tbody tr");
     let row = rows.iter().find(|row| row.contains("Used a recovery code")).unwrap();
     assert!(row.contains("127.0.0.1"), "its owner is told from where: {row}");
@@ -272,10 +272,10 @@ async fn turning_the_second_factor_off_needs_the_password() {
     for _ in 0..10 {
         let page = ada.post(OFF, &[("password", "not the right password")]).await;
         assert_eq!(page.status, 422);
-        assert!(page.select_text(".error-summary").contains("This is not your current password."));
+        assert!(page.select_text(".error-summary").contains("Wrong password."));
     }
     let page = ada.post(OFF, &[("password", PASSWORD)]).await;
-    assert!(page.select_text(".error-summary").contains("Too many tries."), "a stolen browser");
+    assert!(page.select_text(".error-summary").contains("Too many attempts."), "a stolen browser");
     half_way(&portal, "ada").await;
     portal.clock.advance(30);
     assert_eq!(ada.post(OFF, &[("password", PASSWORD)]).await.status, 303);
@@ -314,5 +314,5 @@ async fn an_administrator_helps_with_a_lost_phone() {
     assert_ne!(give(&waiting, &codes[0]).await.location(), "/account", "its codes are gone");
     assert_eq!(portal.visitor().sign_in("bob", PASSWORD).await.location(), "/");
     let page = bob.get("/account/activity").await;
-    assert!(page.text().contains("Turned someone&#39;s second factor off"), "bob is told");
+    assert!(page.text().contains("Turned off someone&#39;s second factor"), "bob is told");
 }

@@ -142,8 +142,8 @@ async fn a_new_password_ends_every_session_but_this_one() {
     let other = signed_in(&portal, "ada").await;
     let path = "/account/password";
     for (current, password, again, problem) in [
-        ("wrong", NEW, NEW, "This is not your current password."),
-        (PASSWORD, NEW, PASSWORD, "The two passwords are not the same."),
+        ("wrong", NEW, NEW, "Wrong password."),
+        (PASSWORD, NEW, PASSWORD, "The two passwords are different."),
         (PASSWORD, "short", "short", "Use at least 10 characters."),
     ] {
         let form = [("current", current), ("password", password), ("again", again)];
@@ -170,8 +170,8 @@ async fn a_reset_link_ends_every_session_and_works_once() {
     };
     let (old, link) = (link().await, link().await);
     let visitor = portal.visitor();
-    assert_eq!(visitor.get(&old).await.select_text("h1"), "This link was taken back");
-    assert_eq!(visitor.get("/reset/made-up").await.select_text("h1"), "This link does not work");
+    assert_eq!(visitor.get(&old).await.select_text("h1"), "This link was revoked");
+    assert_eq!(visitor.get("/reset/made-up").await.select_text("h1"), "Invalid link");
     assert_eq!(visitor.get(&link.replace("reset", "join")).await.status, 410, "another purpose");
     assert!(bob.is_signed_in().await, "a link that nobody used changes nothing");
     let page = visitor.post(&link, &[("password", NEW), ("again", PASSWORD)]).await;
@@ -182,7 +182,7 @@ async fn a_reset_link_ends_every_session_and_works_once() {
     assert!(!visitor.is_signed_in().await, "the link alone signs nobody in");
     assert_eq!(visitor.sign_in("bob", NEW).await.status, 303);
     let page = visitor.post(&link, &[("password", PASSWORD), ("again", PASSWORD)]).await;
-    assert_eq!(page.select_text("h1"), "This link was used before");
+    assert_eq!(page.select_text("h1"), "This link was already used");
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn a_reset_link_lasts_a_day() {
     portal.clock.advance(DAY);
     let form = [("password", NEW), ("again", NEW)];
     let page = portal.visitor().post(text.strip_prefix(&portal.url).unwrap(), &form).await;
-    assert_eq!((page.status, page.select_text("h1").as_str()), (410, "This link is too old"));
+    assert_eq!((page.status, page.select_text("h1").as_str()), (410, "This link has expired"));
     assert_eq!(portal.visitor().sign_in("ada", PASSWORD).await.status, 303);
 }
 

@@ -44,12 +44,12 @@ async fn old_forged_and_replaced_links_do_not_work() {
     let second = portal.app.auth.create_setup_link().await.unwrap().unwrap();
     let visitor = portal.visitor();
     let open = async |token: &str| visitor.get(&format!("/setup/{token}")).await;
-    assert_eq!(open(first.as_str()).await.select_text("h1"), "This link was taken back");
-    assert_eq!(open("made-up").await.select_text("h1"), "This link does not work");
+    assert_eq!(open(first.as_str()).await.select_text("h1"), "This link was revoked");
+    assert_eq!(open("made-up").await.select_text("h1"), "Invalid link");
     assert_eq!(open(second.as_str()).await.status, 200);
     portal.clock.advance(24 * 3600);
     let page = visitor.post(&format!("/setup/{}", second.as_str()), &new_person("ada")).await;
-    assert_eq!((page.status, page.select_text("h1").as_str()), (410, "This link is too old"));
+    assert_eq!((page.status, page.select_text("h1").as_str()), (410, "This link has expired"));
 }
 
 #[tokio::test]
@@ -61,11 +61,11 @@ async fn wrong_fields_are_named_and_change_nothing() {
     let long = "x".repeat(10_000);
     let cases: &[(&str, &str, &str, &str, &str)] = &[
         ("", "ada", PASSWORD, PASSWORD, "Enter a name."),
-        ("Ada", "", PASSWORD, PASSWORD, "Choose a name to sign in with."),
+        ("Ada", "", PASSWORD, PASSWORD, "Choose a user name."),
         ("Ada", "ada", "short", "short", "Use at least 10 characters."),
-        ("Ada", "ada", "password123", "password123", "one of the first that anyone would try"),
-        ("Ada", "ada", PASSWORD, "another one entirely", "The two passwords are not the same."),
-        ("Ada", "ada-lovelace", "ada-lovelace rules", "ada-lovelace rules", "does not contain your sign-in name"),
+        ("Ada", "ada", "password123", "password123", "too common and easy to guess"),
+        ("Ada", "ada", PASSWORD, "another one entirely", "The two passwords are different."),
+        ("Ada", "ada-lovelace", "ada-lovelace rules", "ada-lovelace rules", "contain your user name"),
         (&long, "ada", PASSWORD, PASSWORD, "Use at most 80 characters."),
         ("Ada", &long, PASSWORD, PASSWORD, "Use at most 32 characters."),
         ("Ada", "ada", &long, &long, "Use at most 1,000 characters."),

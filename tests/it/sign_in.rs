@@ -61,7 +61,7 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
     }
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
-    assert!(answers[0].contains("The name and the password do not go together."));
+    assert!(answers[0].contains("Wrong user name or password."));
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn eight_wrong_passwords_require_a_pause() {
     assert_eq!(page.status, 429, "even the right password has to wait");
     assert_eq!(page.header("retry-after"), "30");
     let words = page.select_text(".error-summary");
-    assert!(words.contains("Too many tries. The next one is possible in 30 s."), "{words}");
+    assert!(words.contains("Too many attempts. Try again in 30 s."), "{words}");
     assert!(!visitor.is_signed_in().await);
 
     portal.clock.advance(29);
@@ -302,7 +302,7 @@ async fn failed_tries_are_recorded_with_name_and_address() {
     let page = ada.get("/activity?action=sign-in.failed").await;
     let rows = page.select_all("tbody tr");
     assert_eq!(rows.len(), 1);
-    assert!(rows[0].contains("A sign-in failed") && rows[0].contains("203.0.113.77"), "{rows:?}");
+    assert!(rows[0].contains("Failed to sign in") && rows[0].contains("203.0.113.77"), "{rows:?}");
     assert!(!page.text().contains(WRONG), "passwords are never recorded");
 }
 

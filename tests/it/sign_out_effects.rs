@@ -99,7 +99,7 @@ async fn key_is_locked_after_the_last_sign_out_unless_its_owner_allowed_more() {
     assert_eq!(alice.post(&unattended, &wrong).await.status, 422, "not without the password");
     let right = [("allow", "true"), ("password", PASSWORD)];
     let page = alice.post_and_follow(&unattended, &right).await;
-    assert!(page.text().contains("May be used while you are away"));
+    assert!(page.text().contains("Unattended use allowed"));
     alice.post("/sign-out", &[]).await;
     portal.app.connections.sweep().await.unwrap();
     wait_until("it comes back", async || matches!(portal.app.connections.status(key), ConnectionStatus::Up(_))).await;
@@ -167,7 +167,7 @@ async fn a_new_password_keeps_the_key_and_a_reset_link_loses_it_and_says_so() {
     visitor.sign_in("alice", PASSWORD).await;
     assert!(visitor.get("/account/key").await.text().contains("Create your key"));
     let refused = visitor.post_and_follow("/clusters/own/connect", &[]).await;
-    assert!(refused.text().contains("First make or import a key"), "{}", refused.text());
+    assert!(refused.text().contains("First create or import an SSH key"), "{}", refused.text());
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn hourly_limit_on_attempts_survives_a_restart() {
     }
     for _ in 0..2 {
         let refused = alice.post_and_follow("/clusters/own/connect", &[]).await;
-        assert!(refused.text().contains("too many tries to connect"), "{}", refused.text());
+        assert!(refused.text().contains("Too many connection attempts"), "{}", refused.text());
         portal.restart().await;
     }
     assert_eq!(server.visits(), 0, "not a single one");

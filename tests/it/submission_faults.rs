@@ -130,8 +130,8 @@ async fn a_connection_cut_before_the_answer_gives_one_job() {
         )
         .await;
         let page = bob.get(&format!("/submissions/{id}")).await;
-        assert!(page.text().contains("Checking whether it arrived"), "{}", page.text());
-        assert!(!page.text().contains("Give up"), "not while it may be a job");
+        assert!(page.text().contains("Checking whether the job was submitted"), "{}", page.text());
+        assert!(!page.text().contains("Cancel submission"), "not while it may be a job");
         let person = PersonId(portal.person_id("bob").await);
         assert!(!portal.app.submissions.give_up(person, id).await.unwrap());
         bob.connect("own").await;
@@ -197,7 +197,7 @@ async fn a_controller_that_hangs_gives_one_job() {
         .await;
     }
     let page = bob.get(&format!("/submissions/{}", ids[0])).await;
-    assert!(page.text().contains("Checking whether it arrived"), "{}", page.text());
+    assert!(page.text().contains("Checking whether the job was submitted"), "{}", page.text());
     relay.mend();
     let mut all = Vec::new();
     for id in ids {

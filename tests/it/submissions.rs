@@ -155,7 +155,7 @@ async fn a_page_leads_from_the_button_to_the_job() {
     let job = format!("/jobs/key/{}", one.number.unwrap());
     // One of the two leads to the other, whatever the list of jobs knows by now.
     let (page, at_job) = (bob.get(&path).await, bob.get(&job).await);
-    assert!(page.status == 303 || page.text().contains("Slurm has taken it as job"));
+    assert!(page.status == 303 || page.text().contains("Submitted as job"));
     assert!(at_job.status == 200 || at_job.location() == path, "{}", at_job.status);
     wait_for_value("the job is known", async || bob.get(&path).await.location().to_owned(), |seen| *seen == job).await;
     assert_eq!(bob.get(&job).await.status, 200);
@@ -204,8 +204,8 @@ async fn refused_submission_is_no_job_and_keeps_slurms_message() {
     assert!(are_no_jobs(&[&one, &other]));
     assert!(!portal.app.submissions.retry(order.person, other.id).await.unwrap());
     let page = portal_page(&portal, "bob", one.id).await;
-    assert!(page.contains("Slurm did not take the job") && page.contains("Invalid account"));
-    assert!(page.contains("Change it") && !page.contains("Try again"), "{page}");
+    assert!(page.contains("Slurm rejected the job") && page.contains("Invalid account"));
+    assert!(page.contains("Edit and resubmit") && !page.contains("Try again"), "{page}");
 }
 
 /// A submission's page, as its owner reads it.
@@ -250,13 +250,13 @@ async fn submission_waits_for_the_connection() {
     let wanted = portal.submit(&portal.order("bob", "key", HELD).await).await;
     let order = portal.order("bob", "key", HELD).await;
     let unwanted = portal.submit(&order).await;
-    wait_until("it says why", async || portal.submission(wanted).await.problem.contains("no connection")).await;
+    wait_until("it says why", async || portal.submission(wanted).await.problem.contains("not connected")).await;
     let page = member.get(&format!("/submissions/{wanted}")).await;
     assert!(page.text().contains("Waiting for the connection"), "{}", page.text());
     let form = page.attribute("form[action$=cancel]", "action");
     assert_eq!(form, format!("/submissions/{wanted}/cancel"));
     let page = member.post_and_follow(&format!("/submissions/{unwanted}/cancel"), &[]).await;
-    assert!(page.text().contains("You gave this job up"), "{}", page.text());
+    assert!(page.text().contains("You cancelled this submission"), "{}", page.text());
     member.connect("key").await;
     one_job_each("bob", &[portal.settled(wanted).await]);
     let given_up = portal.submission(unwanted).await;

@@ -77,7 +77,7 @@ async fn changed_key_row_opens_nothing() {
         assert_eq!(alice.post("/clusters/key/connect", &[]).await.status, 303);
         let is_told = |panel: &Page| {
             let text = panel.text();
-            text.contains("your key could not be opened") && text.contains("Tell an administrator")
+            text.contains("your SSH key could not be decrypted") && text.contains("Tell an administrator")
         };
         alice.wait_for_panel("key", "a fault of ours", is_told).await;
         assert_eq!(portal.tries("alice", "key").await, 0, "nothing is tried");
@@ -92,7 +92,7 @@ async fn changed_key_row_opens_nothing() {
         sign_in_again(&alice, "alice").await;
         assert!(!one(&portal).await, "{cell:?}");
         let answer = alice.post("/clusters/key/connect", &[]).await;
-        assert_eq!((answer.status, answer.select_text("h1").as_str()), (409, "Your key is locked"));
+        assert_eq!((answer.status, answer.select_text("h1").as_str()), (409, "Your SSH key is locked"));
         write(&portal, cell, &whole).await;
         sign_in_again(&alice, "alice").await;
         assert!(one(&portal).await);

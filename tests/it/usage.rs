@@ -200,7 +200,7 @@ async fn interrupted_accounting_is_reported_and_nothing_is_read_twice() {
     wait_for_value("some days are read", async || read().await, |seen| *seen > 3).await;
     crate::queue_faults::spoil(&server, "AccountingStoragePort");
     wait_until("the trouble is told", async || {
-        portal.usage_seen_by("asmith").await.accounts[0].problem.contains("did not answer")
+        portal.usage_seen_by("asmith").await.accounts[0].problem.contains("accounting database")
     })
     .await;
     assert!(read().await < DAYS, "not all of it");
@@ -384,13 +384,13 @@ async fn pi_reads_a_month_in_the_browser() {
     };
     let spare = behind("could-be-less").await.attributes("data", "value");
     let spare = spare.last().unwrap().parse::<f64>().unwrap();
-    let wanted = column("core hours that could have been asked for less");
+    let wanted = column("over-requested core hours");
     assert!(wanted > 1.0 && (spare - wanted).abs() < 0.01, "{spare} {wanted}");
     let failed = behind("failed").await;
     let count = format!("{} jobs, ", column("failed"));
     assert!(failed.text().contains(&count), "{count} {}", failed.text());
     let page = bob.get(&format!("/groups/1/usage?period={month}")).await;
-    assert!(page.text().contains("Everybody else"));
+    assert!(page.text().contains("Everyone else"));
     for name in ["carol", "erik", "Alice", "alice"] {
         assert!(!page.text().contains(name), "{name} is not told to members");
     }

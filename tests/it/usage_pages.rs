@@ -200,18 +200,18 @@ async fn pis_see_names_and_members_do_not() {
     world.fill().await;
     let page = world.pi.get(&world.url("usage")).await;
     assert_eq!(page.status, 200, "{}", page.text());
-    for words in ["max", "gone", "not connected here under this name", "train-#", "By person", "v100"] {
+    for words in ["max", "gone", "not linked to a portal account", "train-#", "By person", "v100"] {
         assert!(page.text().contains(words), "{words}");
     }
     assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");
     assert!(page.text().contains("&#60;b id") || page.text().contains("&lt;b id"));
-    assert!(page.text().contains("If the coming weeks are like the last 8"));
+    assert!(page.text().contains("If usage continues as in the last 8"));
     let part = world.pi.get(&world.url("usage/fragment")).await;
     assert!(part.text().contains("gone") && !part.text().contains("<html"));
 
     let page = world.member.get(&world.url("usage")).await;
     assert_eq!(page.status, 200, "{}", page.text());
-    for words in ["You", "Everybody else", "fit", "Your jobs"] {
+    for words in ["You", "Everyone else", "fit", "View your jobs"] {
         assert!(page.text().contains(words), "{words}");
     }
     for file in ["usage", "usage/fragment", "usage/members.csv", "usage/kinds.csv", "usage/days.csv"] {
@@ -292,16 +292,16 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
 
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;
     let said = failures.select_text("main");
-    assert!(said.contains("8 core hours on these days; 40 core hours since each"), "{said}");
+    assert!(said.contains("8 core hours on these days; 40 core hours over their whole run time"), "{said}");
     let page = world.pi.get(&world.url("usage")).await;
     let with_gpus = page.attribute(".fact a[href*='with=gpus']", "href");
     let list = world.pi.get(&with_gpus).await;
     assert_eq!(list.select_all("tbody .use-name .cell-sub:nth-child(2)"), ["train"]);
-    assert!(list.select_text("main").contains("Jobs of the group with GPUs"));
+    assert!(list.select_text("main").contains("The group's jobs with GPUs"));
     let all = world.pi.get(&world.url("usage/jobs?account=key/def-one&outcome=out-of-time")).await;
     assert!(all.text().contains("charged to <span dir=\"auto\">def-one on Harbour key</span>"));
-    assert_eq!(all.select_all("[data-label=Began]"), ["never"]);
-    assert_eq!(all.select_all("[data-label=Waited]"), ["–"]);
+    assert_eq!(all.select_all("[data-label=Started]"), ["never"]);
+    assert_eq!(all.select_all("[data-label=Wait]"), ["–"]);
 }
 
 /// However many there are: the totals are those of all, each job is on one page, and the file has every one.
@@ -391,9 +391,9 @@ async fn strangers_see_nothing() {
     }
     assert_eq!(world.member.get(&world.url("accounts")).await.status, 403);
     let page = world.admin.get(&format!("/groups/{}", world.lab)).await;
-    assert!(!page.text().contains("What the group used"), "no way to where one may not go");
+    assert!(!page.text().contains(">Usage</a>"), "no way to where one may not go");
     let page = world.member.get(&format!("/groups/{}", world.lab)).await;
-    assert!(page.text().contains("What the group used"));
+    assert!(page.text().contains(">Usage</a>"));
 }
 
 #[tokio::test]
@@ -436,22 +436,22 @@ async fn invalid_query_values_still_show_a_page() {
 async fn empty_pages_say_what_to_do() {
     let world = world().await;
     let page = world.pi.get(&world.url("usage")).await;
-    assert!(page.text().contains("No account is chosen yet"), "{}", page.text());
+    assert!(page.text().contains("No accounts selected yet"), "{}", page.text());
     let page = world.member.get(&world.url("usage")).await;
-    assert!(page.text().contains("Your PI has not said yet"), "{}", page.text());
+    assert!(page.text().contains("Usage appears here once a PI selects"), "{}", page.text());
     world.choose(&["key/def-one", "key/def-two"]).await;
     let page = world.pi.get(&world.url("usage")).await;
-    assert!(page.text().contains("Nothing is known of this time yet"));
-    assert!(page.text().contains("You are not connected to Harbour key"), "{}", page.text());
-    assert!(page.text().contains("not read yet"));
+    assert!(page.text().contains("No data for this period yet"));
+    assert!(page.text().contains("You&#39;re not connected to Harbour key"), "{}", page.text());
+    assert!(page.text().contains("not loaded yet"));
     // An account that is taken away takes its figures along, and nothing else breaks.
     world.fill().await;
     world.choose(&["key/def-two"]).await;
     let page = world.pi.get(&world.url("usage")).await;
     assert_eq!(page.status, 200);
-    assert!(page.text().contains("no longer one of the group"), "{}", page.text());
+    assert!(page.text().contains("no longer belongs to the group"), "{}", page.text());
     world.choose(&[]).await;
-    assert!(world.pi.get(&world.url("usage")).await.text().contains("No account is chosen yet"));
+    assert!(world.pi.get(&world.url("usage")).await.text().contains("No accounts selected yet"));
 }
 
 /// What a shell on the cluster says of itself is its owner's to change: names are those that people connected under.
@@ -548,6 +548,6 @@ async fn allocation_known_to_the_cluster_is_shown() {
     store::commit(tx).await.unwrap();
     let page = world.pi.get(&world.url("usage")).await;
     let granted = page.select_text("#standing-granted-key");
-    assert!(granted.contains("1,050 of 1,000 Billing hours used: more than was granted"), "{granted}");
+    assert!(granted.contains("1,050 of 1,000 Billing hours used (over the allocation)"), "{granted}");
     assert!(granted.contains("2026.2") && !granted.contains("nn9999k"), "{granted}");
 }

@@ -124,12 +124,12 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     let secret = set(&bob, &format!("http://127.0.0.1:{port}/hook/s3cr3t")).await;
 
     let page = bob.post("/account/notifications/webhook/test", &[]).await;
-    assert!(page.text().contains("The test message was accepted"), "{}", page.select_text("main"));
+    assert!(page.text().contains("Test message sent"), "{}", page.select_text("main"));
     let trial = next(&arrived);
     assert!(trial.is_signed_with(&secret) && trial.head.starts_with("post /hook/s3cr3t "));
     assert!(trial.json()["text"].as_str().unwrap().contains("test message"));
     let page = bob.post("/account/notifications/webhook/test", &[]).await;
-    assert!(page.text().contains("sent a moment ago"), "not a hammer");
+    assert!(page.text().contains("a moment ago. Wait a few seconds"), "not a hammer");
 
     let name = "<!channel> \"x\" \u{202e}<script>";
     let mut all = ended(2..30, name, "COMPLETED");
@@ -140,7 +140,7 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     assert_eq!(message.header("content-type"), "application/json");
     let body = message.json();
     let text = body["text"].as_str().unwrap();
-    assert!(text.starts_with("28 jobs called &lt;!channel&gt;"), "{text}");
+    assert!(text.starts_with("28 jobs named &lt;!channel&gt;"), "{text}");
     assert!(!text.contains('\u{202e}') && !text.contains("before") && !text.contains("unwanted"), "{text}");
     assert_eq!(body["portolan"]["counts"]["done"], 28);
     assert_eq!(body["portolan"]["counts"]["started"], 0);
@@ -161,7 +161,7 @@ async fn webhook_message_arrives_once_signed_and_folded() {
     portal.app.webhooks.send_due().await.unwrap();
     assert!(arrived.try_recv().is_err(), "once");
     let listed = bob.get("/account/activity").await;
-    assert!(listed.text().contains("Changed where notices are sent"));
+    assert!(listed.text().contains("Changed where notifications are sent"));
     assert!(!listed.text().contains("s3cr3t") && !bob.get("/account/notifications").await.text().contains("s3cr3t"));
 }
 
@@ -174,7 +174,7 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
     tell(&portal, "bob", "key", &ended(1..2, "first", "COMPLETED")).await;
     wait_for_value("one failure", async || stored_webhook(&portal).await.failures, |seen| *seen == 1).await;
     let page = bob.get("/account/notifications").await;
-    assert!(page.text().contains("127.0.0.1 cannot be reached."), "{}", page.select_text("main"));
+    assert!(page.text().contains("reach 127.0.0.1."), "{}", page.select_text("main"));
     assert_eq!(stored_webhook(&portal).await.next_at, portal.clock.now().plus(60));
     portal.clock.advance(61);
     portal.app.webhooks.send_due().await.unwrap();
@@ -187,7 +187,7 @@ async fn failed_delivery_is_retried_also_after_a_restart() {
     portal.start_again().await;
     let message = next(&arrived);
     assert!(message.is_signed_with(&secret));
-    assert!(message.json()["text"].as_str().unwrap().starts_with("first is done"));
+    assert!(message.json()["text"].as_str().unwrap().starts_with("first completed"));
     wait_for_value("it is noted", async || stored_webhook(&portal).await.failures, |seen| *seen == 0).await;
     assert!(stored_webhook(&portal).await.problem.is_empty());
 }
@@ -206,10 +206,10 @@ async fn delivery_is_given_up_after_three_days_and_reported() {
     portal.app.webhooks.send_due().await.unwrap();
     bob.sign_in("bob", PASSWORD).await;
     wait_until("it is off", async || stored_webhook(&portal).await.stopped_at.is_some()).await;
-    wait_until("and said", async || bob.get("/notifications").await.text().contains("no longer sent to your address"))
+    wait_until("and said", async || bob.get("/notifications").await.text().contains("Your webhook was turned off"))
         .await;
     let page = bob.get("/account/notifications").await;
-    assert!(page.text().contains("Switched off"));
+    assert!(page.text().contains("Turned off"));
     while arrived.try_recv().is_ok() {}
     tell(&portal, "bob", "key", &ended(2..3, "second", "COMPLETED")).await;
     portal.clock.advance(86_400);
@@ -242,12 +242,12 @@ async fn private_addresses_are_refused() {
         ("https://[::1]/".into(), "private network"),
         ("https://[fd00::1]/".into(), "private network"),
         ("https://0.0.0.0/".into(), "private network"),
-        (format!("http://127.0.0.1:{port}/"), "must begin with https"),
-        ("https://no-such-host.invalid/".into(), "not known"),
-        ("https://u:p@example.org/".into(), "no user name or password"),
+        (format!("http://127.0.0.1:{port}/"), "must start with https"),
+        ("https://no-such-host.invalid/".into(), "The host name wasn't found"),
+        ("https://u:p@example.org/".into(), "must not contain a user name or password"),
         ("https://example.org:22/".into(), "port"),
-        ("file:///etc/passwd".into(), "not a web address"),
-        ("javascript:alert(1)".into(), "not a web address"),
+        ("file:///etc/passwd".into(), "a web address. Copy it"),
+        ("javascript:alert(1)".into(), "a web address. Copy it"),
         (String::new(), "Enter the address"),
     ] {
         let page = bob.post("/account/notifications/webhook", &[("address", &address), ("kind", "ended")]).await;
@@ -289,7 +289,7 @@ async fn redirects_are_not_followed() {
     let arrived = receive(outer, moved);
     set(&bob, &format!("http://127.0.0.1:{outer_port}/")).await;
     let page = bob.post("/account/notifications/webhook/test", &[]).await;
-    assert!(page.text().contains("does not follow"), "{}", page.select_text("main"));
+    assert!(page.text().contains("redirects to another address"), "{}", page.select_text("main"));
     next(&arrived);
     assert!(reached.try_recv().is_err(), "nobody went there");
 }

@@ -11,10 +11,10 @@ use crate::sites::{self, Site, SiteHost, SiteLookupResult, SiteName};
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterDescriptionArgs {
-    /// A preset, such as fir or saga, or the name of your own file in the sites folder of the data folder.
+    /// A preset, such as fir or saga, or one of your own files in the folder sites of the data folder.
     #[arg(long, conflicts_with = "file")]
     preset: Option<String>,
-    /// A description file, as written by `cluster export` and the cluster's settings page.
+    /// A cluster configuration file, from `cluster export` or the cluster's settings page.
     #[arg(long)]
     file: Option<PathBuf>,
     /// The login host.
@@ -47,7 +47,7 @@ impl ClusterDescriptionArgs {
             title.as_str().clone_into(&mut site.title);
         }
         if site.login.host.is_none() {
-            bail!("Give the host that people sign in to: --host HOST, or --preset or --file.");
+            bail!("Specify the login host with --host HOST, or use --preset or --file.");
         }
         site.check()?;
         Ok(site)
@@ -56,7 +56,7 @@ impl ClusterDescriptionArgs {
 
 fn read_site_file(path: &Path) -> anyhow::Result<Site> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{} could not be read", path.display()))?;
-    Site::from_toml(&text).with_context(|| format!("{} was not accepted", path.display()))
+    Site::from_toml(&text).with_context(|| format!("{} is not a valid cluster configuration", path.display()))
 }
 
 /// The administrator's own presets come first, as on the portal's pages.
@@ -73,14 +73,14 @@ fn find_preset(app: &AppState, text: &str) -> anyhow::Result<Site> {
         SiteLookupResult::Site(site) => Ok(site.clone()),
         SiteLookupResult::Retired(gone) => {
             let instead: Vec<&str> = gone.instead.iter().map(SiteName::as_str).collect();
-            bail!("{} Presets to use now: {}", gone.sentence, instead.join(", "))
+            bail!("{} Presets to use instead: {}", gone.sentence, instead.join(", "))
         }
         SiteLookupResult::Unknown { nearest: Some(name) } => {
             bail!("There is no preset called {text}. Did you mean {name}?")
         }
         SiteLookupResult::Unknown { nearest: None } => {
             let names: Vec<&str> = app.site_presets.iter().map(|site| site.name.as_str()).collect();
-            bail!("There is no preset called {text}. There are: {}", names.join(", "))
+            bail!("There is no preset called {text}. Available presets: {}", names.join(", "))
         }
     }
 }

@@ -13,9 +13,9 @@ use crate::store::clusters::PinnedHostKey;
 
 #[derive(Debug, Args)]
 pub(super) struct PinHostKeysArgs {
-    /// A fingerprint that the centre publishes (SHA256:…), or a whole key with its host in front ('login ssh-ed25519
-    /// AAAA…'; also jump and robot) if the host can't be reached from here. Can be given several times. Keys that
-    /// the preset lists as published can be left out.
+    /// A fingerprint published by the centre (SHA256:…). If the host can't be reached from here, the whole key after
+    /// the role of its host: 'login ssh-ed25519 AAAA…' (or jump, or robot). Can be repeated. Not needed for keys
+    /// that the preset lists as published.
     #[arg(long, value_name = "FINGERPRINT")]
     host_key: Vec<HostKeyArg>,
     /// Pin whatever keys the hosts present now, without comparing them. Only safe where nobody can intercept the
@@ -44,7 +44,7 @@ impl FromStr for HostKeyArg {
             Some(Self::WholeKey(hop, HostKey::parse(key)?))
         });
         whole.ok_or(
-            "Give a fingerprint (SHA256: and 43 letters and digits), or a key such as 'login ssh-ed25519 AAAA…'.",
+            "Enter a fingerprint (SHA256: followed by 43 letters and digits) or a key such as 'login ssh-ed25519 AAAA…'.",
         )
     }
 }
@@ -110,38 +110,38 @@ impl PinHostKeysArgs {
         let is_optional = host.hop == hops::AUTOMATION;
         match &host.shown {
             Ok(keys) => {
-                say!("{label} {name} shows these host keys:");
+                say!("The {label} {name} presents these host keys:");
                 for key in keys {
                     say!("  {:<22} {}", key.kind(), key.fingerprint());
                 }
             }
             Err(_) if is_optional => {}
             Err(_) if host.hop == hops::LOGIN && site.login.jump.is_some() => bail!(
-                "{name} cannot be asked from here, as it stands behind a jump host. Ask it from there with ssh-keyscan, compare the fingerprints, and give its keys: --host-key 'login ssh-ed25519 AAAA…'. Nothing was changed."
+                "{name} is behind a jump host and can't be reached from here. Run ssh-keyscan on the jump host, compare the fingerprints, and pass the keys with --host-key 'login ssh-ed25519 AAAA…'. Nothing was changed."
             ),
             Err(error) => bail!("{error}. Nothing was changed."),
         }
         if host.is_mismatch() {
-            say!("Its centre publishes other ones: {}", host.published.join(", "));
+            say!("The centre publishes different fingerprints: {}", host.published.join(", "));
         }
         if is_optional {
             say!(
-                "No host key of the automation host {name} is pinned, so unattended work has to wait. Pin one later, on the cluster's page of host keys."
+                "No host key is pinned for the automation host {name}, so automation isn't available yet. You can pin one later on the cluster's host keys page."
             );
             return Ok(());
         }
         if host.is_mismatch() {
             bail!(
-                "Someone may stand in between. Do not go on before you know why {name} shows other keys than the published ones. Nothing was changed."
+                "Someone may be intercepting the connection. Find out why {name} presents keys that differ from the published ones before you continue. Nothing was changed."
             );
         }
         if self.is_given() {
             bail!(
-                "None of the host keys that {name} shows has a fingerprint that you gave. Do not connect to it before you know why. Nothing was changed."
+                "None of the host keys that {name} presents matches the fingerprints you entered. Find out why before you connect. Nothing was changed."
             );
         }
         bail!(
-            "Nothing was changed yet. Compare them with what the centre publishes, then run the command again with --host-key and the right fingerprint."
+            "Compare these keys with the fingerprints that the centre publishes, then run the command again with --host-key FINGERPRINT. Nothing was changed."
         );
     }
 }

@@ -29,14 +29,16 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
         Err(error) => {
             return vec![DoctorFinding::warning(
                 CLUSTER_SUBJECT,
-                format!("They cannot be read: {error}. After an upgrade, start the portal once and ask again."),
+                format!(
+                    "The clusters can't be read: {error}. After an upgrade, start the portal once, then run doctor again."
+                ),
             )];
         }
     };
     if profiles.is_empty() {
         return vec![DoctorFinding::warning(
             CLUSTER_SUBJECT,
-            "None is known yet. Add one on the portal's pages, or with: portolan cluster add NAME --preset PRESET",
+            "There are none yet. Add one in the portal, or with: portolan cluster add NAME --preset PRESET",
         )];
     }
     // All in parallel, because a host that doesn't respond takes a while.
@@ -51,14 +53,14 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
 async fn check_cluster(profile: ClusterProfile) -> Vec<DoctorFinding> {
     let title = &profile.row.title;
     if profile.row.retired_at().is_some() {
-        return vec![DoctorFinding::good(CLUSTER_SUBJECT, format!("{title}: out of use, so it was not asked."))];
+        return vec![DoctorFinding::good(CLUSTER_SUBJECT, format!("{title}: retired, so it was not checked."))];
     }
     let mut findings = Vec::new();
     if let Some(since) = profile.row.alarm_at() {
         findings.push(DoctorFinding::bad(
             CLUSTER_SUBJECT,
             format!(
-                "{title}: STOPPED since {since}, because {}, which is not pinned. Compare with what the centre publishes, then decide on the cluster's page of host keys.",
+                "{title}: BLOCKED since {since}, because {}, which isn't pinned. Compare the key with what the centre publishes, then decide on the cluster's host keys page.",
                 profile.row.alarm
             ),
         ));
@@ -81,11 +83,12 @@ fn check_host(profile: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
         Err(_) if host.hop == hops::LOGIN && profile.site.login.jump.is_some() => {
             return DoctorFinding::good(
                 CLUSTER_SUBJECT,
-                format!("{title}: it stands behind a jump host, so it was not asked from here."),
+                format!("{title}: behind a jump host, so it was not checked from here."),
             );
         }
         Err(error) => {
-            let words = format!("{title}: {error}. Is the name right, and may this machine reach it (firewall, VPN)?");
+            let words =
+                format!("{title}: {error}. Check the host name, and that this machine can reach it (firewall, VPN).");
             // People can work without the automation host.
             let is_extra = host.hop == hops::AUTOMATION;
             return if is_extra {
@@ -98,29 +101,27 @@ fn check_host(profile: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
     if pinned.is_empty() {
         return DoctorFinding::warning(
             CLUSTER_SUBJECT,
-            format!(
-                "{title}: no host key is pinned, so nobody can connect to it. Pin one on the cluster's page of host keys."
-            ),
+            format!("{title}: no host key is pinned, so nobody can connect. Pin one on the cluster's host keys page."),
         );
     }
     match shown.iter().find(|key| pinned.contains(key)) {
         Some(key) if !host.published.is_empty() && !host.is_published(key) => DoctorFinding::warning(
             CLUSTER_SUBJECT,
             format!(
-                "{title}: answers with its pinned host key {}, which is not among those that its centre publishes according to its description.",
+                "{title}: reachable with its pinned host key {}, but the cluster configuration doesn't list this key as published by the centre.",
                 key.fingerprint()
             ),
         ),
         Some(key) => DoctorFinding::good(
             CLUSTER_SUBJECT,
-            format!("{title}: answers with its pinned host key {}.", key.fingerprint()),
+            format!("{title}: reachable with its pinned host key {}.", key.fingerprint()),
         ),
         None => {
             let seen: Vec<String> = shown.iter().map(HostKey::fingerprint).collect();
             DoctorFinding::bad(
                 CLUSTER_SUBJECT,
                 format!(
-                    "{title}: the host key has CHANGED. It now shows {}. Someone may be in between: compare with what the centre publishes before anything else.",
+                    "{title}: the host key has CHANGED. It is now {}. Someone may be intercepting the connection: compare the key with what the centre publishes before you do anything else.",
                     seen.join(", ")
                 ),
             )

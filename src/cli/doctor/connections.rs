@@ -14,8 +14,8 @@ const PROGRAM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The programs besides ssh itself, their purpose, and the package that contains them.
 const REQUIRED_PROGRAMS: &[(&str, &str, &str)] = &[
-    ("ssh-keyscan", "asks hosts for their keys", "openssh-client"),
-    ("setsid", "lets connections outlive the portal", "util-linux"),
+    ("ssh-keyscan", "reads host keys", "openssh-client"),
+    ("setsid", "keeps connections open while the portal restarts", "util-linux"),
 ];
 
 pub(super) async fn check_connections(config: &Config) -> Vec<DoctorFinding> {
@@ -32,14 +32,14 @@ async fn check_ssh_client() -> DoctorFinding {
     let Ok(output) = asked else {
         return DoctorFinding::bad(
             WHAT,
-            format!("There is no program ssh in {PROGRAM_PATH}. Install it: apt-get install openssh-client"),
+            format!("ssh was not found in {PROGRAM_PATH}. Install it with: apt-get install openssh-client"),
         );
     };
     let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match parse_ssh_version(&text) {
         Some(version) if version >= MIN_SSH_VERSION => DoctorFinding::good(WHAT, text),
-        Some(_) => DoctorFinding::bad(WHAT, format!("{text} is too old. OpenSSH 8.4 or newer is needed.")),
-        None => DoctorFinding::warning(WHAT, format!("It does not say that it is OpenSSH: '{text}'.")),
+        Some(_) => DoctorFinding::bad(WHAT, format!("{text} is too old. Install OpenSSH 8.4 or newer.")),
+        None => DoctorFinding::warning(WHAT, format!("This isn't OpenSSH: '{text}'.")),
     }
 }
 
@@ -60,14 +60,14 @@ fn check_required_programs() -> Vec<DoctorFinding> {
             DoctorFinding::bad(
                 WHAT,
                 format!(
-                    "There is no program {name} in {PROGRAM_PATH}; it {purpose}. Install it: apt-get install {package}"
+                    "{name}, which {purpose}, was not found in {PROGRAM_PATH}. Install it with: apt-get install {package}"
                 ),
             )
         })
         .collect();
     if missing.is_empty() {
         let names: Vec<&str> = REQUIRED_PROGRAMS.iter().map(|(name, ..)| *name).collect();
-        return vec![DoctorFinding::good(WHAT, format!("{} are there.", names.join(" and ")))];
+        return vec![DoctorFinding::good(WHAT, format!("{} are installed.", names.join(" and ")))];
     }
     missing
 }
@@ -79,7 +79,7 @@ fn check_run_dir(config: &Config) -> DoctorFinding {
     if !dir.exists() {
         return DoctorFinding::warning(
             WHAT,
-            format!("{} does not exist yet. It is made at the first start.", dir.display()),
+            format!("{} doesn't exist yet. The portal creates it when it first starts.", dir.display()),
         );
     }
     match app::prepare_run_dir(&dir) {
@@ -100,9 +100,9 @@ async fn count_open_connections(config: &Config) -> Option<DoctorFinding> {
         open += usize::from(ControlMaster::find(&folder).await.is_some());
     }
     let words = match open {
-        0 => "None is open.".to_owned(),
-        1 => "1 is open.".to_owned(),
-        _ => format!("{open} are open."),
+        0 => "No open connections.".to_owned(),
+        1 => "1 open connection.".to_owned(),
+        _ => format!("{open} open connections."),
     };
     Some(DoctorFinding::good("Connections", words))
 }

@@ -15,7 +15,7 @@ pub(super) fn check_data_dir(config: &Config) -> DoctorFinding {
     if !config.data_dir.exists() {
         return DoctorFinding::warning(
             WHAT,
-            format!("{} does not exist yet. It is made at the first start.", config.data_dir.display()),
+            format!("{} doesn't exist yet. The portal creates it when it first starts.", config.data_dir.display()),
         );
     }
     match app::prepare_data_dir(&config.data_dir) {
@@ -33,13 +33,10 @@ pub(super) fn check_master_key(config: &Config, findings: &mut Vec<DoctorFinding
         let finding = if config.data_dir.join(files::DATABASE).exists() {
             DoctorFinding::bad(
                 WHAT,
-                format!(
-                    "{} is missing, but there is a database. Put the key back from where you keep it.",
-                    path.display()
-                ),
+                format!("{} is missing, but there is a database. Restore the key from your copy.", path.display()),
             )
         } else {
-            DoctorFinding::warning(WHAT, "There is none yet. It is made at the first start.")
+            DoctorFinding::warning(WHAT, "There is none yet. The portal creates it when it first starts.")
         };
         findings.push(finding);
         return None;
@@ -49,7 +46,7 @@ pub(super) fn check_master_key(config: &Config, findings: &mut Vec<DoctorFinding
             let place = match source {
                 MasterKeySource::Environment => "from PORTOLAN_MASTER_KEY".to_owned(),
                 MasterKeySource::File(path) => {
-                    format!("in {}, readable by you alone", path.display())
+                    format!("in {}, readable only by you", path.display())
                 }
             };
             findings.push(DoctorFinding::good(WHAT, format!("A strong key {place}.")));
@@ -66,14 +63,14 @@ pub(super) async fn check_database(config: &Config, vault: Option<&Vault>, findi
     const WHAT: &str = "Database";
     let path = config.data_dir.join(files::DATABASE);
     if !path.exists() {
-        findings.push(DoctorFinding::warning(WHAT, "There is none yet. It is made at the first start."));
+        findings.push(DoctorFinding::warning(WHAT, "There is none yet. The portal creates it when it first starts."));
         return;
     }
     match store::backup::inspect(&path).await {
-        Err(error) => findings.push(DoctorFinding::bad(WHAT, format!("It cannot be read: {error}."))),
+        Err(error) => findings.push(DoctorFinding::bad(WHAT, format!("The database can't be read: {error}."))),
         Ok(found) if !found.is_intact => findings.push(DoctorFinding::bad(
             WHAT,
-            "It is damaged. Stop the portal and restore the newest backup: portolan restore FILE --replace",
+            "The database is damaged. Stop the portal and restore the newest backup: portolan restore FILE --replace",
         )),
         Ok(found) => {
             let belongs = match (vault, &found.key_check) {
@@ -81,9 +78,9 @@ pub(super) async fn check_database(config: &Config, vault: Option<&Vault>, findi
                 _ => None,
             };
             findings.push(if belongs == Some(false) {
-                DoctorFinding::bad(WHAT, "It was sealed under another master key. Put the right key back.")
+                DoctorFinding::bad(WHAT, "The database was encrypted with another master key. Restore the right key.")
             } else {
-                DoctorFinding::good(WHAT, format!("It is whole and holds {} account(s).", found.people))
+                DoctorFinding::good(WHAT, format!("The database is intact and has {} account(s).", found.people))
             });
             findings.extend(belongs.and_then(|belongs| check_next_key(config, belongs)));
             findings.push(check_clock(&path).await);
@@ -102,15 +99,13 @@ fn check_next_key(config: &Config, belongs: bool) -> Option<DoctorFinding> {
     Some(if belongs {
         DoctorFinding::warning(
             WHAT,
-            format!(
-                "{path} is left over from a change of the master key, and the database does not need it. Delete it."
-            ),
+            format!("{path} is left over from a master key change and is no longer needed. Delete it."),
         )
     } else {
         DoctorFinding::warning(
             WHAT,
             format!(
-                "{path} may be the right key: a change of the master key was not finished. Start the portal; it goes on from there, or says where to put the key."
+                "A master key change was not completed, and {path} may be the right key. Start the portal: it completes the change or says where to put the key."
             ),
         )
     })
@@ -124,14 +119,14 @@ async fn check_clock(path: &Path) -> DoctorFinding {
     };
     let now = Clock::system().now();
     match newest.await {
-        Err(error) => DoctorFinding::bad(WHAT, format!("The activity log cannot be read: {error}.")),
+        Err(error) => DoctorFinding::bad(WHAT, format!("The activity log can't be read: {error}.")),
         Ok(Some(newest)) if newest.since(now) > MAX_CLOCK_SKEW_SECS => DoctorFinding::bad(
             WHAT,
             format!(
-                "It says {now}, but the activity log has an entry of {newest}. One-time codes need the right time: set the clock and keep it right with NTP."
+                "The clock says {now}, but the newest entry in the activity log is from {newest}. One-time codes need the correct time: set the clock and synchronise it with NTP."
             ),
         ),
-        Ok(_) => DoctorFinding::good(WHAT, format!("It says {now}, which fits the activity log.")),
+        Ok(_) => DoctorFinding::good(WHAT, format!("The clock says {now}, which is consistent with the activity log.")),
     }
 }
 
@@ -140,12 +135,12 @@ pub(super) fn check_disk(config: &Config) -> DoctorFinding {
     // The nearest parent that exists; a relative path ends in the current folder.
     let dir = config.data_dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
     match free_space(dir) {
-        Err(error) => DoctorFinding::bad(WHAT, format!("{} cannot be examined: {error}.", dir.display())),
+        Err(error) => DoctorFinding::bad(WHAT, format!("{} can't be checked: {error}.", dir.display())),
         Ok(free) if free < MIN_FREE_BYTES => DoctorFinding::bad(
             WHAT,
-            format!("Only {} MB are left for the data folder. Make room, or move it.", free / 1_000_000),
+            format!("Only {} MB left for the data folder. Free up space, or move the folder.", free / 1_000_000),
         ),
-        Ok(free) => DoctorFinding::good(WHAT, format!("{} MB are left for the data folder.", free / 1_000_000)),
+        Ok(free) => DoctorFinding::good(WHAT, format!("{} MB left for the data folder.", free / 1_000_000)),
     }
 }
 
@@ -153,7 +148,7 @@ pub(super) fn check_privileges() -> Option<DoctorFinding> {
     rustix::process::geteuid().is_root().then(|| {
         DoctorFinding::warning(
             "User",
-            "The doctor runs as root. Run the portal as a user of its own (see docs/ADMIN.md), and the doctor as that user.",
+            "You're running doctor as root. Run the portal as its own user (see docs/ADMIN.md), and doctor as that user.",
         )
     })
 }

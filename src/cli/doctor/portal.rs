@@ -27,13 +27,13 @@ pub(super) async fn check_portal(config: &Config, vault: Option<&Vault>) -> Vec<
     let client = match client {
         Ok(client) => client,
         Err(error) => {
-            return vec![DoctorFinding::bad("Portal", format!("No request can be made: {error}."))];
+            return vec![DoctorFinding::bad("Portal", format!("No requests can be sent: {error}."))];
         }
     };
     let Some(finding) = check_running(config, &client).await else {
         return vec![DoctorFinding::warning(
             "Portal",
-            "It is not running, so its public address was not examined. Start it with: portolan serve",
+            "The portal isn't running, so its public address was not checked. Start it with: portolan serve",
         )];
     };
     let mut findings = vec![finding];
@@ -50,13 +50,13 @@ async fn check_running(config: &Config, client: &reqwest::Client) -> Option<Doct
     let well = answer.status().is_success();
     let text = answer.text().await.unwrap_or_default();
     if well {
-        return Some(DoctorFinding::good("Portal", "It runs and says that it is well."));
+        return Some(DoctorFinding::good("Portal", "The portal is running and healthy."));
     }
     let problems: Vec<String> = serde_json::from_str::<serde_json::Value>(&text)
         .ok()
         .and_then(|body| serde_json::from_value(body.get("problems")?.clone()).ok())
         .unwrap_or_default();
-    Some(DoctorFinding::bad("Portal", format!("It runs but is unwell: {}", problems.join(" "))))
+    Some(DoctorFinding::bad("Portal", format!("The portal is running, but has problems: {}", problems.join(" "))))
 }
 
 async fn check_public_address(config: &Config, client: &reqwest::Client, vault: &Vault) -> Vec<DoctorFinding> {
@@ -74,7 +74,7 @@ async fn check_public_address(config: &Config, client: &reqwest::Client, vault: 
         return vec![DoctorFinding::bad(
             WHAT,
             format!(
-                "The portal answers at {url} but under another name. Let the proxy in front pass the Host header on unchanged."
+                "The portal is reachable at {url}, but receives another host name. Configure the proxy to pass on the Host header unchanged."
             ),
         )];
     }
@@ -87,28 +87,28 @@ async fn check_public_address(config: &Config, client: &reqwest::Client, vault: 
         return vec![DoctorFinding::bad(
             WHAT,
             format!(
-                "Something answers at {url}, but it is not this portal (status {status}). Check portal.public_url and the proxy in front."
+                "Something other than this portal responds at {url} (status {status}). Check portal.public_url and the proxy."
             ),
         )];
     };
-    let mut findings = vec![DoctorFinding::good(WHAT, format!("The portal answers at {url}."))];
+    let mut findings = vec![DoctorFinding::good(WHAT, format!("The portal is reachable at {url}."))];
     findings.extend(check_proxy(config, &seen));
     findings
 }
 
 /// Dashboards have their own origin, which must lead here too.
 async fn check_dashboard_origin(config: &Config, client: &reqwest::Client) -> DoctorFinding {
-    const WHAT: &str = "Boards address";
+    const WHAT: &str = "Dashboards";
     let url = &config.dashboards.public_url;
     match client.get(url.join("/")).send().await {
         Err(error) => DoctorFinding::bad(WHAT, explain_unreachable(url.is_https(), &error, &url.to_string())),
         Ok(answer) if answer.headers().contains_key(DASHBOARD_ORIGIN_HEADER) => {
-            DoctorFinding::good(WHAT, format!("The dashboards' origin answers at {url}."))
+            DoctorFinding::good(WHAT, format!("Dashboards are reachable at {url}."))
         }
         Ok(_) => DoctorFinding::bad(
             WHAT,
             format!(
-                "Something answers at {url}, but it is not the dashboards' origin. Check dashboards.public_url and the proxy in front."
+                "Something other than this portal's dashboards responds at {url}. Check dashboards.public_url and the proxy."
             ),
         ),
     }
@@ -124,11 +124,9 @@ fn explain_unreachable(is_https: bool, error: &reqwest::Error, url: &str) -> Str
     }
     let why = reasons.last().cloned().unwrap_or_else(|| error.to_string());
     if is_https && (why.contains("certificate") || why.contains("UnknownIssuer")) {
-        return format!(
-            "{url} has no valid certificate ({why}). Give the proxy in front one, for example with certbot."
-        );
+        return format!("{url} has no valid certificate ({why}). Install one in the proxy, for example with certbot.");
     }
-    format!("{url} cannot be reached from here ({why}). Check the name, the proxy in front and the firewall.")
+    format!("{url} can't be reached from here ({why}). Check the host name, the proxy and the firewall.")
 }
 
 fn check_proxy(config: &Config, seen: &DoctorProbeReply) -> Vec<DoctorFinding> {
@@ -138,13 +136,13 @@ fn check_proxy(config: &Config, seen: &DoctorProbeReply) -> Vec<DoctorFinding> {
         (Some(_), true) => findings.push(DoctorFinding::warning(
             WHAT,
             format!(
-                "A proxy in front names the visitor's address, but proxy.trusted is empty: every visitor seems to come from {}, and shares one limit of tries. Set proxy.trusted to the proxy's address.",
+                "A proxy forwards visitors' addresses, but proxy.trusted is empty, so every visitor appears to come from {} and shares one sign-in limit. Set proxy.trusted to the proxy's address.",
                 seen.client_address
             ),
         )),
         (None, false) => findings.push(DoctorFinding::warning(
             WHAT,
-            "proxy.trusted is set, but no X-Forwarded-For header arrived. Let the proxy send it, and let nobody reach the portal around the proxy.",
+            "proxy.trusted is set, but there was no X-Forwarded-For header. Configure the proxy to send it, and make sure that nobody can bypass the proxy.",
         )),
         (Some(_), false) | (None, true) => {
             findings.push(DoctorFinding::good(WHAT, format!("The portal sees visitors as {}.", seen.client_address)));
@@ -154,7 +152,7 @@ fn check_proxy(config: &Config, seen: &DoctorProbeReply) -> Vec<DoctorFinding> {
     if https && seen.forwarded_proto.as_deref().is_some_and(|proto| proto != "https") {
         findings.push(DoctorFinding::warning(
             WHAT,
-            "portal.public_url begins with https, but the proxy says that it was reached over plain http. Redirect http to https there.",
+            "portal.public_url starts with https, but the proxy was reached over plain http. Configure it to redirect http to https.",
         ));
     }
     findings
@@ -168,7 +166,7 @@ fn check_tls(config: &Config) -> Option<DoctorFinding> {
     Some(DoctorFinding::bad(
         "TLS",
         format!(
-            "{url} is not encrypted: passwords can be read on the way. Put a proxy with a certificate in front and use https."
+            "{url} isn't encrypted, so passwords can be intercepted. Put a proxy with a certificate in front of the portal and use https."
         ),
     ))
 }

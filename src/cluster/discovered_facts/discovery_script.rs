@@ -79,7 +79,7 @@ impl DiscoveredFacts {
         self.folders = folders_to_show(&seen);
         let something = self.home.is_some() || !self.env.is_empty();
         if something && !ended {
-            self.missing.push("Looking around was cut short: folders may be missing.".to_owned());
+            self.missing.push("The search was cut short, so some folders may be missing.".to_owned());
         }
         something
     }
@@ -117,7 +117,7 @@ impl DiscoveredFacts {
             && !self.missing.iter().any(|sentence| sentence.starts_with(name))
         {
             let path = text::sanitize(path, MAX_VALUE_LEN);
-            self.missing.push(format!("{name} is set to {path}, but there is no such folder."));
+            self.missing.push(format!("{name} is set to {path}, but that folder doesn't exist."));
         }
     }
 }

@@ -92,7 +92,7 @@ fn bash_and_dash_look_around() {
             ],
             "{shell}: the person's own folders and the folder of links are no places apart"
         );
-        assert!(facts.missing[0].starts_with("USERWORK is set to /no/such/folder, but there is no such folder."));
+        assert!(facts.missing[0].starts_with("USERWORK is set to /no/such/folder, but that folder doesn't exist."));
     }
 }
 
@@ -180,10 +180,10 @@ fn what_is_missing_is_said() {
     assert_eq!(
         nothing.missing,
         [
-            "The home folder and the tools that are there could not be read: the shell gave no answer.",
-            "Slurm's version and settings could not be read: scontrol gave no answer.",
-            "The list of partitions could not be read: sinfo gave no answer.",
-            "The list of accounts could not be read: sacctmgr gave no answer.",
+            "Your home folder and the installed tools could not be read: the shell didn't respond.",
+            "Slurm's version and settings could not be read: scontrol didn't respond.",
+            "The list of partitions could not be read: sinfo didn't respond.",
+            "The list of accounts could not be read: sacctmgr didn't respond.",
         ]
     );
     let refused = DiscoveredFacts::from_answers(
@@ -196,22 +196,22 @@ fn what_is_missing_is_said() {
     assert_eq!(
         refused.missing,
         [
-            "The home folder and the tools that are there could not be read: this node does not allow the shell.",
+            "Your home folder and the installed tools could not be read: this host doesn't allow the shell.",
             "Slurm's version and settings could not be read: scontrol said “slurm_load_ctl_conf error: Unable to \
              contact slurm controller (connect failure)”.",
-            "The list of partitions could not be read: this node does not allow sinfo.",
-            "The list of accounts could not be read: sacctmgr is not there.",
+            "The list of partitions could not be read: this host doesn't allow sinfo.",
+            "The list of accounts could not be read: sacctmgr was not found.",
         ]
     );
     let without = DEMO.replace("tool\tsacctmgr\n", "");
     let facts = DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
-    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr is not there."]);
+    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr is not installed."]);
     let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
     assert!(facts.accounts.is_empty());
-    assert_eq!(facts.missing, ["There is no account of yours on lab."]);
+    assert_eq!(facts.missing, ["You have no account on lab."]);
     let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
-    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr answered with nothing."]);
-    assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("Looking around was cut"));
+    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr printed nothing."]);
+    assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("The search was cut"));
 }
 
 #[test]

@@ -3,14 +3,14 @@ umask 077
 # What lies in a folder of someone else's would run as you.
 for mine in "$base" "$base/boards" "$folder"; do
   if [ -L "$mine" ] || [ ! -O "$mine" ]; then
-    echo "The folder $mine belongs to someone else, or is a link. Remove it and start the board again."
+    echo "The folder $mine belongs to someone else or is a link. Remove it and start the dashboard again."
     exit 1
   fi
 done
 chmod 700 "$base" "$base/boards" 2>/dev/null
 # Whoever can read this folder can use the board.
 if ! { chmod 700 "$folder" && cd "$folder"; }; then
-  echo "The board's folder $folder is not there."
+  echo "The dashboard's folder $folder doesn't exist."
   exit 1
 fi
 
@@ -43,14 +43,14 @@ fail() {
 stopped() {
   trap '' TERM INT
   # At once, since Slurm does not wait for long; and again below, in case the board has said something since.
-  tell ended "The board was stopped, or its time was up."
+  tell ended "The dashboard was stopped or reached its time limit."
   if [ -n "$child" ]; then
     kill -TERM "$child" 2>/dev/null
     wait "$child"
   fi
   release
   rm -rf "$new"
-  tell ended "The board was stopped, or its time was up."
+  tell ended "The dashboard was stopped or reached its time limit."
   exit 0
 }
 trap stopped TERM INT
@@ -66,7 +66,7 @@ run() {
   return "$code"
 }
 
-tell preparing "Looking at the software that the board needs."
+tell preparing "Checking the software that the dashboard needs."
 write_files
 
 if [ "${#modules[@]}" -gt 0 ]; then
@@ -75,13 +75,13 @@ if [ "${#modules[@]}" -gt 0 ]; then
       source "$file"
     fi
   done
-  module load "${modules[@]}" || echo "These modules could not be loaded: ${modules[*]}"
+  module load "${modules[@]}" || echo "Could not load these modules: ${modules[*]}"
 fi
 # What the owner has set for programs of their own must not get in between.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV VIRTUAL_ENV
 export PIP_USER=0 PYTHONNOUSERSITE=1
 
-mkdir -p "$base/env" || fail "The folder for the environment could not be made. Your disk space there may be used up."
+mkdir -p "$base/env" || fail "The folder for the environment could not be created. Your disk quota may be used up."
 env=$base/env/$name-$(uname -m)
 new=$env.new-${SLURM_JOB_ID:-$$}
 
@@ -92,15 +92,15 @@ acquire() {
     now=$(cat "$env.lock/beat" 2>/dev/null)
     if [ ! -d "$env.lock" ]; then
       tries=$((tries + 1))
-      [ "$tries" -lt 5 ] || fail "The folder for the environment cannot be written to. Your disk space there may be used up."
+      [ "$tries" -lt 5 ] || fail "The folder for the environment can't be written to. Your disk quota may be used up."
     elif [ "$now" != "$seen" ]; then
       seen=$now still=0
     elif [ "$still" -ge "$stale_after" ]; then
-      echo "Another board began to make the environment and did not finish."
+      echo "Another dashboard started to build the environment and didn't finish."
       mv -T "$env.lock" "$env.stale-${SLURM_JOB_ID:-$$}" && rm -rf "$env.stale-${SLURM_JOB_ID:-$$}"
       continue
     fi
-    tell preparing "Another board is making the software ready. This one waits for it."
+    tell preparing "Waiting for another dashboard that is installing the same software."
     run sleep 2
     still=$((still + 2))
   done
@@ -167,49 +167,49 @@ install_packages() {
   fi
   pip_install --no-deps --only-binary :all: -r exact.txt && return
   grep -qE 'No matching distribution|not a supported wheel|requires a different Python' pip.log || return
-  echo "The versions that were tested do not fit this Python. Taking those that do."
+  echo "The tested versions do not support this Python. Installing versions that do."
   pip_install --no-deps --only-binary :all: "$pinned" && pip_install --only-binary :all: -r fitting.txt
 }
 
 # What pip's complaint means.
 why() {
   if grep -qiE 'No space left|Disk quota exceeded' pip.log; then
-    echo "There is no disk space left for the environment. Delete what you no longer need in $area, then start again."
+    echo "There is no disk space left for the environment. Delete files you no longer need in $area, then start again."
   elif [ "$wheelhouse" = yes ] && grep -q 'No matching distribution' pip.log; then
-    echo "The site's own collection of Python packages does not have what $title needs. The log names it."
+    echo "The cluster's own collection of Python packages lacks one that $title needs. See the log for its name."
   elif grep -qE 'Requires-Python|requires a different Python' pip.log; then
-    echo "$title could not be installed for the Python that this cluster offers. The log has the details."
+    echo "$title could not be installed with the Python version on this cluster. See the log for details."
   elif grep -qiE 'NewConnectionError|ConnectTimeout|name resolution|unreachable|Max retries|ProxyError|Could not fetch|No matching distribution' pip.log; then
-    echo "The packages could not be fetched: the nodes of this cluster do not seem to reach the internet. Ask your administrator to set this up in the description of the site."
+    echo "The packages could not be downloaded, probably because the nodes of this cluster have no internet access. Ask an administrator to configure this in the settings of the cluster."
   else
-    echo "$title could not be installed. The log has the details."
+    echo "$title could not be installed. See the log for details."
   fi
 }
 
 make_environment() {
   outside=
-  tell preparing "Making the software ready. This happens once and takes a minute or more."
-  echo "Making the environment $env. This happens once."
+  tell preparing "Installing the software. This happens once and takes a minute or more."
+  echo "Building the environment $env. This happens once."
   rm -rf "$env".new-* "$env".old-* "$env".stale-*
   python=$(find_python) ||
-    fail "No Python of version ${least_python/, /.} or newer was found on this cluster. Ask your administrator to name a module for it in the description of the site."
+    fail "No Python ${least_python/, /.} or newer was found on this cluster. Ask an administrator to add a Python module to the settings of the cluster."
   echo "Using $python, $("$python" --version 2>&1)"
   run make_empty || [ -x "$new/bin/python" ] ||
-    fail "A Python environment could not be made. Your disk space may be used up; the log has the details."
+    fail "The Python environment could not be created. Your disk quota may be used up. See the log for details."
   # The way pip is called was found out in another process.
   [ -x "$new/bin/pip" ] || "$new/bin/python" -m pip --version >/dev/null 2>&1 || outside=yes
   run install_packages || fail "$(why)"
   run "$new/bin/python" -I server.py --check "$kind" ||
-    fail "$title was installed, but does not run on this cluster. The log has the details."
+    fail "$title was installed, but does not run on this cluster. See the log for details."
   put_in_place
 }
 
 # A container with all of it, where packages cannot be installed.
 make_image() {
-  tell preparing "Making the container for the board. This happens once and takes a few minutes."
-  echo "Making the container $env. This happens once."
+  tell preparing "Building the container for the dashboard. This happens once and takes a few minutes."
+  echo "Building the container $env. This happens once."
   rm -rf "$env".new-* "$env".old-* "$env".stale-*
-  mkdir -p "$new" || fail "There is no room for the container. Your disk space may be used up."
+  mkdir -p "$new" || fail "There is no disk space for the container. Your disk quota may be used up."
   {
     printf 'Bootstrap: docker\nFrom: python:3.12-slim-bookworm\n\n%%files\n    %s/exact.txt /exact.txt\n' "$folder"
     printf '\n%%post\n    pip install --no-cache-dir --no-deps --only-binary :all: -r /exact.txt\n'
@@ -229,7 +229,7 @@ make_image() {
   rm -rf "$new/cache"
   [ "$code" = 0 ] || fail "$(why)"
   run "$container" exec --bind "$folder" "$new/image.sif" python3 -I server.py --check "$kind" ||
-    fail "The container was made, but does not run on this cluster. The log has the details."
+    fail "The container was built, but does not run on this cluster. See the log for details."
   put_in_place
 }
 
@@ -239,7 +239,7 @@ put_in_place() {
   if [ -e "$env" ]; then
     mv -T "$env" "$env.old-${SLURM_JOB_ID:-$$}"
   fi
-  mv -T "$new" "$env" || fail "The environment could not be put in its place. The log has the details."
+  mv -T "$new" "$env" || fail "The environment could not be moved into place. See the log for details."
   rm -rf "$env".old-*
   echo "The environment is ready."
 }
@@ -274,7 +274,7 @@ if [ "$containers" = yes ]; then
   if [ -z "$container" ]; then
     module load apptainer && container=$(command -v apptainer)
   fi
-  [ -n "$container" ] || fail "Neither Apptainer nor Singularity was found on this cluster, which the board needs here."
+  [ -n "$container" ] || fail "The dashboard needs Apptainer or Singularity, but neither was found on this cluster."
 fi
 
 prepare "none"
@@ -282,15 +282,15 @@ serve
 code=$?
 # Python itself is gone (126, 127), or something that the board needs.
 if [ "$code" = 86 ] || [ "$code" = 126 ] || [ "$code" = 127 ]; then
-  echo "The environment is broken. Making it anew."
+  echo "The environment is broken. Rebuilding it."
   prepare "$(cat "$env/ok" 2>/dev/null)"
   serve
   code=$?
 fi
 case $code in
   0 | 1) ;;
-  86) fail "$title does not run on this cluster, not even in an environment that was made anew. The log has the details." ;;
-  137) fail "The board was ended from outside. It may have needed more memory than its job had." ;;
-  *) fail "The board ended unexpectedly. The log has the details." ;;
+  86) fail "$title does not run on this cluster, even in a rebuilt environment. See the log for details." ;;
+  137) fail "The dashboard was killed. It may have needed more memory than its job requested." ;;
+  *) fail "The dashboard ended unexpectedly. See the log for details." ;;
 esac
 exit "$code"

@@ -35,7 +35,7 @@ fn other_gpus_and_parts_of_them() {
     let request = JobRequest { minutes: Some(60), gpus: Some(gpu("a100")), ..JobRequest::default() };
     let found = of(&request, "narval");
     assert_eq!(found[0].1, ["--gpus-per-node=a100_1g.5gb:1"]);
-    assert_eq!(found[0].0, "on Part of an A100, 5 GB instead of a100");
+    assert_eq!(found[0].0, "on A100 slice, 5 GB instead of a100");
     assert_eq!(found.len(), 2);
     let two = JobRequest { gpus: Some(GpuRequest { model: Some("a100".into()), count: 2 }), ..request };
     assert!(of(&two, "narval").is_empty(), "a job takes one part only");
@@ -88,16 +88,16 @@ fn only_what_is_notably_sooner_is_shown() {
     assert_eq!(
         sentences,
         [
-            "with 3: at once instead of in about 2 d 4 h",
+            "with 3: immediately instead of in about 2 d 4 h",
             "with 2: in about 20 min instead of in about 2 d 4 h",
             "with 1: in about 11 h 15 min instead of in about 2 d 4 h",
         ]
     );
     let refused = compare_starts(now, &TestOnlyAnswer::Refused("no".into()), &tried(&[5000]));
-    assert!(refused[0].sentence.ends_with("in about 1 h 30 min and as it is asked for now, it would be refused"));
+    assert!(refused[0].sentence.ends_with("in about 1 h 30 min (the current request would be rejected)"));
     assert!(compare_starts(now, &TestOnlyAnswer::Unclear, &tried(&[0])).is_empty());
     assert!(compare_starts(now, &starts(now.0 + 60), &tried(&[0])).is_empty(), "both at once");
-    assert_eq!(start_words(now, &starts(now.0)).unwrap(), "Would start at once (an estimate).");
+    assert_eq!(start_words(now, &starts(now.0)).unwrap(), "Starts immediately (estimated).");
 }
 
 proptest! {

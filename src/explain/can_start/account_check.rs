@@ -30,7 +30,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
             collector.add_by_rule(
                 "jobs.account_required",
                 RequestField::Account,
-                format!("Say which project pays: this cluster wants to know.{choose}"),
+                format!("Choose an account: this cluster requires one.{choose}"),
             );
         }
         return;
@@ -41,13 +41,13 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
     }
     let Some(account) = find_account(request, cluster) else {
         collector
-            .add_refused(RequestField::Account, format!("You have no project called {name} on this cluster.{choose}"));
+            .add_refused(RequestField::Account, format!("You have no account called {name} on this cluster.{choose}"));
         return;
     };
     if !fits(&account) {
         collector.add_refused(
             RequestField::Account,
-            format!("The project {name} cannot pay for jobs {kind} on this cluster.{choose}"),
+            format!("You can't use the account {name} for jobs {kind} on this cluster.{choose}"),
         );
     }
     let partition = request.partition.as_deref().filter(|name| *name != "default");
@@ -57,7 +57,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
         collector.add_refused(
             RequestField::Partition,
             format!(
-                "The project {name} cannot be used in the partition {partition}, only in {}.",
+                "You can't use the account {name} in the partition {partition}, only in {}.",
                 account.partitions.join(", ")
             ),
         );
@@ -65,10 +65,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
     if let Some(qos) = request.qos.as_ref().filter(|qos| !account.qos.is_empty() && !account.qos.contains(qos)) {
         collector.add_refused(
             RequestField::Qos,
-            format!(
-                "The project {name} does not have the kind of service (QOS) {qos}, only {}.",
-                account.qos.join(", ")
-            ),
+            format!("The account {name} doesn't have the QOS {qos}, only {}.", account.qos.join(", ")),
         );
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
             collector.add_refused(
                 RequestField::Cores,
                 format!(
-                    "It asks for {} on one node, and no node there has more than {most}. Ask for {most} or fewer, or \
-                     for more tasks or nodes with fewer each.",
+                    "It requests {} on one node, but the largest node has {most}. Request {most} or fewer, or \
+                     use more tasks or nodes with fewer cores each.",
                     format::count(demand.cores, "core")
                 ),
             );
@@ -56,7 +56,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
             collector.add_refused(
                 RequestField::Tasks,
                 format!(
-                    "It asks for {} in all, and there are {all} at most. Ask for fewer tasks, or fewer cores for each.",
+                    "It requests {} in total, and there are only {all}. Request fewer tasks, or fewer cores per task.",
                     format::count(request.all_cores().into(), "core")
                 ),
             );
@@ -72,7 +72,7 @@ pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollecto
         collector.add_refused(
             sets,
             format!(
-                "It asks for {} of memory on one node, and no node there has more than {}.",
+                "It requests {} of memory on one node, but the largest node has {}. Request less memory.",
                 format::memory(demand.memory_mb),
                 format::memory(most)
             ),
@@ -105,7 +105,7 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut 
     if largest > 0 && u64::from(asked) > largest {
         collector.add_refused(
             RequestField::Nodes,
-            format!("It asks for {}, and there are {largest} at most.", format::count(asked.into(), "node")),
+            format!("It requests {}, and there are only {largest}.", format::count(asked.into(), "node")),
         );
         return;
     }
@@ -114,14 +114,14 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut 
             collector.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!("Jobs of the sort {} have {} at most.", job_type.name, format::count(most.into(), "node")),
+                format!("Jobs in {} can use at most {}.", job_type.name, format::count(most.into(), "node")),
             );
         }
         if let Some(least) = job_type.min_nodes.filter(|least| asked < *least) {
             collector.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!("Jobs of the sort {} have {} at least.", job_type.name, format::count(least.into(), "node")),
+                format!("Jobs in {} must use at least {}.", job_type.name, format::count(least.into(), "node")),
             );
         }
     }
@@ -143,7 +143,7 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut Req
         names.sort_unstable();
         names.dedup();
         names.truncate(8);
-        let sentence = format!("This cluster shows no GPU called {model}. It has {}.", names.join(", "));
+        let sentence = format!("This cluster lists no GPU called {model}. It has {}.", names.join(", "));
         // GPU slices also have short names besides the ones that the cluster lists.
         if cluster.site.jobs.slices.is_empty() {
             collector.add_refused(RequestField::GpuModel, sentence);
@@ -152,7 +152,7 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut Req
         }
     }
     if known.is_some_and(|gpu| gpu.is_slice) && request.all_gpus() > 1 {
-        let sentence = "A job takes one part of a GPU only. Ask for one, or for a whole GPU.";
+        let sentence = "A job can use only one GPU slice. Request one slice or a whole GPU.";
         let site = &cluster.site;
         if site.family == SiteFamily::Alliance && site.jobs.gpu_model == JobOptionRule::Required {
             collector.add_by_rule("jobs.gpu_model", RequestField::Gpus, sentence);
@@ -193,7 +193,7 @@ fn check_gpus_per_node(
             .collect();
         let where_to = match request.partition.as_deref() {
             Some(partition) => format!("The partition {partition}"),
-            None => "The partition that jobs come to by themselves".to_owned(),
+            None => "The default partition".to_owned(),
         };
         collector
             .add_refused(RequestField::Partition, format!("{where_to} has no {name}s. Choose {}.", with.join(" or ")));
@@ -205,7 +205,7 @@ fn check_gpus_per_node(
         collector.add_refused(
             RequestField::Gpus,
             format!(
-                "It asks for {} on one node, and no node there has more than {most}. Ask for fewer, or for more nodes.",
+                "It requests {} on one node, but no node has more than {most}. Request fewer, or use more nodes.",
                 format::count(gpus.count.into(), &name)
             ),
         );
@@ -223,8 +223,8 @@ fn check_combination(
     if candidates.len() > 1 && !candidates.iter().any(fits) {
         collector.add_refused(
             RequestField::Partition,
-            "Each of the things it asks for is there, but nowhere all of them together: not for so long, or not with \
-             so much memory, cores or GPUs at once.",
+            "No single partition offers all of this together: the time limit, memory, cores and GPUs. Request \
+             less of one of them.",
         );
     }
 }

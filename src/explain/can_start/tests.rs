@@ -49,15 +49,15 @@ fn time_is_held_against_the_tightest_limit() {
     let long = JobRequest { minutes: Some(2 * 1440), ..partition("gpu") };
     let problem = one(&demo, &JobRequest { gpus: Some(gpus(None, 1)), ..long });
     assert_eq!((problem.sets, problem.severity), (RequestField::Time, RequestProblemSeverity::Refused));
-    assert!(problem.sentence.contains("for 1 d at most, and this one asks for 2 d"), "{problem:?}");
+    assert!(problem.sentence.contains("for at most 1 d, and this one requests 2 d"), "{problem:?}");
     let debug = JobRequest { qos: Some("debug".into()), minutes: Some(45), ..partition("debug") };
-    assert!(one(&demo, &debug).sentence.starts_with("Jobs of the sort debug run for 30 min"));
+    assert!(one(&demo, &debug).sentence.starts_with("Jobs in debug can run for at most 30 min"));
     let short = JobRequest { minutes: Some(10), ..JobRequest::default() };
-    assert!(one(&cluster("trillium"), &short).sentence.contains("15 min at least"));
+    assert!(one(&cluster("trillium"), &short).sentence.contains("at least 15 min"));
     let mut own = cluster("demo");
     own.accounts = vec![SubmitAccount { max_minutes: Some(30), ..account("def-smith", true, true) }];
     let mine = JobRequest { account: Some("def-smith".into()), minutes: Some(31), ..JobRequest::default() };
-    assert!(one(&own, &mine).sentence.contains("project def-smith"));
+    assert!(one(&own, &mine).sentence.contains("account def-smith"));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn machines_have_only_so_much() {
     assert!(of(&demo, &JobRequest { tasks: Some(20), ..JobRequest::default() }).is_empty());
     let nowhere = one(&demo, &partition("nowhere"));
     assert_eq!((nowhere.sets, nowhere.severity), (RequestField::Partition, RequestProblemSeverity::Warning));
-    assert!(nowhere.sentence.contains("It shows cpu, gpu"));
+    assert!(nowhere.sentence.contains("It lists cpu, gpu"));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn projects_pay_for_what_they_may() {
     assert!(one(&narval, &gpu).sentence.ends_with("Choose rrg-a or def-b."));
     assert!(one(&narval, &by("rrg-a", &JobRequest::default())).sentence.contains("without GPUs"));
     assert!(of(&narval, &by("rrg-a_gpu", &gpu)).is_empty());
-    assert!(one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no project called def-x"));
+    assert!(one(&narval, &by("def-x", &gpu)).sentence.starts_with("You have no account called def-x"));
     let mut demo = cluster("demo");
     demo.accounts = vec![SubmitAccount {
         qos: vec!["normal".into()],
@@ -220,7 +220,7 @@ fn arrays_have_an_end() {
     assert!(of(&demo, &array("0-1000")).is_empty());
     assert_eq!(of(&demo, &array("0-5000")), [(RequestField::Array, RequestProblemSeverity::Refused)]);
     assert_eq!(of(&demo, &array("a-b")), [(RequestField::Array, RequestProblemSeverity::Warning)]);
-    assert!(one(&cluster("narval"), &array("1-1001")).sentence.contains("1000 jobs at a time"));
+    assert!(one(&cluster("narval"), &array("1-1001")).sentence.contains("You can have 1000 pending and running jobs"));
     let tests = JobRequest { qos: Some("debug".into()), partition: Some("debug".into()), ..array("0-2") };
     assert_eq!(of(&demo, &tests), [(RequestField::Array, RequestProblemSeverity::Warning)]);
 }

@@ -58,15 +58,15 @@ fn less_memory(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCo
     let mb = round_down_memory(scaled(asked, share));
     let (memory_then, each) = match sets {
         _ if mb == 0 => return None,
-        RequestField::MemoryPerCore => (MemoryRequest::PerCore(mb), " for each core"),
-        _ if request.nodes_or_one() > 1 => (MemoryRequest::PerNode(mb), " on each node"),
+        RequestField::MemoryPerCore => (MemoryRequest::PerCore(mb), " per core"),
+        _ if request.nodes_or_one() > 1 => (MemoryRequest::PerNode(mb), " per node"),
         _ => (MemoryRequest::PerNode(mb), ""),
     };
     let changed = JobRequest { memory: Some(memory_then), ..request.clone() };
     cheaper_if_changed(&changed, cluster, now, vec![(sets, format::memory_option(mb))], |paid| {
         format!(
-            "With {}{each} instead of {} it would pay {paid} an hour. The cores and GPUs you ask for pay for that much \
-             already.",
+            "With {}{each} instead of {} it would cost {paid} per hour. That much memory is included with your \
+             cores and GPUs.",
             format::memory(mb),
             format::memory(asked)
         )
@@ -80,9 +80,11 @@ fn fewer_cores(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCo
     let asked = request.cores?;
     let cores = u32::try_from(scaled(asked.into(), share)).ok().filter(|cores| *cores > 0)?;
     let changed = JobRequest { cores: Some(cores), ..request.clone() };
-    let each = if request.all_tasks() > 1 { " for each task" } else { "" };
+    let each = if request.all_tasks() > 1 { " per task" } else { "" };
     cheaper_if_changed(&changed, cluster, now, vec![(RequestField::Cores, cores.to_string())], |paid| {
-        format!("With {cores} cores{each} instead of {asked} it would pay {paid} an hour: so many come with the GPUs.")
+        format!(
+            "With {cores} cores{each} instead of {asked} it would cost {paid} per hour: that many are included with the GPUs."
+        )
     })
 }
 
@@ -100,7 +102,7 @@ fn gpu_slices(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCos
         let mut changed = request.clone();
         changed.gpus.as_mut()?.model = Some(slice.name.clone());
         cheaper_if_changed(&changed, cluster, now, vec![(RequestField::GpuModel, slice.name.clone())], |paid| {
-            format!("{} would pay {paid} an hour, if so much of a GPU is enough.", slice.label)
+            format!("{} would cost {paid} per hour, if that part of a GPU is enough.", slice.label)
         })
     };
     cluster.site.jobs.slices.iter().filter_map(offer).collect()

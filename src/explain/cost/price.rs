@@ -70,7 +70,7 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
     };
     if site.units.name.is_none() {
         price.notes.push(
-            "How this cluster counts what is used is not known to this portal. This is the plain number of hours."
+            "The portal doesn't know how this cluster charges for jobs, so this is simply the number of hours."
                 .to_owned(),
         );
     }
@@ -102,7 +102,7 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
         } else {
             (price.unit, price.is_sites_unit) = ("node hours".to_owned(), false);
             price.notes.push(
-                "Jobs pay for whole nodes here. How many cores a node has is not known yet, so nodes are counted."
+                "This cluster charges for whole nodes. The number of cores per node isn't known yet, so this counts nodes."
                     .to_owned(),
             );
             price.parts.push(whole_node_part(nodes, 1.0));
@@ -115,8 +115,8 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
     match (total_memory_mb(request, site), factor(site, BilledResource::Gib, &names)) {
         (Some(mb), Some(each)) => price.parts.insert(1, memory_part(mb, each)),
         (Some(_), None) if counts_memory(site) => price.notes.push(
-            "Memory counts as well here, but this portal does not know how much. A job that asks for much memory may \
-             pay more than this."
+            "This cluster also charges for memory, but the portal doesn't know how much. A job that requests a lot of memory may \
+             cost more."
                 .to_owned(),
         ),
         _ => {}
@@ -133,12 +133,11 @@ fn counts_memory(site: &Site) -> bool {
 fn price_in_reference_gpus(request: &JobRequest, cluster: &ComposeCluster) -> JobHourlyCost {
     let site = &*cluster.site;
     let Some(model) = gpu_model(request, site) else {
-        let note = "Which GPU it would get is not said, so its reference units (RGU) are not known.";
+        let note = "No GPU model is chosen, so the cost in reference GPU units (RGU) isn't known.";
         return price_in_gpu_hours(request, cluster, vec![note.to_owned()]);
     };
     let Some(each) = factor(site, BilledResource::Gpu, &[model]) else {
-        let note =
-            format!("How many reference units (RGU) a GPU of the kind {model} counts is not known to this portal.");
+        let note = format!("The portal doesn't know how many reference GPU units (RGU) a {model} GPU counts as.");
         return price_in_gpu_hours(request, cluster, vec![note]);
     };
     let gpus = all_gpus(request, cluster);
@@ -166,8 +165,8 @@ fn price_in_reference_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Jo
             price.parts.extend(total_memory_mb(request, site).map(|mb| memory_part(mb, gib_of_unit.recip())));
         }
         None => price.notes.push(
-            "How many cores and how much memory go with such a GPU is not known to this portal. A job that asks for \
-             many may pay more than this."
+            "The portal doesn't know how many cores and how much memory are included with this GPU. A job that requests \
+             a lot may cost more."
                 .to_owned(),
         ),
     }
@@ -226,7 +225,7 @@ fn all_gpus(request: &JobRequest, cluster: &ComposeCluster) -> u64 {
 }
 
 fn whole_node_part(nodes: u64, each: f64) -> CostPart {
-    let words = format!("{} as a whole", format::count(nodes, "node"));
+    let words = format!("{} in full", format::count(nodes, "node"));
     CostPart { what: CostDriver::Nodes, words, counts: to_f64(nodes) * each }
 }
 

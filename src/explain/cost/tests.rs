@@ -31,11 +31,11 @@ fn memory_counts_as_cores_on_the_general_clusters() {
     assert!(near(cost.per_hour, 10.0) && near(cost.total.unwrap(), 240.0), "{cost:?}");
     assert_eq!(
         cost.sentences[0],
-        "You pay for 10 cores because of the memory you ask for: 40 GB count as much as 10 cores, and you ask for 4 \
-         cores."
+        "You're charged for 10 cores because of the memory you request: 40 GB counts as much as 10 cores, and you \
+         request 4 cores."
     );
-    assert_eq!(cost.headline, "It costs 10 core hours for each hour, 240 if it takes the whole 1 d that it asks for.");
-    assert_eq!(cost.sentences[1], "Shares are given in years: this is 0.0274 core years.");
+    assert_eq!(cost.headline, "Costs 10 core hours per hour, 240 if it runs for the full 1 d.");
+    assert_eq!(cost.sentences[1], "Allocations are granted in years: this is 0.0274 core years.");
     assert_eq!(cost.cheaper[0].changes, [(RequestField::Memory, "16G".to_owned())]);
     assert!(near(cost.cheaper[0].per_hour, 4.0), "{:?}", cost.cheaper);
     let plain = super::estimate_cost(&job(8, 16, 60), &narval, None);
@@ -54,12 +54,12 @@ fn gpus_count_in_reference_units() {
     let small = estimate_cost(&with_gpus(Some("a100"), 1, 1, 10), &narval, None);
     let offered: Vec<&str> = small.cheaper.iter().map(|cheaper| cheaper.changes[0].1.as_str()).collect();
     assert_eq!(offered, ["a100_1g.5gb", "a100_2g.10gb", "a100_3g.20gb"]);
-    assert!(small.cheaper[0].sentence.contains("0.57 instead of 4 an hour"), "{small:?}");
+    assert!(small.cheaper[0].sentence.contains("0.57 instead of 4 per hour"), "{small:?}");
     let greedy = estimate_cost(&with_gpus(Some("a100"), 1, 24, 100), &narval, None);
     assert_eq!(greedy.driver, CostDriver::Cores);
     assert!(near(greedy.per_hour, 8.0), "24 cores are those of two GPUs");
     assert_eq!(greedy.cheaper[0].changes, [(RequestField::Cores, "12".to_owned())]);
-    assert!(greedy.sentences[0].starts_with("You pay for the cores: 24 cores count 8 in an hour"));
+    assert!(greedy.sentences[0].starts_with("You're charged for the cores: per hour, 24 cores cost 8"));
     let wide = estimate_cost(&with_gpus(Some("h100"), 1, 4, 560), &cluster("fir"), None);
     assert_eq!(wide.driver, CostDriver::Memory);
     assert!(near(wide.per_hour, 24.4));
@@ -72,7 +72,7 @@ fn what_a_gpu_counts_may_not_be_known() {
         let cost = estimate_cost(&with_gpus(model, 2, 4, 16), &cluster(site), Some(1.0));
         assert_eq!((cost.unit.as_str(), cost.notes.len()), ("GPU hours", 1), "{site}");
         assert!(near(cost.per_hour, 2.0) && cost.of_left.is_none());
-        assert!(cost.notes[0].contains("not known") || cost.notes[0].contains("not said"));
+        assert!(cost.notes[0].contains("isn't known") || cost.notes[0].contains("doesn't know"));
     }
     let tamia = estimate_cost(&with_gpus(Some("h100"), 1, 4, 16), &cluster("tamia"), None);
     assert!(near(tamia.per_hour, 4.0 * 12.2), "whole nodes have four");
@@ -90,7 +90,7 @@ fn billing_units_of_sigma2() {
     assert_eq!((normal.unit.as_str(), normal.driver), ("billing hours", CostDriver::Memory));
     assert!(near(normal.per_hour, 32.0 * 0.257_703_1));
     assert_eq!(normal.cheaper[0].changes, [(RequestField::MemoryPerCore, "3G".to_owned())]);
-    assert_eq!(normal.sentences[1], "That is 10 % of the 165 billing hours that your group has left.");
+    assert_eq!(normal.sentences[1], "That's 10 % of the 165 billing hours your group has left.");
     let test = JobRequest { qos: Some("devel".into()), ..per_core(4, 8, None) };
     assert!(near(estimate_cost(&test, &saga, None).per_hour, normal.per_hour), "paid as on ordinary nodes");
     let bigmem = estimate_cost(&per_core(4, 8, Some("bigmem")), &saga, None);
@@ -99,7 +99,7 @@ fn billing_units_of_sigma2() {
     let gpu = estimate_cost(&gpu, &saga, Some(10.0));
     assert_eq!(gpu.driver, CostDriver::Gpus);
     assert!(near(gpu.per_hour, 16.0));
-    assert!(gpu.sentences[1].starts_with("Your group has 10 billing hours left, and this sets aside 16."));
+    assert!(gpu.sentences[1].starts_with("Your group has 10 billing hours left, and this job reserves 16."));
     let betzy = JobRequest { nodes: Some(4), memory: None, ..job(128, 0, 60) };
     let betzy = estimate_cost(&betzy, &cluster("betzy"), None);
     assert_eq!(betzy.driver, CostDriver::Nodes);
@@ -114,7 +114,7 @@ fn whole_nodes_and_plain_hours() {
     let trillium = cluster("trillium");
     let node = estimate_cost(&JobRequest { memory: None, ..job(1, 0, 60) }, &trillium, None);
     assert!(near(node.per_hour, 192.0) && node.driver == CostDriver::Nodes);
-    assert_eq!(node.sentences[0], "Jobs get whole nodes here, so it pays for 1 node as a whole.");
+    assert_eq!(node.sentences[0], "This cluster allocates whole nodes, so you're charged for 1 node in full.");
     let unknown = crate::recipes::context::ComposeCluster { partitions: Vec::new(), ..trillium };
     let unknown = estimate_cost(&JobRequest { nodes: Some(2), ..job(1, 0, 60) }, &unknown, None);
     assert_eq!((unknown.unit.as_str(), unknown.notes.len()), ("node hours", 1));
@@ -133,7 +133,7 @@ fn each_task_of_an_array_pays() {
     let request = JobRequest { array: Some(array), ..job(2, 4, 90) };
     let cost = estimate_cost(&request, &cluster("demo"), None);
     assert_eq!((cost.tasks, cost.total), (12, Some(36.0)));
-    assert!(cost.headline.contains("36 core hours: each of its 12 tasks pays for itself, 3 for"));
+    assert!(cost.headline.contains("36 core hours: each of its 12 tasks costs 3 for the full"));
     let unsaid = super::estimate_cost(&JobRequest { minutes: None, ..request }, &cluster("demo"), None);
     assert_eq!(unsaid.total, None);
 }

@@ -67,7 +67,7 @@ fn what_cannot_be_told_is_not_judged() {
     assert_eq!(options(&whole), ["--time=03:00:00"]);
     let tasks = of(&job(), &JobUsage { tasks: 4, ..usage() });
     assert_eq!((tasks.figures[1].used.as_str(), tasks.figures[1].percent), ("at most 40 GB", Some(63)));
-    assert!(tasks.figures[1].note.contains("4 tasks, the largest held 10 GB"));
+    assert!(tasks.figures[1].note.contains("4 tasks, the largest used 10 GB"));
     let nothing = of(&SlurmJob { time_limit: TimeLimit::Unknown, ..job() }, &JobUsage::default());
     assert!(nothing.figures.iter().all(|figure| figure.judgement == UsageJudgement::Unknown));
     let task = of(&SlurmJob { id: JobId { number: 7, task: Some(3) }, ..job() }, &usage());

@@ -41,9 +41,9 @@ fn what_was_not_used_is_not_asked_for() {
     assert_eq!(as_typed, [("2:00:00", "1-00:00:00"), ("4G", "16G"), ("2", "8")]);
     assert_eq!(
         found[1].sentence,
-        "From your last 3 runs: at most 3.1 GB of the 16 GB that you ask for now. 4 GB leaves room to spare."
+        "Your last 3 runs used at most 3.1 GB of the 16 GB you're requesting now. 4 GB leaves some margin."
     );
-    assert!(found[0].sentence.starts_with("From your last 2 runs: they took 1 h 23 min at most."));
+    assert!(found[0].sentence.starts_with("Your last 2 runs took at most 1 h 23 min."));
     assert!(found[2].sentence.contains("1.3 of 8 cores"), "{}", found[2].sentence);
     assert_eq!(right_size(&runs, &asked(), true).len(), 1, "whole nodes are given as they are");
 }
@@ -66,8 +66,8 @@ fn what_was_too_little_once_is_not_proposed_again() {
     let low = JobRequest { minutes: Some(120), memory: Some(MemoryRequest::PerNode(8192)), ..asked() };
     let found = right_size(&[good.clone(), out_of_memory, late], &low, false);
     assert_eq!((found[0].value.as_str(), found[1].value.as_str()), ("4:00:00", "15G"));
-    assert!(found[0].sentence.contains("One ran out of its 3 h."));
-    assert!(found[1].sentence.contains("One ran out of its 12 GB."));
+    assert!(found[0].sentence.contains("One timed out after 3 h."));
+    assert!(found[1].sentence.contains("One ran out of memory with 12 GB."));
 }
 
 #[test]

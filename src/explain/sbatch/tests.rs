@@ -18,19 +18,19 @@ fn recorded(name: &str) -> &'static str {
 #[test]
 fn refusals_of_the_demo_cluster() {
     let cases: &[(&str, RequestField, &str)] = &[
-        ("account", RequestField::Account, "cannot use this project"),
-        ("account_partition", RequestField::Account, "cannot use this project"),
-        ("partition", RequestField::Partition, "no partition of that name"),
-        ("time", RequestField::Time, "longer than jobs may run"),
-        ("time_cpu", RequestField::Time, "longer than jobs may run"),
-        ("time_bad", RequestField::Time, "was not understood"),
-        ("memory", RequestField::Memory, "as much memory"),
-        ("memory_core", RequestField::Memory, "as much memory"),
-        ("gres", RequestField::Gpus, "No machine there"),
-        ("gres_count", RequestField::Gpus, "No machine there"),
-        ("gpus_cpu", RequestField::Gpus, "No machine there"),
-        ("gpus_model", RequestField::GpuModel, "No machine there"),
-        ("qos", RequestField::Qos, "kind of service"),
+        ("account", RequestField::Account, "You can't use this account on this cluster"),
+        ("account_partition", RequestField::Account, "You can't use this account on this cluster"),
+        ("partition", RequestField::Partition, "no partition with that name"),
+        ("time", RequestField::Time, "longer than the partition allows"),
+        ("time_cpu", RequestField::Time, "longer than the partition allows"),
+        ("time_bad", RequestField::Time, "The time limit isn't valid"),
+        ("memory", RequestField::Memory, "that much memory"),
+        ("memory_core", RequestField::Memory, "that much memory"),
+        ("gres", RequestField::Gpus, "No node in the partition"),
+        ("gres_count", RequestField::Gpus, "No node in the partition"),
+        ("gpus_cpu", RequestField::Gpus, "No node in the partition"),
+        ("gpus_model", RequestField::GpuModel, "No node in the partition"),
+        ("qos", RequestField::Qos, "this QOS"),
         ("dependency_bad", RequestField::After, "wait for"),
         ("array", RequestField::Array, "more tasks"),
         ("array_bad", RequestField::Array, "more tasks"),
@@ -40,7 +40,7 @@ fn refusals_of_the_demo_cluster() {
         ("tasks", RequestField::Tasks, "more cores or nodes"),
         ("constraint", RequestField::Other, "feature"),
         ("unknown_option", RequestField::Other, "options in the script"),
-        ("begin", RequestField::Other, "may start"),
+        ("begin", RequestField::Other, "start time"),
         ("reservation", RequestField::Other, "reservation"),
         ("license", RequestField::Other, "licence"),
         ("signal", RequestField::Warn, "signal"),
@@ -56,7 +56,7 @@ fn refusals_of_the_demo_cluster() {
         ("empty", "script is empty"),
         ("nobang", "#!/bin/bash"),
         ("dos", "Windows"),
-        ("nofile", "did not find the script"),
+        ("nofile", "couldn't find the script"),
     ] {
         assert!(explain_sbatch(recorded(name)).sentence.contains(part), "{name}");
     }
@@ -75,18 +75,18 @@ fn messages_of_centres() {
             "SBATCH ERROR:\n Walltime must be at least 15 minutes (except on the debug partition)\n\
              SBATCH: Job not submitted because of this error.",
             Some(RequestField::Time),
-            "less time",
+            "shorter than this cluster allows",
         ),
         (
             "SBATCH ERROR:\n The --mem=... request is not allowed nor necessary on Trillium; ...\n\
              SBATCH: Job not submitted because of this error.",
             Some(RequestField::Memory),
-            "do not ask for memory",
+            "can't request memory",
         ),
         (
             "Job output requested to be written to file /home/x/y.out which is read-only on the compute nodes.",
             Some(RequestField::Output),
-            "only read",
+            "read-only for jobs",
         ),
         (
             "Job output file specification cannot use environment variables like $SCRATCH",
@@ -97,7 +97,7 @@ fn messages_of_centres() {
             "sbatch: error: AssocGrpBillingMinutes\nsbatch: error: Batch job submission failed: Job violates \
              accounting/QOS policy (job submit limit, user's size and/or time limits)",
             Some(RequestField::Time),
-            "quota",
+            "doesn't have enough left",
         ),
         (
             "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates \
@@ -114,20 +114,20 @@ fn messages_of_centres() {
         (
             "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
             Some(RequestField::Account),
-            "does not say which",
+            "doesn't say which",
         ),
         ("Invalid generic resource (gres) specification", Some(RequestField::GpuModel), "no GPU"),
-        ("Memory required by task is not available", Some(RequestField::Memory), "as much memory"),
+        ("Memory required by task is not available", Some(RequestField::Memory), "that much memory"),
         ("CPU count specification invalid", Some(RequestField::Cores), "more cores"),
         ("Node count specification invalid", Some(RequestField::Nodes), "nodes"),
         ("No partition specified or system default partition", Some(RequestField::Partition), "partition"),
         ("Circular job dependency", Some(RequestField::After), "wait for"),
-        ("Disk quota exceeded", Some(RequestField::Output), "no room left"),
-        ("cat: write error: No space left on device", Some(RequestField::Output), "no room left"),
-        ("Unable to contact slurm controller (connect failure)", None, "did not answer"),
+        ("Disk quota exceeded", Some(RequestField::Output), "no space left"),
+        ("cat: write error: No space left on device", Some(RequestField::Output), "no space left"),
+        ("Unable to contact slurm controller (connect failure)", None, "didn't respond"),
         ("Rate limit exceeded, please retry momentarily", None, "busy"),
-        ("allocation failure: Requested node configuration is not available", Some(RequestField::Gpus), "No machine"),
-        ("something new", None, "own words"),
+        ("allocation failure: Requested node configuration is not available", Some(RequestField::Gpus), "No node"),
+        ("something new", None, "Its message is below"),
     ];
     for (said, about, part) in cases {
         let refused = explain_sbatch(said);
@@ -152,14 +152,14 @@ fn projects_to_choose_from() {
         let refused = explain_sbatch(&said);
         assert_eq!(refused.accounts, ["def-a", "def-b", "rpp-x"]);
         assert_eq!(refused.fields, [RequestField::Account]);
-        assert!(refused.sentence.contains("several projects"));
+        assert!(refused.sentence.contains("several accounts"));
     }
     let other = explain_sbatch(
         "You cannot use this account to submit this job.\nPlease use one of the following accounts:\n\
          def-smith, rrg-smith\ndef-a\nUse the parameter --account=desired_account\n",
     );
     assert_eq!(other.accounts, ["def-smith", "rrg-smith", "def-a"]);
-    assert!(other.sentence.contains("cannot pay"));
+    assert!(other.sentence.contains("only for GPU jobs"));
     assert!(explain_sbatch("Please specify one of the accounts: none of them is yours").accounts.is_empty());
 }
 
@@ -185,7 +185,7 @@ fn where_nobody_knows() {
         "\n\n",
     ] {
         let refused = explain_sbatch(said);
-        assert!(refused.is_unsure && refused.sentence.contains("your list"), "{said:?}");
+        assert!(refused.is_unsure && refused.sentence.contains("your job list"), "{said:?}");
     }
 }
 

@@ -15,7 +15,7 @@ pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
         return timeout(ended);
     }
     let when = match (ended.never_began(), ended.elapsed_s()) {
-        (true, _) => " before it began".to_owned(),
+        (true, _) => " before it started".to_owned(),
         (false, Some(elapsed)) => format!(" after {}", format::duration(elapsed)),
         (false, None) => String::new(),
     };
@@ -32,12 +32,12 @@ pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
         (Some(name), _) if name == "0" || name == "root" => JobVerdict::new(
             VerdictTone::Warning,
             "Cancelled by the centre",
-            format!("The centre, or Slurm itself, cancelled it{when}."),
+            format!("The centre or Slurm itself cancelled it{when}."),
         )
-        .with_advice("Look into its output and your mail for a reason, then ask the centre's support."),
+        .with_advice("Check its output and your e-mail for a reason, or ask the centre's support."),
         (Some(name), _) => {
             let number = name.bytes().all(|byte| byte.is_ascii_digit());
-            let who = if number { format!("user number {name}") } else { name };
+            let who = if number { format!("user ID {name}") } else { name };
             JobVerdict::new(VerdictTone::Neutral, "Cancelled", format!("It was cancelled{when} by {who}."))
         }
         (None, _) => JobVerdict::new(VerdictTone::Neutral, "Cancelled", format!("It was cancelled{when}.")),
@@ -52,7 +52,7 @@ pub fn impossible_request(ended: &EndedJobFacts<'_>) -> Option<JobVerdict> {
     });
     (why.kind == waiting::WaitKind::Never).then(|| JobVerdict {
         tone: VerdictTone::Danger,
-        title: "It never began".to_owned(),
+        title: "Never started".to_owned(),
         text: format!("{} Slurm's reason: {}.", why.sentence, why.slurm),
         suggestions: Vec::new(),
         advice: why.advice,

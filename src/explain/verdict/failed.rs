@@ -21,17 +21,13 @@ pub fn failed(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let crashed = ended.job.exit.is_some_and(|exit| exit.signal > 0 && exit.signal < 32);
     let ran = crashed || !ended.findings.is_empty() || ended.elapsed_s().is_some_and(|s| s > 5);
     if ended.job.reason == "JobLaunchFailure" && !ran {
-        return JobVerdict::new(
-            VerdictTone::Danger,
-            "It could not be started",
-            "Slurm could not start it on its machine.",
-        )
-        .with_advice("Look whether its folder and the folder of its output exist and may be written.")
-        .with_advice("If they do, submit it again; tell the centre's support if it happens twice.");
+        return JobVerdict::new(VerdictTone::Danger, "Couldn't start", "Slurm couldn't start the job on its node.")
+            .with_advice("Check that its working folder and output folder exist and that you can write to them.")
+            .with_advice("If they're fine, resubmit the job. If it happens again, contact the centre's support.");
     }
     match ended.findings.iter().min_by_key(|finding| finding.kind) {
         Some(finding) if finding.kind == FindingKind::OutOfMemory => {
-            with_quote(out_of_memory(ended, "It probably ran out of memory"), finding)
+            with_quote(out_of_memory(ended, "Probably out of memory"), finding)
         }
         Some(finding) if finding.kind == FindingKind::TimeLimit => timeout(ended),
         Some(finding) => verdict_from_finding(ended, finding),
@@ -47,7 +43,7 @@ fn verdict_from_finding(ended: &EndedJobFacts<'_>, finding: &LogFinding) -> JobV
     };
     let title = match finding.kind {
         // A line that merely says "error" may not be the cause.
-        FindingKind::Slurm | FindingKind::Error => "It ended with an error",
+        FindingKind::Slurm | FindingKind::Error => "Failed with an error",
         _ => finding.title,
     };
     let ending = exit_sentence(ended);
@@ -67,15 +63,15 @@ fn with_quote(mut verdict: JobVerdict, finding: &LogFinding) -> JobVerdict {
 fn verdict_from_exit(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let words = ended.job.exit.and_then(exit::explain_exit);
     if words.as_ref().is_some_and(|words| words.signal == Some(9)) {
-        let verdict = out_of_memory(ended, "It was stopped, probably for lack of memory");
+        let verdict = out_of_memory(ended, "Stopped, probably out of memory");
         return JobVerdict { text: format!("{} {}", exit_sentence(ended), verdict.text), ..verdict };
     }
     let title = match &words {
-        Some(words) if words.signal.is_some() => "It was stopped or crashed",
-        _ => "It ended with an error",
+        Some(words) if words.signal.is_some() => "Stopped or crashed",
+        _ => "Failed with an error",
     };
     JobVerdict::new(VerdictTone::Danger, title, exit_sentence(ended))
-        .with_advice("Read the end of its output: programs mostly say there what went wrong.")
+        .with_advice("Check the end of its output: programs usually report there what went wrong.")
 }
 
 /// `After 12 min it ended with exit code 1: …`
@@ -84,6 +80,6 @@ fn exit_sentence(ended: &EndedJobFacts<'_>) -> String {
     let it = after.unwrap_or_else(|| "It".to_owned());
     match ended.job.exit.and_then(exit::explain_exit) {
         Some(words) => format!("{it} ended with {}: {}.", words.name, words.meaning),
-        None => format!("{it} failed; Slurm kept no exit code."),
+        None => format!("{it} failed; Slurm has no exit code."),
     }
 }

@@ -33,17 +33,20 @@ fn memory_that_ran_out() {
     let job = job(JobState::OutOfMemory);
     let told = verdict(&EndedJobFacts { usage: Some(&usage(16_282)), ..EndedJobFacts::new(&job) });
     assert_eq!(told.tone, VerdictTone::Danger);
-    assert_eq!(told.text, "It used 15.9 GB of the 16 GB of memory that it had, needed more, and was stopped.");
+    assert_eq!(
+        told.text,
+        "It needed more than the 16 GB of memory it requested (measured peak: 15.9 GB) and was stopped."
+    );
     assert_eq!(told.suggestions[0].option, "--mem=24G");
     let missed = verdict(&EndedJobFacts { usage: Some(&usage(2_048)), ..EndedJobFacts::new(&job) });
-    assert!(missed.text.contains("2 GB were measured") && missed.text.contains("peak was not caught"));
+    assert!(missed.text.contains("The last measurement was 2 GB") && missed.text.contains("missed the peak"));
     assert_eq!(missed.suggestions[0].option, "--mem=24G");
     let whole = verdict(&EndedJobFacts { whole_node: true, ..EndedJobFacts::new(&job) });
-    assert!(whole.suggestions.is_empty() && whole.advice[0].contains("machines with more"));
+    assert!(whole.suggestions.is_empty() && whole.advice[0].contains("nodes with more"));
     let spread = SlurmJob { nodes: 4, ..job };
     let told = verdict(&EndedJobFacts::new(&spread));
     assert_eq!(told.suggestions[0].option, "--mem=6G");
-    assert!(told.suggestions[0].why.contains("each machine"));
+    assert!(told.suggestions[0].why.contains("per node"));
 }
 
 #[test]
@@ -74,23 +77,20 @@ fn programs_that_failed() {
             "srun: error: c1: task 0: Exited with exit code 1",
         ],
     );
-    assert_eq!(python.title, "The Python program ended with an error");
+    assert_eq!(python.title, "The Python program failed with an error");
     assert!(python.text.starts_with("Its output says: ValueError: bad shape. After 12 min"));
     let quota = with_log(&job, &["OSError: [Errno 122] Disk quota exceeded"]);
-    assert_eq!(quota.title, "No more room for files");
+    assert_eq!(quota.title, "Storage quota exceeded");
     let gpu = with_log(&job, &["RuntimeError: CUDA out of memory. Tried"]);
     assert!(gpu.suggestions.is_empty() && gpu.advice[0].contains("batch size"));
     let oom = with_log(&job, &["slurmstepd: error: Detected 1 oom-kill event(s) in step 7.batch cgroup."]);
-    assert_eq!(
-        (oom.title.as_str(), oom.suggestions[0].option.as_str()),
-        ("It probably ran out of memory", "--mem=24G")
-    );
+    assert_eq!((oom.title.as_str(), oom.suggestions[0].option.as_str()), ("Probably out of memory", "--mem=24G"));
     job.exit = Some(ExitStatus { code: 137, signal: 0 });
-    assert!(verdict(&EndedJobFacts::new(&job)).title.contains("probably for lack of memory"));
+    assert!(verdict(&EndedJobFacts::new(&job)).title.contains("probably out of memory"));
     job.exit = Some(ExitStatus { code: 0, signal: 11 });
     assert!(verdict(&EndedJobFacts::new(&job)).text.contains("SIGSEGV"));
     job.exit = Some(ExitStatus { code: 0, signal: 53 });
-    assert!(verdict(&EndedJobFacts::new(&job)).text.contains("folder for its output"));
+    assert!(verdict(&EndedJobFacts::new(&job)).text.contains("its output folder"));
 }
 
 #[test]
@@ -98,16 +98,16 @@ fn jobs_that_never_began() {
     let mut job = job(JobState::Cancelled);
     (job.start, job.end) = (None, Some(UnixTime(5_000)));
     job.node_list.clear();
-    assert_eq!(verdict(&EndedJobFacts::new(&job)).text, "It was cancelled before it began.");
+    assert_eq!(verdict(&EndedJobFacts::new(&job)).text, "It was cancelled before it started.");
     "DependencyNeverSatisfied".clone_into(&mut job.reason);
     let told = verdict(&EndedJobFacts { cancelled_by: Some("0"), ..EndedJobFacts::new(&job) });
-    assert_eq!((told.title.as_str(), told.tone), ("It never began", VerdictTone::Danger));
+    assert_eq!((told.title.as_str(), told.tone), ("Never started", VerdictTone::Danger));
     assert!(told.text.ends_with("Slurm's reason: DependencyNeverSatisfied."));
     job.state = JobState::Failed;
     "InvalidAccount".clone_into(&mut job.reason);
-    assert_eq!(verdict(&EndedJobFacts::new(&job)).title, "It never began");
+    assert_eq!(verdict(&EndedJobFacts::new(&job)).title, "Never started");
     "JobLaunchFailure".clone_into(&mut job.reason);
-    assert_eq!(verdict(&EndedJobFacts::new(&job)).title, "It could not be started");
+    assert_eq!(verdict(&EndedJobFacts::new(&job)).title, "Couldn't start");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn who_cancelled_it() {
     let by = |who| verdict(&EndedJobFacts { cancelled_by: who, ..EndedJobFacts::new(&job) });
     assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min by its owner.");
     assert_eq!(by(Some("bob")).text, "It was cancelled after 12 min by bob.");
-    assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user number 31001.");
+    assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user ID 31001.");
     assert_eq!(by(Some("0")).tone, VerdictTone::Warning);
     assert_eq!(by(None).text, "It was cancelled after 12 min.");
     assert!(by(Some(&"x".repeat(9_000))).text.len() < 200);
@@ -124,10 +124,13 @@ fn who_cancelled_it() {
 
 #[test]
 fn other_ends() {
-    assert_eq!(verdict(&EndedJobFacts::new(&job(JobState::Completed))).text, "It ended well after 12 min.");
+    assert_eq!(
+        verdict(&EndedJobFacts::new(&job(JobState::Completed))).text,
+        "The job completed successfully after 12 min."
+    );
     let hidden = with_log(&job(JobState::Completed), &["line 4: blastn: command not found"]);
     assert_eq!(hidden.tone, VerdictTone::Warning);
-    assert!(hidden.advice[0].contains("a program was not found"), "{:?}", hidden.advice);
+    assert!(hidden.advice[0].contains("command not found"), "{:?}", hidden.advice);
     for state in [JobState::NodeFail, JobState::BootFail, JobState::Preempted, JobState::Deadline] {
         let told = verdict(&EndedJobFacts::new(&job(state)));
         assert_eq!(told.tone, VerdictTone::Warning);

@@ -49,13 +49,13 @@ const LIMITED_RESOURCES: &[(&str, &str)] = &[
     ("CPU", "cores"),
     ("Memory", "memory"),
     ("Mem", "memory"),
-    ("Node", "machines"),
-    ("GRES", "GPUs or the like"),
+    ("Node", "nodes"),
+    ("GRES", "GPUs or other GRES"),
     ("License", "licences"),
-    ("BB", "fast storage"),
-    ("Billing", "what is charged"),
+    ("BB", "burst buffer space"),
+    ("Billing", "billing"),
     ("Energy", "energy"),
-    ("Unknown", "what it asks for"),
+    ("Unknown", "resources"),
 ];
 
 /// Parses a reason; none if it does not name a limit.
@@ -95,47 +95,47 @@ impl BlockingLimit {
         match (self.whose, self.counted) {
             (_, LimitMeasure::Least) => new_explanation(
                 WaitKind::Never,
-                "Asks for too little",
-                &format!("Its kind of service (QOS) is for larger jobs: it asks for too little ({what})."),
-                "Leave --qos out, choose another one, or ask for more.",
+                "Request too small",
+                &format!("Its QOS is for larger jobs, and it requests too little ({what})."),
+                "Remove --qos, choose another QOS, or request more.",
             ),
             (LimitScope::Job | LimitScope::Machine, counted) => self.too_much(counted, waiting),
             (whose, LimitMeasure::Spent) => new_explanation(
                 WaitKind::Limit,
-                "The budget is used up",
+                "Limit used up",
                 &format!(
-                    "The budget of {} is used up{}, or too little is left for the whole time that this job asks for.",
+                    "The limit of {} is used up{}, or too little is left for this job's full time limit.",
                     whose.noun(),
                     match what {
-                        "what is charged" => String::new(),
+                        "billing" => String::new(),
                         "time" => " (time)".to_owned(),
                         what => format!(" ({what} × time)"),
                     }
                 ),
-                "Ask for less time or less of it: a job counts with all that it asks for.\nUse another account, or ask \
-                 whoever leads the project, or the centre, for more.",
+                "Request less time or fewer resources: the whole request counts.\nUse another account, or ask \
+                 your PI or the centre for more.",
             ),
             (whose, LimitMeasure::Reserved) => new_explanation(
                 WaitKind::Limit,
-                "Running jobs have reserved enough",
+                "Limit on running jobs reached",
                 &format!(
-                    "The running jobs of {} may still use as much ({what} × time) as is allowed. It starts when some \
-                     have ended or have less time left.",
+                    "The running jobs of {} have reserved as much ({what} × time) as is allowed. This job starts when some \
+                     of them end or have less time left.",
                     whose.noun()
                 ),
-                "A shorter time limit counts for less.",
+                "A shorter time limit reserves less.",
             ),
             (whose, LimitMeasure::Now) if what == "jobs in the queue" => new_explanation(
                 WaitKind::Limit,
                 "Too many jobs in the queue",
-                &format!("{} as many jobs in the queue, waiting and running, as allowed.", whose.has_words()),
-                "Wait until some have ended.",
+                &format!("{} as many jobs in the queue, pending and running, as allowed.", whose.has_words()),
+                "Wait until some of them end.",
             ),
             (whose, LimitMeasure::Now) if what == "jobs" => new_explanation(
                 WaitKind::Limit,
                 whose.reached_headline(),
                 &format!(
-                    "{} as many jobs running as allowed. It starts when one of them has ended.",
+                    "{} as many jobs running as allowed. This job starts when one of them ends.",
                     whose.has_words()
                 ),
                 "",
@@ -144,8 +144,8 @@ impl BlockingLimit {
                 WaitKind::Limit,
                 whose.reached_headline(),
                 &format!(
-                    "{} in use {} as allowed at a time, or would with this job. It starts when other jobs \
-                     have ended.",
+                    "{} {} in use as allowed, or would have with this job. It starts when other jobs \
+                     end.",
                     whose.has_words(),
                     self.as_many_words()
                 ),
@@ -157,8 +157,7 @@ impl BlockingLimit {
     /// `as many cores`, `as much memory`.
     fn as_many_words(self) -> String {
         match self.what {
-            "memory" | "fast storage" | "energy" | "time" => format!("as much {}", self.what),
-            "what is charged" | "what it asks for" => format!("as much of {}", self.what),
+            "memory" | "burst buffer space" | "energy" | "time" | "billing" => format!("as much {}", self.what),
             what => format!("as many {what}"),
         }
     }
@@ -171,21 +170,21 @@ impl BlockingLimit {
                 asked.map_or_else(|| "more time".to_owned(), |asked| format!("{}, more", format::minutes(asked)));
             return new_explanation(
                 WaitKind::Never,
-                "Asks for too much time",
-                &format!("It asks for {much} than one job may have here. It will never start like this."),
-                "Lower its time limit, or choose another --qos or account.",
+                "Time limit too long",
+                &format!("It requests {much} than a single job is allowed. It can't start as submitted."),
+                "Reduce its time limit, or choose another QOS or account.",
             );
         }
-        let each = if self.whose == LimitScope::Machine { "on each machine " } else { "" };
+        let each = if self.whose == LimitScope::Machine { "per node " } else { "" };
         let times = if counted == LimitMeasure::Now { "" } else { " × time" };
         new_explanation(
             WaitKind::Never,
-            &format!("Asks for too much: {}", self.what),
+            &format!("Request too large: {}", self.what),
             &format!(
-                "It asks for more than one job may have {each}here ({}{times}). It will never start like this.",
+                "It requests more {each}than a single job is allowed ({}{times}). It can't start as submitted.",
                 self.what
             ),
-            "Ask for less, or choose another --qos or account.",
+            "Request less, or choose another QOS or account.",
         )
     }
 }
@@ -193,24 +192,24 @@ impl BlockingLimit {
 impl LimitScope {
     const fn noun(self) -> &'static str {
         match self {
-            Self::Service => "this kind of service (QOS)",
-            Self::Project => "your project (the account that pays)",
-            _ => "your own user",
+            Self::Service => "this QOS",
+            Self::Project => "your account",
+            _ => "your user",
         }
     }
 
     const fn reached_headline(self) -> &'static str {
         match self {
-            Self::Person => "Your limit is reached",
-            Self::Project => "The project's limit is reached",
-            _ => "A limit is reached",
+            Self::Person => "Your limit reached",
+            Self::Project => "Account limit reached",
+            _ => "Limit reached",
         }
     }
 
     const fn has_words(self) -> &'static str {
         match self {
-            Self::Service => "All jobs of this kind of service (QOS) together have",
-            Self::Project => "Your project (the account that pays) has",
+            Self::Service => "Jobs in this QOS together have",
+            Self::Project => "Your account has",
             _ => "You have",
         }
     }

@@ -15,10 +15,10 @@ pub fn explain_known(reason: &str) -> Option<WaitExplanation> {
     if maintenance && first_word(reason) == "ReqNodeNotAvail" {
         return Some(new_explanation(
             WaitKind::Site,
-            "Waits for maintenance to end",
-            "The centre has planned work on the machines, and the job would not be done before it begins. It starts \
+            "Waiting for maintenance",
+            "Maintenance is planned, and the job might not finish before it begins. It starts \
              afterwards.",
-            "A shorter time limit may let it run before the work begins.",
+            "With a shorter time limit, it may run before the maintenance.",
         ));
     }
     let empty = reason.is_empty() || reason.eq_ignore_ascii_case("none");
@@ -34,14 +34,14 @@ pub fn explain_known(reason: &str) -> Option<WaitExplanation> {
 /// Explains a reason that is not in the tables.
 pub fn explain_unknown(reason: &str) -> WaitExplanation {
     let sentence = format!(
-        "Slurm gives a reason that this page does not know: {reason}. It may be ordinary waiting or need something from \
-         you."
+        "Slurm gives a reason that the portal can't explain: {reason}. It may be an ordinary wait, or you may need to \
+         act."
     );
     new_explanation(
         WaitKind::Site,
-        "Waits: see the reason",
+        "Other reason",
         &sentence,
-        "If it does not start, show that reason to the centre's support.",
+        "If it doesn't start, send this reason to the centre's support.",
     )
 }
 

@@ -61,7 +61,7 @@ fn all_of_slurms_reasons_have_words() {
     }
     for reason in all {
         let why = of(&reason);
-        assert!(!why.sentence.contains("does not know"), "{reason}");
+        assert!(!why.sentence.contains("can't explain"), "{reason}");
         assert!(!why.headline.is_empty() && why.headline.len() <= 42, "{reason}: {}", why.headline);
         assert!(why.sentence.ends_with('.') && why.slurm == reason, "{reason}: {}", why.sentence);
         assert!(!why.sentence.contains("  ") && !why.sentence.contains("as many memory"), "{}", why.sentence);
@@ -105,7 +105,7 @@ fn how_serious() {
         assert_eq!(of(reason).kind, kind, "{reason}");
     }
     assert!(of("JobHeldUser").advice[0].contains("release"));
-    assert!(of("AssocGrpBillingMinutes").sentence.contains("budget"));
+    assert!(of("AssocGrpBillingMinutes").sentence.contains("used up"));
     assert!(of("AssocGrpMemLimit").sentence.contains("as much memory"));
 }
 
@@ -131,15 +131,15 @@ fn an_ordinary_wait_tells_of_the_queue() {
         ..WaitingJob::new(&job, NOW)
     };
     let told = explain_wait(&waiting);
-    assert_eq!((told.kind, told.headline.as_str()), (WaitKind::Normal, "Others come first"));
-    assert!(told.sentence.ends_with("42 of 1,300 waiting jobs there are ahead of it."), "{}", told.sentence);
+    assert_eq!((told.kind, told.headline.as_str()), (WaitKind::Normal, "Other jobs come first"));
+    assert!(told.sentence.ends_with("42 of 1,300 pending jobs there are ahead of it."), "{}", told.sentence);
     assert_eq!(told.start, job.start);
     let advice = told.advice.join(" ");
     for part in [
         "estimate",
-        "It asks for 1 d.",
-        "12 other jobs of yours wait; they compete",
-        "7 jobs of others in your group wait",
+        "Its time limit is 1 d.",
+        "12 other jobs of yours are pending; they compete",
+        "7 jobs of other group members are also pending",
         "more than its share",
         "the time it has waited",
     ] {
@@ -147,7 +147,7 @@ fn an_ordinary_wait_tells_of_the_queue() {
     }
     let short =
         explain_wait(&WaitingJob { level_fs: Some(2.0), ..WaitingJob::new(&super::tests::job("Priority"), NOW) });
-    assert_eq!(short.advice, ["Its rank rises while it waits."]);
+    assert_eq!(short.advice, ["Its priority rises while it waits."]);
 }
 
 #[test]
@@ -176,18 +176,18 @@ fn dependencies_are_named() {
         dependency.clone_into(&mut job.dependency);
         explain_wait(&WaitingJob::new(&job, NOW)).sentence
     };
-    assert_eq!(told("afterok:123(unfulfilled)"), "It starts after job 123 has ended well, as was asked for.");
+    assert_eq!(told("afterok:123(unfulfilled)"), "It's set to start after job 123 has completed successfully.");
     assert_eq!(
         told("afterany:7_*(unfulfilled),afternotok:8_3(unfulfilled)"),
-        "It starts after job 7 has ended and job 8_3 has failed, as was asked for."
+        "It's set to start after job 7 has ended and job 8_3 has failed."
     );
     assert_eq!(
         told("afterany:7:8?after:9+30"),
-        "It starts after job 7 has ended or job 8 has ended or job 9 has begun, as was asked for."
+        "It's set to start after job 7 has ended or job 8 has ended or job 9 has started."
     );
     assert!(told("singleton(unfulfilled)").contains("same name"));
-    assert!(told("afterok:1:2:3:4:5:6:7").ends_with("and the same goes for 2 more, as was asked for."));
-    assert_eq!(told("<b>"), "It starts after another job, as was asked for.");
+    assert!(told("afterok:1:2:3:4:5:6:7").ends_with("and 2 more jobs."));
+    assert_eq!(told("<b>"), "It's set to start after another job.");
 }
 
 #[test]
@@ -195,13 +195,13 @@ fn limits_with_figures() {
     let mut job = job("PartitionTimeLimit");
     job.time_limit = TimeLimit::Minutes(4320);
     let told = explain_wait(&WaitingJob { partition_max_minutes: Some(1440), ..WaitingJob::new(&job, NOW) });
-    assert!(told.sentence.contains("asks for 3 d") && told.sentence.contains("1 d at most"));
-    assert_eq!(told.advice[0], "Lower its time limit to 1 d or less.");
+    assert!(told.sentence.contains("requests 3 d") && told.sentence.contains("time limit is 1 d"));
+    assert_eq!(told.advice[0], "Reduce its time limit to 1 d or less.");
     "QOSMaxWallDurationPerJobLimit".clone_into(&mut job.reason);
-    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 d, more than one job may have"));
+    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 d, more than a single job is allowed"));
     "JobArrayTaskLimit".clone_into(&mut job.reason);
     job.tasks = ArrayTaskSet::parse("1-50%3");
-    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 tasks of this array"));
+    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("this array to 3 tasks"));
 }
 
 proptest! {

@@ -31,7 +31,7 @@ fn the_tasks_of_an_array_are_one_line() {
     all.push(notification(12, "started", 8, -1, "align", "RUNNING"));
     all.reverse();
     let list = build_digests(&all);
-    assert_eq!(texts(&list), ["align started", "12 tasks of sweep ended: 11 done, 1 failed"]);
+    assert_eq!(texts(&list), ["align started", "12 tasks of sweep ended: 11 completed, 1 failed"]);
     assert_eq!((list[1].href.as_str(), list[1].look), ("/jobs/fir/7", "failed"));
 }
 
@@ -52,7 +52,7 @@ fn a_summary_has_one_line_for_each_kind() {
     all.push(notification(15, "started", 5, 3, "sweep", "RUNNING"));
     assert_eq!(
         texts(&summarize(&all)),
-        ["stuck cannot start as it is", "14 jobs ended: 12 done, 2 failed", "sweep started"]
+        ["stuck can't start as submitted", "14 jobs ended: 12 completed, 2 failed", "sweep started"]
     );
     assert_eq!(summarize(&all)[2].href, "/jobs/fir/5_3");
 }
@@ -60,10 +60,10 @@ fn a_summary_has_one_line_for_each_kind() {
 #[test]
 fn single_ends_in_words() {
     for (state, words) in [
-        ("COMPLETED", "x is done"),
+        ("COMPLETED", "x completed"),
         ("OUT_OF_MEMORY", "x ran out of memory"),
-        ("TIMEOUT", "x ran out of time"),
-        ("UNKNOWN", "x ended; the cluster does not say how"),
+        ("TIMEOUT", "x timed out"),
+        ("UNKNOWN", "x ended with an unknown outcome"),
     ] {
         assert_eq!(texts(&build_digests(&[notification(1, "ended", 1, -1, "x", state)])), [words]);
     }
@@ -78,7 +78,7 @@ fn names_are_cut_and_cleaned() {
     assert_eq!(text, format!("{}… started", "ä".repeat(MAX_NAME_CHARS)));
     let tricky = build_digests(&[notification(1, "started", 1, -1, "\u{202e}evil\u{0}", "RUNNING")])[0].text();
     assert_eq!(tricky, "evil started");
-    assert!(build_digests(&[notification(1, "started", 1, -1, "", "RUNNING")])[0].text().contains("without a name"));
+    assert!(build_digests(&[notification(1, "started", 1, -1, "", "RUNNING")])[0].text().contains("Unnamed job"));
 }
 
 #[test]

@@ -19,9 +19,9 @@ use crate::store::{self, StoreError, submissions};
 const MAX_SENDS: i64 = 3;
 
 /// Shown while the owner is signed out.
-const OWNER_AWAY_MESSAGE: &str = "You are not signed in, and your key may not be used while you are away.";
+const OWNER_AWAY_MESSAGE: &str = "You're signed out, and the portal may not use your SSH key while you're away.";
 /// Shown after searches that found nothing.
-const NOT_ARRIVED_MESSAGE: &str = "It did not reach Slurm.";
+const NOT_ARRIVED_MESSAGE: &str = "The job didn't reach Slurm.";
 
 /// What every step needs.
 struct SubmissionSendContext {
@@ -111,7 +111,7 @@ impl SubmissionWorker {
                 .await?;
             }
             SbatchOutcome::Unconfirmed(why) | SbatchOutcome::Answered(SbatchAnswer::Unconfirmed(why)) => {
-                tracing::warn!(submission = submission.id.0, why, "A submission may have arrived");
+                tracing::warn!(submission = submission.id.0, why, "Submission unconfirmed");
                 self.save_step(submission, async |db, id, _| submissions::mark_checking(db, id, &why, "").await)
                     .await?;
             }
@@ -200,7 +200,7 @@ impl SubmissionWorker {
 
     /// There is certainly no job: sends it again, or gives up.
     async fn mark_not_arrived(&self, submission: &Submission) -> Result<(), StoreError> {
-        tracing::info!(submission = submission.id.0, tries = submission.tries, "A submission did not arrive");
+        tracing::info!(submission = submission.id.0, tries = submission.tries, "Submission did not reach Slurm");
         self.save_step(submission, async |db, id, now| {
             if !submission.refusal.is_empty() {
                 return submissions::mark_refused(db, id, &submission.refusal, now).await;
@@ -218,7 +218,7 @@ impl SubmissionWorker {
     async fn mark_accepted(&self, submission: &Submission, number: u64) -> Result<(), StoreError> {
         let number = i64::try_from(number).map_err(|_| StoreError::Malformed("submissions.number"))?;
         self.save_step(submission, async |db, id, now| submissions::mark_accepted(db, id, number, now).await).await?;
-        tracing::info!(submission = submission.id.0, job.id = number, "A job was submitted");
+        tracing::info!(submission = submission.id.0, job.id = number, "Job submitted");
         self.0
             .queues
             .refresh_after_action(ClusterAccountId { person: submission.person_id, cluster: submission.cluster_id });

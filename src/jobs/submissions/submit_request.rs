@@ -14,23 +14,23 @@ const MAX_FOLDER_LEN: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitRequestError {
     /// The form token is missing.
-    #[error("The form did not arrive as expected. Load the page again and try once more.")]
+    #[error("The form is incomplete. Reload the page and try again.")]
     Form,
     /// The script does not start with `#!`.
-    #[error("The script must begin with a line such as #!/bin/bash.")]
+    #[error("The script must start with a line such as #!/bin/bash.")]
     NoShebang,
-    #[error("The script is longer than 512 kB. Put what it needs into a file on the cluster.")]
+    #[error("The script is longer than 512 kB. Move its data to a file on the cluster.")]
     TooLong,
-    #[error("The script has line ends as Windows writes them, which Slurm refuses. Save it with Unix line ends.")]
+    #[error("The script has Windows line endings, which Slurm rejects. Save it with Unix line endings (LF).")]
     WindowsLineEnds,
     /// The script contains a zero byte, so it is not text.
-    #[error("The script holds a zero byte, which no text has. Copy it again as plain text.")]
+    #[error("The script contains a zero byte. Copy it again as plain text.")]
     ZeroByte,
     /// Slurm or the shell would misread the job name.
-    #[error("The job's name must be one line of at most 200 characters.")]
+    #[error("The job name must be one line of at most 200 characters.")]
     Name,
     /// A folder is not a plain absolute path.
-    #[error("Folders must be whole paths that begin with a slash, in one line each.")]
+    #[error("Folders must be full paths that start with a slash, one per line.")]
     Folder,
 }
 

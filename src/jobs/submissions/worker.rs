@@ -33,7 +33,7 @@ impl SubmissionWorker {
         match self.list_open_accounts().await {
             Ok(keys) => keys.into_iter().for_each(|key| self.wake(key)),
             Err(error) => {
-                tracing::error!(%error, "Submissions of the run before could not be read");
+                tracing::error!(%error, "Could not read submissions from before the restart");
             }
         }
         loop {
@@ -96,7 +96,7 @@ impl SubmissionWorker {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "Submissions cannot be carried out; tried again soon");
+                    tracing::warn!(%error, "Could not process submissions; will retry");
                     self.0.core.config.submit_pace.retry_pause
                 }
             };

@@ -19,23 +19,21 @@ pub struct WebhookAddress(Url);
 pub enum WebhookAddressError {
     /// It is not a URL.
     #[error(
-        "This is not a web address. It begins with https:// and is copied from the service that is to receive the messages."
+        "This isn't a web address. Copy it from the service that will receive the messages; it starts with https://."
     )]
     NotAnAddress,
-    #[error("The address must begin with https://, so that nobody can read the messages on their way.")]
+    #[error("The address must start with https:// so that nobody else can read the messages.")]
     NotEncrypted,
     /// It contains a user name or password.
-    #[error("The address must hold no user name or password before the host name.")]
+    #[error("The address must not contain a user name or password.")]
     HasPassword,
     /// A port that is not a web port.
-    #[error("This port is not one that web services use.")]
+    #[error("This port isn't allowed for webhooks. Use the standard HTTPS port.")]
     Port,
     /// The name does not resolve.
-    #[error("The host name of this address is not known. Is it spelt right?")]
+    #[error("The host name wasn't found. Check the spelling.")]
     NoSuchHost,
-    #[error(
-        "This address leads into a private network. The portal sends messages only to addresses on the public internet."
-    )]
+    #[error("This address is in a private network. The portal only sends messages to the public internet.")]
     Private,
 }
 

@@ -33,19 +33,19 @@ pub enum WebhookDeliveryError {
     /// The address is not allowed or does not resolve.
     #[error("{0}")]
     Address(WebhookAddressError),
-    #[error("{0} cannot be reached.")]
+    #[error("Couldn't reach {0}.")]
     Unreachable(String),
-    #[error("{0} did not answer within 10 seconds.")]
+    #[error("{0} didn't respond within 10 seconds.")]
     Timeout(String),
     /// It answered with an error status.
-    #[error("{0} answered with an error (status {1}). Is the address still valid?")]
+    #[error("{0} responded with an error (status {1}). Check that the address is still valid.")]
     Refused(String, u16),
     /// It answered with a redirect.
-    #[error("{0} sent the portal on to another address, which the portal does not follow. Enter the final address.")]
+    #[error("{0} redirects to another address, which the portal doesn't follow. Enter the final address.")]
     Redirect(String),
-    #[error("The address could not be opened. Enter it again.")]
+    #[error("The saved address couldn't be read. Enter it again.")]
     Sealed,
-    #[error("A test message was sent a moment ago. Wait a few seconds.")]
+    #[error("You sent a test message a moment ago. Wait a few seconds.")]
     TooSoon,
 }
 
@@ -65,7 +65,7 @@ impl WebhookWorker {
             tokio::select! {
                 () = stop.cancelled() => return,
                 result = self.send_due() => if let Err(error) = result {
-                    tracing::warn!(%error, "Notices could not be sent to people's addresses; it is tried again");
+                    tracing::warn!(%error, "Could not deliver webhooks; will retry");
                 }
             }
         }

@@ -65,7 +65,7 @@ impl WebhookMessage {
 
     /// A message that only confirms that messages arrive.
     pub fn test(portal: &str, secret: &[u8], now: UnixTime) -> Self {
-        let text = format!("This is a test message from {portal}. Notices about your jobs will arrive here.");
+        let text = format!("This is a test message from {portal}. Notifications about your jobs will arrive here.");
         let body =
             json!({ "text": text, "portolan": { "version": 1, "portal": portal, "sent_at": now.iso(), "test": true } });
         Self::sign(body.to_string().into_bytes(), secret, now)
@@ -147,7 +147,7 @@ mod tests {
         let message =
             WebhookMessage::from_notifications(&[notification(1, "align")], "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
-        assert_eq!(body["text"], "align is done on Fir. https://p.example/jobs/fir/101");
+        assert_eq!(body["text"], "align completed on Fir. https://p.example/jobs/fir/101");
         assert_eq!(body["portolan"]["counts"]["done"], 1);
         assert_eq!(body["portolan"]["jobs"][0]["url"], "https://p.example/jobs/fir/101");
         assert_eq!(message.timestamp, "5");
@@ -169,7 +169,7 @@ mod tests {
         let many: Vec<Notification> = (0..500).map(|id| notification(id, &format!("job {id}"))).collect();
         let message = WebhookMessage::from_notifications(&many, "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
-        assert_eq!(body["text"], "500 jobs ended: 500 done");
+        assert_eq!(body["text"], "500 jobs ended: 500 completed");
         assert_eq!(body["portolan"]["more"], 450);
         assert!(message.body.len() < 60_000, "{}", message.body.len());
     }

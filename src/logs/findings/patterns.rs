@@ -76,78 +76,71 @@ pub fn classify_line(line: &str) -> Option<FindingKind> {
 pub fn describe(kind: FindingKind, line: &str) -> (&'static str, String) {
     let (title, advice) = match kind {
         FindingKind::GpuMemory => (
-            "The GPU's memory was full",
-            "Make what is on the GPU at a time smaller: halve the batch size first. More --mem does not help, as that is \
-             the machine's memory; a GPU with more memory does.",
+            "GPU out of memory",
+            "Use less GPU memory at a time, for example by halving the batch size, or choose a GPU with more memory. \
+             More --mem doesn't help: that's the node's own memory.",
         ),
         FindingKind::DiskFull => (
-            "No more room for files",
-            "The folder's limit is reached, either of space or of the number of files. Delete or move what is no longer \
-             needed, or write to scratch, then run it again.",
+            "Storage quota exceeded",
+            "The folder has reached its limit on space or number of files. Delete or move files you no longer \
+             need, or write to scratch, then resubmit the job.",
         ),
-        FindingKind::OutOfMemory => (
-            "It needed more memory than it had",
-            "Ask for more memory, or let the program work on less data at a time.",
-        ),
-        FindingKind::TimeLimit => (
-            "The time limit was reached",
-            "Ask for more time, or let the program save its state now and then and go on from there.",
-        ),
-        FindingKind::Preempted => (
-            "Another job needed the place",
-            "Submit it again; a program that saves its state now and then loses little.",
-        ),
-        FindingKind::NodeFailure => {
-            ("A machine failed under the job", "This has nothing to do with your program. Submit it again.")
+        FindingKind::OutOfMemory => {
+            ("Out of memory", "Request more memory, or have the program process less data at a time.")
         }
-        FindingKind::Cancelled => ("The job was cancelled", "If you did not do it, ask your group or the centre."),
+        FindingKind::TimeLimit => (
+            "Time limit reached",
+            "Request more time, or have the program save checkpoints and continue from the last one.",
+        ),
+        FindingKind::Preempted => {
+            ("Preempted by another job", "Resubmit the job. A program that saves checkpoints loses little.")
+        }
+        FindingKind::NodeFailure => ("Node failed", "This isn't caused by your program. Resubmit the job."),
+        FindingKind::Cancelled => ("Job cancelled", "If you didn't cancel it, ask your group or the centre."),
         FindingKind::LineEnds => (
-            "The script has the line ends of Windows",
-            "Save it with line ends of Unix (LF), or run dos2unix on it, and submit it again.",
+            "The script has Windows line endings",
+            "Save it with Unix line endings (LF), or run dos2unix on it, then resubmit the job.",
         ),
         FindingKind::MissingPackage => return missing_package(line),
         FindingKind::Module => (
-            "A module could not be loaded",
-            "Modules switch software on. Look at the name and version; 'module spider NAME' tells which others have to be \
+            "Module couldn't be loaded",
+            "Check its name and version. 'module spider NAME' shows which other modules must be \
              loaded first.",
         ),
         FindingKind::Network => (
-            "Something outside could not be reached",
-            "On many clusters jobs have no way to the internet. Download what is needed before, or use the centre's proxy \
-             where there is one.",
+            "Network address unreachable",
+            "On many clusters, jobs have no internet access. Download what you need beforehand, or use the centre's proxy \
+             if there is one.",
         ),
         FindingKind::Python => (
-            "The Python program ended with an error",
-            "The last line names the error, the lines above it where in the program it came up.",
+            "The Python program failed with an error",
+            "The last line names the error; the lines above show where it occurred.",
         ),
         FindingKind::CommandNotFound => (
-            "A program was not found",
-            "Load the module or activate the environment that has it, in the job's script and before it is used; also \
-             look for a typing mistake.",
+            "Command not found",
+            "Load the module or activate the environment that provides it, in the job script before it's used. Also \
+             check the spelling.",
         ),
-        FindingKind::Library => (
-            "A library that the program needs was not found",
-            "Load the same modules as when the program was built or installed.",
-        ),
+        FindingKind::Library => {
+            ("Library not found", "Load the same modules as when you built or installed the program.")
+        }
         FindingKind::Crash => (
             "The program crashed",
-            "It touched memory that is not its own, or was built for another kind of processor. Try a newer version or \
-             build it anew; tell its authors if it stays.",
+            "It accessed invalid memory, or was built for a different type of processor. Try a newer version or \
+             rebuild it. If it still crashes, tell its authors.",
         ),
         FindingKind::NoSuchFile => (
-            "A file or folder was not found",
-            "Compare the path, letter by letter. Paths without a leading slash count from the folder in which the job \
-             runs.",
+            "File or folder not found",
+            "Check the path carefully. Paths without a leading slash are relative to the job's working \
+             folder.",
         ),
         FindingKind::Permission => (
-            "A file may not be read, written or run",
-            "Look whose file it is and whether your group may use it. On some clusters home or project folders are \
-             read-only inside jobs: write to scratch there.",
+            "Permission denied",
+            "Check who owns the file and whether your group has access. On some clusters, home or project folders are \
+             read-only inside jobs: write to scratch instead.",
         ),
-        FindingKind::Slurm => {
-            ("Slurm reports that a part of the job ended badly", "Why stands mostly in the lines before it.")
-        }
-        FindingKind::Error => ("An error is reported", "The first error is often the cause of those after it."),
+        FindingKind::Slurm => ("Slurm reports an error in a job step", "The lines before it usually show the cause."),
+        FindingKind::Error => ("Error in the output", "The first error often causes the ones after it."),
     };
     (title, advice.to_owned())
 }
@@ -161,20 +154,20 @@ fn missing_package(line: &str) -> (&'static str, String) {
         (!name.is_empty()).then_some(name)
     };
     if let Some(name) = after("there is no package called") {
-        let advice = format!("Install {name} in R, in the same version that the job loads.");
-        return ("A package of R is missing", advice);
+        let advice = format!("Install {name} in the R version that the job loads.");
+        return ("Missing R package", advice);
     }
     if let Some(name) = after("No matching distribution found for") {
         let advice = format!(
-            "pip did not find {name} where it may look. Without internet that is the centre's own collection: try \
+            "pip couldn't find {name}. Without internet access, it only looks in the centre's own wheels: try \
              another version, or download it beforehand."
         );
-        return ("A package of Python could not be installed", advice);
+        return ("Couldn't install a Python package", advice);
     }
     let what = after("No module named").unwrap_or_else(|| "the package".to_owned());
     let advice = format!(
-        "Install {what} in the environment that the job uses, and look whether the script activates that environment \
+        "Install {what} in the environment that the job uses, and check that the script activates that environment \
          before it starts Python."
     );
-    ("A package of Python is missing", advice)
+    ("Missing Python package", advice)
 }

@@ -20,7 +20,7 @@ fn a_wrong_file_is_told_and_the_others_stay() {
     let cases = [
         (format!("{head}colour = 'red'\n"), 4, "unknown field"),
         (format!("{head}script = '''\necho \"{{{{ a }}}}\"\n'''\n"), 5, "inside quotes"),
-        (format!("{head}script = 'echo {{{{ nobody }}}}'\n"), 4, "no question asks"),
+        (format!("{head}script = 'echo {{{{ nobody }}}}'\n"), 4, "no question has"),
         (format!("{head}use = ['nothing']\n"), 4, "no block"),
         (
             format!(

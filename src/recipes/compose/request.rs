@@ -133,12 +133,12 @@ fn set_array(
         let text = answers.get(SWEEP_AT_ONCE).map_or("", |text| text.trim());
         let at_once = text.parse().ok().filter(|most: &u32| *most > 0);
         if at_once.is_none() && !text.is_empty() {
-            job.add_problem(SWEEP_AT_ONCE, "Give a whole number, such as 10, or leave it empty.");
+            job.add_problem(SWEEP_AT_ONCE, "Enter a whole number, such as 10, or leave it empty.");
         }
         request.array = Some(ArrayRequest { tasks: format!("0-{last}"), at_once });
         if pieces.is_some() {
             let key = asked.key(RequestField::Array);
-            job.add_problem(&key, "A sweep cannot be run in pieces as well: both are arrays of jobs.");
+            job.add_problem(&key, "A sweep can't also be split into several jobs, because both use a job array.");
         }
     } else if let Some(pieces) = pieces {
         request.array = Some(ArrayRequest { tasks: format!("1-{pieces}"), at_once: Some(1) });
@@ -155,11 +155,11 @@ fn set_folder(
     let Some(AnswerValue::Words(words)) = asked.value(RequestField::Folder) else { return };
     let key = asked.key(RequestField::Folder);
     let Some(path) = words.first().and_then(|word| word.resolve(&cluster.folders)) else {
-        job.add_problem(&key, "This folder must be known before the job starts: use a full path, $HOME or $SCRATCH.");
+        job.add_problem(&key, "This folder must be known before the job starts. Use a full path, $HOME or $SCRATCH.");
         return;
     };
     if !path.starts_with('/') {
-        job.add_problem(&key, "Write the whole path.");
+        job.add_problem(&key, "Enter the full path.");
         return;
     }
     let name: String = request
@@ -190,11 +190,11 @@ fn set_other_options(
             let text = word.resolve(&std::collections::BTreeMap::new()).unwrap_or_default();
             match script_import::parse_option(&text) {
                 Some((option, _)) if script_import::is_already_set(request, &option) => {
-                    let words = format!("{option} is asked for above; answer it there.");
+                    let words = format!("{option} has its own field above. Set it there.");
                     job.add_problem(&question.key, words);
                 }
                 Some((option, value)) => request.other_options.push((option, value)),
-                None => job.add_problem(&question.key, format!("“{text}” is no option of sbatch.")),
+                None => job.add_problem(&question.key, format!("“{text}” isn't an sbatch option.")),
             }
         }
     }

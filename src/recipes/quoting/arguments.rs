@@ -21,7 +21,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
         rest = &rest[c.len_utf8()..];
         let is_space = matches!(c, ' ' | '\t' | '\n' | '\r');
         if !is_space && !is_allowed_char(c) {
-            return Err("This holds a character that cannot be seen. Type it anew.".to_owned());
+            return Err("This contains an invisible character. Type it again.".to_owned());
         }
         match (&inside, c) {
             (ArgumentQuoteState::Nothing, _) if is_space => all.extend(word.take()),
@@ -61,7 +61,7 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
                 }
             }
             _ if is_space && c != ' ' && c != '\t' => {
-                return Err("A quote is open at the end of a line: close it.".to_owned());
+                return Err("A quotation mark isn't closed at the end of a line.".to_owned());
             }
             // As in bash: at the start of a word it means the home folder.
             (ArgumentQuoteState::Nothing, '~')
@@ -73,11 +73,11 @@ pub fn parse_arguments(text: &str, known: &[String]) -> Result<Vec<ShellWord>, S
         }
     }
     if !matches!(inside, ArgumentQuoteState::Nothing) {
-        return Err("A quote is open at the end: close it.".to_owned());
+        return Err("A quotation mark isn't closed.".to_owned());
     }
     all.extend(word);
     if all.len() > MAX_ARGUMENTS {
-        return Err(format!("These are more than {MAX_ARGUMENTS} words."));
+        return Err(format!("Enter at most {MAX_ARGUMENTS} words."));
     }
     Ok(all)
 }

@@ -18,10 +18,10 @@ pub enum PathStartRule {
 pub fn parse_path(text: &str, shape: PathStartRule, known: &[String]) -> Result<ShellWord, String> {
     reject_invisible_chars(text)?;
     if text.len() > MAX_PATH_LEN {
-        return Err(format!("A path has at most {MAX_PATH_LEN} characters."));
+        return Err(format!("A path can have at most {MAX_PATH_LEN} characters."));
     }
     if text.split('/').any(|step| step == "..") {
-        return Err("Write the path in full, without “..”.".to_owned());
+        return Err("Enter the full path, without “..”.".to_owned());
     }
     let mut words = ShellWord::default();
     let mut rest = text;
@@ -29,7 +29,7 @@ pub fn parse_path(text: &str, shape: PathStartRule, known: &[String]) -> Result<
         words = words.followed_by_variable("HOME");
         rest = &text[1..];
     } else if text.starts_with('~') {
-        return Err("Write the path in full: ~ stands for your own home folder only.".to_owned());
+        return Err("Enter the full path: ~ works only for your own home folder.".to_owned());
     } else if text.starts_with('-') {
         // Programs would take a leading dash for an option.
         words = words.followed_by("./");
@@ -60,7 +60,7 @@ pub fn parse_path(text: &str, shape: PathStartRule, known: &[String]) -> Result<
     }
     let is_full = text.starts_with(['/', '~', '$']);
     if shape == PathStartRule::Absolute && !is_full {
-        return Err("Write the whole path: it begins with /, ~ or a variable such as $SCRATCH.".to_owned());
+        return Err("Enter the full path, starting with /, ~ or a variable such as $SCRATCH.".to_owned());
     }
     Ok(words)
 }

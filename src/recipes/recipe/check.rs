@@ -34,7 +34,7 @@ pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(),
         && recipe.name.len() <= 60
         && recipe.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !name_is_good {
-        let problem = "The name has small letters, digits and - only.";
+        let problem = "The name may contain only lowercase letters, digits and -.";
         return Err(RecipeCheckError::new(format!("\"{}\"", recipe.name), problem));
     }
     for name in &recipe.blocks {
@@ -44,7 +44,7 @@ pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(),
     }
     let form = RecipeQuestionForm::new(recipe, blocks);
     if form.questions().count() > MAX_QUESTIONS {
-        let problem = format!("It has more than {MAX_QUESTIONS} questions.");
+        let problem = format!("The recipe has more than {MAX_QUESTIONS} questions.");
         return Err(RecipeCheckError::new("[[questions]]", problem));
     }
     let mut keys: BTreeMap<&str, &RecipeQuestion> = BTreeMap::new();
@@ -67,13 +67,13 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
     let near = format!("\"{}\"", question.key);
     let wrong = |problem: String| Err(RecipeCheckError::new(near.clone(), problem));
     if !is_valid_key(&question.key) || BUILT_IN_KEYS.contains(&question.key.as_str()) {
-        return wrong(format!("“{}” cannot be a key: small letters, digits and _.", question.key));
+        return wrong(format!("“{}” isn't a valid key. Use lowercase letters, digits and _.", question.key));
     }
     if question.label.trim().is_empty() {
         return wrong(format!("The question “{}” has no label.", question.key));
     }
     if question.kind == RecipeQuestionKind::Choice && question.choices.is_empty() {
-        return wrong(format!("The question “{}” offers no choices.", question.key));
+        return wrong(format!("The question “{}” has no choices.", question.key));
     }
     for (what, given) in [("min", &question.min), ("max", &question.max)] {
         let free =
@@ -83,7 +83,7 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
             RecipeQuestionKind::Number | RecipeQuestionKind::Duration | RecipeQuestionKind::Memory
         );
         if !given.is_empty() && (!counts || value::parse_answer(&free, &given.0, &[]).is_err()) {
-            return wrong(format!("“{}” cannot be the {what} of “{}”.", given.0, question.key));
+            return wrong(format!("“{}” isn't a valid {what} for “{}”.", given.0, question.key));
         }
     }
     // Paths and the like may use variables that only some sites have, so check only what can be checked here.
@@ -100,7 +100,7 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
         && let Err(problem) = value::parse_answer(question, &question.default.0, &[])
     {
         let key = &question.key;
-        return wrong(format!("“{}” cannot be the default of “{key}”: {problem}", question.default.0));
+        return wrong(format!("“{}” isn't a valid default for “{key}”: {problem}", question.default.0));
     }
     Ok(())
 }
@@ -129,7 +129,8 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
         for (other, values) in &question.show_when {
             let near = format!("\"{}\"", question.key);
             let Some(asked) = keys.get(other.as_str()) else {
-                let problem = format!("“{}” is shown by the answer to “{other}”, which nobody asks.", question.key);
+                let problem =
+                    format!("“{}” depends on the answer to “{other}”, but no such question exists.", question.key);
                 return Err(RecipeCheckError::new(near, problem));
             };
             let impossible = values.iter().find(|value| {
@@ -137,7 +138,7 @@ fn check_conditions(keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), Recipe
                     && value::parse_answer(asked, &value.0, &[]).is_err()
             });
             if let Some(impossible) = impossible {
-                let problem = format!("“{other}” is never “{}”.", impossible.0);
+                let problem = format!("“{other}” can never be “{}”.", impossible.0);
                 return Err(RecipeCheckError::new(near, problem));
             }
         }
@@ -177,7 +178,7 @@ fn check_script(name: &str, source: &str, keys: &BTreeMap<&str, &RecipeQuestion>
         .map_err(|error| RecipeCheckError::new(line_of(error.line), format!("{of}{}", error.problem)))?;
     for (key, line) in template::find_mentions(source).keys {
         if !keys.contains_key(key.as_str()) && !BUILT_IN_KEYS.contains(&key.as_str()) {
-            let problem = format!("{of}The script names “{key}”, which no question asks for.");
+            let problem = format!("{of}The script uses “{key}”, but no question has that key.");
             return Err(RecipeCheckError::new(line_of(line), problem));
         }
     }

@@ -18,13 +18,13 @@ pub fn parse_values(text: &str) -> Result<Vec<String>, String> {
         }
     }
     if found.is_empty() {
-        return Err("Give the values, such as 0.1, 0.01, 0.001 or 1..10.".to_owned());
+        return Err("Enter values, such as 0.1, 0.01, 0.001 or 1..10.".to_owned());
     }
     Ok(found)
 }
 
 fn too_many() -> String {
-    format!("These are more than {MAX_POINTS} values.")
+    format!("Enter at most {MAX_POINTS} values.")
 }
 
 /// Splits at commas outside quotes.
@@ -54,7 +54,7 @@ fn split_values(line: &str, found: &mut Vec<String>) -> Result<(), String> {
         }
     }
     if quote.is_some() {
-        return Err("A quote is open at the end: close it.".to_owned());
+        return Err("A quotation mark isn't closed.".to_owned());
     }
     finish(&mut value, &mut was_quoted);
     Ok(())
@@ -83,7 +83,7 @@ fn parse_number(text: &str) -> Option<f64> {
 
 fn linear_range(from: f64, to: f64, step: f64) -> Result<Vec<String>, String> {
     if step == 0.0 || (to - from) * step < 0.0 {
-        return Err("With this step the range never arrives at its end.".to_owned());
+        return Err("With this step, the range never reaches its end.".to_owned());
     }
     // A small tolerance past the end, for steps that floating point can't hit exactly.
     let steps = ((to - from) / step + 1e-9).floor();
@@ -93,7 +93,7 @@ fn linear_range(from: f64, to: f64, step: f64) -> Result<Vec<String>, String> {
 
 fn log_range(from: f64, to: f64, points: f64) -> Result<Vec<String>, String> {
     if from <= 0.0 || to <= 0.0 {
-        return Err("A log range needs a beginning and an end above zero.".to_owned());
+        return Err("A log range needs a start and an end above zero.".to_owned());
     }
     let count = to_count(points)?;
     if count < 2 {

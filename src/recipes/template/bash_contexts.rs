@@ -29,7 +29,7 @@ impl BashContext {
 pub fn check(source: &str) -> Result<(), TemplateError> {
     if let Some(at) = source.find("{#") {
         let line = source[..at].matches('\n').count() + 1;
-        let problem = "Comments in braces are not known here; use # of bash.".to_owned();
+        let problem = "Template comments aren't supported here; use a bash comment (#).".to_owned();
         return Err(TemplateError { line, problem });
     }
     let mut scan = BashContextScanner { rest: source, line: 1, inside: Vec::new(), before: '\n' };
@@ -71,27 +71,25 @@ impl BashContextScanner<'_> {
         let is_before_tag = self.rest[1..].starts_with("{{") || self.rest[1..].starts_with("{%");
         match (top, self.rest.as_bytes()[0]) {
             (Some(BashContext::Double), b'"') => self.leave(1),
-            (_, b'\\' | b'$' | b'<') if is_before_tag => {
-                self.refuse("No \\, $ or < may stand before a value or a condition.")
-            }
+            (_, b'\\' | b'$' | b'<') if is_before_tag => self.refuse("A value or condition can't follow \\, $ or <."),
             (_, b'\\') => {
                 let next = self.rest[1..].chars().next().map_or(0, char::len_utf8);
                 self.consume(1 + next);
                 Ok(())
             }
             (_, b'$') if self.rest.starts_with("$'") && top != Some(BashContext::Double) => {
-                self.refuse("Write $'…' as ordinary quotes.")
+                self.refuse("Use ordinary quotes instead of $'…'.")
             }
             (_, b'$') if self.rest.starts_with("${") => self.enter(BashContext::Brace, 2),
             (_, b'$') if self.rest.starts_with("$((") => self.enter(BashContext::Arithmetic, 3),
             (_, b'$') if self.rest.starts_with("$(") => self.enter(BashContext::Paren, 2),
-            (_, b'`') => self.refuse("Write $( ) instead of backticks."),
+            (_, b'`') => self.refuse("Use $( ) instead of backticks."),
             (Some(BashContext::Double), _) => self.advance(),
             (Some(BashContext::Brace), b'}') => self.leave(1),
             (Some(BashContext::Arithmetic), b')') if self.rest.starts_with("))") => self.leave(2),
             // Bash may still parse this as commands, and then these characters would mean something else.
             (Some(BashContext::Arithmetic), b'"' | b'\'' | b';' | b'\n' | b'#') => {
-                self.refuse("Only numbers and variables may stand inside (( )).")
+                self.refuse("Only numbers and variables are allowed inside (( )).")
             }
             (Some(BashContext::Arithmetic), _) => self.advance(),
             (_, b'\'') => self.scan_single_quotes(),
@@ -103,11 +101,11 @@ impl BashContextScanner<'_> {
                 Ok(())
             }
             (_, b'<') if self.rest.starts_with("<<") => {
-                self.refuse("Here-documents (<<) are not known here; use printf.")
+                self.refuse("Here-documents (<<) aren't supported here; use printf.")
             }
-            (_, b'(') if self.rest.starts_with("((") => self.refuse("Write [ … ] or $(( … )) instead of (( … ))."),
+            (_, b'(') if self.rest.starts_with("((") => self.refuse("Use [ … ] or $(( … )) instead of (( … ))."),
             (Some(_), b'c') if is_word_start && self.rest.starts_with("case") => {
-                self.refuse("A case cannot stand inside $( ).")
+                self.refuse("A case can't be inside $( ).")
             }
             (Some(BashContext::Paren), b'(') => self.enter(BashContext::Paren, 1),
             (Some(BashContext::Paren), b')') => self.leave(1),
@@ -140,7 +138,7 @@ impl BashContextScanner<'_> {
     fn scan_tag(&mut self) -> Result<(), TemplateError> {
         if let Some(inside) = self.inside.iter().find(|inside| **inside != BashContext::Paren) {
             return self.refuse(&format!(
-                "A value cannot stand {}: it is quoted already. Give it to the program as a word of its own.",
+                "A value can't be {}: it's already quoted. Pass it to the program as a separate word.",
                 inside.description()
             ));
         }
@@ -149,7 +147,7 @@ impl BashContextScanner<'_> {
         // Not within the first two characters: `{%}` is not a tag.
         match self.rest[2..].find(close).map(|at| at + 2) {
             Some(at) if !is_known_tag(&self.rest[2..at], is_condition) => {
-                self.refuse("Only values, {% if … %} and {% for … %} are known here.")
+                self.refuse("Only values, {% if … %} and {% for … %} are supported here.")
             }
             Some(at) => {
                 self.consume(at + 2);
@@ -164,11 +162,11 @@ impl BashContextScanner<'_> {
     /// Skips to the closing quote; rejects a value inside.
     fn scan_single_quotes(&mut self) -> Result<(), TemplateError> {
         let end = self.rest[1..].find('\'');
-        let Some(end) = end else { return self.refuse("A single quote is open to the end.") };
+        let Some(end) = end else { return self.refuse("A single quote isn't closed.") };
         let text = &self.rest[1..=end];
         if text.contains("{{") || text.contains("{%") {
             return self.refuse(
-                "A value cannot stand inside quotes: it is quoted already. Give it to the program as a word of its own.",
+                "A value can't be inside quotes: it's already quoted. Pass it to the program as a separate word.",
             );
         }
         self.consume(end + 2);
@@ -178,7 +176,7 @@ impl BashContextScanner<'_> {
     fn scan_comment(&mut self) -> Result<(), TemplateError> {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
         if self.rest[..end].contains("{{") || self.rest[..end].contains("{%") {
-            return self.refuse("A value cannot stand in a comment.");
+            return self.refuse("A value can't be in a comment.");
         }
         self.consume(end);
         Ok(())

@@ -129,7 +129,7 @@ fn mistakes_are_told_with_their_line() {
     assert!(error.problem.contains("empty here"));
     let list = [("x", TemplateValue::Words(vec!["a".into(); 1000]))];
     let endless = "{% for a in x %}{% for b in x %}{{ b }}{% endfor %}{% endfor %}";
-    assert!(render(endless, &slots(&list)).unwrap_err().problem.contains("without an end"));
+    assert!(render(endless, &slots(&list)).unwrap_err().problem.contains("never ends"));
     // Features that could insert raw text are disabled.
     for source in ["{{ x|safe }}", "{{ x|e }}", "{% include 'x' %}", "{% import 'x' as y %}"] {
         assert!(

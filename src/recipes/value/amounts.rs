@@ -9,12 +9,12 @@ const MAX_MEMORY_MB: u64 = 1 << 30;
 
 /// Minutes from `3h`, `90m`, `1h30`, `2d 12h`, `3 hours`, `1-12:00`, `03:00:00`, `3:00` (hours and minutes).
 pub fn parse_duration(text: &str) -> Result<u32, String> {
-    let sentence = "Give a time such as 3:00:00, 90 minutes, 12h or 2 days.";
+    let sentence = "Enter a time such as 3:00:00, 90 minutes, 12h or 2 days.";
     let minutes = parse_clock(text.trim()).or_else(|| parse_units(text)).ok_or(sentence)?;
     match minutes {
-        0 => Err("A job needs at least a minute.".to_owned()),
+        0 => Err("Enter at least one minute.".to_owned()),
         1..=MAX_MINUTES => u32::try_from(minutes).map_err(|_| sentence.to_owned()),
-        _ => Err("No job runs for longer than a year.".to_owned()),
+        _ => Err("Enter at most one year.".to_owned()),
     }
 }
 
@@ -68,7 +68,7 @@ fn parse_units(text: &str) -> Option<u64> {
 
 /// Mebibytes from `16G`, `16 gb`, `16384M`, `1.5 TB`, `64 GiB`; a bare number needs a unit.
 pub fn parse_memory(text: &str) -> Result<u64, String> {
-    let sentence = "Give an amount with its unit, such as 16 GB or 500 MB.";
+    let sentence = "Enter an amount with its unit, such as 16 GB or 500 MB.";
     let lower = text.trim().to_lowercase();
     let end = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
     let amount: f64 = lower[..end].parse().map_err(|_| sentence.to_owned())?;
@@ -80,8 +80,8 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
         _ => return Err(sentence.to_owned()),
     };
     match to_whole((amount * unit).ceil()) {
-        None | Some(0) => Err("A job needs some memory.".to_owned()),
-        Some(mb) if mb > MAX_MEMORY_MB => Err("No machine has so much memory.".to_owned()),
+        None | Some(0) => Err("Enter more than 0.".to_owned()),
+        Some(mb) if mb > MAX_MEMORY_MB => Err("No node has that much memory.".to_owned()),
         Some(mb) => Ok(mb),
     }
 }
@@ -104,10 +104,10 @@ pub(super) fn check_limits<T: PartialOrd>(
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<(), String> {
     if read(&question.min.0).is_some_and(|least| *amount < least) {
-        return Err(format!("At least {}.", question.min.0));
+        return Err(format!("Must be at least {}.", question.min.0));
     }
     if read(&question.max.0).is_some_and(|most| *amount > most) {
-        return Err(format!("At most {}.", question.max.0));
+        return Err(format!("Must be at most {}.", question.max.0));
     }
     Ok(())
 }

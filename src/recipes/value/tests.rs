@@ -59,8 +59,8 @@ fn limits_are_kept() {
     };
     let time = limited(RecipeQuestionKind::Duration, "1h", "1 day");
     assert_eq!(parse_answer(&time, "24h", &[]), Ok(AnswerValue::Minutes(1440)));
-    assert_eq!(parse_answer(&time, "25h", &[]), Err("At most 1 day.".into()));
-    assert_eq!(parse_answer(&time, "5m", &[]), Err("At least 1h.".into()));
+    assert_eq!(parse_answer(&time, "25h", &[]), Err("Must be at most 1 day.".into()));
+    assert_eq!(parse_answer(&time, "5m", &[]), Err("Must be at least 1h.".into()));
     let number = limited(RecipeQuestionKind::Number, "1", "8");
     assert!(parse_answer(&number, "9", &[]).is_err() && parse_answer(&number, "0", &[]).is_err());
     assert_eq!(parse_answer(&number, " 8 ", &[]), Ok(AnswerValue::Number(8)));

@@ -19,40 +19,40 @@ pub enum AutomationTestOutcome {
 pub fn explain_outcome(outcome: &AutomationTestOutcome) -> Vec<String> {
     let sentences: &[&str] = match outcome {
         AutomationTestOutcome::Works => {
-            &["The automation node works: the portal can run your commands without a second proof."]
+            &["The automation host works: the portal can run your commands without a second factor."]
         }
         AutomationTestOutcome::NotEnrolled => &[
-            "The node took your key, but your account may not use it yet.",
-            "Ask the centre's support for automation access; if they said yes already, wait: the nodes of different \
-             clusters learn of it at different times.",
+            "The host accepted your SSH key, but your account doesn't have automation access yet.",
+            "Ask the centre's support for automation access. If they've already approved it, wait: not all clusters \
+             are updated at the same time.",
         ],
         AutomationTestOutcome::KeyNotAccepted => &[
-            "The node did not take the key.",
-            "Look whether the whole line, with its restrictions in front, is on the centre's key page, and give a new \
-             line half an hour to spread.",
-            "Look also whether this portal really connects from the address in the line.",
+            "The host rejected your SSH key.",
+            "Check that the whole line, including the restrictions at the start, is on the centre's key page. A new \
+             line can take half an hour to work.",
+            "Also check that this portal really connects from the address in the line.",
         ],
         AutomationTestOutcome::Closed => &[
-            "The node ended the connection before anyone was signed in.",
-            "Some nodes do this to accounts that have no automation access yet, others when too many connections come \
-             at once. Wait some minutes, try once more, then ask the centre's support.",
+            "The host closed the connection before login.",
+            "Some hosts do this for accounts without automation access, others when there are too many connections \
+             at once. Wait a few minutes and try again, then ask the centre's support.",
         ],
         AutomationTestOutcome::AsksForSecondFactor => &[
-            "The node asks for a second proof, as the ordinary sign-in does.",
-            "Your account has no automation access there, or the portal reached the ordinary sign-in host: compare the \
-             host's name, then ask the centre's support.",
+            "The host asks for a second factor, like an ordinary login host.",
+            "Either your account has no automation access, or the portal reached the ordinary login host. Check the \
+             host name, then ask the centre's support.",
         ],
         AutomationTestOutcome::CommandRefused(command) => {
             return vec![
-                format!("The program that your key is bound to refused this command: {command}"),
-                "Bind the key to a program that allows it, such as portolan-commands: change the line on the centre's \
+                format!("The program that your key is restricted to rejected this command: {command}"),
+                "Restrict the key to a program that allows it, such as portolan-commands, by changing the line on the centre's \
                  key page."
                     .to_owned(),
             ];
         }
         AutomationTestOutcome::NoSlurm => &[
-            "You are in, but the node does not find Slurm, the program that runs jobs.",
-            "It can only be used for files then. Tell the centre's support that squeue is not found on it.",
+            "You're connected, but Slurm was not found on this host.",
+            "Without Slurm it can only be used for files. Tell the centre's support that squeue is not found there.",
         ],
     };
     sentences.iter().map(|sentence| (*sentence).to_owned()).collect()

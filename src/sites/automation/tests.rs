@@ -80,7 +80,7 @@ fn the_letter_says_what_runs_from_where_and_how_often() {
         "203.0.113.7, 2001:db8::7",
         "from=\"203.0.113.7,2001:db8::7\"",
         "sacctmgr",
-        "a minute",
+        "per minute",
         "Alice Smith",
     ] {
         assert!(text.contains(part), "{part} is missing in:\n{text}");

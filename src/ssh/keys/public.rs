@@ -16,10 +16,10 @@ const MAX_COMMENT_CHARS: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PublicKeyError {
     /// Not one line of the form `ssh-ed25519 AAAA… comment`.
-    #[error("This is not a public SSH key. It is one line that begins with ssh- or ecdsa-.")]
+    #[error("This isn't a public SSH key. A public key is one line that starts with ssh- or ecdsa-.")]
     NotAKey,
     /// A key, but of an unsupported type.
-    #[error("Only Ed25519, RSA and ECDSA keys can be used.")]
+    #[error("Use an Ed25519, RSA or ECDSA key.")]
     OtherKind,
 }
 

@@ -58,7 +58,7 @@ impl UsageService {
         }
         lock(&self.0.alerts_checked_at).insert(reader, Instant::now());
         if let Err(error) = self.notify_leader(reader).await {
-            tracing::warn!(%error, "It could not be seen whether a group's leader is to be told something");
+            tracing::warn!(%error, "Could not check usage alerts");
         }
     }
 

@@ -14,7 +14,7 @@ fn full_places_are_told() {
     assert_eq!(news.dedup_key, "storage:key:/project (project def-x):2026-11");
     assert_eq!(news.text, "/project (project def-x) on Harbour is nearly full: 91 % of its space is used.");
     let files = StorageQuota { files: Some(95), files_limit: Some(100), ..area("/project", 1, 1000) };
-    assert!(told(&files).unwrap().text.contains("95 % of its files"));
+    assert!(told(&files).unwrap().text.contains("95 % of its file limit"));
     assert_eq!(told(&StorageQuota { limit_bytes: None, ..area("/project", u64::MAX, 0) }), None);
     assert_eq!(told(&area("/project", u64::MAX, 0)), None);
     let hostile = told(&area(&format!("\u{202e}{}", "<b>".repeat(500)), 1, 1)).unwrap();
@@ -53,7 +53,7 @@ fn failing_in_numbers_is_told() {
     assert_eq!(news.dedup_key, "failing:key:bob:20773");
     assert_eq!(
         news.text,
-        "7 of 12 jobs of Bob that ended on Harbour on 16 Nov 2026 did not end well. They may be glad of a hand."
+        "7 of 12 jobs by Bob that ended on Harbour on 16 Nov 2026 were unsuccessful. They may need help."
     );
 }
 

@@ -111,7 +111,7 @@ fn members_see_themselves_and_one_sum() {
     let days: &[OneDay] = &[(0, &[("alice", "train", 1), ("bob", "fit", 5), ("", "", 2)])];
     let week = compute_figures(&view(false, usage_of(days)), &choice(6, ChartStep::Day));
     let names: Vec<_> = week.members.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(names, ["Everybody else", "You"]);
+    assert_eq!(names, ["Everyone else", "You"]);
     assert_eq!(week.members[0].totals.core_s, 7 * 3600);
 }
 

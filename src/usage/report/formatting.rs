@@ -22,29 +22,29 @@ pub fn clean_name(name: &str) -> String {
 pub fn forecast_sentence(forecast: &AllocationForecast, unread: usize, ends: Day, today: Day) -> String {
     if unread > 0 {
         let days = format::count(u64::try_from(unread).unwrap_or(u64::MAX), "day");
-        return format!("Not final: {days} of its period were not read when this was made.");
+        return format!("Not final: {days} of its period not loaded when this report was created.");
     }
     if forecast.used > forecast.granted {
-        return "More was used than granted.".to_owned();
+        return "Usage exceeds the allocation.".to_owned();
     }
     if today >= ends {
-        return "The period is over.".to_owned();
+        return "The period has ended.".to_owned();
     }
     let part = |hours: f64| if forecast.granted > 0.0 { hours / forecast.granted } else { 0.0 };
     let Some((low, high)) = forecast.at_end else {
-        return "Too few weeks are known to say where it is heading.".to_owned();
+        return "There isn't enough data for a forecast.".to_owned();
     };
     let (low, high) = (format::percent(part(low)), format::percent(part(high)));
     let range = if low == high { low } else { format!("{low} to {high}") };
     let end = ends.words();
-    let at_end = format!("At the pace of the last weeks, {range} will be used by {end}.");
+    let at_end = format!("At the current pace, {range} will be used by {end}.");
     match forecast.runs_out {
         (Some(first), Some(last)) if first != last => {
-            format!("{at_end} It would be used up between {} and {}.", first.words(), last.words())
+            format!("{at_end} It would run out between {} and {}.", first.words(), last.words())
         }
-        (Some(day), Some(_)) => format!("{at_end} It would be used up about {}.", day.words()),
+        (Some(day), Some(_)) => format!("{at_end} It would run out around {}.", day.words()),
         (Some(day), None) => {
-            format!("{at_end} It could be used up as early as {}.", day.words())
+            format!("{at_end} It could run out as early as {}.", day.words())
         }
         _ => at_end,
     }
@@ -53,12 +53,12 @@ pub fn forecast_sentence(forecast: &AllocationForecast, unread: usize, ends: Day
 pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day) -> Vec<String> {
     let mut notes = Vec::new();
     if view.accounts.is_empty() {
-        notes.push("No account is known to be this group's.".to_owned());
+        notes.push("This group has no accounts.".to_owned());
     }
     if until < month.first() {
-        notes.push("This month has not begun.".to_owned());
+        notes.push("This month hasn't started.".to_owned());
     } else if until < month.last() {
-        notes.push(format!("The month was not over: it is counted up to {}.", until.words()));
+        notes.push(format!("The month wasn't over; figures run up to {}.", until.words()));
     }
     let unread: Vec<String> = view
         .accounts
@@ -67,16 +67,14 @@ pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day
         .map(|account| format!("{} on {}", clean_name(&account.details.account), clean_name(&account.details.title)))
         .collect();
     if !unread.is_empty() {
-        notes.push(format!("Nothing was read yet of {}.", unread.join(", ")));
+        notes.push(format!("No data loaded yet for {}.", unread.join(", ")));
     }
     if all.missing > 0 {
         let days = format::count(all.missing, "day");
-        notes.push(format!("Not all was read when this was made: {days} of accounts are missing."));
+        notes.push(format!("Incomplete when this report was created: {days} of account data missing."));
     }
     if all.is_cut {
-        notes.push(
-            "On some days there were more jobs than could be read. Figures of these days are too low.".to_owned(),
-        );
+        notes.push("Some days had more jobs than the portal could load, so their figures are too low.".to_owned());
     }
     notes
 }

@@ -94,7 +94,7 @@ fn many_people_and_kinds_are_few_rows() {
     let many: Vec<u64> = (1..=60).collect();
     let made = report(&view(3, &many, 20));
     assert_eq!(made.kinds.len(), MAX_KIND_ROWS + 1);
-    assert_eq!(made.kinds[MAX_KIND_ROWS].name, "5 other sorts of jobs");
+    assert_eq!(made.kinds[MAX_KIND_ROWS].name, "5 other job types");
     assert_eq!(made.members.len(), MAX_MEMBER_ROWS + 1);
     assert_eq!(made.series.len(), COLOUR_COUNT + 1);
     assert_eq!(made.series[COLOUR_COUNT], "52 others");
@@ -108,7 +108,7 @@ fn nothing_gives_a_report_as_well() {
     assert_eq!(report(&empty).members, []);
     empty.accounts.clear();
     let made = report(&empty);
-    assert!(made.notes[0].contains("No account"), "{:?}", made.notes);
+    assert!(made.notes[0].contains("no accounts"), "{:?}", made.notes);
     assert_eq!(serde_json::from_str::<UsageReport>("{}").unwrap(), UsageReport::default());
 }
 
@@ -120,7 +120,7 @@ fn amounts_and_headings() {
         formatting::forecast_sentence(&found, 0, TODAY.plus(ends), TODAY)
     };
     assert!(say(2000.0, 50).contains("50 % will be used by"), "{}", say(2000.0, 50));
-    assert!(say(700.0, 50).contains("It would be used up about"), "{}", say(700.0, 50));
-    assert_eq!(say(100.0, 50), "More was used than granted.");
-    assert_eq!(say(1000.0, 0), "The period is over.");
+    assert!(say(700.0, 50).contains("It would run out around"), "{}", say(700.0, 50));
+    assert_eq!(say(100.0, 50), "Usage exceeds the allocation.");
+    assert_eq!(say(1000.0, 0), "The period has ended.");
 }

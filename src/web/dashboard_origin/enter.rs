@@ -77,9 +77,9 @@ pub async fn unlock(
     };
     match app.auth.unlock_guest_access(&access, &form.passphrase, &visitor_from_parts(&app, &parts)).await {
         Ok(true) => see_other(&page),
-        Ok(false) => viewer::show_passphrase_form(&access, "This is not the passphrase. Check it and try again."),
+        Ok(false) => viewer::show_passphrase_form(&access, "Wrong passphrase. Check it and try again."),
         Err(AuthError::TooManyTries(seconds)) => {
-            let problem = format!("Too many tries. The next one is possible in {}.", format_wait(seconds));
+            let problem = format!("Too many attempts. Try again in {}.", format_wait(seconds));
             let mut response = viewer::show_passphrase_form(&access, &problem);
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             set_retry_after(&mut response, seconds);
@@ -90,20 +90,18 @@ pub async fn unlock(
 }
 
 const TICKET_EXPIRED: GuestMessage = GuestMessage {
-    title: "This way in was used already, or is too old",
-    text: "Open the dashboard again from its page in the portal.",
+    title: "This link has expired or was already used",
+    text: "Open the dashboard again from the portal.",
 };
 const LINK_NOT_FOUND: GuestMessage = GuestMessage {
-    title: "There is no such link",
-    text: "It may be cut off or mistyped. Open it again from the message you got, or ask whoever sent it for a new one.",
+    title: "Invalid link",
+    text: "It may be incomplete or mistyped. Open it again from the message you received, or ask the person who sent it for a new one.",
 };
-const LINK_REVOKED: GuestMessage = GuestMessage {
-    title: "This link was taken back",
-    text: "Whoever shared it has withdrawn the link. Ask them for a new one.",
-};
+const LINK_REVOKED: GuestMessage =
+    GuestMessage { title: "This link was revoked", text: "Ask the person who sent it for a new one." };
 const TOO_MANY_TRIES: GuestMessage = GuestMessage {
-    title: "Too many tries",
-    text: "Links that do not exist were asked for too often from here. Wait a minute and try again.",
+    title: "Too many attempts",
+    text: "Too many invalid links were opened from your network. Wait a minute and try again.",
 };
 
 fn visitor_from_parts(app: &App, parts: &Parts) -> RequestClient {
@@ -130,7 +128,7 @@ pub fn show_auth_error(error: &AuthError) -> Response {
             response
         }
         error => {
-            tracing::error!(%error, "Someone could not be let in by a link or ticket");
+            tracing::error!(%error, "Could not open a guest link or ticket");
             viewer::show_message(StatusCode::SERVICE_UNAVAILABLE, &viewer::BUSY)
         }
     }

@@ -56,7 +56,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     let access = match check_dashboard_access(&app, access_key, request.headers()).await {
         Ok(access) => access,
         Err(GuestAccessError::Store(error)) => {
-            tracing::error!(%error, "It could not be decided who may look at a dashboard");
+            tracing::error!(%error, "Could not check access to a dashboard");
             return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY);
         }
         Err(GuestAccessError::Closed | GuestAccessError::Locked(_)) => {
@@ -159,25 +159,24 @@ fn sanitize_response(mut answer: Response) -> Response {
     answer
 }
 
-const CLOSED: &str = "This dashboard is not open to you, or no longer.\n";
+const CLOSED: &str = "You don't have access to this dashboard, or your access has ended.\n";
 const BUSY: &str = "The portal is busy. Try again in a minute.\n";
-const CROSS_SITE: &str = "This request came from another site, so it was not passed on.\n";
-const MALFORMED: &str = "This address cannot be passed on.\n";
-const READ_ONLY: &str = "This dashboard is shown to you for reading only.\n";
-const TOO_LARGE: &str = "This request is larger than anything that readers need to ask.\n";
-const NOT_RUNNING: &str = "This dashboard is not running, or cannot be reached at the moment.\n";
+const CROSS_SITE: &str = "This request came from another site, so it was blocked.\n";
+const MALFORMED: &str = "This address is not valid.\n";
+const READ_ONLY: &str = "You have read-only access to this dashboard.\n";
+const TOO_LARGE: &str = "This request is too large.\n";
+const NOT_RUNNING: &str = "This dashboard is not running, or it cannot be reached right now.\n";
 
 fn show_proxy_failure(failure: ProxyError) -> Response {
     let (status, text) = match failure {
         ProxyError::Unreachable | ProxyError::BadResponse | ProxyError::ClientGone => {
-            (StatusCode::BAD_GATEWAY, "The dashboard did not give an answer that can be shown.\n")
+            (StatusCode::BAD_GATEWAY, "The dashboard sent an invalid response.\n")
         }
-        ProxyError::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to answer.\n"),
+        ProxyError::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The dashboard took too long to respond.\n"),
         ProxyError::Refused(_) => (StatusCode::BAD_REQUEST, MALFORMED),
-        ProxyError::Busy => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "Too many requests to this dashboard are under way. Try again in a moment.\n",
-        ),
+        ProxyError::Busy => {
+            (StatusCode::SERVICE_UNAVAILABLE, "Too many requests to this dashboard. Try again in a moment.\n")
+        }
     };
     refuse(status, text)
 }

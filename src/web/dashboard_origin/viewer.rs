@@ -25,16 +25,16 @@ pub struct GuestMessage {
 
 /// Shown when the portal itself has a problem.
 pub const BUSY: GuestMessage = GuestMessage {
-    title: "The portal cannot show this now",
-    text: "It is busy or has a problem of its own. Try again in a minute.",
+    title: "The portal can't show this right now",
+    text: "The portal is busy or has a problem. Try again in a minute.",
 };
 const DASHBOARD_CLOSED: GuestMessage = GuestMessage {
-    title: "This dashboard is not open to you",
-    text: "The link may have ended or been taken back, or this address belongs to another browser. If you got a link, open that link again. If you have an account, open the dashboard from the portal.",
+    title: "You don't have access to this dashboard",
+    text: "The link may have expired or been revoked, or it was opened in another browser. If you received a link, open it again. If you have an account, open the dashboard from the portal.",
 };
 const REPORT_CLOSED: GuestMessage = GuestMessage {
-    title: "This report is not open to you",
-    text: "The link may have ended or been taken back, or this address belongs to another browser. If you got a link, open that link again.",
+    title: "You don't have access to this report",
+    text: "The link may have expired or been revoked, or it was opened in another browser. If you received a link, open it again.",
 };
 
 #[derive(Template)]
@@ -205,21 +205,21 @@ fn describe_unavailable(status: &DashboardWithRuns) -> DashboardUnavailability {
     let run = status.run.as_ref();
     match run.map(|run| run.state) {
         Some(Run::Asked | Run::Waiting | Run::Starting) => DashboardUnavailability {
-            title: "This dashboard is being started",
-            text: "It appears here by itself once it is ready.".to_owned(),
+            title: "This dashboard is starting",
+            text: "It appears here automatically when it is ready.".to_owned(),
             since: run.map(|run| run.asked_at),
             is_coming: true,
         },
         Some(Run::Ready) => DashboardUnavailability {
-            title: "This dashboard cannot be reached at the moment",
-            text: "The connection to the cluster is interrupted. It comes back here by itself when that is over."
+            title: "This dashboard cannot be reached right now",
+            text: "The connection to the cluster was lost. The dashboard reappears here automatically when it is back."
                 .to_owned(),
             since: None,
             is_coming: true,
         },
         Some(Run::Over) | None => DashboardUnavailability {
             title: "This dashboard is not running",
-            text: format!("{} can start it again; it then appears here by itself.", status.dashboard.owner_name),
+            text: format!("{} can start it again. It then appears here automatically.", status.dashboard.owner_name),
             since: run.and_then(|run| run.over_at),
             is_coming: false,
         },
@@ -238,7 +238,7 @@ pub fn show_no_access(kind: GuestLinkTargetKind, error: &GuestAccessError) -> Re
             show_message(StatusCode::NOT_FOUND, message)
         }
         GuestAccessError::Store(error) => {
-            tracing::error!(%error, "It could not be decided who may look at a {}", kind.noun());
+            tracing::error!(%error, "Could not check access to a {}", kind.noun());
             show_message(StatusCode::SERVICE_UNAVAILABLE, &BUSY)
         }
     }
@@ -259,9 +259,10 @@ pub fn show_passphrase_form(access: &GuestBrowserAccess, problem: &str) -> Respo
 }
 
 pub fn show_expired_link(kind: GuestLinkTargetKind, at: UnixTime) -> Response {
-    let text = format!("It worked until {}. Ask whoever shared the {} for a new link.", at.words(), kind.noun());
+    let text =
+        format!("It was valid until {}. Ask the person who shared the {} for a new link.", at.words(), kind.noun());
     let assets = DashboardOriginAssetUrls::new();
-    render_page(StatusCode::GONE, &GuestMessagePage { assets, title: "This link has ended", text: &text })
+    render_page(StatusCode::GONE, &GuestMessagePage { assets, title: "This link has expired", text: &text })
 }
 
 pub fn show_message(status: StatusCode, message: &GuestMessage) -> Response {
@@ -273,7 +274,7 @@ pub fn render_page(status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(text) => (status, Html(text)).into_response(),
         Err(error) => {
-            tracing::error!(%error, "A page could not be made");
+            tracing::error!(%error, "Could not render a page");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

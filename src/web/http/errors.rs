@@ -79,56 +79,56 @@ const fn status_code(error: &AppError) -> StatusCode {
 /// What people read: what happened and what to do.
 fn error_message(error: &AppError) -> (&'static str, String) {
     match error {
-        AppError::NotSignedIn(_) => ("Please sign in", "Sign in and try again.".into()),
+        AppError::NotSignedIn(_) => ("You are signed out", "Sign in and try again.".into()),
         AppError::Denied => (
-            "This page is not for you",
-            "Your account may not see or do this. If you think it should, ask the person who runs this portal.".into(),
+            "You don't have access to this page",
+            "If you need it, ask a PI of the group or your portal administrator.".into(),
         ),
         AppError::NotFound => (
-            "There is nothing here",
-            "The page does not exist, or it is not one that you can see. Check the address, or start from the home page.".into(),
+            "Page not found",
+            "This page doesn't exist, or you don't have access to it. Check the address, or start from the home page.".into(),
         ),
         AppError::MethodNotAllowed => (
-            "This address takes no such request",
-            "It belongs to a button or a form. Go back to the page it is on and use it there. Nothing was changed.".into(),
+            "This address can't be opened directly",
+            "It belongs to a button or a form. Go back to that page and try again there. Nothing was changed.".into(),
         ),
         AppError::BadRequest(_) => (
-            "The portal did not understand this request",
-            "A part of the form did not arrive as expected. Go back, load the page again and try once more. Nothing was changed.".into(),
+            "Invalid request",
+            "Part of the form was missing or malformed. Go back, reload the page and try again. Nothing was changed.".into(),
         ),
         AppError::CrossOrigin => (
             "This request came from another site",
-            "For your safety, nothing was changed. If you did press a button on this portal, open the portal at its usual address and try again.".into(),
+            "For your safety, nothing was changed. If you did select a button in this portal, open the portal at its usual address and try again.".into(),
         ),
         AppError::TooLarge => (
-            "That was too much text",
-            "One of the fields holds far more than it is meant for. Shorten it and try again. Nothing was changed.".into(),
+            "Too much text",
+            "One of the fields is far too long. Shorten it and try again. Nothing was changed.".into(),
         ),
-        AppError::TooManyTries(seconds) => ("Too many tries", format!("To keep guessers out, the next try is possible in {}.", format_wait(*seconds))),
+        AppError::TooManyTries(seconds) => ("Too many attempts", format!("To protect accounts, you can try again in {}.", format_wait(*seconds))),
         AppError::OneTimeLink(problem) => link_error_message(*problem),
         AppError::KeychainLocked => (
-            "Your key is locked",
-            "Your SSH key opens with your password when you sign in, and this browser signed in before that was possible. Sign out, sign in again and try once more. Nothing was changed.".into(),
+            "Your SSH key is locked",
+            "Your SSH key is unlocked when you sign in with your password, and this session started before that was possible. Sign out, sign in and try again. Nothing was changed.".into(),
         ),
         AppError::BrokenRecipe(problem) => (
-            "This recipe cannot be used as it is",
-            format!("{problem} It worked when it was saved; a part that it is made of has changed or is gone since. Whoever made it can mend it under Recipes. Jobs that ran with it are not affected."),
+            "This recipe no longer works",
+            format!("{problem} Something the recipe depends on has changed or been removed since it was saved. Its owner can fix it under Recipes. Jobs that ran with it are not affected."),
         ),
         AppError::LastAdmin => (
-            "The portal needs an administrator",
-            "This is the last administrator who can sign in. Make someone else an administrator first. Nothing was changed.".into(),
+            "The portal needs at least one administrator",
+            "This person is the last administrator who can sign in. Make someone else an administrator first. Nothing was changed.".into(),
         ),
         AppError::Busy => (
             "The portal is busy",
-            "It has more to do right now than it can manage. Try again in a few seconds. Nothing was changed.".into(),
+            "Try again in a few seconds. Nothing was changed.".into(),
         ),
         AppError::DiskFull => (
             "The portal's disk is full",
-            "Nothing was changed. Please tell the person who runs this portal: it cannot store anything until there is room again.".into(),
+            "The portal can't save anything until space is freed. Tell your portal administrator. Nothing was changed.".into(),
         ),
         AppError::Internal(_) => (
-            "Something went wrong on our side",
-            "It is not your fault. Try again; if it happens again, tell the person who runs this portal and give them the number below.".into(),
+            "Something went wrong",
+            "The portal had an internal error. Try again. If it keeps happening, give your portal administrator the request ID below.".into(),
         ),
     }
 }
@@ -136,20 +136,18 @@ fn error_message(error: &AppError) -> (&'static str, String) {
 fn link_error_message(problem: OneTimeLinkError) -> (&'static str, String) {
     let (title, text) = match problem {
         OneTimeLinkError::Unknown => (
-            "This link does not work",
-            "It may be cut off or mistyped. Open it again from the message you got, or ask for a new one.",
+            "Invalid link",
+            "It may be incomplete or mistyped. Open it again from the message you received, or ask for a new one.",
         ),
         OneTimeLinkError::Used => (
-            "This link was used before",
-            "Each link works once. If it was you, simply sign in. If not, tell the person who sent it to you.",
+            "This link was already used",
+            "Each link works only once. If you used it, just sign in. If not, tell the person who sent it to you.",
         ),
         OneTimeLinkError::Revoked => (
-            "This link was taken back",
-            "The person who made it has withdrawn it, or a newer one took its place. Ask them for a new one.",
+            "This link was revoked",
+            "The person who sent it revoked it or created a newer one. Ask them for a new link.",
         ),
-        OneTimeLinkError::Expired => {
-            ("This link is too old", "Its time is over. Ask the person who sent it for a new one.")
-        }
+        OneTimeLinkError::Expired => ("This link has expired", "Ask the person who sent it for a new one."),
     };
     (title, text.into())
 }
@@ -236,7 +234,7 @@ pub async fn method_not_allowed() -> AppError {
 
 /// The same text for forms that show the problem next to a field.
 pub fn too_many_tries_message(seconds: i64) -> String {
-    format!("Too many tries. The next one is possible in {}.", format_wait(seconds))
+    format!("Too many attempts. Try again in {}.", format_wait(seconds))
 }
 
 /// Turns a panic in a handler into an ordinary 500.
@@ -250,7 +248,7 @@ pub fn wrong_host_response(right: &str, setting: &str) -> Response {
         StatusCode::MISDIRECTED_REQUEST,
         [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
         format!(
-            "This portal does not go by the name you used. Open it at {right}\n\nIf you run this portal: set {setting} to the address people type, and let the proxy in front pass the Host header on unchanged.\n"
+            "This portal isn't available at the address you used. Open it at {right}\n\nIf you run this portal: set {setting} to the address people use, and make sure the reverse proxy passes the Host header on unchanged.\n"
         ),
     )
         .into_response()

@@ -107,7 +107,7 @@ pub async fn change_password(
 /// The messages for a form that asks for the current password in the given field.
 pub fn password_confirmation_errors(error: AuthError, field: &'static str) -> Result<FormErrors, AppError> {
     match error {
-        AuthError::WrongPassword => Ok(FormErrors::single(field, "This is not your current password.")),
+        AuthError::WrongPassword => Ok(FormErrors::single(field, "Wrong password.")),
         AuthError::TooManyTries(wait) => Ok(FormErrors::single(field, too_many_tries_message(wait))),
         other => form_errors_from(other),
     }

@@ -153,11 +153,11 @@ impl InvitationRow {
         let badge = if let Some(by) = &link.used_by_name {
             ("ok", format!("Used by {by}"))
         } else if link.revoked_at.is_some() {
-            ("neutral", "Taken back".into())
+            ("neutral", "Revoked".into())
         } else if is_open {
             ("waiting", "Open".into())
         } else {
-            ("neutral", "Too old".into())
+            ("neutral", "Expired".into())
         };
         Self { role: link.group_role().map_or("", |(_, role)| role.title()), link, badge, is_open }
     }
@@ -298,7 +298,7 @@ pub fn group_path(group: GroupId) -> String {
 
 fn name_taken_error(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
-        AuthError::NameTaken => Ok(FormErrors::single("name", "There is a group of this name already.")),
+        AuthError::NameTaken => Ok(FormErrors::single("name", "A group with this name already exists.")),
         other => Err(other.into()),
     }
 }

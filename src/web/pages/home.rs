@@ -163,7 +163,7 @@ fn list_connections(
     let connection = |(cluster, account): (&Cluster, Option<&Arc<ClusterAccount>>)| {
         let status = account.map_or(ConnectionStatus::Down, |account| account.status(&app.connections));
         let (kind, label) = match (&status, account) {
-            _ if cluster.alarm_at().is_some() => ("failed", "Stopped"),
+            _ if cluster.alarm_at().is_some() => ("failed", "Blocked"),
             (ConnectionStatus::Up(_), _) => ("ok", "Connected"),
             (ConnectionStatus::Connecting(_), _) => ("waiting", "Connecting"),
             (ConnectionStatus::Down, Some(_)) => ("neutral", "Not connected"),

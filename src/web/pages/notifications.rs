@@ -54,7 +54,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     digests.truncate(MAX_LIST_ROWS);
     let count = u64::try_from(unread.count).unwrap_or(0);
     respond(&NotificationListPage {
-        page: PageFrame::for_person(&context, &me.0, "Notices", NavSection::NoSection),
+        page: PageFrame::for_person(&context, &me.0, "Notifications", NavSection::NoSection),
         digests,
         unread: if count > 0 { format::number(count) } else { String::new() },
     })

@@ -151,15 +151,13 @@ fn refuse<T: Template>(error: AuthError, page: impl FnOnce(String) -> T) -> Hand
             set_retry_after(&mut response, wait);
             return Ok(response);
         }
-        AuthError::WrongPassword => {
-            "The name and the password do not go together. Check both; capital letters matter in the password."
-        }
+        AuthError::WrongPassword => "Wrong user name or password. Passwords are case-sensitive.",
         AuthError::WrongCode => {
-            "This code is not right. Take the newest one from your app, or a recovery code that you have not used. If new codes are refused again and again, check that your phone's clock is right."
+            "Wrong code. Enter the code your app shows now, or an unused recovery code. If new codes keep being rejected, check that your phone's clock is correct."
         }
-        AuthError::CodeAlreadyUsed => "This code was used before. Wait for the next one, at most 30 seconds.",
+        AuthError::CodeAlreadyUsed => "This code was already used. Wait up to 30 seconds for the next one.",
         AuthError::ClockBehind => {
-            "The portal's clock is behind, so one-time codes do not work right now. A recovery code does. Please tell the person who runs this portal."
+            "One-time codes don't work right now because the portal's clock is wrong. Use a recovery code, and tell your portal administrator."
         }
         other => return Err(other.into()),
     };

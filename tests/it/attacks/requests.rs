@@ -28,7 +28,7 @@ async fn error_pages_never_echo_the_request() {
         }
     }
     let page = world.portal.visitor().get("/no-such-page").await;
-    assert_eq!((page.status, page.select_text("h1").as_str()), (404, "There is nothing here"));
+    assert_eq!((page.status, page.select_text("h1").as_str()), (404, "Page not found"));
 }
 
 /// Buttons without fields.

@@ -88,7 +88,7 @@ async fn everything_opens_after_a_master_key_rotation() {
     let set = ada.post_and_follow("/account/notifications/webhook", &hook).await;
     assert!(set.text().contains("Sent to"), "{}", set.text());
 
-    assert!(refused(&installation, ROTATE).contains("Another portal is running"));
+    assert!(refused(&installation, ROTATE).contains("Another portal is already using"));
     assert!(server.stop("TERM").success());
     let before = fs::read_to_string(installation.data().join("master.key")).unwrap();
     // Twice, since recovery codes are checked with the keys of all times before.
@@ -96,7 +96,7 @@ async fn everything_opens_after_a_master_key_rotation() {
         let rotated = installation.run(ROTATE);
         assert!(rotated.status.success(), "{}", stderr(&rotated));
         let said = stdout(&rotated);
-        assert!(said.contains("The master key is changed") && said.contains("new copy"), "{said}");
+        assert!(said.contains("Changed the master key") && said.contains("to a safe place"), "{said}");
         assert!(!said.contains(before.trim()));
     }
     let after = fs::read_to_string(installation.data().join("master.key")).unwrap();
@@ -132,7 +132,7 @@ async fn everything_opens_after_a_master_key_rotation() {
     drop(server);
     let passwd = ["user", "passwd", "ada", "--password-stdin"];
     let said = stdout(&installation.run_with_input(&passwd, "another calm morning"));
-    assert!(said.contains("SSH keys are deleted"), "{said}");
+    assert!(said.contains("Deleted their SSH keys"), "{said}");
 }
 
 /// A kill between any two steps leaves one of these on disk.
@@ -153,7 +153,7 @@ async fn interrupted_rotation_can_be_repeated_at_any_step() {
         let key = fs::read_to_string(installation.data().join("master.key")).unwrap();
         assert_eq!(key, before.key(), "{what}");
         let doctor = stdout(&installation.run(&["doctor"]));
-        assert!(doctor.contains("is left over from a change"), "{doctor}");
+        assert!(doctor.contains("is left over from a master key change"), "{doctor}");
     }
     // The change can be made anew over what was left.
     assert!(installation.run(ROTATE).status.success());
@@ -164,7 +164,7 @@ async fn interrupted_rotation_can_be_repeated_at_any_step() {
     before.put(&installation, &["master.key"]);
     write_next(&installation, &after.key());
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("was not finished"), "{doctor}");
+    assert!(doctor.contains("was not completed"), "{doctor}");
     assert!(signs_in(&installation).await, "finished");
     assert!(!next.exists(), "moved into its place");
     assert_eq!(mode(&installation.data().join("master.key")), 0o600);
@@ -178,9 +178,9 @@ async fn interrupted_rotation_can_be_repeated_at_any_step() {
             write_next(&installation, text);
         }
         let said = refused(&installation, &["serve"]);
-        assert!(said.contains("does not belong to this database"), "{wrong:?}: {said}");
+        assert!(said.contains("belong to this database"), "{wrong:?}: {said}");
         let said = refused(&installation, ROTATE);
-        assert!(said.contains("does not belong to this database"), "{wrong:?}: {said}");
+        assert!(said.contains("belong to this database"), "{wrong:?}: {said}");
     }
 }
 
@@ -217,7 +217,7 @@ fn rotating_an_external_master_key_waits_for_the_administrator() {
         place.clone()
     };
     for (variable, where_to) in [
-        ("PORTOLAN_MASTER_KEY", "where the portal gets its key from"),
+        ("PORTOLAN_MASTER_KEY", "where the portal reads its key from"),
         ("CREDENTIALS_DIRECTORY", "portolan-master-key"),
     ] {
         let installation = with_admin();

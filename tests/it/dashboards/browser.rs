@@ -26,11 +26,11 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
     let waiting = Run { state: "waiting", ..Run::default() };
     let preparing = Run {
         stage: "preparing",
-        message: "Making the environment: installing tensorboard 2.21.0 with pip.",
+        message: "Building the environment: installing tensorboard 2.21.0 with pip.",
         ..run("starting")
     };
-    let starting = Run { stage: "starting", message: "Starting the board.", ..run("starting") };
-    let reaching = Run { message: "The sign-in host could not reach the dashboard on the node n1.", ..run("ready") };
+    let starting = Run { stage: "starting", message: "Starting the dashboard.", ..run("starting") };
+    let reaching = Run { message: "The login host could not reach the dashboard on node n1.", ..run("ready") };
     let stopping = Run { stop: "person", ..run("ready") };
     let refused = Run {
         state: "over",
@@ -43,10 +43,10 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
     for (title, run, words) in [
         ("Waiting", waiting, "Waiting in the queue"),
         (LONG, preparing, "Preparing the environment"),
-        ("Starting", starting, "It is ready in a moment."),
-        ("Reaching", reaching, "the portal is connecting to it"),
-        ("Stopping", stopping, "Its job is being ended."),
-        (EVIL, refused, "Slurm did not take its job"),
+        ("Starting", starting, "The dashboard will be ready in a moment."),
+        ("Reaching", reaching, "Connecting to the dashboard"),
+        ("Stopping", stopping, "Cancelling the job."),
+        (EVIL, refused, "Slurm rejected the job"),
     ] {
         let board = portal.put_board("alice", title, &["/scratch/alice/runs", &path]).await;
         portal.put_run(board, run).await;
@@ -78,12 +78,12 @@ async fn audit_all(width: u32) {
         look(&browser, words).await;
     }
     browser.go(&format!("/dashboards/{last}?do=share")).await;
-    browser.press("Make a link").await;
+    browser.press("Create guest link").await;
     browser.wait_for_text("There is a problem").await;
     look(&browser, "a link without a label").await;
     browser.fill("label", "A reviewer").await;
-    browser.press("Make a link").await;
-    browser.wait_for_text("It is shown only now").await;
+    browser.press("Create guest link").await;
+    browser.wait_for_text("be shown again").await;
     look(&browser, "a link").await;
 
     browser.go("/dashboards/new?place=/scratch/alice/other").await;
@@ -102,7 +102,7 @@ async fn audit_all(width: u32) {
         "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
     browser.wait_until_true("the search has ended", script).await;
     look(&browser, "/dashboards/new for MLflow").await;
-    browser.press("Open the dashboard").await;
+    browser.press("Create dashboard").await;
     browser.wait_for_text("MLflow shows one tracking folder").await;
     look(&browser, "a dashboard that cannot be").await;
     browser.close().await;
@@ -127,7 +127,7 @@ def tell(**what):
         json.dump(dict(what, at=int(time.time())), file)
     os.replace("state.new", "state.json")
 
-tell(stage="preparing", message="Making the environment.")
+tell(stage="preparing", message="Building the environment.")
 while not os.path.exists("go"):
     time.sleep(0.1)
 secret = secrets.token_bytes(32)
@@ -154,7 +154,7 @@ async fn open_page_shows_when_the_dashboard_is_ready() {
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("dave").await;
     browser.go(&path).await;
-    browser.wait_for_text("Making the environment.").await;
+    browser.wait_for_text("Building the environment.").await;
     assert_eq!(dave.get(&format!("{path}/open")).await.location(), path, "not yet");
 
     folder.tell(&format!("touch {}/go", folder.path));
@@ -166,7 +166,7 @@ async fn open_page_shows_when_the_dashboard_is_ready() {
     })
     .await;
     let said = "return document.querySelector('#announcer').textContent";
-    wait_until("it is said aloud", async || browser.run(said).await == "It is ready").await;
+    wait_until("it is said aloud", async || browser.run(said).await == "The dashboard is ready").await;
     look(&browser, "a dashboard that is ready").await;
     let link = browser.find("[data-board-ready]").await;
     assert_eq!(link.attr("rel").await.unwrap().as_deref(), Some("noopener"));
@@ -187,7 +187,7 @@ async fn open_page_shows_when_the_dashboard_is_ready() {
     // Someone who works elsewhere on the page is left alone; the state is renewed all the same.
     browser.run("document.querySelector('#f-label').focus()").await;
     cancel("dave", &job);
-    browser.wait_for_text("Its job was cancelled on the cluster").await;
+    browser.wait_for_text("The job was cancelled on the cluster").await;
     assert_eq!(browser.run("return document.activeElement.id").await, "f-label");
     browser.close().await;
 }

@@ -7,9 +7,9 @@ use crate::support::TestApp;
 async fn submitting_the_form_twice_makes_one_dashboard() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     let page = max.get("/dashboards").await;
-    assert!(page.text().contains("Open your first dashboard"));
+    assert!(page.text().contains("Create your first dashboard"));
     let page = max.get("/dashboards/new").await;
-    assert!(page.text().contains("No cluster yet") && page.select_all("#new-board").is_empty());
+    assert!(page.text().contains("No clusters yet") && page.select_all("#new-board").is_empty());
     portal.give_cluster_account(&max, "max").await;
 
     let page = max.get("/dashboards/new?cluster=key&kind=mlflow&place=/scratch/max/mlruns").await;
@@ -17,7 +17,7 @@ async fn submitting_the_form_twice_makes_one_dashboard() {
     assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/mlruns");
     assert_eq!(page.attribute("[name=account] option[selected]", "value"), "");
     assert_eq!(page.attribute("[name=minutes] option[selected]", "value"), "60");
-    assert!(page.select_text(".board-cost").contains("It costs about"));
+    assert!(page.select_text(".board-cost").contains("Cost: about"));
     assert!(page.text().contains("You are not connected"));
     let nonce = page.attribute("[name=form]", "value");
 
@@ -61,15 +61,15 @@ async fn errors_are_shown_at_their_field() {
     let deep = format!("/{}", "x".repeat(2000));
     for (changes, field, problem) in [
         (vec![("place", "")], "place", "Choose at least one folder."),
-        (vec![("place", "runs")], "place", "not the full path"),
-        (vec![("place", "$NOWHERE/runs")], "place", "not the full path"),
-        (vec![("place", "/scratch/../etc")], "place", "not the full path"),
-        (vec![("place", "/a\nb")], "place", "not the full path"),
-        (vec![("place", &deep)], "place", "not the full path"),
-        (vec![("minutes", "0")], "minutes", "Choose one of the times offered."),
-        (vec![("minutes", "99999")], "minutes", "Choose one of the times offered."),
-        (vec![("minutes", "soon")], "minutes", "Choose one of the times offered."),
-        (vec![("account", "def-others")], "account", "Choose one of your projects."),
+        (vec![("place", "runs")], "place", "Enter the full path"),
+        (vec![("place", "$NOWHERE/runs")], "place", "Enter the full path"),
+        (vec![("place", "/scratch/../etc")], "place", "Enter the full path"),
+        (vec![("place", "/a\nb")], "place", "Enter the full path"),
+        (vec![("place", &deep)], "place", "Enter the full path"),
+        (vec![("minutes", "0")], "minutes", "Choose one of the listed times."),
+        (vec![("minutes", "99999")], "minutes", "Choose one of the listed times."),
+        (vec![("minutes", "soon")], "minutes", "Choose one of the listed times."),
+        (vec![("account", "def-others")], "account", "Choose one of your accounts."),
         (vec![("title", &long)], "title", "Use at most 80 characters."),
         (vec![("title", "a\u{202e}b")], "title", "invisible"),
         (vec![("cluster", "nowhere")], "cluster", "Choose one of your clusters."),
@@ -90,7 +90,7 @@ async fn errors_are_shown_at_their_field() {
     let paths: Vec<String> = (0..40).map(|number| format!("/runs/{number}")).collect();
     many.extend(paths.iter().map(|path| ("place", path.as_str())));
     let page = max.post("/dashboards", &many).await;
-    assert!(page.select_text(".error-summary").contains("twelve"), "{}", page.text());
+    assert!(page.select_text(".error-summary").contains("at most 12 folders"), "{}", page.text());
     assert_eq!(max.post("/dashboards", &form_with(&[("form", " ")])).await.status, 400);
     let no_path = EVIL.trim_start_matches('/');
     let page = max.post("/dashboards", &form_with(&[("title", EVIL), ("place", no_path)])).await;
@@ -117,13 +117,13 @@ async fn form_works_without_javascript() {
 
     // Nothing is known of this person there, and of that cluster nothing but that it exists.
     let page = admin.get("/dashboards/new").await;
-    assert!(page.select_text("#not-here").contains("You have no way in there yet."));
+    assert!(page.select_text("#not-here").contains("You have not set up a connection to it yet."));
     admin.name_user("key", "ada").await;
     let page = admin.get("/dashboards/new").await;
-    assert!(page.text().contains("Connect once first"), "{}", page.text());
+    assert!(page.text().contains("Connect first"), "{}", page.text());
     let page = admin.post("/dashboards", &form_with(&[("place", "/home/ada/runs")])).await;
     assert_eq!(page.status, 422);
-    assert!(page.select_text(".error-summary").contains("Connect to it first"));
+    assert!(page.select_text(".error-summary").contains("Connect first"));
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn suggested_folders_come_from_the_own_connection_only() {
     portal.give_cluster_account(&max, "max").await;
     let page = max.get("/dashboards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
     assert_eq!(page.status, 200);
-    assert!(page.text().contains("There is no connection to the cluster."), "{}", page.text());
+    assert!(page.text().contains("You are not connected to the cluster."), "{}", page.text());
     for path in ["/dashboards/found", "/dashboards/found?cluster=key&kind=x", "/dashboards/found?kind=mlflow"] {
         assert_eq!(max.get(path).await.status, 404, "{path}");
     }

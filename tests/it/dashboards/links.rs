@@ -59,8 +59,8 @@ async fn link_is_shown_once_and_stored_only_as_a_hash() {
     portal.clock.advance(8 * 86_400);
     assert_eq!(max.sign_in("max", crate::support::PASSWORD).await.status, 303);
     let page = max.get(&path).await;
-    assert!(page.text().contains("There is none. Nobody outside"), "{}", page.text());
-    assert!(page.select_text("#ended-links").contains("its time is up"));
+    assert!(page.text().contains("None. Nobody outside"), "{}", page.text());
+    assert!(page.select_text("#ended-links").contains("expired"));
 }
 
 #[tokio::test]
@@ -69,12 +69,12 @@ async fn a_link_needs_a_label_a_time_and_no_short_passphrase() {
     let World { portal, max, board, .. } = &world;
     let path = format!("/dashboards/{board}/guest-links");
     for (field, value, problem) in [
-        ("label", "", "Say whom it is for"),
+        ("label", "", "Add a note"),
         ("label", "a\u{202e}", "invisible"),
-        ("days", "0", "Choose between 1 and 90 days."),
-        ("days", "91", "Choose between 1 and 90 days."),
-        ("days", "-1", "Choose between 1 and 90 days."),
-        ("days", "week", "Choose between 1 and 90 days."),
+        ("days", "0", "Enter a number of days from 1 to 90."),
+        ("days", "91", "Enter a number of days from 1 to 90."),
+        ("days", "-1", "Enter a number of days from 1 to 90."),
+        ("days", "week", "Enter a number of days from 1 to 90."),
         ("passphrase", "short", "at least 8 characters"),
     ] {
         let mut form = vec![("label", EVIL), ("days", "30"), ("passphrase", PASSPHRASE)];
@@ -110,7 +110,7 @@ async fn owners_pis_and_administrators_can_revoke_links() {
     assert_eq!(max.get("/dashboards/guest-links").await.status, 403);
     assert_eq!(mia.get("/dashboards/guest-links").await.status, 403);
     let none = otto.get("/dashboards/guest-links").await;
-    assert!(none.status == 200 && none.text().contains("No link works"));
+    assert!(none.status == 200 && none.text().contains("No active guest links"));
     assert_eq!(pia.get("/dashboards").await.select_all("a[href='/dashboards/guest-links']").len(), 1);
     for (who, name) in [(&pia, "pia"), (admin, "ada")] {
         let page = who.get("/dashboards/guest-links").await;
@@ -136,7 +136,7 @@ async fn owners_pis_and_administrators_can_revoke_links() {
         assert_eq!((page.status, page.location()), (303, to), "{id}");
     }
     let page = max.get("/dashboards/1").await;
-    assert!(page.text().contains("The link no longer works"));
+    assert!(page.text().contains("Guest link revoked"));
     assert_eq!(page.select_all("[aria-labelledby=links-title] .row").len(), 1, "one is left");
     assert_eq!(page.select_all("#ended-links .row").len(), 3);
     assert_eq!(pia.get("/dashboards/guest-links").await.select_all("tbody tr").len(), 1);

@@ -73,8 +73,8 @@ async fn shared_dashboard_is_read_only_for_the_group_and_hidden_from_others() {
     assert!(row.contains("max") && row.contains("Smith Lab"), "{row}");
     assert!(list.select_all("#evil").is_empty() && !row.contains("Start again"));
     let page = mia.get(&path).await;
-    assert!(says(&page).contains("Its time was up"));
-    assert!(page.text().contains("Only max can start it."), "{}", page.text());
+    assert!(says(&page).contains("Time limit reached"));
+    assert!(page.text().contains("Only max can start this dashboard."), "{}", page.text());
     assert_eq!(buttons(&page), [""; 0]);
     assert!(page.select_all("#share, #settings, #evil").is_empty());
     assert!(!page.text().contains("/jobs/key/"), "the job is its owner's");
@@ -89,7 +89,7 @@ async fn shared_dashboard_is_read_only_for_the_group_and_hidden_from_others() {
     world.sees_nothing(mia, "mia").await;
     let id = portal.person_id("max").await;
     admin.post(&format!("/groups/{lab}/people/{id}/remove"), &[]).await;
-    assert_eq!(max.get(&path).await.select_all(".job-line .tag"), [""; 0], "taken back");
+    assert_eq!(max.get(&path).await.select_all(".job-line .tag"), [""; 0], "revoked");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn group_members_start_it_within_the_owners_limits() {
     assert_eq!(world.show_to(&lab.to_string(), "1").await, 303);
     let path = format!("/dashboards/{board}");
     let page = mia.get(&path).await;
-    assert!(page.text().contains("whose connection to"), "its owner is not connected");
+    assert!(page.text().contains("who is not connected to"), "its owner is not connected");
     assert_eq!(buttons(&page), [""; 0]);
     let page = mia.post_and_follow(&format!("{path}/wake"), &[]).await;
     assert!(page.select_text("main > .alert").contains("Ask them to connect."));
@@ -109,16 +109,16 @@ async fn group_members_start_it_within_the_owners_limits() {
     let woken_by = Some(portal.person_id("mia").await);
     portal.put_run(*board, Run { state: "over", end: "time", woken_by, ..Run::default() }).await;
     let page = mia.get(&path).await;
-    assert!(page.text().contains("1 start a day, and that was used"), "{}", page.text());
+    assert!(page.text().contains("1 start a day, and none are left"), "{}", page.text());
     let page = mia.post_and_follow(&format!("{path}/wake"), &[]).await;
     assert!(page.select_text("main > .alert").contains("as often as its owner allows"));
     portal.on_dashboard(*board, "UPDATE dashboard_runs SET asked_at = asked_at - 90000 WHERE dashboard_id = $1").await;
-    assert!(!mia.get(&path).await.text().contains("that was used"), "a new day");
+    assert!(!mia.get(&path).await.text().contains("none are left"), "a new day");
     portal.put_run(*board, Run { state: "ready", started_at: Some(START.0), woken_by, ..Run::default() }).await;
     let page = mia.get(&path).await;
-    assert!(says(&page).contains("It runs as max, whose connection to"), "{}", says(&page));
+    assert!(says(&page).contains("The dashboard runs as max, who is not connected to"), "{}", says(&page));
     assert!(says(&page).contains("Started by mia"));
-    assert_eq!(buttons(&page), [""; 0], "nothing of someone else's is stopped or prolonged");
+    assert_eq!(buttons(&page), [""; 0], "nothing of someone else's is stopped or extended");
 }
 
 #[tokio::test]
@@ -130,10 +130,10 @@ async fn invalid_settings_are_refused() {
     for (field, value, problem) in [
         ("title", " ", "Enter a name."),
         ("title", "a\u{202e}b", "invisible"),
-        ("wakes", "21", "Choose between 0 and 20."),
-        ("wakes", "-1", "Choose between 0 and 20."),
-        ("wakes", "many", "Choose between 0 and 20."),
-        ("wake_minutes", "5", "Choose one of the times offered."),
+        ("wakes", "21", "Enter a number between 0 and 20."),
+        ("wakes", "-1", "Enter a number between 0 and 20."),
+        ("wakes", "many", "Enter a number between 0 and 20."),
+        ("wake_minutes", "5", "Choose one of the listed times."),
     ] {
         let mut form = vec![("title", "T"), ("wakes", "1"), ("wake_minutes", "30")];
         form.retain(|(known, _)| *known != field);

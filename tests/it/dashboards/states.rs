@@ -15,26 +15,26 @@ async fn with_dashboard() -> (TestApp, Client, i64) {
 async fn every_end_is_explained_with_a_next_step() {
     let (portal, max, board) = with_dashboard().await;
     let path = format!("/dashboards/{board}");
-    assert!(says(&max.get(&path).await).contains("It was never started"));
+    assert!(says(&max.get(&path).await).contains("Not started yet"));
     for (end, words) in [
-        ("time", "It ran for the 1 h that were asked for."),
-        ("stopped", "You stopped it"),
-        ("idle", "nobody looked at it"),
-        ("replaced", "A follow-up took its place"),
-        ("cancelled", "Its job was cancelled on the cluster"),
-        ("node", "The machine that it ran on failed"),
-        ("memory", "It ran out of memory"),
-        ("failed", "It could not be started"),
-        ("refused", "Slurm did not take its job"),
-        ("not-sent", "Its job was not handed over"),
-        ("gone", "Its job is not known any more"),
-        ("something new", "It has ended"),
+        ("time", "The dashboard ran for the requested 1 h."),
+        ("stopped", "You stopped the dashboard"),
+        ("idle", "nobody was viewing it"),
+        ("replaced", "Replaced by a follow-up job"),
+        ("cancelled", "The job was cancelled on the cluster"),
+        ("node", "The node failed"),
+        ("memory", "Out of memory"),
+        ("failed", "The dashboard could not be started"),
+        ("refused", "Slurm rejected the job"),
+        ("not-sent", "The job was not submitted"),
+        ("gone", "The job is no longer known"),
+        ("something new", "The dashboard has ended"),
     ] {
         let message = "sbatch: error: <i id=evil>Invalid account</i>";
         portal.put_run(board, Run { state: "over", end, message, ..Run::default() }).await;
         let page = max.get(&path).await;
         assert!(says(&page).contains(words), "{end}: {}", says(&page));
-        assert_eq!(buttons(&page), ["Start again", "Change and start anew"], "{end}");
+        assert_eq!(buttons(&page), ["Start again", "Edit and restart"], "{end}");
         let said = page.select_all("#board-said .said");
         let is_raw = ["failed", "refused", "not-sent"].contains(&end);
         assert_eq!(said, if is_raw { vec![message.to_owned()] } else { vec![] }, "{end}");
@@ -46,7 +46,7 @@ async fn every_end_is_explained_with_a_next_step() {
     }
     let run = Run { state: "over", end: "failed", ready_at: Some(START.0), ..Run::default() };
     portal.put_run(board, run).await;
-    assert!(says(&max.get(&path).await).contains("It broke off"));
+    assert!(says(&max.get(&path).await).contains("The dashboard crashed"));
     let list = max.get("/dashboards").await;
     assert_eq!(list.select_text(".board-row .badge"), "Failed");
     assert!(list.select_text(".board-row").contains("Start again"));
@@ -65,13 +65,13 @@ async fn page_without_a_connection_offers_to_connect() {
         let started_at = Some(START.0).filter(|_| state != "waiting");
         portal.put_run(board, Run { state, started_at, ..Run::default() }).await;
         let page = max.get(&path).await;
-        assert!(says(&page).contains("It comes back here by itself when you connect."), "{state}");
+        assert!(says(&page).contains("It reappears here automatically when you connect."), "{state}");
         let expected: &[&str] =
-            if state == "waiting" { &["Connect", "Stop…"] } else { &["Connect", "Prolong", "Stop…"] };
+            if state == "waiting" { &["Connect", "Stop…"] } else { &["Connect", "Extend", "Stop…"] };
         assert_eq!(buttons(&page), expected, "{state}");
         let opened = max.get(&format!("{path}/open")).await;
         assert_eq!((opened.status, opened.location()), (303, path.as_str()), "{state}");
-        assert!(max.get(&path).await.text().contains("It cannot be opened yet."));
+        assert!(max.get(&path).await.text().contains("The dashboard is not ready yet."));
     }
     let page = max.get(&format!("{path}?do=stop")).await;
     assert_eq!(page.attribute("#board-stop", "open"), "");
@@ -92,20 +92,20 @@ async fn dashboard_can_be_started_extended_and_stopped() {
         let flash = page.select_all("main > .alert");
         flash.into_iter().next().unwrap_or_default()
     };
-    assert!(follow("extend").await.contains("nothing to prolong or stop"));
-    assert!(follow("stop").await.contains("nothing to prolong or stop"));
+    assert!(follow("extend").await.contains("cannot be extended or stopped"));
+    assert!(follow("stop").await.contains("cannot be extended or stopped"));
     let run = Run { state: "ready", started_at: Some(START.0), ..Run::default() };
     portal.put_run(board, run).await;
-    assert!(follow("start").await.contains("on its way already"));
-    assert!(follow("extend").await.contains("A follow-up is asked for."));
-    assert!(follow("extend").await.contains("A follow-up is on its way already."));
-    assert!(!buttons(&max.get(&path).await).contains(&"Prolong".to_owned()));
+    assert!(follow("start").await.contains("already running or starting"));
+    assert!(follow("extend").await.contains("Dashboard extended."));
+    assert!(follow("extend").await.contains("The dashboard has already been extended."));
+    assert!(!buttons(&max.get(&path).await).contains(&"Extend".to_owned()));
     assert_eq!(follow("stop").await, "");
     let mut db = portal.app.store.read().await.unwrap();
     let stops: Vec<String> = sqlx::query_scalar("SELECT stop FROM dashboard_runs").fetch_all(&mut *db).await.unwrap();
     assert_eq!(stops, ["person", "person"]);
     drop(db);
-    assert!(follow("remove").await.contains("The dashboard is deleted"));
+    assert!(follow("remove").await.contains("Dashboard deleted"));
     assert_eq!(max.get(&path).await.status, 404);
     assert_eq!(max.post(&format!("{path}/start"), &[]).await.status, 404);
     assert!(!max.get("/dashboards").await.text().contains("board-row"));
@@ -118,7 +118,7 @@ async fn new_dashboard_waits_for_the_connection() {
     portal.give_cluster_account(&max, "max").await;
     let made = max.post("/dashboards", &form_with(&[])).await;
     let page = max.get(made.location()).await;
-    assert!(says(&page).contains("Waiting for the connection"), "{}", says(&page));
+    assert!(says(&page).contains("Waiting for the cluster connection"), "{}", says(&page));
     assert_eq!(buttons(&page), ["Connect", "Stop…"]);
     assert_eq!(page.select_text("h1"), "max/runs");
     assert!(page.attribute("#board-live", "hx-trigger").contains("sse:dashboards"));

@@ -21,10 +21,10 @@ async fn recipe_files_round_trip_unchanged_or_are_refused() {
     for (text, problem) in [
         (unknown.as_str(), format!("Line {}: unknown field `colour`", lines(&unknown, "colour"))),
         (&broken, format!("Line {}: ", lines(&broken, "{{ who"))),
-        (&nobody, format!("Line {}: The script names “whom”", lines(&nobody, "whom"))),
+        (&nobody, format!("Line {}: The script uses “whom”", lines(&nobody, "whom"))),
         (&circle, "depends on itself".to_owned()),
         (&block, format!("Line {}: There is no block", lines(&block, "nothing"))),
-        (&FILE.replace("Say hello", ""), "The title: Enter a name.".to_owned()),
+        (&FILE.replace("Say hello", ""), "Title: Enter a name.".to_owned()),
         (&long, "The file is longer than 256 kB.".to_owned()),
         ("", "missing field".to_owned()),
         ("name = ", "Line 1: ".to_owned()),
@@ -76,11 +76,11 @@ async fn unreadable_recipe_is_reported_and_can_be_repaired() {
     query.execute(&mut *tx).await.unwrap();
     store::commit(tx).await.unwrap();
     let page = max.get("/compose/key/r1").await;
-    assert_eq!((page.status, page.select_text("h1").as_str()), (409, "This recipe cannot be used as it is"));
+    assert_eq!((page.status, page.select_text("h1").as_str()), (409, "This recipe no longer works"));
     assert!(page.text().contains("There is no block “gone-block”."));
     let page = max.get("/recipes/1").await;
     assert!(page.status == 200 && page.select_text(".alert").contains("gone-block"));
-    assert!(max.get("/compose").await.select_text("[aria-labelledby=shelf-own]").contains("can no longer be used"));
+    assert!(max.get("/compose").await.select_text("[aria-labelledby=shelf-own]").contains("This recipe can't be used"));
     assert_eq!(max.get("/recipes/1/export").await.text(), gone);
     let page = max.get("/recipes/1/change").await;
     assert!(page.status == 200 && page.select_all("form[action='/recipes/1/change']").is_empty());

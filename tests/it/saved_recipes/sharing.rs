@@ -136,7 +136,7 @@ async fn former_members_lose_the_groups_recipes() {
     world.sees_nothing(pia, "pia").await;
     assert_eq!(max.get("/recipes/1").await.status, 200, "its owner's again");
     let log = admin.get("/activity").await;
-    for words in ["Published a recipe", "Took a recipe back"] {
+    for words in ["Published a recipe", "Unpublished a recipe"] {
         assert!(log.text().contains(words), "{words}");
     }
 }
@@ -156,7 +156,7 @@ async fn group_recipe_outlives_its_author() {
     assert_eq!(portal.kept().await.iter().map(|one| one.0).collect::<Vec<_>>(), [1]);
     assert_eq!(portal.count("recipe_versions").await, 1, "private ones go with the person");
     let page = mia.get("/recipes/1").await;
-    assert!(page.text().contains("no account here any more") && page.text().contains(">max<"));
+    assert!(page.text().contains("no longer has an account here") && page.text().contains(">max<"));
     assert_eq!(mia.get("/compose/key/r1").await.status, 200);
     assert_eq!(pia.post("/recipes/1/publish", &[("group", "")]).await.status, 403, "to nobody");
     assert_eq!(pia.post("/recipes/1/delete", &[]).await.status, 303);

@@ -113,7 +113,7 @@ impl Browser {
         for (field, value) in super::app::new_person(name) {
             self.fill(field, value).await;
         }
-        self.press("Make my account").await;
+        self.press("Create account").await;
     }
 
     /// The first element that fits, waiting for it.

@@ -17,16 +17,16 @@ async fn audit_all(width: u32) {
     let browser = Browser::open(&world.portal.url, width).await;
     browser.sign_in("pia").await;
     browser.go(&world.url("usage")).await;
-    browser.wait_for_text("No account is chosen yet").await;
+    browser.wait_for_text("No accounts selected yet").await;
     look(&browser, "without accounts").await;
     world.fill().await;
     browser.go(&world.url("usage?period=90d&by=day")).await;
-    browser.wait_for_text("Use over time").await;
+    browser.wait_for_text("Usage over time").await;
     browser.run("for (const one of document.querySelectorAll('main details')) one.open = true").await;
     keep(&browser, &format!("use-pi-{width}")).await;
     look(&browser, "the page of a PI").await;
     browser.go(&world.url("usage")).await;
-    browser.wait_for_text("Use over time").await;
+    browser.wait_for_text("Usage over time").await;
     browser.prefer("dark").await;
     keep(&browser, &format!("use-pi-dark-{width}")).await;
     look(&browser, "the page in the dark").await;
@@ -39,21 +39,21 @@ async fn audit_all(width: u32) {
     keep(&browser, &format!("use-jobs-{width}")).await;
     look(&browser, "jobs").await;
     browser.go(&world.url("accounts")).await;
-    browser.press("Add the allocation").await;
+    browser.press("Add allocation").await;
     browser.wait_for_text("There is a problem").await;
     keep(&browser, &format!("use-accounts-{width}")).await;
     look(&browser, "an allocation without an amount").await;
     browser.fill("amount", "5000").await;
-    browser.press("Add the allocation").await;
-    browser.wait_for_text("The allocation is added").await;
+    browser.press("Add allocation").await;
+    browser.wait_for_text("Allocation added").await;
     look(&browser, "an allocation").await;
-    browser.press("Change the 5,000 core hours of def-one").await;
-    browser.wait_for_text("Change the allocation").await;
+    browser.press("Edit the allocation of 5,000 core hours to def-one").await;
+    browser.wait_for_text("Edit allocation").await;
     keep(&browser, &format!("use-change-{width}")).await;
     look(&browser, "an allocation to be changed").await;
     browser.fill("amount", "6000").await;
-    browser.press("Save the allocation").await;
-    browser.wait_for_text("The allocation is changed").await;
+    browser.press("Save allocation").await;
+    browser.wait_for_text("Allocation saved").await;
     assert!(browser.text().await.contains("6,000 core hours"));
     browser.close().await;
 }
@@ -67,8 +67,8 @@ async fn choose_days(browser: &Browser) {
     for (field, day) in [("first", "2026-10-05"), ("last", "2026-10-11")] {
         browser.run(&format!("document.querySelector('#f-{field}').value = '{day}'")).await;
     }
-    browser.press("Show").await;
-    browser.wait_for_text("In the days you chose").await;
+    browser.press("Apply filters").await;
+    browser.wait_for_text("Usage in the days you chose").await;
     browser.wait_for_text("5 Oct 2026 to 11 Oct 2026").await;
     assert_eq!(browser.run(is_seen).await, true, "they can be changed");
 }

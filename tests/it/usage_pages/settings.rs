@@ -87,11 +87,11 @@ async fn changed_settings_are_shown_and_recorded() {
     assert!(page.text().contains("1 Apr 2026 to 31 Mar 2027"));
     let used = world.member.get(&world.url("usage")).await;
     assert!(used.text().contains("0 of 12,000 core hours"), "{}", used.text());
-    assert!(used.text().contains("Too little is known yet to foretell"));
+    assert!(used.text().contains("A forecast needs three full weeks"));
     // The same once more would be charged with the same use.
     let twice = world.pi.post(&world.url("allocations"), &with("amount", "500")).await;
     assert_eq!(twice.status, 422);
-    assert!(twice.text().contains("Change its amount instead"), "{}", twice.text());
+    assert!(twice.text().contains("Edit that one instead"), "{}", twice.text());
     let remove = page.attribute("form[action$='/remove']", "action");
     for who in [&world.member, &world.other, &world.admin] {
         assert_eq!(who.post(&remove, &[]).await.status, 403);
@@ -105,11 +105,11 @@ async fn changed_settings_are_shown_and_recorded() {
     assert_eq!(world.pi.post(&remove, &[]).await.status, 404);
     let log = world.admin.get("/activity").await;
     for words in [
-        "Chose the accounts of a group",
+        "Changed the Slurm accounts of a group",
         "def-one on key, def-two on key",
-        "Added an allocation of a group",
+        "Added an allocation to a group",
         "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31",
-        "Removed an allocation of a group",
+        "Removed an allocation from a group",
     ] {
         assert!(log.text().contains(words), "{words}");
     }
@@ -169,7 +169,7 @@ async fn allocation_is_edited_in_place() {
         store::usage_alerts::was_notified(&mut db, pia, group, &about).await.unwrap()
     };
     assert!(was_told().await);
-    assert!(!world.admin.get("/activity").await.text().contains(" became "));
+    assert!(!world.admin.get("/activity").await.text().contains(" changed to "));
 
     let before = world.set().await;
     for (key, value) in [("amount", "much"), ("account", "key/def-two"), ("ends", "2026-03-31")] {
@@ -189,13 +189,13 @@ async fn allocation_is_edited_in_place() {
     assert_eq!(world.set().await, before);
 
     let page = world.pi.post_and_follow(&path, &with("amount", "15000")).await;
-    assert!(page.text().contains("The allocation is changed."), "{}", page.text());
+    assert!(page.text().contains("Allocation saved."), "{}", page.text());
     assert!(page.text().contains("15,000 core hours") && !page.text().contains("12,000"));
     assert!(!was_told().await);
     let used = world.pi.get(&world.url("usage")).await;
     assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
     let log = world.admin.get("/activity").await;
-    let words = "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 became def-one: 15000 core-hours";
+    let words = "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 changed to def-one: 15000 core-hours";
     assert!(log.text().contains(words), "{}", log.text());
 
     // Its account is no longer the group's: no other takes its place by chance.

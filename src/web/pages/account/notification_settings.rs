@@ -59,11 +59,14 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson) -> Result<Notif
     drop(db);
     let default_sends = [NotificationKind::Ended, NotificationKind::NeverStarts];
     let address_hint = match &webhook {
-        None => "Begins with https://".to_owned(),
-        Some(hook) => format!("Leave it empty to keep the one at {}. A new one gets a new signing secret.", hook.host),
+        None => "Starts with https://".to_owned(),
+        Some(hook) => format!(
+            "Leave empty to keep the current address at {}. A new address gets a new signing secret.",
+            hook.host
+        ),
     };
     Ok(NotificationSettingsPage {
-        page: PageFrame::for_person(context, &me.0, "Notices", NavSection::Account),
+        page: PageFrame::for_person(context, &me.0, "Notifications", NavSection::Account),
         toasts: kind_choices(&toasts),
         sends: kind_choices(webhook.as_ref().map_or(&default_sends[..], |hook| &hook.kinds)),
         webhook,
@@ -126,12 +129,14 @@ pub async fn test_webhook(context: RequestContext, me: CurrentPerson) -> Handler
     let tested = match context.app.webhooks.test(me.0.person.id).await {
         Ok(Ok(())) => WebhookTestResult {
             kind: "ok",
-            title: "The test message was accepted",
-            text: "Look for it where it was sent to.".into(),
+            title: "Test message sent",
+            text: "Check that it arrived in your chat or program.".into(),
         },
-        Ok(Err(failure)) => {
-            WebhookTestResult { kind: "warning", title: "The test message did not arrive", text: failure.to_string() }
-        }
+        Ok(Err(failure)) => WebhookTestResult {
+            kind: "warning",
+            title: "The test message could not be sent",
+            text: failure.to_string(),
+        },
         Err(error) => return Err(error.into()),
     };
     respond(&NotificationSettingsPage { tested: Some(tested), ..load_page(&context, &me).await? })

@@ -148,7 +148,7 @@ pub async fn enable(
         }
         Err(AuthError::Vault(_)) => Err(AppError::BadRequest("the sealed secret does not open".into())),
         Err(AuthError::WrongCode) => {
-            let problem = "This code is not right. Take the newest one from your app; if it is refused again, check that your phone's clock is right.";
+            let problem = "Wrong code. Enter the code your app shows now. If it's rejected again, check that your phone's clock is correct.";
             render_setup_page(&context, &me, Some(&sealed), FormErrors::single("code", problem))
         }
         Err(error) => render_setup_page(&context, &me, Some(&sealed), password_confirmation_errors(error, "password")?),

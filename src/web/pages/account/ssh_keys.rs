@@ -189,7 +189,7 @@ pub async fn set_unattended(
     match auth.allow_unattended(&me.0, id, &form.password, &context.visitor).await {
         Ok(()) => Ok(flash::redirect(context, "/account/key", FlashMessage::UnattendedOn)),
         Err(AuthError::WrongPassword) => {
-            let problems = FormErrors::single("password", "This is not your password.");
+            let problems = FormErrors::single("password", "Wrong password.");
             let mut page = load_page(&context, &me, problems).await?;
             let is_automation = page.automation.as_ref().is_some_and(|card| card.key.id == id);
             page.scope = if is_automation { ConnectionRole::Automation } else { ConnectionRole::Login }.as_str();

@@ -257,7 +257,7 @@ const fn centre_title(family: SiteFamily) -> &'static str {
         SiteFamily::Alliance => "Digital Research Alliance of Canada",
         SiteFamily::Nris => "Sigma2, Norway",
         SiteFamily::Lumi => "LUMI, Finland",
-        SiteFamily::AllianceLike | SiteFamily::Other => "Anywhere else",
+        SiteFamily::AllianceLike | SiteFamily::Other => "Other clusters",
     }
 }
 

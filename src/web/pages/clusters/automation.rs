@@ -112,7 +112,7 @@ pub async fn get(path: UncheckedClusterRequest, QueryParams(query): QueryParams<
         Some(key) => {
             automation::authorized_keys_line(&addresses, &command, &key.public_line).map_err(|error| error.to_string())
         }
-        None => Err("First make the key.".to_owned()),
+        None => Err("Create the automation key first.".to_owned()),
     };
     let user = connection.as_ref().map(|connection| connection.remote_user.clone()).unwrap_or_default();
     let letter = automation::AutomationRequestLetter {
@@ -141,7 +141,7 @@ pub async fn get(path: UncheckedClusterRequest, QueryParams(query): QueryParams<
         _ => AutomationTestResult::None,
     };
     respond(&AutomationSetupPage {
-        page: PageFrame::for_person(context, &me.0, "Unattended work", NavSection::Clusters),
+        page: PageFrame::for_person(context, &me.0, "Automation", NavSection::Clusters),
         has_host_key: !cluster.host_keys(crate::cluster::cluster_profile::hops::AUTOMATION).is_empty(),
         test,
         is_admin: me.may(Permission::ManageClusters).is_ok(),

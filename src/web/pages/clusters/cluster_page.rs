@@ -113,7 +113,7 @@ async fn build_page(request: &ClusterRequest, setup: ClusterSetupState) -> Resul
 
 fn format_time_limit(minutes: Option<u32>) -> String {
     match minutes {
-        None => "no limit known".into(),
+        None => "No known limit".into(),
         Some(1440) => "1 day".into(),
         Some(minutes) if minutes > 1440 && minutes % 1440 == 0 => format!("{} days", minutes / 1440),
         Some(60) => "1 hour".into(),

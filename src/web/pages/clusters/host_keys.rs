@@ -45,7 +45,7 @@ impl PinHostKeysForm {
     /// The keys to pin. Those on the page count only if the administrator confirms having compared them.
     fn to_pins(&self) -> Result<Vec<PinnedHostKey>, FormErrors> {
         if !self.compared {
-            return Err(FormErrors::single("compared", "Compare the fingerprints first and say that you did."));
+            return Err(FormErrors::single("compared", "Compare the fingerprints, then tick this box."));
         }
         let mut pins = Vec::new();
         for line in self.keys.lines().chain(self.by_hand.lines()).map(str::trim).filter(|line| !line.is_empty()) {
@@ -54,7 +54,7 @@ impl PinHostKeysForm {
                 Some((hop.to_owned(), key.to_line()))
             });
             let Some(pin) = pin else {
-                let problem = "Write each key as: login ssh-ed25519 AAAA… (or jump, or robot, in front).";
+                let problem = "Start each line with login, jump or robot, followed by the key, for example: login ssh-ed25519 AAAA…";
                 return Err(FormErrors::single("by_hand", problem));
             };
             if !pins.contains(&pin) {
@@ -111,7 +111,7 @@ fn has_unpublished_key(host: &ScannedHost) -> bool {
 
 fn hop_title(hop: &str) -> &'static str {
     match hop {
-        "jump" => "Host on the way",
+        "jump" => "Jump host",
         "robot" => "Automation host",
         _ => "Login host",
     }

@@ -109,9 +109,10 @@ fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cl
         cluster,
     };
     if empty.cluster.alarm_at().is_some() {
-        let problem = "Its identity has changed. Nothing is sent there until an administrator has looked at it.".into();
-        let action = ClusterListAction::Go("Read more", false);
-        return ClusterListRow { kind: "failed", label: "Stopped", problem, action, ..empty };
+        let problem =
+            "Its host key has changed. The portal sends nothing to it until an administrator has reviewed it.".into();
+        let action = ClusterListAction::Go("View details", false);
+        return ClusterListRow { kind: "failed", label: "Blocked", problem, action, ..empty };
     }
     match (status, account) {
         (ConnectionStatus::Up(connection), _) => {
@@ -131,7 +132,7 @@ fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cl
             kind: "waiting",
             label: "Connecting",
             problem: String::new(),
-            action: ClusterListAction::Go("Go on", true),
+            action: ClusterListAction::Go("Continue", true),
             ..empty
         },
         (ConnectionStatus::Down, None) => empty,
@@ -139,7 +140,7 @@ fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cl
             ClusterListRow { label: "Not connected", action: ClusterListAction::Reconnect, ..empty }
         }
         (ConnectionStatus::Down, Some(_)) => {
-            ClusterListRow { label: "Not connected", action: ClusterListAction::Go("Go on", true), ..empty }
+            ClusterListRow { label: "Not connected", action: ClusterListAction::Go("Continue", true), ..empty }
         }
     }
 }

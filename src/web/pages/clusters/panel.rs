@@ -86,7 +86,7 @@ impl ConnectPanel {
         let title = &self.cluster.row.title;
         let jump_host = self.cluster.site.login.jump.as_ref().map(|jump| jump.host.as_str());
         match (jump_host, &prompt.hop) {
-            (Some(jump), Some(hop)) if hop.contains(jump) => format!("{jump}, the host on the way to {title},"),
+            (Some(jump), Some(hop)) if hop.contains(jump) => format!("{jump}, the jump host for {title},"),
             _ => title.clone(),
         }
     }
@@ -122,7 +122,7 @@ fn connection_content(cluster: &ClusterProfile, setup: &ClusterSetupState) -> Co
             connection: connection.clone(),
         },
         (ConnectionStatus::Down, _) if cluster.row.retired_at().is_some() => {
-            ConnectPanelContent::NotReady("Nobody can connect to it.")
+            ConnectPanelContent::NotReady("Nobody can connect to this cluster.")
         }
         (ConnectionStatus::Down, None) => ConnectPanelContent::NotReady("First enter your user name above."),
         (ConnectionStatus::Down, Some(_)) if !setup.has_needed_key(cluster) => {
@@ -139,12 +139,12 @@ fn connection_content(cluster: &ClusterProfile, setup: &ClusterSetupState) -> Co
 fn what_to_have_ready(factors: &[SiteLoginFactor]) -> &'static str {
     let has = |factor| factors.contains(&factor);
     match (has(SiteLoginFactor::Duo), has(SiteLoginFactor::Code), has(SiteLoginFactor::Password)) {
-        (true, ..) => "Have your phone at hand: the cluster asks you to confirm with Duo.",
+        (true, ..) => "Have your phone ready: the cluster will ask you to confirm with Duo.",
         (_, true, true) => {
-            "Have your one-time code and your password for the cluster at hand: it asks for both, and waits only a minute or two."
+            "Have your cluster password and a one-time code ready: the cluster will ask for both and waits only a minute or two."
         }
-        (_, true, _) => "Have the app with your one-time codes at hand: the cluster asks for one.",
-        (_, _, true) => "Have your password for the cluster at hand: it asks for it.",
+        (_, true, _) => "Have your authenticator app ready: the cluster will ask for a one-time code.",
+        (_, _, true) => "Have your cluster password ready: the cluster will ask for it.",
         _ => "",
     }
 }

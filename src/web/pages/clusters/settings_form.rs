@@ -112,7 +112,7 @@ impl ClusterSettingsForm {
         for line in self.storage.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let Some((label, path)) = line.split_once(':') else {
                 let problem =
-                    format!("Write each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}");
+                    format!("Enter each folder as \u{201c}Name: path\u{201d}. This line has no colon: {line}");
                 problems.add("storage", problem);
                 continue;
             };
@@ -139,7 +139,7 @@ impl ClusterSettingsForm {
             let existing = site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
             existing.unwrap_or_else(|| SiteAccountPrefix {
                 prefix: prefix.to_owned(),
-                meaning: "An account of your group.".to_owned(),
+                meaning: "Your group's account.".to_owned(),
             })
         };
         self.accounts.split(',').map(str::trim).filter(|prefix| !prefix.is_empty()).map(account).collect()
@@ -159,13 +159,13 @@ fn parse_port(problems: &mut FormErrors, field: &'static str, text: &str) -> u16
     if let Ok(port @ 1..) = text.trim().parse() {
         return port;
     }
-    problems.add(field, "Give a port between 1 and 65535; 22 if you do not know it.");
+    problems.add(field, "Enter a port between 1 and 65535. If you're not sure, use 22.");
     22
 }
 
 fn parse_number(problems: &mut FormErrors, field: &'static str, text: &str, into: &mut u16) {
     match text.trim().parse() {
         Ok(value @ 1..) => *into = value,
-        _ => problems.add(field, "Give a whole number of at least 1."),
+        _ => problems.add(field, "Enter a whole number of at least 1."),
     }
 }

@@ -96,7 +96,7 @@ async fn load_saved_cards(
                 summary: String::new(),
                 icon: "warning".to_owned(),
                 by: String::new(),
-                why_not: format!("It can no longer be used. {}", error.problem),
+                why_not: format!("This recipe can't be used. {}", error.problem),
             },
         };
         let owner = saved.owner_name.as_deref().filter(|_| !is_mine);

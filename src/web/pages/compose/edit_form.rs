@@ -49,18 +49,18 @@ fn revert_change(draft: &mut JobDraft, number: usize) {
 /// Turns the options of an imported script into answers.
 fn read_script_into_form(draft: &mut JobDraft) -> ComposeNotice {
     let Some(question) = draft.script_question() else {
-        return ComposeNotice::new("info", "There is no script to read", "Paste one first.");
+        return ComposeNotice::new("info", "No script to read", "Paste a script first.");
     };
     let script = draft.values.answers.get(&question.key).cloned().unwrap_or_default();
     let options = script_import::parse_directives(&script);
     if options.is_empty() {
-        let text = "The script has no lines that begin with #SBATCH. Answer the questions below instead.";
-        return ComposeNotice::new("info", "Nothing to read", text);
+        let text = "The script has no #SBATCH lines. Fill in the fields below instead.";
+        return ComposeNotice::new("info", "No options found", text);
     }
     let count = options.len() - draft.fill_from_script(&script, &options);
     let text = format!(
-        "{count} of its {} options are in the fields now; the others stand under further options.",
+        "{count} of {} options were read into the form. Any others are under Other sbatch options.",
         options.len()
     );
-    ComposeNotice::new("ok", "The script was read", text)
+    ComposeNotice::new("ok", "Script options imported", text)
 }

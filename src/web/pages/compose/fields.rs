@@ -200,11 +200,11 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
             let mut all: Vec<(String, String)> =
                 cluster.gpus.iter().filter_map(|gpu| Some((gpu.model.clone()?, gpu_label(gpu)))).collect();
             if cluster.site.jobs.gpu_model == JobOptionRule::Optional {
-                all.push((String::new(), "Any, whichever is free first".to_owned()));
+                all.push((String::new(), "Any (first available)".to_owned()));
             }
             all
         }
-        RecipeQuestionKind::JobType => std::iter::once((String::new(), "Choose for me".to_owned()))
+        RecipeQuestionKind::JobType => std::iter::once((String::new(), "Automatic".to_owned()))
             .chain(
                 cluster
                     .site
@@ -217,7 +217,7 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
         _ => return Vec::new(),
     };
     if matches!(question.kind, RecipeQuestionKind::Account) && !question.required {
-        all.push((String::new(), "The cluster's own choice".to_owned()));
+        all.push((String::new(), "Cluster default".to_owned()));
     }
     // Keep the value of an imported script, even if the cluster doesn't offer it.
     if !all.iter().any(|(offered, _)| offered == value) {
@@ -230,8 +230,8 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
 fn account_label(account: &crate::recipes::context::SubmitAccount, cluster: &ComposeCluster) -> String {
     let prefix = cluster.site.jobs.accounts.iter().find(|rule| account.name.starts_with(&rule.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
-        (true, false) => " For jobs without GPUs only.",
-        (false, true) => " For jobs with GPUs only.",
+        (true, false) => " Only for jobs without GPUs.",
+        (false, true) => " Only for jobs with GPUs.",
         _ => "",
     };
     match prefix {
@@ -247,6 +247,6 @@ fn account_label(account: &crate::recipes::context::SubmitAccount, cluster: &Com
 fn gpu_label(gpu: &crate::recipes::context::AvailableGpu) -> String {
     match gpu.per_node {
         0 | 1 => gpu.label.clone(),
-        most => format!("{}, up to {most} on a node", gpu.label),
+        most => format!("{}, up to {most} per node", gpu.label),
     }
 }

@@ -89,8 +89,8 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
         // A hand-edited script would keep the old request.
         draft.values.own = None;
         if draft.fill_options(&options).is_empty() {
-            let text = format!("{} is in the form now. Look at it, and submit.", query.option);
-            extras.notice = Some(ComposeNotice::new("info", "The request was changed as proposed", text));
+            let text = format!("The form now has {}. Check it, then submit.", query.option);
+            extras.notice = Some(ComposeNotice::new("info", "Suggestion applied", text));
         }
     }
     respond(&build_page(&context, &me, &draft, extras).await?)
@@ -157,6 +157,6 @@ fn add_refusal(submission: &Submission, chosen: &ChosenRecipe, extras: &mut Comp
     extras.notice = Some(ComposeNotice {
         said: refusal.slurm,
         accounts: refusal.accounts,
-        ..ComposeNotice::new("danger", "The cluster did not take it", refusal.sentence)
+        ..ComposeNotice::new("danger", "The cluster rejected this job", refusal.sentence)
     });
 }

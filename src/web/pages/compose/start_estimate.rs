@@ -102,7 +102,8 @@ async fn estimate_here(
             answer.refused = Some(sbatch::explain_sbatch(said));
         }
         test_only::TestOnlyAnswer::Unclear => {
-            "The scheduler gave no estimate. It may be busy; submitting still works.".clone_into(&mut answer.problem);
+            "The cluster gave no estimate and may be busy. You can still submit the job."
+                .clone_into(&mut answer.problem);
         }
     }
     let tried: Vec<_> = tried.into_iter().zip(answers).collect();

@@ -21,7 +21,7 @@ const SUBMIT_WAIT: Duration = Duration::from_secs(6);
 pub async fn post(request: ComposeRequest) -> HandlerResult {
     let (context, me, draft) = request.into_draft().await?;
     if draft.values.nonce.trim().is_empty() {
-        return Err(AppError::BadRequest("a form without its mark".to_owned()));
+        return Err(AppError::BadRequest("the form is incomplete; reload the page and try again".to_owned()));
     }
     let job = draft.compose();
     if !job.problems.is_empty() {
@@ -33,7 +33,7 @@ pub async fn post(request: ComposeRequest) -> HandlerResult {
         Err(SubmitError::Store(error)) => return Err(error.into()),
         Err(SubmitError::Auth(error)) => return Err(error.into()),
         Err(problem @ (SubmitError::Invalid(_) | SubmitError::NotConnected | SubmitError::TooMany)) => {
-            let notice = ComposeNotice::new("danger", "It was not submitted", problem.to_string());
+            let notice = ComposeNotice::new("danger", "The job wasn't submitted", problem.to_string());
             let extras = ComposePageExtras { notice: Some(notice), ..ComposePageExtras::default() };
             return show_with_problems(&context, &me, &draft, extras).await;
         }

@@ -94,11 +94,11 @@ pub async fn update_settings(
     problems.parse::<DisplayName>("title", &form.title);
     let wakes = parse_in_range(&form.wakes, 0, MAX_WAKES_PER_DAY);
     if wakes.is_none() {
-        problems.add("wakes", format!("Choose between 0 and {MAX_WAKES_PER_DAY}."));
+        problems.add("wakes", format!("Enter a number between 0 and {MAX_WAKES_PER_DAY}."));
     }
     let wake_minutes = parse_in_range(&form.wake_minutes, MIN_RUN_MINUTES.into(), MAX_RUN_MINUTES.into());
     if wake_minutes.is_none() {
-        problems.add("wake_minutes", "Choose one of the times offered.");
+        problems.add("wake_minutes", "Choose one of the listed times.");
     }
     let (Some(wakes), Some(wake_minutes), true) = (wakes, wake_minutes, problems.is_empty()) else {
         let typed = Some((echo_input(&form.title), echo_input(&form.wakes)));

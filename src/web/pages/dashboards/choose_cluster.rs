@@ -34,9 +34,9 @@ pub async fn list_clusters(
         }
         let is_automation = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;
         let why = if connections.iter().any(|connection| is_automation(connection.key())) {
-            "You use only its automation host. That one lets no dashboard through (it allows no port forwarding); set up the ordinary connection first."
+            "You are only set up for its automation host, which does not support dashboards. Set up a regular connection first."
         } else {
-            "You have no way in there yet."
+            "You have not set up a connection to it yet."
         };
         others.push(UnavailableCluster { slug: cluster.slug, title: cluster.title, why });
     }

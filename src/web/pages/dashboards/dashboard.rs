@@ -201,6 +201,6 @@ impl DashboardPage {
     }
 
     fn wakes_hint() -> String {
-        format!("0: nobody but you. At most {MAX_WAKES_PER_DAY} a day.")
+        format!("Enter 0 if only you may start it. At most {MAX_WAKES_PER_DAY}.")
     }
 }

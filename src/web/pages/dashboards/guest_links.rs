@@ -77,7 +77,7 @@ impl GuestLinkForm {
         let mut problems = FormErrors::single(field, problem);
         // The passphrase isn't sent back to the page, so ask for it again instead of losing it silently.
         if field != "passphrase" && !self.passphrase.expose_secret().is_empty() {
-            problems.add("passphrase", "Enter the passphrase again, or leave it empty for none.");
+            problems.add("passphrase", "Enter the passphrase again, or leave it empty.");
         }
         GuestLinkFormState { problems, label: echo_input(&self.label), days: echo_input(&self.days) }
     }
@@ -100,7 +100,7 @@ pub fn oversight_action(me: &CurrentPerson) -> Permission {
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(oversight_action(&me))?;
     let links = context.app.auth.list_overseen_links(&me.0.viewer).await?;
-    let page = PageFrame::for_person(&context, &me.0, "Links that work", NavSection::Dashboards);
+    let page = PageFrame::for_person(&context, &me.0, "Guest links", NavSection::Dashboards);
     respond(&AllDashboardLinksPage { page, links, is_admin: me.0.viewer.is_admin })
 }
 

@@ -185,7 +185,7 @@ impl DashboardWakeOffer {
         let owner = &dashboard.owner_name;
         let no = |text: String| Ok(Self { is_possible: false, text });
         if dashboard.wakes_per_day == 0 {
-            return no(format!("Only {owner} can start it. Ask them if you want to see it."));
+            return no(format!("Only {owner} can start this dashboard. Ask them if you want to see it."));
         }
         let since = context.app.clock.now().plus(-SECONDS_PER_DAY);
         let mut db = context.app.store.read().await?;
@@ -194,18 +194,18 @@ impl DashboardWakeOffer {
         let left = dashboard.wakes_per_day - used;
         if left <= 0 {
             return no(format!(
-                "{owner} allows their group {} a day, and that was used. Ask {owner} to start it, or come back tomorrow.",
+                "{owner} allows their group {} a day, and none are left. Ask {owner} to start it, or try again tomorrow.",
                 format_starts(dashboard.wakes_per_day)
             ));
         }
         if is_down {
             return no(format!(
-                "It runs as {owner}, whose connection to {} is closed. Ask them to connect; then you can start it.",
+                "You can't start this dashboard because it runs as {owner}, who is not connected to {}. Ask them to connect.",
                 dashboard.cluster
             ));
         }
         let text = format!(
-            "You may start it: it runs as {owner}, who pays for it, for {time}. {owner} allows their group {} a day; {} left.",
+            "You can start this dashboard for {time}. It runs as {owner} and is charged to their account. {owner} allows their group {} a day; {} left.",
             format_starts(dashboard.wakes_per_day),
             if left == 1 { "1 is".to_owned() } else { format!("{left} are") },
         );

@@ -182,7 +182,7 @@ fn parse_minutes(form: &NewDashboardForm, target: &ComposeTarget, problems: &mut
     let (least, most, _) = choose_cluster::time_limits(target);
     let minutes = form.minutes.trim().parse().ok().filter(|minutes| (least..=most).contains(minutes));
     if minutes.is_none() {
-        problems.add("minutes", "Choose one of the times offered.");
+        problems.add("minutes", "Choose one of the listed times.");
     }
     minutes.unwrap_or(least)
 }
@@ -190,7 +190,7 @@ fn parse_minutes(form: &NewDashboardForm, target: &ComposeTarget, problems: &mut
 fn parse_account(form: &NewDashboardForm, target: &ComposeTarget, problems: &mut FormErrors) -> String {
     let account = form.account.clone().unwrap_or_default();
     if !account.is_empty() && !target.compose_context.accounts.iter().any(|known| known.name == account) {
-        problems.add("account", "Choose one of your projects.");
+        problems.add("account", "Choose one of your accounts.");
         return String::new();
     }
     account
@@ -262,7 +262,7 @@ fn account_choices(target: &ComposeTarget, chosen: &str) -> Vec<(String, String,
     let mut options: Vec<(String, String, bool)> =
         all.iter().map(|account| (account.name.clone(), account.name.clone(), account.name == chosen)).collect();
     if !is_required {
-        let label = "The cluster's own choice".to_owned();
+        let label = "Cluster default".to_owned();
         options.insert(0, (String::new(), label, chosen.is_empty()));
     }
     options

@@ -90,11 +90,11 @@ pub fn phase(status: &DashboardWithRuns) -> DashboardPhase {
 pub fn badge(status: &DashboardWithRuns) -> DashboardBadge {
     let (kind, label) = match phase(status) {
         DashboardPhase::NotStarted => ("neutral", "Not started"),
-        DashboardPhase::Requested => ("waiting", "Asked for"),
-        DashboardPhase::Waiting => ("waiting", "Waiting"),
+        DashboardPhase::Requested => ("waiting", "Requested"),
+        DashboardPhase::Waiting => ("waiting", "Pending"),
         DashboardPhase::Preparing => ("running", "Preparing"),
         DashboardPhase::Starting => ("running", "Starting"),
-        DashboardPhase::Connecting => ("warning", "Not reached"),
+        DashboardPhase::Connecting => ("warning", "Connecting"),
         DashboardPhase::Ready => ("ok", "Ready"),
         DashboardPhase::Stopping => ("neutral", "Stopping"),
         DashboardPhase::Ended => match status.run.as_ref().map_or("", |run| run.end.as_str()) {
@@ -117,24 +117,20 @@ fn full_status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_
     let phase = phase(status);
     if context.is_disconnected && !matches!(phase, DashboardPhase::NotStarted | DashboardPhase::Ended) {
         let title = if phase == DashboardPhase::Requested {
-            "Waiting for the connection"
+            "Waiting for the cluster connection"
         } else {
-            "The connection to the cluster is closed"
+            "Not connected to the cluster"
         };
         return notice("warning", title, disconnected_text(status, phase, context.is_owner));
     }
     match phase {
-        DashboardPhase::NotStarted => notice("info", "It was never started", "Start it to see it."),
+        DashboardPhase::NotStarted => notice("info", "Not started yet", "Start the dashboard to view it."),
         DashboardPhase::Requested if message.is_empty() => {
-            notice("info", "Asked for", format!("The job is being handed over to {cluster}."))
+            notice("info", "Requested", format!("Submitting the job to {cluster}."))
         }
         DashboardPhase::Requested => DashboardStatusText {
             printed: message.to_owned(),
-            ..notice(
-                "warning",
-                "The job could not be handed over yet",
-                "The portal tries again by itself for ten minutes.",
-            )
+            ..notice("warning", "The job could not be submitted yet", "The portal keeps trying for ten minutes.")
         },
         DashboardPhase::Waiting if !context.waiting_reason.is_empty() => {
             notice("info", "Waiting in the queue", context.waiting_reason)
@@ -142,24 +138,26 @@ fn full_status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_
         DashboardPhase::Waiting => notice(
             "info",
             "Waiting in the queue",
-            format!("{cluster} starts it as soon as there is room. It is a small job, so this rarely takes long."),
+            format!(
+                "{cluster} starts the job as soon as resources are free. It is a small job, so this rarely takes long."
+            ),
         ),
         DashboardPhase::Preparing => notice(
             "info",
             "Preparing the environment",
-            "Its job runs and makes what it needs. The first time on a cluster takes a minute or two; later it is a matter of seconds.",
+            "The job is running and setting up its environment. This takes a minute or two the first time on a cluster and a few seconds after that.",
         ),
-        DashboardPhase::Starting => notice("info", "Starting", "It is ready in a moment."),
+        DashboardPhase::Starting => notice("info", "Starting", "The dashboard will be ready in a moment."),
         DashboardPhase::Connecting => DashboardStatusText {
             printed: message.to_owned(),
             ..notice(
                 "warning",
-                "It runs, and the portal is connecting to it",
-                "This takes a few seconds as a rule. If it stays like this, stop it and start it again.",
+                "Connecting to the dashboard",
+                "The dashboard is running. Connecting usually takes a few seconds. If it takes longer, stop the dashboard and start it again.",
             )
         },
-        DashboardPhase::Ready => notice("ok", "It is ready", ready_text(status)),
-        DashboardPhase::Stopping => notice("info", "Stopping", "Its job is being ended. This takes a few seconds."),
+        DashboardPhase::Ready => notice("ok", "The dashboard is ready", ready_text(status)),
+        DashboardPhase::Stopping => notice("info", "Stopping", "Cancelling the job. This takes a few seconds."),
         DashboardPhase::Ended => match &status.run {
             Some(run) => ended_text(status, run, context),
             None => DashboardStatusText::default(),
@@ -169,9 +167,9 @@ fn full_status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_
 
 fn ready_text(status: &DashboardWithRuns) -> &'static str {
     if status.next.is_some() {
-        "Open it in a new tab. A follow-up is on its way and takes over before the time is up."
+        "Open it in a new tab. It has been extended: a follow-up job takes over before this one ends."
     } else {
-        "Open it in a new tab. You can close that tab and this page at any time; nothing is lost."
+        "Open it in a new tab. You can close that tab and this page at any time without losing anything."
     }
 }
 
@@ -180,11 +178,13 @@ fn disconnected_text(status: &DashboardWithRuns, phase: DashboardPhase, is_owner
     let cluster = &status.dashboard.cluster;
     match (phase, is_owner) {
         (DashboardPhase::Requested, true) => format!(
-            "You are not connected to {cluster}. Connect, and the dashboard is asked for by itself. If that takes longer than ten minutes, you start it again."
+            "You are not connected to {cluster}. Connect within ten minutes and the dashboard starts automatically. After that, start it again yourself."
         ),
-        (_, true) => format!("The dashboard goes on at {cluster}. It comes back here by itself when you connect."),
+        (_, true) => {
+            format!("The dashboard keeps running on {cluster}. It reappears here automatically when you connect.")
+        }
         (_, false) => format!(
-            "It runs as {}, whose connection to {cluster} is closed. It comes back by itself when they connect.",
+            "The dashboard runs as {}, who is not connected to {cluster}. It reappears automatically when they connect.",
             status.dashboard.owner_name
         ),
     }
@@ -203,69 +203,73 @@ fn ended_text(
     let text = match run.end.as_str() {
         "time" => notice(
             "info",
-            "Its time was up",
+            "Time limit reached",
             format!(
-                "It ran for the {minutes} that were asked for. What it shows is still there: start it again to see it."
+                "The dashboard ran for the requested {minutes}. Its files are still there. Start it again to view it."
             ),
         ),
         "stopped" if context.is_owner => {
-            notice("info", "You stopped it", "What it shows is still there: start it again to see it.")
+            notice("info", "You stopped the dashboard", "Its files are still there. Start it again to view it.")
         }
-        "stopped" => notice("info", "It was stopped", format!("{} stopped it.", dashboard.owner_name)),
+        "stopped" => notice("info", "The dashboard was stopped", format!("{} stopped it.", dashboard.owner_name)),
         "idle" => notice(
             "info",
-            "It was stopped because nobody looked at it",
+            "Stopped because nobody was viewing it",
             format!(
-                "A dashboard that nobody has open for {idle} is ended by itself, so that it does not cost anything for nothing. Start it again whenever you want to look."
+                "A dashboard that nobody has open for {idle} is stopped automatically to save resources. Start it again whenever you need it."
             ),
         ),
-        "replaced" => notice("info", "A follow-up took its place", "That one has ended too. Start it again to see it."),
+        "replaced" => notice(
+            "info",
+            "Replaced by a follow-up job",
+            "The follow-up job has ended too. Start the dashboard again to view it.",
+        ),
         "cancelled" => notice(
             "warning",
-            "Its job was cancelled on the cluster",
-            "Someone ended the job elsewhere: among the jobs, in a terminal, or the people who run the cluster did. Start it again to see it.",
+            "The job was cancelled on the cluster",
+            "The job was cancelled on the Jobs page, in a terminal, or by the cluster's administrators. Start the dashboard again to view it.",
         ),
         "node" => notice(
             "warning",
-            "The machine that it ran on failed",
-            "This has nothing to do with what it shows. Start it again; it gets another machine.",
+            "The node failed",
+            "The node that the dashboard ran on failed. Start it again to run it on another node.",
         ),
         "memory" => notice(
             "danger",
-            "It ran out of memory",
-            "What it shows is too large for the memory that a dashboard gets. Make a new one that shows fewer folders, or the folder of one run.",
+            "Out of memory",
+            "The data is too large for the memory a dashboard gets. Create a new dashboard with fewer folders, or with the folder of a single run.",
         ),
-        "refused" => notice("danger", "Slurm did not take its job", sbatch::explain_sbatch(&run.message).sentence),
+        "refused" => notice("danger", "Slurm rejected the job", sbatch::explain_sbatch(&run.message).sentence),
         "not-sent" => notice(
             "danger",
-            "Its job was not handed over",
+            "The job was not submitted",
             format!(
-                "There is no such job on {}. See that the connection stands, then start it again.",
+                "The job did not reach {}. Check your connection, then start the dashboard again.",
                 dashboard.cluster
             ),
         ),
         "gone" => notice(
             "warning",
-            "Its job is not known any more",
+            "The job is no longer known",
             format!(
-                "{} has forgotten it, so nobody can tell how it ended. Start it again to see it.",
+                "{} no longer has a record of it, so it is unclear how it ended. Start the dashboard again to view it.",
                 dashboard.cluster
             ),
         ),
         "failed" if was_ready => notice(
             "danger",
-            "It broke off",
-            "It ran and then ended with an error. The end of its output mostly says why. Start it again; if it ends like this once more, show the output to someone who knows the cluster.",
+            "The dashboard crashed",
+            "It ended with an error while running. The end of its output usually says why. Start it again. If it keeps crashing, show the output to someone who knows the cluster.",
         ),
         "failed" => notice(
             "danger",
-            "It could not be started",
+            "The dashboard could not be started",
             match run.message.trim() {
-                "" => "Its job ended before there was anything to see. Its output mostly tells why.",
+                "" => "The job ended before the dashboard was ready. Its output usually says why.",
                 message => message,
             },
         ),
-        _ => notice("info", "It has ended", "Start it again to see it."),
+        _ => notice("info", "The dashboard has ended", "Start it again to view it."),
     };
     let is_message_shown = matches!(run.end.as_str(), "refused" | "not-sent" | "failed");
     let printed = if is_message_shown { run.message.clone() } else { String::new() };
@@ -286,7 +290,7 @@ pub fn steps(status: &DashboardWithRuns) -> Vec<DashboardStep> {
         }
     };
     let message = status.run.as_ref().map_or("", |run| run.message.as_str());
-    let titles = ["Asked for", "Waiting in the queue", "Preparing the environment", "Starting", "Ready to open"];
+    let titles = ["Requested", "Waiting in the queue", "Preparing the environment", "Starting", "Ready to open"];
     let step = |(number, title): (usize, &'static str)| DashboardStep {
         state: match number.cmp(&current) {
             std::cmp::Ordering::Less => "done",

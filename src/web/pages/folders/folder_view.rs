@@ -120,8 +120,8 @@ impl FolderViewRow {
 
     pub fn hint(&self) -> &'static str {
         match self.entry.kind {
-            FolderEntryKind::Other => "A device, a pipe, or a link that leads nowhere.",
-            _ => "Its name holds characters that cannot be seen or typed. Give it another name first.",
+            FolderEntryKind::Other => "This is a device, a pipe or a broken link.",
+            _ => "Its name contains characters that can't be displayed or typed. Rename it first.",
         }
     }
 }
@@ -192,8 +192,8 @@ impl FolderView {
         match (&self.trouble, self.rows.len()) {
             (Some(problem), _) => problem.to_string(),
             (None, 0) => format!("{name}: empty"),
-            (None, 1) => format!("{name}: 1 name"),
-            (None, count) => format!("{name}: {count} names"),
+            (None, 1) => format!("{name}: 1 entry"),
+            (None, count) => format!("{name}: {count} entries"),
         }
     }
 

@@ -170,8 +170,8 @@ async fn build_cluster_summary(
         cards.demand = cards::build_demand_cards(&group.jobs, &facts, now);
         cards.queue_at = group.seen;
         cards.partial = match (queue.hides_jobs(), group.is_cut) {
-            (true, _) => "This cluster shows people only their own jobs, so those of others are missing here.",
-            (false, true) => "The queue is longer than is read, so some jobs are missing here.",
+            (true, _) => "This cluster hides other people's jobs, so theirs aren't included.",
+            (false, true) => "The queue is too long to read in full, so some jobs aren't included.",
             (false, false) => "",
         };
     }
@@ -193,8 +193,8 @@ fn cluster_names(accounts: &[&GroupAccountContext]) -> (String, String) {
 fn require_snapshot(queue: Option<&PersonClusterQueue>) -> Result<&PersonClusterQueue, &'static str> {
     match queue {
         Some(queue) if queue.snapshot.seen.is_some() => Ok(queue),
-        Some(queue) if queue.is_connected => Err("The cluster is being asked. This takes a moment."),
-        _ => Err("Nothing is known yet. It is read over your own connection once you are connected."),
+        Some(queue) if queue.is_connected => Err("Loading data from the cluster. This takes a moment."),
+        _ => Err("No data yet. Connect to this cluster to load it."),
     }
 }
 

@@ -30,7 +30,7 @@ pub async fn create(request: GroupRequest, FormBody(form): FormBody<InviteForm>)
     let mut problems = FormErrors::default();
     let days = form.days.trim().parse::<i64>().ok().filter(|days| (1..=MAX_INVITATION_DAYS).contains(days));
     if days.is_none() {
-        problems.add("days", "Choose between 1 and 30 days.");
+        problems.add("days", "Enter a number of days from 1 to 30.");
     }
     let label = form.label.trim();
     if !label.is_empty() {

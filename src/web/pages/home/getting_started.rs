@@ -42,19 +42,19 @@ pub fn admin_steps(overview: &PortalSetupFacts, has_totp: bool) -> Vec<GettingSt
         completed_step("Set up the portal"),
         step(
             "Create your group",
-            "Give your lab a name. People, and later jobs and figures, belong to it.",
+            "Enter the name of your lab. Its members, jobs and usage figures are collected under it.",
             ("/groups", "Create a group"),
             overview.has_group,
         ),
         step(
             "Add a cluster",
-            "Choose it from a list of known centres, or give its host name.",
+            "Choose one from the list of known centres, or enter its host name.",
             ("/clusters/new", "Add a cluster"),
             !overview.clusters.is_empty(),
         ),
         step(
-            "Invite your people",
-            "You get a link for each of them. With it they make their own account.",
+            "Invite members",
+            "You get an invitation link for each person, which they use to create their account.",
             ("/groups", "Invite someone"),
             overview.has_people,
         ),
@@ -71,9 +71,9 @@ pub fn member_steps(
     has_run: bool,
     has_totp: bool,
 ) -> Vec<GettingStartedStep> {
-    let mut steps = vec![completed_step("Make your account")];
+    let mut steps = vec![completed_step("Create your account")];
     if !has_group {
-        let text = "Ask the leader of your group for an invitation link and open it in this browser.";
+        let text = "Ask a PI of your group for an invitation link and open it in this browser.";
         steps.push(step("Join your group", text, ("", ""), false));
     }
     if let Some(first) = overview.clusters.first() {
@@ -81,11 +81,11 @@ pub fn member_steps(
         let href = if overview.clusters.len() == 1 { &cluster_page } else { "/clusters" };
         steps.push(step(
             "Connect to a cluster",
-            "Tell the portal your user name there, create a key with one click, and sign in once. The page leads you through it.",
+            "Enter your user name on the cluster, create an SSH key with one click, and sign in once. The page guides you through it.",
             (href, "Connect"),
             was_connected,
         ));
-        let text = "Choose a recipe, answer a few questions, and watch what becomes of it.";
+        let text = "Choose a recipe, fill in a short form, and follow the job as it runs.";
         steps.push(step("Run your first job", text, ("/compose", "New job"), has_run));
     }
     steps.push(second_factor_step(has_totp));
@@ -107,6 +107,6 @@ fn completed_step(title: &'static str) -> GettingStartedStep {
 }
 
 fn second_factor_step(is_done: bool) -> GettingStartedStep {
-    let text = "Add a second factor: a code from your phone. Then your password alone opens nothing.";
-    step("Protect your account", text, ("/account/second-factor", "Set it up"), is_done)
+    let text = "Add a second factor, a code from your phone, so a stolen password isn't enough to sign in.";
+    step("Protect your account", text, ("/account/second-factor", "Set up second factor"), is_done)
 }

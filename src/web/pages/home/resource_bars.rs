@@ -97,10 +97,10 @@ impl OwnClusterResources {
         let nothing = match (is_empty, queue.is_connected) {
             (false, _) => "",
             (true, true) if queue.account.uses_fair_share() && resources.shares_at.is_none() => {
-                "The cluster is being asked. This takes a moment."
+                "Loading from the cluster. This takes a moment."
             }
             (true, true) => return None,
-            (true, false) => "Not known yet. It is read once you are connected.",
+            (true, false) => "Not available yet. Connect to the cluster to see it.",
         };
         Some(Self {
             cluster: queue.cluster().title.clone(),
@@ -125,7 +125,7 @@ fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
         effective_usage: share.effective_usage,
     });
     let level = match share.level_fs {
-        Some(level) if level == f64::INFINITY => "infinite: nothing was used".to_owned(),
+        Some(level) if level == f64::INFINITY => "infinite (no usage)".to_owned(),
         Some(level) if level >= 100.0 => format!("{level:.0}"),
         Some(level) => format!("{level:.2}"),
         None => String::new(),
@@ -148,7 +148,7 @@ pub fn granted_hours_bar(account: &AccountBalance, unit: &str) -> Option<Granted
         let left = number(granted - used);
         format!("{} of {} {unit} used, {left} left", number(used), number(granted))
     } else {
-        format!("{} of {} {unit} used: more than was granted", number(used), number(granted))
+        format!("{} of {} {unit} used (over the allocation)", number(used), number(granted))
     };
     let level = warning_level(percent(used, granted));
     Some(GrantedHoursBar { account: account.account.clone(), value: used.min(granted), max: granted, text, level })
@@ -175,8 +175,8 @@ pub fn folder_quota(quota: &StorageQuota) -> FolderQuotaBars {
     let worst = [Some(&space), files.as_ref()].into_iter().flatten().map(|bar| bar.level);
     let worst = worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|known| known == level));
     let advice = match worst.unwrap_or_default() {
-        "danger" => "As good as full: jobs that write here may fail. Delete or move what you no longer need.",
-        "warning" => "Nearly full. Delete or move what you no longer need before jobs fail.",
+        "danger" => "Full or almost full: jobs that write here may fail. Delete or move files you no longer need.",
+        "warning" => "Nearly full. Delete or move files you no longer need before jobs fail.",
         _ => "",
     };
     FolderQuotaBars { label: quota.label.clone(), space, files, advice }
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(bar.text, "3,298 of 14,000 CPU hours used, 10,702 left");
         let over = granted_hours_bar(&account(100.0, 130.0, -30.0), "").unwrap();
         assert_eq!((over.value, over.level), (100, "danger"));
-        assert!(over.text.contains("more than was granted"));
+        assert!(over.text.contains("over the allocation"));
         assert!(granted_hours_bar(&account(0.0, 0.0, 0.0), "").is_none());
     }
 }

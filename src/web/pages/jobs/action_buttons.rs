@@ -16,18 +16,18 @@ pub fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionBut
     let button = |verb, label, kind| JobActionButton { verb, label, kind };
     match record_stage(record) {
         JobStage::Pending if can_never_start(&record.job.reason) => {
-            vec![button("cancel", "Cancel", "secondary")]
+            vec![button("cancel", "Cancel job", "secondary")]
         }
         JobStage::Pending if record.job.reason.contains("Held") => {
-            vec![button("release", "Release", "primary"), button("cancel", "Cancel", "secondary")]
+            vec![button("release", "Release job", "primary"), button("cancel", "Cancel job", "secondary")]
         }
         JobStage::Pending => {
-            let top = user_top.then(|| button("top", "Move before my others", "secondary"));
-            let rest = [button("hold", "Hold", "secondary"), button("cancel", "Cancel", "secondary")];
+            let top = user_top.then(|| button("top", "Move to top of my jobs", "secondary"));
+            let rest = [button("hold", "Hold job", "secondary"), button("cancel", "Cancel job", "secondary")];
             top.into_iter().chain(rest).collect()
         }
         JobStage::Running => {
-            vec![button("requeue", "Put back into the queue", "secondary"), button("cancel", "Cancel", "secondary")]
+            vec![button("requeue", "Requeue job", "secondary"), button("cancel", "Cancel job", "secondary")]
         }
         JobStage::Ended => Vec::new(),
     }

@@ -107,7 +107,7 @@ pub async fn post(
 
 fn parse_form(fields: &[(String, String)]) -> Result<JobActionForm, AppError> {
     let value = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str());
-    let verb = parse_verb(value("verb")).ok_or_else(|| AppError::BadRequest("no such verb".into()))?;
+    let verb = parse_verb(value("verb")).ok_or_else(|| AppError::BadRequest("unknown action".into()))?;
     let mut picks: Vec<String> =
         fields.iter().filter(|(name, _)| name == "job").map(|(_, value)| value.clone()).collect();
     let mut seen = std::collections::HashSet::new();
@@ -164,19 +164,19 @@ fn show_confirmation(
     selected: &[SelectedJob],
 ) -> HandlerResult {
     let problem = if form.has_unreadable_tasks() {
-        "These numbers of tasks cannot be read. Write them like 5-9,20 and try again. Nothing was changed."
+        "The task numbers aren't valid. Write them like 5-9,20 and try again. Nothing was changed."
     } else if selected.is_empty() {
-        "Choose at least one job first: go back and tick the boxes in front of the jobs."
+        "No jobs are selected. Go back and tick at least one job."
     } else if selected.len() > MAX_TARGETS {
-        "These are too many at once. Choose at most 100 jobs; an array counts as one."
+        "Too many jobs are selected. Select at most 100; a job array counts as one."
     } else {
         ""
     };
     let named = selected.iter().take(MAX_NAMED_JOBS).map(|job| {
         let state = job.queue.snapshot.records.get(&job.target.id).map_or("", |record| match record_stage(record) {
-            JobStage::Pending => "waits",
-            JobStage::Running => "runs",
-            JobStage::Ended => "has ended",
+            JobStage::Pending => "pending",
+            JobStage::Running => "running",
+            JobStage::Ended => "ended",
         });
         (job.name.clone(), job.label(), state)
     });
@@ -186,7 +186,7 @@ fn show_confirmation(
         more: selected.len().saturating_sub(MAX_NAMED_JOBS),
         form,
         problem,
-        page: PageFrame::for_person(context, &me.0, "Are you sure?", NavSection::Jobs),
+        page: PageFrame::for_person(context, &me.0, "Confirm", NavSection::Jobs),
     })
 }
 
@@ -229,8 +229,8 @@ async fn perform_action(
         is_good: good == outcomes.len(),
         outcomes,
         undo: match form.verb {
-            JobAction::Hold if good > 0 => ("release", "Undo: release"),
-            JobAction::Release if good > 0 => ("hold", "Undo: hold again"),
+            JobAction::Hold if good > 0 => ("release", "Undo hold"),
+            JobAction::Release if good > 0 => ("hold", "Undo release"),
             _ => ("", ""),
         },
         form,
@@ -246,7 +246,7 @@ impl SelectedJob {
     /// What became of it; a failure has a sentence, Slurm's own words, and whether it may have been done all the same.
     fn outcome_row(&self, result: Result<(), (String, String, bool)>) -> JobActionOutcomeRow {
         let (sentence, said, kind) = match result {
-            Ok(()) => ("The cluster accepted this.".to_owned(), String::new(), "ok"),
+            Ok(()) => ("Accepted by the cluster.".to_owned(), String::new(), "ok"),
             Err((sentence, said, true)) => (sentence, said, "unknown"),
             Err((sentence, said, false)) => (sentence, said, "failed"),
         };
@@ -268,13 +268,11 @@ fn describe_failure(error: JobActionError) -> Result<(String, bool), AppError> {
         JobActionError::Run(
             error @ (RunCommandError::ConnectionLost | RunCommandError::TimedOut | RunCommandError::OutputTooLong),
         ) => Ok((
-            format!(
-                "{error} It may have been done all the same: look at the job's state in a moment before you try again."
-            ),
+            format!("{error} The action may still have gone through, so check the job's state before you try again."),
             true,
         )),
         JobActionError::Run(RunCommandError::NotConnected) => {
-            Ok(("You are not connected to this cluster, so nothing was sent. Connect and try again.".to_owned(), false))
+            Ok(("You're not connected to this cluster, so nothing was sent. Connect and try again.".to_owned(), false))
         }
         JobActionError::Run(error) => Ok((format!("{error} Nothing was changed."), false)),
     }
@@ -307,32 +305,32 @@ fn confirmation_prompt(verb: JobAction, selected: &[SelectedJob]) -> JobActionPr
     match verb {
         JobAction::Cancel => JobActionPrompt {
             title: format!("Cancel {jobs}?"),
-            button: "Yes, cancel",
-            effect: "What runs is ended at once, what waits leaves the queue. Files that were written stay. This cannot be undone; a cancelled job has to be submitted again.",
+            button: "Cancel",
+            effect: "Running jobs stop at once and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job.",
             kind: "danger",
         },
         JobAction::Hold => JobActionPrompt {
             title: format!("Hold {jobs}?"),
-            button: "Yes, hold",
-            effect: "What waits stays in the queue but does not start until you release it. What runs already goes on.",
+            button: "Hold",
+            effect: "Pending jobs stay in the queue but won't start until you release them. Running jobs aren't affected.",
             kind: "primary",
         },
         JobAction::Release => JobActionPrompt {
             title: format!("Release {jobs}?"),
-            button: "Yes, release",
-            effect: "It may start again as soon as its turn comes.",
+            button: "Release",
+            effect: "Held jobs can start again when it's their turn.",
             kind: "primary",
         },
         JobAction::Requeue => JobActionPrompt {
-            title: format!("Put {jobs} back into the queue?"),
-            button: "Yes, put back",
-            effect: "What runs is stopped and starts again from its beginning later, under the same number. What it has computed so far is lost unless the program saved it.",
+            title: format!("Requeue {jobs}?"),
+            button: "Requeue",
+            effect: "The job stops, goes back into the queue with the same job ID, and later starts again from the beginning. Any progress the program hasn't saved is lost.",
             kind: "danger",
         },
         JobAction::Top => JobActionPrompt {
-            title: format!("Move {jobs} before your other jobs?"),
-            button: "Yes, move up",
-            effect: "Among your own waiting jobs it comes first; your others wait longer in exchange. Jobs of other people keep their places. Many sites switch this off.",
+            title: format!("Move {jobs} to the top of your jobs?"),
+            button: "Move to top",
+            effect: "It goes ahead of your other pending jobs, which may start later. Other people's jobs aren't affected. Some sites don't allow this.",
             kind: "primary",
         },
     }
@@ -344,12 +342,12 @@ fn result_heading(verb: JobAction, good: usize, all: usize) -> String {
         JobAction::Cancel => format!("Cancelling {jobs}"),
         JobAction::Hold => format!("{jobs} held"),
         JobAction::Release => format!("{jobs} released"),
-        JobAction::Requeue => format!("{jobs} put back into the queue"),
-        JobAction::Top => format!("{jobs} moved up"),
+        JobAction::Requeue => format!("{jobs} requeued"),
+        JobAction::Top => format!("{jobs} moved to the top"),
     };
     match good {
         0 => "Nothing was changed".to_owned(),
-        _ if good < all => format!("{done}, {} refused", all - good),
+        _ if good < all => format!("{done}, {} rejected", all - good),
         _ => done,
     }
 }

@@ -112,7 +112,7 @@ async fn load_array_view(
         chips: vec![
             chip("", "All", counts.total()),
             chip("running", "Running", counts.running),
-            chip("waiting", "Waiting", counts.waiting),
+            chip("waiting", "Pending", counts.waiting),
             chip("ended", "Ended", counts.ended()),
             chip("problem", "Problems", counts.bad),
         ],

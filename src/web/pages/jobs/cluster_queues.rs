@@ -61,7 +61,7 @@ impl PersonClusterQueue {
         };
         if self.cluster().alarm_at().is_some() {
             return stale(
-                format!("Nothing is asked of {title} until an administrator has looked at its identity."),
+                format!("The portal doesn't contact {title} until an administrator has checked its changed host key."),
                 "",
                 false,
             );
@@ -70,23 +70,21 @@ impl PersonClusterQueue {
             return None;
         }
         if !self.is_connected {
-            return stale(format!("You are not connected to {title}. What you see is what was last known."), "", true);
+            return stale(format!("You're not connected to {title}. This page shows the last known state."), "", true);
         }
         match self.snapshot.trouble.as_ref()? {
             QueueReadError::NotConnected | QueueReadError::HostKeyInDoubt | QueueReadError::OwnerAway => None,
             QueueReadError::Controller(said) => stale(
                 format!(
-                    "Slurm on {title} does not answer at the moment. What you see is what was last known; the portal keeps trying. Running jobs usually go on."
+                    "Slurm on {title} isn't responding. This page shows the last known state, and the portal keeps trying. Running jobs usually aren't affected."
                 ),
                 said,
                 false,
             ),
             QueueReadError::Accounting(said) => {
-                stale(format!("The accounting of {title} does not answer."), said, false)
+                stale(format!("The Slurm accounting database of {title} isn't responding."), said, false)
             }
-            QueueReadError::Other(words) => {
-                stale(format!("The queue of {title} could not be read: {words}"), "", false)
-            }
+            QueueReadError::Other(words) => stale(format!("Couldn't read the queue of {title}: {words}"), "", false),
         }
     }
 

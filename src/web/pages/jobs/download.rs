@@ -27,7 +27,7 @@ pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<Output
     let outputs = context.app.job_outputs.clone();
     let first = outputs.read_piece(&file, 0, 0, CHUNK_BYTES).await;
     let first = first.map_err(|error| {
-        tracing::debug!(%error, "A download could not begin");
+        tracing::debug!(%error, "Could not start a download");
         AppError::Busy
     })?;
     let first = first.ok_or(AppError::NotFound)?;
@@ -77,9 +77,9 @@ impl OutputDownload {
                 let asked = self.outputs.read_piece(&self.file, self.offset, self.inode, CHUNK_BYTES);
                 let piece = tokio::select! {
                     piece = asked => piece.map_err(|error| broken(error.to_string()))?,
-                    () = self.stop.cancelled() => return Err(broken("the portal stops".to_owned())),
+                    () = self.stop.cancelled() => return Err(broken("the portal is shutting down".to_owned())),
                 };
-                piece.ok_or_else(|| broken("the file was changed".to_owned()))?.bytes
+                piece.ok_or_else(|| broken("the file has changed".to_owned()))?.bytes
             }
         };
         let left = usize::try_from(self.size - self.offset).unwrap_or(usize::MAX);

@@ -18,22 +18,22 @@ pub fn build_job_facts(
     let limit = job.time_limit.minutes().map(format::minutes).unwrap_or_default();
     let restarts = if job.restarts > 0 { format::count(job.restarts.into(), "time") } else { String::new() };
     let all = [
-        ("Number", job.id.to_string()),
-        ("Point of the sweep", point.to_owned()),
+        ("Job ID", job.id.to_string()),
+        ("Sweep parameters", point.to_owned()),
         ("Cluster", found.queue.cluster().title.clone()),
-        ("Whose", if found.is_own { String::new() } else { job.user.clone() }),
+        ("User", if found.is_own { String::new() } else { job.user.clone() }),
         ("Account", job.account.clone()),
-        ("Part of the cluster", job.partition.clone()),
-        ("Kind of service (QOS)", job.qos.clone()),
-        ("Asked for", amounts::format_request(job)),
+        ("Partition", job.partition.clone()),
+        ("QOS", job.qos.clone()),
+        ("Requested", amounts::format_request(job)),
         ("Time limit", limit),
-        ("Ran on", if record_stage(record) == JobStage::Pending { String::new() } else { job.node_list.clone() }),
-        ("Wants machines with", details.features.clone()),
+        ("Nodes", if record_stage(record) == JobStage::Pending { String::new() } else { job.node_list.clone() }),
+        ("Constraints", details.features.clone()),
         ("Licenses", details.licenses.clone()),
-        ("Depends on", job.dependency.clone()),
-        ("Put back into the queue", restarts),
+        ("Dependencies", job.dependency.clone()),
+        ("Requeued", restarts),
         // The portal finds its own jobs by its comment; people learn nothing from it.
-        ("Note", if details.comment.starts_with("portolan:") { String::new() } else { details.comment.clone() }),
+        ("Comment", if details.comment.starts_with("portolan:") { String::new() } else { details.comment.clone() }),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }

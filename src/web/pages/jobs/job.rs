@@ -160,7 +160,7 @@ async fn load_fresh_view(
         fresh?
     } else {
         let cached = cache.get_cached(key, &record).await?;
-        LoadedJobDetails { trouble: Some("The cluster takes long to answer.".to_owned()), ..cached }
+        LoadedJobDetails { trouble: Some("The cluster is slow to respond.".to_owned()), ..cached }
     };
     build_live_view(context, me, found, &record, details).await
 }
@@ -249,12 +249,12 @@ async fn build_live_view(
 fn priority_factors(queue: &PersonClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
     let Some(factors) = queue.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
     let mut parts = vec![
-        ("Time it has waited", factors.age),
-        ("Fair share of the group", factors.fair_share),
-        ("Its size", factors.size),
-        ("Part of the cluster", factors.partition_points),
-        ("Kind of service (QOS)", factors.qos),
-        ("Who pays", factors.association),
+        ("Age", factors.age),
+        ("Fair share", factors.fair_share),
+        ("Job size", factors.size),
+        ("Partition", factors.partition_points),
+        ("QOS", factors.qos),
+        ("Account", factors.association),
     ];
     parts.retain(|(_, points)| *points > 0);
     parts.sort_by_key(|(_, points)| std::cmp::Reverse(*points));

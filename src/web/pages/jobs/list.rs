@@ -108,8 +108,8 @@ pub async fn get(
     let tab = |scope: JobListScope, label| (list.view.with_scope(scope), label, list.scope == scope);
     respond(&JobListPage {
         tabs: vec![
-            tab(JobListScope::Mine, "Mine"),
-            tab(JobListScope::Group, "My group's"),
+            tab(JobListScope::Mine, "My jobs"),
+            tab(JobListScope::Group, "My group"),
             tab(JobListScope::History, "History"),
         ],
         accounts,
@@ -199,7 +199,7 @@ impl JobList {
         self.chips = vec![
             self.chip("", "All", counts.total()),
             self.chip("running", "Running", counts.running),
-            self.chip("waiting", "Waiting", counts.waiting),
+            self.chip("waiting", "Pending", counts.waiting),
             self.chip("ended", "Ended", counts.ended()),
             self.chip("problem", "Problems", counts.bad + stuck),
         ];
@@ -246,7 +246,7 @@ impl JobList {
         self.chips = vec![
             self.chip("", "All", counts.total()),
             self.chip("running", "Running", counts.running),
-            self.chip("waiting", "Waiting", counts.waiting),
+            self.chip("waiting", "Pending", counts.waiting),
         ];
     }
 
@@ -271,9 +271,9 @@ impl JobList {
         self.rows = rows.collect();
         let states = [
             ("", "All"),
-            (JobState::Completed.slurm_name(), "Done"),
+            (JobState::Completed.slurm_name(), "Completed"),
             (JobState::Failed.slurm_name(), "Failed"),
-            (JobState::Timeout.slurm_name(), "Out of time"),
+            (JobState::Timeout.slurm_name(), "Timed out"),
             (JobState::OutOfMemory.slurm_name(), "Out of memory"),
             (JobState::Cancelled.slurm_name(), "Cancelled"),
         ];

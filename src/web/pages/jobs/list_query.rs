@@ -9,7 +9,7 @@ pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
     ("partition", "Partition"),
     ("nodes", "Nodes"),
     ("submitted", "Submitted"),
-    ("priority", "Rank"),
+    ("priority", "Priority"),
     ("folder", "Folder"),
 ];
 

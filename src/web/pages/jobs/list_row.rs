@@ -116,7 +116,7 @@ impl JobRowBuilder<'_> {
         row.is_open = self.open == row.key;
         (row.kind, row.label) = match item.stage() {
             JobStage::Running => ("running", "Running"),
-            JobStage::Ended if item.counts.bad > 0 => ("failed", "Ended, some failed"),
+            JobStage::Ended if item.counts.bad > 0 => ("failed", "Some tasks failed"),
             JobStage::Pending | JobStage::Ended => (row.kind, row.label),
         };
         if row.is_open {
@@ -138,7 +138,7 @@ impl JobRowBuilder<'_> {
             row.pick = format!("{}/{}", self.cluster.slug, record.job.id);
         }
         if record.is_lost() {
-            (row.kind, row.label) = ("unknown", "Ended, unknown how");
+            (row.kind, row.label) = ("unknown", "Ended, outcome unknown");
         }
         row.mark = content_hash(&row);
         row
@@ -241,7 +241,7 @@ impl JobRowBuilder<'_> {
             return String::new();
         };
         match ahead.count_ahead(&job.partition, job.priority).0 {
-            0 => "Next in line".to_owned(),
+            0 => "Next in queue".to_owned(),
             jobs => format!("{} ahead", format::count(jobs, "job")),
         }
     }
@@ -275,30 +275,30 @@ fn format_job_id(job: &SlurmJob) -> String {
 
 const fn waiting_label(why: &WaitExplanation) -> (&'static str, &'static str) {
     match why.kind {
-        WaitKind::Never => ("failed", "Cannot start"),
+        WaitKind::Never => ("failed", "Can't start"),
         WaitKind::Held => ("neutral", "Held"),
-        _ => ("waiting", "Waiting"),
+        _ => ("waiting", "Pending"),
     }
 }
 
 /// The style and the label of a state.
 pub const fn state_label(state: JobState) -> (&'static str, &'static str) {
     match state {
-        JobState::Pending => ("waiting", "Waiting"),
+        JobState::Pending => ("waiting", "Pending"),
         JobState::Configuring => ("running", "Starting"),
         JobState::Running => ("running", "Running"),
-        JobState::Suspended => ("warning", "Paused"),
-        JobState::Completing => ("running", "Finishing"),
-        JobState::Completed => ("ok", "Done"),
+        JobState::Suspended => ("warning", "Suspended"),
+        JobState::Completing => ("running", "Completing"),
+        JobState::Completed => ("ok", "Completed"),
         JobState::Failed => ("failed", "Failed"),
         JobState::Cancelled => ("neutral", "Cancelled"),
-        JobState::Timeout => ("failed", "Out of time"),
+        JobState::Timeout => ("failed", "Timed out"),
         JobState::OutOfMemory => ("failed", "Out of memory"),
-        JobState::NodeFail => ("failed", "Machine failed"),
-        JobState::BootFail => ("failed", "Machine did not start"),
-        JobState::Preempted => ("warning", "Made room"),
-        JobState::Deadline => ("failed", "Missed its deadline"),
-        JobState::Revoked => ("neutral", "Moved away"),
+        JobState::NodeFail => ("failed", "Node failed"),
+        JobState::BootFail => ("failed", "Node failed to boot"),
+        JobState::Preempted => ("warning", "Preempted"),
+        JobState::Deadline => ("failed", "Deadline missed"),
+        JobState::Revoked => ("neutral", "Moved to another cluster"),
         JobState::Unknown => ("unknown", "Unknown state"),
     }
 }

@@ -129,14 +129,14 @@ pub async fn get_earlier_lines(request: JobPageRequest, QueryParams(query): Quer
     let end = query.end.min(1 << 60);
     let (lines, note, start) = match request.context.app.job_outputs.read_before(&file, end).await {
         Ok(Some((piece, rendered))) => (rendered.lines, "", piece.start),
-        Ok(None) => (Vec::new(), "This part of the file is not there any more.", 0),
-        Err(_) => (Vec::new(), "The cluster did not answer. Load the page again to try once more.", 0),
+        Ok(None) => (Vec::new(), "This part of the file no longer exists.", 0),
+        Err(_) => (Vec::new(), "The cluster didn't respond. Reload the page to try again.", 0),
     };
     let href = found.href();
     let back = query.back.saturating_add(end - start.min(end));
     let (note, next) = match (note, start) {
-        ("", 0) => ("This is the beginning of the file.", String::new()),
-        ("", _) if back >= MAX_BYTES_BACK => ("To read further back, download the file.", String::new()),
+        ("", 0) => ("Beginning of the file", String::new()),
+        ("", _) if back >= MAX_BYTES_BACK => ("To see earlier lines, download the file.", String::new()),
         ("", start) => ("", before_href(&href, &query.stream, start, back)),
         (note, _) => (note, String::new()),
     };
@@ -254,39 +254,40 @@ impl OutputViewer {
     fn empty_reason(&self) -> Option<(&'static str, String)> {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let (title, text) = match self.shown.kind {
-            _ if !self.has_begun && self.is_over => ("There is no output", "The job never began, so it printed nothing.".to_owned()),
-            _ if !self.has_begun => ("There is no output yet", "The job has not started. What it prints appears here by itself.".to_owned()),
+            _ if !self.has_begun && self.is_over => ("No output", "The job never started.".to_owned()),
+            _ if !self.has_begun => ("No output yet",
+                "The job hasn't started. Its output will appear here automatically.".to_owned()),
             _ if self.path.is_empty() => (
-                "It is not known where the output is",
-                "Slurm did not say where this job writes. Jobs that were not submitted with a script print to the terminal they were started from.".to_owned(),
+                "Output location unknown",
+                "Slurm didn't report where this job writes its output. Interactive jobs print to the terminal they were started from.".to_owned(),
             ),
-            OutputFileState::Unread => ("The output could not be read", String::new()),
-            OutputFileState::Text if self.shown.size == 0 && self.is_over => ("It wrote nothing", "The job ended without printing anything.".to_owned()),
+            OutputFileState::Unread => ("Couldn't read the output", String::new()),
+            OutputFileState::Text if self.shown.size == 0 && self.is_over => ("No output", "The job ended without printing anything.".to_owned()),
             OutputFileState::Text if self.shown.size == 0 => (
-                "There is no output yet",
-                "The job has not written anything. Many programs print only now and then; Python needs the option -u to print at once.".to_owned(),
+                "No output yet",
+                "The job hasn't printed anything. Many programs buffer their output; run Python with -u to see it at once.".to_owned(),
             ),
             OutputFileState::Text => return None,
-            OutputFileState::Binary => ("This does not look like text", "The file can be downloaded and opened with the program that it is for.".to_owned()),
+            OutputFileState::Binary => ("Not a text file", "Download the file and open it with a suitable program.".to_owned()),
             OutputFileState::Missing if self.is_over => (
-                "The file is not there",
-                "It may have been moved or deleted since, or it was on a machine's own disk, which cannot be seen from here.".to_owned(),
+                "File not found",
+                "It may have been moved or deleted, or it was on a node's local disk, which the portal can't reach.".to_owned(),
             ),
             OutputFileState::Missing => (
-                "There is no output yet",
-                "The job has not written anything. If this stays so, its folder may be out of reach from here, or its quota (the room for your files) may be used up.".to_owned(),
+                "No output yet",
+                "The job hasn't written anything. If this doesn't change, the portal may be unable to reach the output folder, or your storage quota may be used up.".to_owned(),
             ),
             OutputFileState::NoFolder if self.is_over => (
-                "The folder of the output is not there",
-                format!("There is no folder {folder} now. If it was never there, the job could write nothing: Slurm does not create folders for output."),
+                "Output folder not found",
+                format!("The folder {folder} doesn't exist. If it never did, the job couldn't write any output: Slurm doesn't create output folders."),
             ),
             OutputFileState::NoFolder => (
-                "The folder for the output is not there",
-                format!("Slurm never creates the folder of an output file, here {folder}. A job whose output has no folder fails at once: make the folder before you submit, or let the output go elsewhere."),
+                "Output folder not found",
+                format!("The folder {folder} doesn't exist, and Slurm doesn't create output folders. The job will fail as soon as it starts, so create the folder now or resubmit with another one."),
             ),
-            OutputFileState::Denied => ("You may not read this file", "It belongs to someone else, or its rights do not allow it. Its owner can change that.".to_owned()),
-            OutputFileState::NotAFile if self.path == "/dev/null" => ("The output was thrown away", "The job sent it to /dev/null, as its script or options ask for.".to_owned()),
-            OutputFileState::NotAFile => ("This is no file", "The output goes to a device, a pipe or a folder, which cannot be shown.".to_owned()),
+            OutputFileState::Denied => ("You can't read this file", "It belongs to someone else, or its permissions don't allow it. Ask its owner for access.".to_owned()),
+            OutputFileState::NotAFile if self.path == "/dev/null" => ("Output discarded", "The job's script or options send its output to /dev/null.".to_owned()),
+            OutputFileState::NotAFile => ("Not a file", "The output goes to a device, a pipe or a folder, which can't be shown.".to_owned()),
         };
         Some((title, text))
     }

@@ -171,7 +171,7 @@ fn build_view(context: &RequestContext, submission: &Submission, cluster: &Clust
         tone: "info",
         is_moving: true,
         title: "Sending your job".into(),
-        text: format!("{} gets the script and says whether it takes it.", cluster.title),
+        text: format!("Sending the script to {} and waiting for Slurm to accept it.", cluster.title),
         why: String::new(),
         said: String::new(),
         script: submission.script.clone(),
@@ -186,8 +186,8 @@ fn build_view(context: &RequestContext, submission: &Submission, cluster: &Clust
         SubmissionState::Refused => describe_refused(&mut view, submission),
         SubmissionState::NotSent => describe_not_sent(&mut view, submission, is_down),
         SubmissionState::GivenUp => {
-            view.badge = ("neutral", "Given up");
-            view.title = "You gave this job up".into();
+            view.badge = ("neutral", "Cancelled");
+            view.title = "You cancelled this submission".into();
             view.text = "Nothing was submitted.".into();
             view.is_moving = false;
             view.buttons.change = true;
@@ -201,30 +201,30 @@ fn describe_waiting(view: &mut SubmissionView, submission: &Submission, is_down:
     view.tone = "warning";
     view.buttons = SubmissionPageButtons { connect: is_down, give_up: true, ..SubmissionPageButtons::default() };
     view.why.clone_from(&submission.problem);
-    view.title = if is_down { "Waiting for the connection".into() } else { "Your job could not be sent yet".into() };
+    view.title = if is_down { "Waiting for the connection".into() } else { "Your job hasn't been sent yet".into() };
     view.text = if is_down {
         format!(
-            "You are not connected to {}. Connect, and the job is sent by itself. If that takes longer than ten minutes, you are asked again.",
+            "You're not connected to {}. Connect within ten minutes and the job is sent automatically. After that, you'll need to submit it again.",
             view.cluster
         )
     } else {
-        "The portal tries again by itself for ten minutes. Nothing was submitted so far.".into()
+        "The portal keeps trying for ten minutes. Nothing has been submitted so far.".into()
     };
 }
 
 fn describe_checking(view: &mut SubmissionView, submission: &Submission, is_down: bool) {
     view.badge = ("unknown", "Checking");
     view.tone = "warning";
-    view.title = "Checking whether it arrived".into();
+    view.title = "Checking whether the job was submitted".into();
     view.why.clone_from(&submission.problem);
     view.buttons.connect = is_down;
     view.text = if is_down {
         format!(
-            "The job was on its way when the connection to {} broke, so it may or may not be in the queue. Connect, and the portal looks for it. Do not submit it a second time: it is sent again by itself if it did not arrive.",
+            "The connection to {} broke while the job was being sent, so it may or may not be in the queue. Connect, and the portal will look for it. Don't submit it again: if it isn't there, the portal sends it for you.",
             view.cluster
         )
     } else {
-        "The answer got lost on its way, so the job may or may not be in the queue. The portal looks for it, and sends it again only when it is certain that it did not arrive. That can take a few minutes; do not submit it a second time.".into()
+        "The cluster's reply was lost, so the job may or may not be in the queue. The portal is looking for it and will send it again only if it isn't there. This can take a few minutes. Don't submit it again.".into()
     };
 }
 
@@ -232,21 +232,21 @@ fn describe_accepted(view: &mut SubmissionView, submission: &Submission, now: i6
     let number = submission.number.unwrap_or_default();
     view.badge = ("ok", "Accepted");
     view.tone = "ok";
-    view.title = format!("Slurm has taken it as job {number}");
+    view.title = format!("Submitted as job {number}");
     let is_recent = submission.settled_at.is_some_and(|at| now - at.0 < APPEARS_WITHIN_SECS);
     view.is_moving = is_recent;
     view.text = if is_recent {
-        "It appears in a moment, and this page leads there by itself.".into()
+        "You'll be taken to the job's page in a moment.".into()
     } else {
-        "The portal has not seen it in the queue since. It appears here when the cluster tells of it.".into()
+        "The portal hasn't seen it in the queue yet. This page will link to it as soon as the cluster lists it.".into()
     };
 }
 
 fn describe_refused(view: &mut SubmissionView, submission: &Submission) {
-    view.badge = ("failed", "Refused");
+    view.badge = ("failed", "Rejected");
     view.tone = "danger";
     view.is_moving = false;
-    view.title = "Slurm did not take the job".into();
+    view.title = "Slurm rejected the job".into();
     view.text = sbatch::explain_sbatch(&submission.refusal).sentence;
     view.said.clone_from(&submission.refusal);
     view.buttons.change = true;
@@ -258,9 +258,9 @@ fn describe_not_sent(view: &mut SubmissionView, submission: &Submission, is_down
     view.is_moving = false;
     view.title = "The job was not submitted".into();
     view.text = if is_down {
-        format!("There is no such job on {}. Connect first, then try again.", view.cluster)
+        format!("No job was created on {}. Connect, then try again.", view.cluster)
     } else {
-        format!("There is no such job on {}. Try again, or change it first.", view.cluster)
+        format!("No job was created on {}. Try again, or edit it first.", view.cluster)
     };
     view.why.clone_from(&submission.problem);
     view.buttons = SubmissionPageButtons { connect: is_down, again: true, change: true, give_up: true };

@@ -22,7 +22,7 @@ pub struct TimelineEntry {
 }
 
 /// Titles of entries that are expected rather than reported.
-const EXPECTED_TITLES: [&str; 3] = ["Not before", "May start", "Must end"];
+const EXPECTED_TITLES: [&str; 3] = ["Earliest start", "Estimated start", "Time limit"];
 
 pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime) -> Vec<TimelineEntry> {
     let job = &record.job;
@@ -40,14 +40,14 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
             });
         }
     };
-    let to = if job.partition.is_empty() { String::new() } else { format!("To {}", job.partition) };
+    let to = if job.partition.is_empty() { String::new() } else { format!("To partition {}", job.partition) };
     add(job.submitted, "neutral", "Submitted", to);
     let waited = job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
     if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == JobStage::Pending {
         let (title, detail) = if waited.is_some_and(|at| at > now) {
-            ("Not before", "As was asked for.")
+            ("Earliest start", "As requested.")
         } else {
-            ("May run from now on", "What it had to wait for by itself is over.")
+            ("Eligible to start", "Its start time or dependencies were met.")
         };
         add(waited, "waiting", title, detail.to_owned());
     }
@@ -55,8 +55,8 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
         let is_reported = [job.start, job.end, job.submitted].contains(&Some(event.at));
         let then = JobState::parse(&event.state);
         let shown = match then {
-            JobState::Pending => Some(("waiting", "Back in the queue")),
-            JobState::Suspended => Some(("warning", "Paused")),
+            JobState::Pending => Some(("waiting", "Requeued")),
+            JobState::Suspended => Some(("warning", "Suspended")),
             JobState::Running if !is_reported => Some(("running", "Running")),
             ended if ended.is_over() && !is_reported && ended != job.state => Some(state_label(ended)),
             _ => None,
@@ -74,22 +74,22 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
         add(
             job.start.filter(|at| *at > now && !is_held && Some(*at) != waited),
             "waiting",
-            "May start",
-            "Slurm's own estimate; it changes.".to_owned(),
+            "Estimated start",
+            "Slurm's estimate, which changes.".to_owned(),
         );
     } else {
         let started = job
             .start
             .filter(|start| start.0 > 0 && job.end.is_none_or(|end| end != *start || !job.node_list.is_empty()));
         let on = if job.node_list.is_empty() { String::new() } else { format!("On {}", job.node_list) };
-        let again = if job.restarts > 0 { "Started again" } else { "Started" };
+        let again = if job.restarts > 0 { "Restarted" } else { "Started" };
         add(started, "running", again, on);
     }
     match stage {
-        JobStage::Running => add(job.end, "neutral", "Must end", "Its time limit.".to_owned()),
+        JobStage::Running => add(job.end, "neutral", "Time limit", "The job is stopped at this time.".to_owned()),
         JobStage::Ended => {
             let (kind, title) =
-                if record.is_lost() { ("unknown", "Ended, unknown how") } else { state_label(job.state) };
+                if record.is_lost() { ("unknown", "Ended, outcome unknown") } else { state_label(job.state) };
             // A job that never started has no exit code.
             let exit = job.exit.filter(|_| job.end > job.start && job.start.is_some());
             let mut detail = exit.and_then(exit::explain_exit).map(|exit| exit.name).unwrap_or_default();
@@ -127,13 +127,13 @@ mod tests {
             ..SlurmJob::default()
         };
         let mut record = JobRecord::new(job, UnixTime(10));
-        assert_eq!(titles(&record, &[]), ["Submitted", "May run from now on", "May start"]);
+        assert_eq!(titles(&record, &[]), ["Submitted", "Eligible to start", "Estimated start"]);
         record.job.state = JobState::Running;
         record.job.start = Some(UnixTime(100));
         record.job.node_list = "c1".into();
         let event = |at, state: &str| JobEvent { at: UnixTime(at), state: state.into(), detail: String::new() };
         let job_events = [event(100, "RUNNING"), event(200, "SUSPENDED"), event(300, "RUNNING")];
-        assert_eq!(titles(&record, &job_events), ["Submitted", "May run from now on", "Started", "Paused", "Running"]);
+        assert_eq!(titles(&record, &job_events), ["Submitted", "Eligible to start", "Started", "Suspended", "Running"]);
         record.job.state = JobState::Failed;
         record.job.end = Some(UnixTime(400));
         record.job.exit = Some(ExitStatus { code: 3, signal: 0 });

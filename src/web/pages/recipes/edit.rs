@@ -99,7 +99,7 @@ pub async fn save_file(request: RecipeRequest, FormBody(form): FormBody<RecipeTe
 
 fn build_page(context: &RequestContext, me: &CurrentPerson, saved: SavedRecipeRow, text: String) -> EditRecipePage {
     let catalog = context.app.recipe_files.catalog();
-    let title = format!("Change {}", saved.title);
+    let title = format!("Edit {}", saved.title);
     let (editor, file_error) = match Recipe::parse(&text, &catalog.blocks) {
         Ok(recipe) => {
             let form = form::RecipeQuestionForm::new(&recipe, &catalog.blocks);

@@ -60,7 +60,7 @@ impl RecipeEditor {
             })
         };
         let part = |section: &crate::recipes::recipe::SharedRecipeBlock| RecipeEditorSection {
-            title: if section.name.is_empty() { "What to run".to_owned() } else { section.title.clone() },
+            title: if section.name.is_empty() { "Job".to_owned() } else { section.title.clone() },
             rows: section.questions.iter().filter_map(row).collect(),
         };
         let parts = form.sections.iter().map(part).filter(|part| !part.rows.is_empty());

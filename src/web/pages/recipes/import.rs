@@ -49,6 +49,6 @@ pub async fn save(
 }
 
 fn build_page(context: &RequestContext, me: &CurrentPerson, file: String, error: String) -> ImportRecipePage {
-    let page = PageFrame::for_person(context, &me.0, "Import a recipe", NavSection::Jobs);
+    let page = PageFrame::for_person(context, &me.0, "Import recipe", NavSection::Jobs);
     ImportRecipePage { page, file, error }
 }

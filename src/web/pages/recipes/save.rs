@@ -87,7 +87,7 @@ fn build_page(
         (membership.group_id.to_string(), membership.group_name.clone(), group == Some(membership.group_id))
     });
     SaveRecipePage {
-        page: PageFrame::for_person(context, &me.0, "Save as a recipe", NavSection::Jobs),
+        page: PageFrame::for_person(context, &me.0, "Save as recipe", NavSection::Jobs),
         editor: RecipeEditor::new(&chosen.form, overrides, problems),
         // Keep the version that is shown here, even if another one is saved meanwhile.
         base: match (chosen.id, chosen.version) {

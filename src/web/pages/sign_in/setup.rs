@@ -53,7 +53,7 @@ impl NewAccountForm {
 pub fn form_errors_from(error: AuthError) -> Result<FormErrors, AppError> {
     match error {
         AuthError::Password(problem) => Ok(FormErrors::single("password", problem)),
-        AuthError::NameTaken => Ok(FormErrors::single("name", "Someone has this name already. Choose another.")),
+        AuthError::NameTaken => Ok(FormErrors::single("name", "This user name is taken. Choose another one.")),
         other => Err(other.into()),
     }
 }

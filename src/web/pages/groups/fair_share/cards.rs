@@ -37,23 +37,23 @@ impl GroupFairShareCard {
         let description = fair_share::describe_fair_share(ratio, half_life, now);
         let figures = match (share.norm_shares, share.effective_usage) {
             (Some(entitled), Some(used)) => format!(
-                "{} of the cluster is meant for it; {} of what was used lately went to it.",
+                "Its share is {} of the cluster; its recent usage is {}.",
                 format::percent(entitled),
                 format::percent(used)
             ),
             _ => String::new(),
         };
         let mut fading = half_life.map_or_else(String::new, |hours| {
-            format!("What was used counts half after {}.", format::duration(u64::from(hours) * 3600))
+            format!("The weight of past usage halves every {}.", format::duration(u64::from(hours) * 3600))
         });
         if ratio.is_some_and(|ratio| fair_share::recovery_day(ratio, half_life, now).is_some()) {
-            fading.push_str(" The day is a rough guess: it depends on what others run.");
+            fading.push_str(" The date is a rough estimate that depends on what others run.");
         }
         let rows = fair_share::last_point_per_day(points).into_iter().take(MAX_ROWS).map(|(day, point)| {
             let ratio = fair_share::ratio_of_point(&point);
             [
                 day.words(),
-                ratio.map_or_else(|| "not told".to_owned(), |ratio| format!("{ratio:.2}")),
+                ratio.map_or_else(|| "unknown".to_owned(), |ratio| format!("{ratio:.2}")),
                 format::percent(point.share),
                 format::percent(point.used),
             ]
@@ -115,7 +115,7 @@ pub fn build_demand_cards(
             endless: if endless == 0 {
                 String::new()
             } else {
-                format!("{} without a time limit not counted", format::count(endless, "job"))
+                format!("{} without a time limit not included", format::count(endless, "job"))
             },
         }
     };
@@ -144,7 +144,7 @@ mod tests {
         let point = |at: i64, used: f64| FairSharePoint { at: now.plus(at), share: 0.2, used };
         let card = GroupFairShareCard::new(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
         assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
-        assert!(card.fading.starts_with("What was used counts half after 7 d."), "{}", card.fading);
+        assert!(card.fading.starts_with("The weight of past usage halves every 7 d."), "{}", card.fading);
         assert_eq!(card.rows[0][1..], ["4.00", "20 %", "80 %"]);
         assert!(card.line.is_some() && card.marker_percent() < 50);
     }

@@ -44,14 +44,14 @@ pub async fn queue_csv(request: GroupRequest) -> HandlerResult {
     let mut text = format_row(&[
         "cluster",
         "account",
-        "read at",
-        "waiting jobs",
-        "core hours they ask for",
-        "GPU hours they ask for",
-        "waiting jobs without a time limit",
+        "loaded at",
+        "pending jobs",
+        "queued core hours",
+        "queued GPU hours",
+        "pending jobs without a time limit",
         "running jobs",
-        "cores held",
-        "GPUs held",
+        "cores in use",
+        "GPUs in use",
     ]);
     for (queue, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
         let Some(group_queue) = queue.as_ref().and_then(|queue| queue.snapshot.group.as_ref()) else {
@@ -81,8 +81,7 @@ pub async fn storage_csv(request: GroupRequest) -> HandlerResult {
     let view = request.load_usage().await?;
     let GroupRequest { context, me, group } = request;
     record_names_seen(&context, &me, &view).await?;
-    let mut text =
-        format_row(&["cluster", "place", "member", "user", "bytes", "bytes allowed", "files", "files allowed"]);
+    let mut text = format_row(&["cluster", "folder", "member", "user", "bytes", "byte limit", "files", "file limit"]);
     let or_empty = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     for (queue, accounts) in load_accounts_by_cluster(&context, &me, &view).await? {
         let Some(queue) = queue else { continue };

@@ -116,7 +116,7 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
     let group = request.load_group().await?;
     let GroupRequest { context, me, .. } = request;
     respond(&GroupPriorityPage {
-        page: PageFrame::for_person(&context, &me.0, "Why is my priority low?", NavSection::Groups),
+        page: PageFrame::for_person(&context, &me.0, "Your priority", NavSection::Groups),
         may_manage: me.may(Permission::ManageUsage(group.id)).is_ok(),
         group,
         clusters,
@@ -212,11 +212,9 @@ fn build_account_priority(
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),
         own: own.map(|own| (thousandths(own, 1.0), format::percent(own))),
         own_sentence: match own {
-            Some(own) if own >= 0.5 => "Most of it was yours. Your own jobs come after those of others in the group.",
-            Some(own) if own > 0.0 => {
-                "Most of it was used by others of the group. What they run counts for your jobs, too."
-            }
-            Some(_) => "None of it was yours, but what others of the group run counts for your jobs, too.",
+            Some(own) if own >= 0.5 => "Most of it is yours, so other members' jobs start before yours.",
+            Some(own) if own > 0.0 => "Most of it is other members'. Their usage lowers your priority too.",
+            Some(_) => "None of it is yours, but other members' usage affects your priority too.",
             None => "",
         },
     })
@@ -230,13 +228,13 @@ fn bar_scale(most: f64) -> f64 {
 /// Label, CSS class and points of each factor, in drawing order.
 fn priority_factors(factors: &SprioFactors) -> [(&'static str, &'static str, u64); 7] {
     [
-        ("Fair share of the group", "rank-fair", factors.fair_share),
-        ("Time it has waited", "rank-age", factors.age),
-        ("Its size", "rank-size", factors.size),
-        ("Part of the cluster", "rank-place", factors.partition_points),
-        ("Kind of service", "rank-qos", factors.qos),
-        ("Who pays", "rank-payer", factors.association),
-        ("Set by the site", "rank-site", u64::try_from(factors.site).unwrap_or(0)),
+        ("Fair share", "rank-fair", factors.fair_share),
+        ("Age", "rank-age", factors.age),
+        ("Job size", "rank-size", factors.size),
+        ("Partition", "rank-place", factors.partition_points),
+        ("QOS", "rank-qos", factors.qos),
+        ("Account", "rank-payer", factors.association),
+        ("Site factor", "rank-site", u64::try_from(factors.site).unwrap_or(0)),
     ]
 }
 
@@ -292,7 +290,7 @@ mod tests {
         };
         let rank = build_job_priority(String::new(), "fit".into(), &factors, total_points(&factors));
         let whats: Vec<_> = rank.parts.iter().map(|part| part.what).collect();
-        assert_eq!(whats, ["Fair share of the group", "Its size", "Part of the cluster"]);
+        assert_eq!(whats, ["Fair share", "Job size", "Partition"]);
         assert_eq!((rank.parts[0].at, rank.parts[0].width), (0, 964));
         let last = rank.parts.last().unwrap();
         assert!(last.at + last.width <= 1002);

@@ -14,7 +14,7 @@ pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
         label: bar.day.words(),
         mark: bar.day.short(),
         parts: bar.parts.clone(),
-        missing: if bar.is_missing { "not all was read".to_owned() } else { String::new() },
+        missing: if bar.is_missing { "incomplete".to_owned() } else { String::new() },
         href: String::new(),
     };
     let bars = report.bars.iter().map(bar).collect();
@@ -38,7 +38,7 @@ mod tests {
         let chart = draw_report_chart(&report);
         let classes: Vec<_> = chart.series.iter().map(|series| series.class.as_str()).collect();
         assert_eq!(classes, ["c4", "cx"]);
-        assert!(chart.has_missing() && chart.bars[3].title.ends_with("not all was read"));
+        assert!(chart.has_missing() && chart.bars[3].title.ends_with("incomplete"));
         assert_eq!((chart.bars.len(), chart.bars[0].total.as_str()), (31, "3"));
         assert!(draw_report_chart(&UsageReport::default()).is_empty);
     }

@@ -62,7 +62,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
     let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| format!("{} {named}", words(hours)));
     match account {
         None => {
-            sentences = vec!["This account is no longer one of the group's, so what it used is not read.".to_owned()];
+            sentences = vec!["This account no longer belongs to the group, so its usage isn't loaded.".to_owned()];
         }
         Some(account) => sentences.extend(unread_days_sentence(account, begins, ends.min(today))),
     }
@@ -88,8 +88,8 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
 fn unread_days_sentence(account: &GroupAccountUsage, begins: Day, until: Day) -> Option<String> {
     match account.unread_days(begins, until) {
         0 => None,
-        1 => Some("One day of the period is not read yet, so more may have been used.".to_owned()),
-        many => Some(format!("{many} days of the period are not read yet, so more may have been used.")),
+        1 => Some("One day of the period hasn't been loaded yet, so actual usage may be higher.".to_owned()),
+        many => Some(format!("{many} days of the period haven't been loaded yet, so actual usage may be higher.")),
     }
 }
 
@@ -101,42 +101,36 @@ fn forecast_sentences(
     words: &dyn Fn(f64) -> String,
 ) -> Vec<String> {
     if today < begins {
-        return vec![format!("It begins on {}.", begins.words())];
+        return vec![format!("Starts on {}.", begins.words())];
     }
     if ends < today {
-        return vec![format!(
-            "It ended on {}; {} of it was used.",
-            ends.words(),
-            format::percent(found.used_fraction())
-        )];
+        return vec![format!("Ended on {} with {} used.", ends.words(), format::percent(found.used_fraction()))];
     }
-    let mut all = vec![format!("{} of the period is over.", format::percent(found.elapsed))];
+    let mut all = vec![format!("{} of the period has passed.", format::percent(found.elapsed))];
     if found.remaining() < 0.0 {
-        all.push(format!("All of it is used, and {} more.", words(-found.remaining())));
+        all.push(format!("All of it is used, plus {} more.", words(-found.remaining())));
     }
     let Some((low, high)) = found.at_end else {
-        all.push(
-            "Too little is known yet to foretell its end: that takes three whole weeks of use, all read.".to_owned(),
-        );
+        all.push("A forecast needs three full weeks of usage data.".to_owned());
         return all;
     };
     let share = |hours: f64| format::percent(if found.granted > 0.0 { hours / found.granted } else { 0.0 });
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
-        "If the coming weeks are like the last {} weeks, {range} will be used by {}.",
+        "If usage continues as in the last {} weeks, {range} will be used by {}.",
         found.weeks,
         ends.words()
     ));
     match found.runs_out {
         (Some(a), Some(b)) if a == b => {
-            all.push(format!("It would be used up around {}.", a.words()));
+            all.push(format!("It would run out around {}.", a.words()));
         }
         (Some(a), Some(b)) => {
-            all.push(format!("It would be used up between {} and {}.", a.words(), b.words()));
+            all.push(format!("It would run out between {} and {}.", a.words(), b.words()));
         }
         (Some(a), None) => all.push(format!(
-            "If all weeks are busy ones, it would be used up on {}; if they are quiet, it lasts.",
+            "If every week is busy, it would run out on {}; otherwise it lasts the whole period.",
             a.words()
         )),
         _ => {}
@@ -166,7 +160,7 @@ fn draw_allocation_chart(
         found.at_end.map(|(low, high)| [point(last, found.used), point(ends, high), point(ends, low)].join(" "));
     AllocationChart {
         label: format!(
-            "What was used from {} to {}: {} of {}.",
+            "Usage from {} to {}: {} of {}.",
             begins.words(),
             last.words(),
             words(found.used),
@@ -203,13 +197,13 @@ mod tests {
     fn no_more_is_said_than_is_known() {
         let even = said(|_| 10.0, 2000.0, -49, 50);
         assert!(even.contains("about 50 % will be used by 5 Jan 2027"), "{even}");
-        assert!(!even.contains("used up"), "{even}");
+        assert!(!even.contains("run out"), "{even}");
         let uneven = said(|b| if b / 7 % 2 == 0 { 30.0 } else { 5.0 }, 1000.0, -49, 50);
-        assert!(uneven.contains(" to ") && uneven.contains("used up"), "{uneven}");
+        assert!(uneven.contains(" to ") && uneven.contains("run out"), "{uneven}");
         let young = said(|b| if b < 5 { 1.0 } else { 0.0 }, 1000.0, -49, 50);
-        assert!(young.contains("Too little is known"), "{young}");
-        assert!(said(|_| 10.0, 100.0, -49, 50).contains("All of it is used, and 400 more"));
-        assert!(said(|_| 10.0, 100.0, 5, 50).starts_with("It begins on"));
-        assert!(said(|_| 1.0, 100.0, -40, -1).contains("40 % of it was used"));
+        assert!(young.contains("A forecast needs"), "{young}");
+        assert!(said(|_| 10.0, 100.0, -49, 50).contains("All of it is used, plus 400 more"));
+        assert!(said(|_| 10.0, 100.0, 5, 50).starts_with("Starts on"));
+        assert!(said(|_| 1.0, 100.0, -40, -1).contains("with 40 % used"));
     }
 }

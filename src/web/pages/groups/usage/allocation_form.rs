@@ -123,7 +123,7 @@ pub fn parse_form(
     }
     let unit = AllocationUnit::parse(&form.unit);
     if unit.is_none() {
-        problems.add("unit", "Choose in what it was granted.");
+        problems.add("unit", "Choose a unit.");
     }
     // Accept spaces between thousands, and commas where they can't mean anything else.
     let digits: String = form.amount.chars().filter(|c| !c.is_whitespace()).collect();
@@ -135,9 +135,9 @@ pub fn parse_form(
         problems.add(
             "amount",
             if is_ambiguous(&digits) {
-                "This can be read in two ways. Write 12000 for twelve thousand, or 12.0 for twelve."
+                "This amount is ambiguous. Write 12000 for twelve thousand, or 12.0 for twelve."
             } else {
-                "Enter an amount above 0 in digits, for example 12000 or 0.5."
+                "Enter an amount greater than 0, for example 12000 or 0.5."
             },
         );
     }
@@ -172,7 +172,7 @@ fn parse_day(text: &str, field: &'static str, problems: &mut FormErrors) -> Opti
     let years = Day::parse("2000-01-01")?..=Day::parse("2100-12-31")?;
     let day = Day::parse(text).filter(|day| years.contains(day));
     if day.is_none() {
-        problems.add(field, "Enter a day like 2026-04-01.");
+        problems.add(field, "Enter a date like 2026-04-01.");
     }
     day
 }

@@ -48,15 +48,15 @@ impl UsageChart {
                 parts: series.iter().map(used).collect(),
                 missing: match bar.missing {
                     0 => String::new(),
-                    1 => "1 day not read yet".to_owned(),
-                    many => format!("{many} days not read yet"),
+                    1 => "1 day not loaded yet".to_owned(),
+                    many => format!("{many} days not loaded yet"),
                 },
                 href: jobs_href(group, filter, &[("from", &from), ("until", &until)]),
             }
         };
         let bars: Vec<StackedBar> = figures.bars.iter().map(stacked).collect();
         let label = format!(
-            "{} by {}, {} bars from {}. The table below has the same figures.",
+            "{} by {}, {} bars starting {}. The table below shows the same figures.",
             capitalize(&unit),
             step.as_str(),
             bars.len(),
@@ -88,7 +88,7 @@ fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
         [only] => members.get(*only).map(|member| member.name.clone()).unwrap_or_default(),
         many => {
             let nobody = |index: &usize| members.get(*index).is_some_and(|m| m.owner == UsageMember::Others);
-            if many.iter().all(nobody) { "Everybody else".to_owned() } else { format!("{} others", many.len()) }
+            if many.iter().all(nobody) { "Everyone else".to_owned() } else { format!("{} others", many.len()) }
         }
     };
     series.push(MemberColourGroup { colour: None, name, member_indexes: others });

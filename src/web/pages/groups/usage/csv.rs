@@ -24,22 +24,22 @@ const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 21] = [
         models.collect::<Vec<_>>().join("; ")
     }),
     ("jobs ended", |sums| sums.jobs.to_string()),
-    ("done", |sums| sums.done.to_string()),
+    ("completed", |sums| sums.done.to_string()),
     ("failed", |sums| sums.failed.to_string()),
-    ("out of time", |sums| sums.timed_out.to_string()),
+    ("timed out", |sums| sums.timed_out.to_string()),
     ("out of memory", |sums| sums.memory_out.to_string()),
     ("cancelled", |sums| sums.cancelled.to_string()),
     ("median wait s", |sums| sums.waits.median().map(|wait| wait.to_string()).unwrap_or_default()),
     ("core hours measured", |sums| exact_hours(sums.held_core_s)),
-    ("core hours used of them", |sums| exact_hours(sums.used_core_s)),
+    ("core hours used of measured", |sums| exact_hours(sums.used_core_s)),
     ("GB hours measured", |sums| exact_gb_hours(sums.held_mb_s)),
-    ("GB hours used of them", |sums| exact_gb_hours(sums.used_mb_s)),
+    ("GB hours used of measured", |sums| exact_gb_hours(sums.used_mb_s)),
     ("GPU hours measured", |sums| exact_hours(sums.held_gpu_s)),
-    ("GPU hours used of them", |sums| exact_hours(sums.used_gpu_s)),
-    ("core hours in jobs that did not end well", |sums| exact_hours(sums.lost_core_s)),
-    ("GPU hours in jobs that did not end well", |sums| exact_hours(sums.lost_gpu_s)),
-    ("core hours that could have been asked for less", |sums| exact_hours(sums.spare_core_s)),
-    ("GB hours that could have been asked for less", |sums| exact_gb_hours(sums.spare_mb_s)),
+    ("GPU hours used of measured", |sums| exact_hours(sums.used_gpu_s)),
+    ("wasted core hours", |sums| exact_hours(sums.lost_core_s)),
+    ("wasted GPU hours", |sums| exact_hours(sums.lost_gpu_s)),
+    ("over-requested core hours", |sums| exact_hours(sums.spare_core_s)),
+    ("over-requested GB hours", |sums| exact_gb_hours(sums.spare_mb_s)),
 ];
 
 const JOB_COLUMNS: [CsvColumn<UsageJobView>; 19] = [
@@ -48,20 +48,20 @@ const JOB_COLUMNS: [CsvColumn<UsageJobView>; 19] = [
     ("job", |job| job.id.clone()),
     ("member", |job| job.member.clone()),
     ("user", |job| job.user.clone()),
-    ("sort of job", |job| job.kind.clone()),
+    ("job type", |job| job.kind.clone()),
     ("outcome", |job| job.outcome.as_str().to_owned()),
-    ("began", |job| job.began.iso()),
-    ("core hours in this time", |job| exact_hours(job.core_s)),
-    ("GPU hours in this time", |job| exact_hours(job.gpu_s)),
-    ("seconds in this time", |job| job.row.seconds.to_string()),
-    ("seconds in all", |job| job.row.elapsed_s.to_string()),
-    ("seconds waited", |job| job.row.wait_s.to_string()),
+    ("started", |job| job.began.iso()),
+    ("core hours in period", |job| exact_hours(job.core_s)),
+    ("GPU hours in period", |job| exact_hours(job.gpu_s)),
+    ("seconds in period", |job| job.row.seconds.to_string()),
+    ("run time s", |job| job.row.elapsed_s.to_string()),
+    ("wait s", |job| job.row.wait_s.to_string()),
     ("cores", |job| job.row.cores.to_string()),
     ("memory MB", |job| job.row.memory_mb.to_string()),
     ("GPUs", |job| job.row.gpus.clone()),
-    ("processor seconds used", |job| if_measured(job.row.cpu_s)),
+    ("CPU seconds used", |job| if_measured(job.row.cpu_s)),
     ("memory MB used", |job| if_measured(job.row.rss_mb)),
-    ("core hours that could be asked less", |job| exact_hours(job.spare_s)),
+    ("over-requested core hours", |job| exact_hours(job.spare_s)),
 ];
 
 fn exact_hours(seconds: u64) -> String {
@@ -112,14 +112,14 @@ pub async fn accounts(request: GroupUsageRequest) -> HandlerResult {
 pub async fn kinds(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), &kind.totals));
-    Ok(file_response(&data, "kinds", render_totals("sort of job", rows)))
+    Ok(file_response(&data, "kinds", render_totals("job type", rows)))
 }
 
 /// Each allocation and its usage.
 pub async fn allocations(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load().await?;
     let mut text =
-        format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not read yet"]);
+        format_row(&["cluster", "account", "unit", "granted", "used", "first day", "last day", "days not loaded yet"]);
     for allocation in &data.allocations {
         let Some(account) = data.view.account_of(allocation) else { continue };
         let Some(unit) = AllocationUnit::parse(&allocation.unit) else { continue };
@@ -142,9 +142,9 @@ pub async fn allocations(request: GroupUsageRequest) -> HandlerResult {
 pub async fn days(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let unit = measure_label(data.filter.choice.measure, data.filter.unit);
-    let mut head = vec!["from".to_owned(), "until".to_owned(), format!("{unit} in all")];
+    let mut head = vec!["from".to_owned(), "until".to_owned(), format!("total {unit}")];
     head.extend(data.figures.members.iter().map(|member| member.name.clone()));
-    head.push("days not read yet".to_owned());
+    head.push("days not loaded yet".to_owned());
     let mut text = format_row(&head);
     for bar in &data.figures.bars {
         let mut row = vec![bar.from.to_string(), bar.until.to_string(), format_exact(bar.total)];

@@ -146,8 +146,8 @@ pub async fn find_jobs(
     let ended = match canonical_outcome(&query.outcome) {
         "" => "",
         OUTCOME_ENDED => "that ended",
-        OUTCOME_LOST => "that did not end well",
-        OUTCOME_OVERSIZED => "that ended well and could have asked for fewer cores",
+        OUTCOME_LOST => "that failed, timed out, ran out of memory or were interrupted",
+        OUTCOME_OVERSIZED => "that completed and requested more cores than they used",
         "failed" => "that failed or were interrupted by the cluster",
         word => UsageJobOutcome::parse(word).map_or("", UsageJobOutcome::title),
     };

@@ -76,14 +76,14 @@ pub async fn get(request: GroupUsageRequest) -> HandlerResult {
     let chips = [
         ("", "All"),
         (OUTCOME_ENDED, "Ended"),
-        ("done", "Done"),
-        (OUTCOME_LOST, "Did not end well"),
+        ("done", "Completed"),
+        (OUTCOME_LOST, "Unsuccessful"),
         ("failed", "Failed or interrupted"),
-        ("out-of-time", "Out of time"),
+        ("out-of-time", "Timed out"),
         ("out-of-memory", "Out of memory"),
         ("cancelled", "Cancelled"),
         ("running", "Running"),
-        (OUTCOME_OVERSIZED, "Could ask for less"),
+        (OUTCOME_OVERSIZED, "Over-requested"),
     ];
     let to_page = |page: usize| {
         let is_there = (1..=MAX_PAGES).contains(&page) && page <= page_count(found.totals.count);

@@ -51,26 +51,26 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
         }
         if facts.discovered.hides_jobs && !hidden.contains(&facts.cluster) {
             hidden.push(facts.cluster);
-            let title = format!("{} shows people only their own jobs.", facts.title);
-            let text = "What others used there may not be told to you. The figures of its accounts can be yours alone, and sums too low. A centre can give the leader of a group the right to see its jobs: ask for the role of a coordinator.";
+            let title = format!("{} hides other people's jobs.", facts.title);
+            let text = "Figures from there may include only your own usage, so totals may be too low. PIs can ask the centre to make them account coordinator, which lets them see the whole group's jobs.";
             notes.push(UsageNote::new("warning", title, text));
         }
     }
     for (cluster, (accounts, read, wanted)) in &reading {
         let accounts = accounts.join(", ");
-        let title = format!("History of {accounts} on {cluster} is being read: {read} of {wanted} days.");
-        let text = "It goes on while you are connected, also if you leave this page.";
+        let title = format!("Loading the history of {accounts} on {cluster}: {read} of {wanted} days.");
+        let text = "This continues while you're connected, even if you leave this page.";
         notes.push(UsageNote { progress: Some((*read, *wanted)), ..UsageNote::new("info", title, text) });
     }
     if figures.missing > 0 && reading.is_empty() {
         let days = format::count(figures.missing, "day");
-        let verb = if figures.missing == 1 { "was" } else { "were" };
-        let title = format!("{days} of this time {verb} not read yet.");
-        notes.push(UsageNote::new("info", title, "What was used then is not in the figures."));
+        let verb = if figures.missing == 1 { "is" } else { "are" };
+        let title = format!("{days} of this period {verb} not loaded yet.");
+        notes.push(UsageNote::new("info", title, "The figures don't include usage from then."));
     }
     if figures.is_cut {
-        let title = "A day in this time had more jobs than the portal reads.".to_owned();
-        let text = "The figures of that day are too low.";
+        let title = "A day in this period had more jobs than the portal can load.".to_owned();
+        let text = "The figures for that day are too low.";
         notes.push(UsageNote::new("warning", title, text));
     }
     notes
@@ -80,14 +80,14 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
     let (href, action) = (format!("/clusters/{}", facts.slug), format!("Connect to {}", facts.title));
     let note = if facts.own_user.is_none() {
-        let title = format!("You were never connected to {}.", facts.title);
-        let text = "Figures are read over your own connection, with your own rights. Connect once, and reading begins.";
+        let title = format!("You haven't connected to {} yet.", facts.title);
+        let text = "The portal loads figures over your own connection. Connect once to start.";
         UsageNote::new("info", title, text)
     } else {
-        let title = format!("You are not connected to {}.", facts.title);
+        let title = format!("You're not connected to {}.", facts.title);
         let text = match account.read_at {
-            Some(at) => format!("Figures from there are as of {}. Nothing new is read until you connect.", at.words()),
-            None => "Nothing was read from there yet. Reading begins when you connect.".to_owned(),
+            Some(at) => format!("Its figures are from {}. Connect to update them.", at.words()),
+            None => "No figures have been loaded from there yet. Connect to load them.".to_owned(),
         };
         UsageNote::new("info", title, text)
     };
@@ -96,7 +96,7 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
 
 fn read_problem_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
-    let title = format!("What {} used on {} could not be read.", facts.account, facts.title);
-    let text = format!("{} It is tried again by itself. What was read before is below.", account.problem);
+    let title = format!("Couldn't load the usage of {} on {}.", facts.account, facts.title);
+    let text = format!("{} The portal will try again. Figures loaded earlier are below.", account.problem);
     UsageNote { said: account.problem_output.clone(), ..UsageNote::new("warning", title, text) }
 }

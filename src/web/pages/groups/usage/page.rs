@@ -40,7 +40,7 @@ impl askama::filters::HtmlSafe for UsageFragment {}
 pub async fn get(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let GroupUsageRequest { context, me, group, .. } = request;
-    let title = format!("{}: use", data.group.name);
+    let title = format!("{}: usage", data.group.name);
     respond(&GroupUsagePage {
         page: PageFrame::for_person(&context, &me.0, &title, NavSection::Groups),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),

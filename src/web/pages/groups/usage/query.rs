@@ -198,7 +198,7 @@ impl UsageFilter {
         all.extend(months.take(MONTHS_OFFERED).map(|month| (UsagePeriod::Month(month), month.words())));
         let named = |(period, label): (UsagePeriod, String)| (period.query_value(), label, period == self.period);
         let is_chosen = matches!(self.period, UsagePeriod::Custom(..));
-        let other = (CUSTOM_PERIOD.to_owned(), "Other days…".to_owned(), is_chosen);
+        let other = (CUSTOM_PERIOD.to_owned(), "Custom dates…".to_owned(), is_chosen);
         all.into_iter().map(named).chain([other]).collect()
     }
 
@@ -216,7 +216,7 @@ impl UsageFilter {
             let word = step.as_str();
             (word.to_owned(), format!("By {word}"), self.chosen_step == Some(step))
         });
-        let usual = (String::new(), "As it fits".to_owned(), self.chosen_step.is_none());
+        let usual = (String::new(), "Automatic".to_owned(), self.chosen_step.is_none());
         std::iter::once(usual).chain(named).collect()
     }
 

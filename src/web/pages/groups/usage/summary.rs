@@ -147,7 +147,7 @@ fn key_figures(
         exact: formatting::format_exact(exact),
         hint,
         href,
-        link: ("The jobs", "Your jobs"),
+        link: ("View jobs", "View your jobs"),
     };
     let mut all = vec![fact("Core hours", &totals.cores, UsageMeasure::Cores.hours(sums), String::new(), behind(""))];
     if sums.gpu_s > 0 {
@@ -159,10 +159,10 @@ fn key_figures(
         let used = UsageMeasure::Site.hours(sums);
         all.push(fact(unit, &totals.site, used, "the site's own unit".to_owned(), String::new()));
     }
-    let ended = "that ended in this time".to_owned();
+    let ended = "in this period".to_owned();
     all.push(UsageKeyFigure {
         exact: sums.jobs.to_string(),
-        ..fact("Jobs", &totals.jobs, 0.0, ended, behind("ended"))
+        ..fact("Jobs ended", &totals.jobs, 0.0, ended, behind("ended"))
     });
     let lost = totals.lost_summary();
     let words_only = |label: &str, value: &str, hint: String, href: String| UsageKeyFigure {
@@ -171,8 +171,8 @@ fn key_figures(
     };
     let lost_href = if lost.is_empty() { String::new() } else { behind("lost") };
     all.push(UsageKeyFigure {
-        link: ("Those that did not", "Yours that did not"),
-        ..words_only("Ended well", &totals.success, lost, lost_href)
+        link: ("View unsuccessful jobs", "View your unsuccessful jobs"),
+        ..words_only("Success rate", &totals.success, lost, lost_href)
     });
     let half = "half of the jobs waited less".to_owned();
     all.push(words_only("Median wait", &totals.wait, half, String::new()));

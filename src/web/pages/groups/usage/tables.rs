@@ -10,7 +10,7 @@ use crate::web::pages::groups::usage::usage_path;
 /// Filter value: jobs that requested more cores than they needed.
 pub const OUTCOME_OVERSIZED: &str = "could-be-less";
 /// Shown for a remote user that belongs to no known person.
-const NOT_CONNECTED_NOTE: &str = "not connected here under this name";
+const NOT_CONNECTED_NOTE: &str = "not linked to a portal account";
 /// Rows of a table; the CSV file has the rest.
 const MAX_ROWS: usize = 60;
 const MB_PER_GB: f64 = 1024.0;
@@ -62,12 +62,12 @@ impl UsageTableCells {
     pub fn from_sums(sums: &UsageTotals) -> Self {
         let models = sums.gpus.iter().filter(|(_, seconds)| *seconds > 0);
         let model = |(name, seconds): &(String, u64)| {
-            let name = if name.is_empty() { "model not told" } else { name };
+            let name = if name.is_empty() { "unknown model" } else { name };
             format!("{name} {}", format::amount(hours(*seconds)))
         };
         let mut ends = Vec::new();
         for (count, words) in
-            [(sums.failed, "failed"), (sums.timed_out, "out of time"), (sums.memory_out, "out of memory")]
+            [(sums.failed, "failed"), (sums.timed_out, "timed out"), (sums.memory_out, "out of memory")]
         {
             if count > 0 {
                 ends.push(format!("{} {words}", format::number(count)));
@@ -110,7 +110,7 @@ impl UsageTableCells {
             return String::new();
         }
         let gpus = if self.lost_gpus.is_empty() { String::new() } else { format!(" and {}", self.lost_gpus) };
-        format!("{} · {} core hours{gpus} came to nothing", self.lost_ends, self.lost)
+        format!("{} · {} core hours{gpus} wasted", self.lost_ends, self.lost)
     }
 }
 
@@ -180,7 +180,7 @@ pub fn kind_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) 
 }
 
 pub fn kind_label(name: &str) -> &str {
-    if name.is_empty() { "Jobs of everybody else" } else { name }
+    if name.is_empty() { "Everyone else's jobs" } else { name }
 }
 
 /// The path of the jobs behind a figure.
@@ -231,7 +231,7 @@ mod tests {
         sums.add_gpus("", 3600);
         sums.add_gpus("v100", 36_000);
         let cells = UsageTableCells::from_sums(&sums);
-        assert_eq!(cells.models, "model not told 1 · v100 10");
+        assert_eq!(cells.models, "unknown model 1 · v100 10");
         assert_eq!((cells.cores.as_str(), cells.lost_note.as_str()), ("2", "2 failed"));
         assert_eq!((cells.success.as_str(), cells.gpu_use.as_str()), ("–", ""));
     }

@@ -119,7 +119,7 @@ impl UsageJobView {
 
     /// The outcome as text; a job that ran past the period had not ended within it.
     pub const fn end(&self) -> &'static str {
-        if self.ran_past_period { "Ran on after that" } else { self.outcome.title() }
+        if self.ran_past_period { "Ended later" } else { self.outcome.title() }
     }
 
     /// Over-requested core hours.
