@@ -3,8 +3,8 @@
 "use strict";
 (() => {
   const ASK_EVERY = 15000;
-  const bar = document.querySelector("[data-board]");
-  const frame = document.querySelector(".board-frame");
+  const bar = document.querySelector("[data-dashboard]");
+  const frame = document.querySelector(".dashboard-frame");
 
   for (const time of document.querySelectorAll("time[data-clock]")) {
     const at = new Date(time.dateTime);
@@ -28,7 +28,7 @@
     if (document.hidden) return;
     let answer;
     try {
-      answer = await fetch(bar.dataset.board, { headers: { accept: "application/json" } });
+      answer = await fetch(bar.dataset.dashboard, { headers: { accept: "application/json" } });
     } catch {
       return; // The portal is away for a moment.
     }

@@ -3,8 +3,8 @@
 (() => {
   "use strict";
 
-  const PART = "[data-board-live]";
-  const READY = "[data-board-ready]";
+  const PART = "[data-dashboard-live]";
+  const READY = "[data-dashboard-ready]";
   let open = [];
   let wasReady = Boolean(document.querySelector(READY));
 

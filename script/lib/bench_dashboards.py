@@ -65,7 +65,7 @@ class Bench:
     def open_tunnel(self, folder):
         """A plain tunnel to the very same port, opened by ssh itself."""
         state = json.loads(self.on_cluster("cat $(ls -t ~/.portolan/boards/*/state.json | head -1)"))
-        node = self.on_cluster("squeue --me -h -t R -n board-mlflow -o %N | tail -1")
+        node = self.on_cluster("squeue --me -h -t R -n dashboard-mlflow -o %N | tail -1")
         keys = f"{folder}/known_hosts"
         with open(keys, "w") as file:
             file.writelines(f"[127.0.0.1]:{self.cluster['ports']['key']} {key['line']}\n" for key in self.cluster["host_keys"])
@@ -164,7 +164,7 @@ def main():
             crowd = statistics.median(bench.through_portal("guests", SMALL, "100", "8", "2000")[1] for _ in range(3))
             figure("p99_of_100_guests_to_p50_of_one", crowd / one, 3)
         finally:
-            bench.on_cluster("scancel --me -n board-mlflow; rm -rf ~/bench")
+            bench.on_cluster("scancel --me -n dashboard-mlflow; rm -rf ~/bench")
             if hasattr(bench, "tunnel"):
                 bench.tunnel.terminate()
             portal.stop()

@@ -39,8 +39,8 @@ impl DashboardKind {
     /// The name of its jobs.
     pub const fn job_name(self) -> &'static str {
         match self {
-            Self::TensorBoard => "board-tensorboard",
-            Self::Mlflow => "board-mlflow",
+            Self::TensorBoard => "dashboard-tensorboard",
+            Self::Mlflow => "dashboard-mlflow",
         }
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     fn names_are_read_back() {
         for kind in DashboardKind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(kind));
-            assert_eq!(kind.job_name(), format!("board-{kind}"));
+            assert_eq!(kind.job_name(), format!("dashboard-{kind}"));
         }
         assert_eq!("TensorBoard".parse::<DashboardKind>(), Err(DashboardKindParseError));
     }

@@ -62,6 +62,7 @@ fn build_submit_request(
     Ok(SubmitRequest {
         person: dashboard.person_id,
         cluster: dashboard.cluster_id,
+        // As in 0.1: a run that was being submitted during an upgrade keeps its token.
         form_token: format!("board-run-{}", run.name),
         script,
         job_name: kind.job_name().to_owned(),

@@ -26,7 +26,7 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> DashboardId {
     field.send_keys(place).await.unwrap();
     browser.press("Create dashboard").await;
     // The first one makes the environment.
-    let ready = Locator::Css("[data-board-ready]");
+    let ready = Locator::Css("[data-dashboard-ready]");
     let waited = browser.window.wait().at_most(PATIENCE).for_element(ready).await;
     assert!(waited.is_ok(), "{}", browser.text().await);
     let path = browser.path().await;
@@ -35,7 +35,7 @@ async fn open_board(browser: &Browser, kind: &str, place: &str) -> DashboardId {
 
 /// Waits until the dashboard inside the frame says something, with the curves that a script finds.
 async fn wait_in_frame(browser: &Browser, what: &str, script: &str) {
-    browser.find("iframe.board-frame").await;
+    browser.find("iframe.dashboard-frame").await;
     let inside_script = inside(script);
     let text = inside("return frame.contentWindow.location.href + '\\n' + page.body.innerText");
     wait_for(what, async || match browser.run(&inside_script).await.as_bool() {
@@ -48,7 +48,7 @@ async fn wait_in_frame(browser: &Browser, what: &str, script: &str) {
 /// A script that looks at the page within the frame.
 fn inside(script: &str) -> String {
     format!(
-        "const frame = document.querySelector('iframe.board-frame'); \
+        "const frame = document.querySelector('iframe.dashboard-frame'); \
          const page = frame && frame.contentDocument; if (!page || !page.body) return false; {script}"
     )
 }
@@ -77,8 +77,8 @@ async fn share(browser: &Browser, id: DashboardId, label: &str) -> String {
 /// Someone without an account opens a link, sees the same, and nothing else; then the link is taken back.
 async fn guest_sees(portal: &TestApp, owner: &Browser, id: DashboardId, home: &str, script: &str) {
     let link = share(owner, id, "Prof. Example").await;
-    assert!(link.starts_with(&format!("{}/s/", portal.boards_url)), "{link}");
-    let guest = Browser::open(&portal.boards_url, 1280).await;
+    assert!(link.starts_with(&format!("{}/s/", portal.dashboards_url)), "{link}");
+    let guest = Browser::open(&portal.dashboards_url, 1280).await;
     guest.window.goto(&link).await.unwrap();
     let place = guest.path().await;
     assert!(place.starts_with("/b/"), "the secret has left the address: {place}");
@@ -102,7 +102,7 @@ async fn guest_sees(portal: &TestApp, owner: &Browser, id: DashboardId, home: &s
     guest.go(&another).await;
     guest.wait_for_text("have access to this dashboard").await;
     guest.go(&place).await;
-    guest.find("iframe.board-frame").await;
+    guest.find("iframe.dashboard-frame").await;
     // Taken back: shut out, also by the page that is open.
     owner.go(&format!("/dashboards/{id}")).await;
     owner.press("Revoke…").await;

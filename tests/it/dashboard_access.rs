@@ -91,7 +91,7 @@ async fn with_dashboard() -> (TestApp, Client, Client, DashboardId) {
 
 /// A browser on the dashboards' origin.
 pub fn guest(portal: &TestApp) -> Client {
-    Client::new(&portal.boards_url)
+    Client::new(&portal.dashboards_url)
 }
 
 /// Comes in by a path of that origin and gives the place one was led to.
@@ -105,7 +105,7 @@ pub async fn come_in(browser: &Client, path: &str) -> String {
 pub async fn ticket(portal: &TestApp, who: &Client, id: DashboardId) -> String {
     let led = who.get(&format!("/dashboards/{id}/open")).await;
     assert_eq!(led.status, 303, "{}", led.text());
-    let path = led.location().strip_prefix(&portal.boards_url).expect("the dashboards' origin");
+    let path = led.location().strip_prefix(&portal.dashboards_url).expect("the dashboards' origin");
     assert!(path.starts_with("/enter/"), "{path}");
     path.to_owned()
 }
@@ -190,7 +190,7 @@ async fn guest_reads_one_dashboard_until_the_link_ends() {
         let answer = browser.get(&format!("{place}{path}")).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
     }
-    let origin = portal.boards_url.clone();
+    let origin = portal.dashboards_url.clone();
     let ours = [("origin", origin.as_str())];
     for (method, path) in [
         (Method::POST, "app/data/runs"),
@@ -318,7 +318,7 @@ async fn ambiguous_requests_are_refused() {
     let entered = browser.get(&ticket(&portal, &owner, id).await).await;
     let place = entered.location().to_owned();
     let cookie = entered.header("set-cookie").split(';').next().unwrap().to_owned();
-    let host = portal.boards_url.strip_prefix("http://").unwrap();
+    let host = portal.dashboards_url.strip_prefix("http://").unwrap();
     let ask = async |head: String, body: &str| {
         let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
         stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
@@ -328,7 +328,7 @@ async fn ambiguous_requests_are_refused() {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         answer.split(' ').nth(1).unwrap_or("none").to_owned()
     };
-    let common = format!("Cookie: {cookie}\r\nConnection: close\r\nOrigin: {}", portal.boards_url);
+    let common = format!("Cookie: {cookie}\r\nConnection: close\r\nOrigin: {}", portal.dashboards_url);
     let get = |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{common}");
     assert_eq!(ask(get(&format!("{place}app/data/runs"), host), "").await, "200");
     for (target, name, expected) in [
@@ -401,7 +401,7 @@ async fn group_members_see_shared_dashboards_read_only() {
     let browser = guest(&portal);
     let place = come_in(&browser, &ticket(&portal, &member, id).await).await;
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 200);
-    let origin = portal.boards_url.clone();
+    let origin = portal.dashboards_url.clone();
     let ours = [("origin", origin.as_str())];
     let answer = asks(&browser, Method::POST, &format!("{place}app/data/runs"), &ours).await;
     assert_eq!(answer.status, 403, "colleagues read");

@@ -362,7 +362,7 @@ fn dashboard_scripts_of_every_site_are_valid_bash() {
         for kind in DashboardKind::ALL {
             let name = format!("{kind}-{}", site.name.as_str());
             let text = script_at(kind, site);
-            assert!(text.starts_with("#!/bin/bash\n#SBATCH --job-name=board-"), "{text}");
+            assert!(text.starts_with("#!/bin/bash\n#SBATCH --job-name=dashboard-"), "{text}");
             std::fs::write(folder.path().join(&name), text).unwrap();
             let jobs = &site.jobs;
             different.insert((jobs.wheelhouse, jobs.containers_only, jobs.proxy.is_some()), name);

@@ -176,11 +176,13 @@ fn form_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 /// What the page says first.
 fn says(page: &Page) -> String {
     assert_eq!(page.status, 200, "{}", page.text());
-    page.select_text("#board-live .alert").split_whitespace().collect::<Vec<_>>().join(" ")
+    page.select_text("#dashboard-live .alert").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The words of the buttons in the part that renews itself.
 fn buttons(page: &Page) -> Vec<String> {
-    let all = page.select_all(".board-actions > a, .board-actions > form > button, .board-actions > details > summary");
+    let all = page.select_all(
+        ".dashboard-actions > a, .dashboard-actions > form > button, .dashboard-actions > details > summary",
+    );
     all.into_iter().map(|one| one.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }

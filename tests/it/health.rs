@@ -105,7 +105,7 @@ async fn private_and_public_listeners_serve_different_routes() {
 #[tokio::test]
 async fn the_dashboards_origin_is_empty_and_sets_no_cookies() {
     let (portal, admin) = TestApp::with_admin().await;
-    let boards = Client::new(&portal.boards_url);
+    let boards = Client::new(&portal.dashboards_url);
     for path in ["/", "/sign-in", "/people", "/healthz", "/metrics", "/events", "/dashboards"] {
         let request = boards.request(Method::GET, path).header("cookie", admin.cookies());
         let page = send(request).await;

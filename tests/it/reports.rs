@@ -132,11 +132,11 @@ impl Lab {
         let page = maker.post_and_follow(&format!("{report}/guest-links"), &form).await;
         assert_eq!(page.status, 200, "{}", page.text());
         let link = page.select_text(".alert code");
-        link.strip_prefix(&self.portal.boards_url).expect("the dashboards' origin").to_owned()
+        link.strip_prefix(&self.portal.dashboards_url).expect("the dashboards' origin").to_owned()
     }
 
     fn guest(&self) -> Client {
-        Client::new(&self.portal.boards_url)
+        Client::new(&self.portal.dashboards_url)
     }
 }
 
@@ -333,12 +333,12 @@ async fn report_cookies_open_no_dashboard_and_vice_versa() {
     let of_board = inside(viewer.get(&format!("/s/{}", token.as_str())).await.location());
     assert_eq!(viewer.get(&format!("/b/{of_board}/")).await.status, 200);
     let report_cookie = guest.cookie("portolan_report").unwrap_or_default();
-    let board_cookie = viewer.cookie("portolan_board").unwrap_or_default();
+    let dashboard_cookie = viewer.cookie("portolan_board").unwrap_or_default();
     for (path, value) in [
         (format!("/b/{of_report}/"), &report_cookie),
         (format!("/b/{of_board}/"), &report_cookie),
-        (format!("/report/{of_board}/"), &board_cookie),
-        (format!("/report/{of_report}/"), &board_cookie),
+        (format!("/report/{of_board}/"), &dashboard_cookie),
+        (format!("/report/{of_report}/"), &dashboard_cookie),
     ] {
         let cookies = format!("portolan_board={value}; portolan_report={value}");
         let request = world.guest().request(Method::GET, &path).header("cookie", cookies);

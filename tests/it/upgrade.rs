@@ -226,7 +226,7 @@ async fn links_and_guests_cookies_go_on_working() {
     for kind in ["board_links", "report_links"] {
         for link in expected[kind].as_object().unwrap().values() {
             let told = &link["answer"];
-            let guest = Client::new(&portal.boards_url);
+            let guest = Client::new(&portal.dashboards_url);
             let answer = get(&guest, &path_of(link)).await;
             assert_eq!(u64::from(answer.status), told["status"], "{link}");
             if answer.status != 303 {
@@ -246,13 +246,13 @@ async fn links_and_guests_cookies_go_on_working() {
     for who in ["guest-open", "guest-report-open"] {
         let cookie = &expected["guest_cookies"][who];
         let [path, name, value] = ["path", "name", "value"].map(|key| cookie[key].as_str().unwrap());
-        let guest = Client::new(&portal.boards_url);
+        let guest = Client::new(&portal.dashboards_url);
         guest.set_cookie(&format!("{name}={value}; Path=/"));
         assert_eq!(get(&guest, path).await.status, 200, "{who}");
     }
     portal.clock.advance(2 * 86_400);
     let short = path_of(&expected["board_links"]["short"]);
-    assert_eq!(Client::new(&portal.boards_url).get(&short).await.status, 410);
+    assert_eq!(Client::new(&portal.dashboards_url).get(&short).await.status, 410);
 }
 
 #[tokio::test]

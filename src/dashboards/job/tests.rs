@@ -138,7 +138,7 @@ fn the_request_is_small_and_fits_the_site() {
         lines(&build_request(DashboardKind::TensorBoard, minutes, Some("def-smith"), None, site), site).join("\n")
     };
     let narval = asked("narval", 60);
-    for line in ["job-name=board-tensorboard", "account=def-smith", "time=01:00:00", "cpus-per-task=1", "mem=4G"] {
+    for line in ["job-name=dashboard-tensorboard", "account=def-smith", "time=01:00:00", "cpus-per-task=1", "mem=4G"] {
         assert!(narval.contains(&format!("#SBATCH --{line}\n")) || narval.ends_with(line), "{narval}");
     }
     assert!(!narval.contains("partition") && !narval.contains("gpu"), "{narval}");

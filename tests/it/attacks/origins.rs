@@ -12,7 +12,7 @@ use crate::support::{PASSWORD, TestApp};
 async fn requests_from_other_sites_change_nothing() {
     let world = world().await;
     let World { portal, admin, .. } = &world;
-    let (here, boards) = (portal.url.as_str(), portal.boards_url.as_str());
+    let (here, boards) = (portal.url.as_str(), portal.dashboards_url.as_str());
     let port = here.rsplit(':').next().unwrap();
     let suffix = format!("{here}.evil.org");
     let (https, number) = (here.replace("http", "https"), format!("http://127.0.0.1:{port}"));

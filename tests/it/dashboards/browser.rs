@@ -89,7 +89,7 @@ async fn audit_all(width: u32) {
     browser.go("/dashboards/new?place=/scratch/alice/other").await;
     browser.wait_for_text(&format!("{}/runs", logs.path)).await;
     look(&browser, "/dashboards/new").await;
-    browser.run("[...document.querySelectorAll('#board-found input')].find((one) => one.value.startsWith('/scratch/alice/folders-')).click()").await;
+    browser.run("[...document.querySelectorAll('#dashboard-found input')].find((one) => one.value.startsWith('/scratch/alice/folders-')).click()").await;
     browser.press("Add another folder").await;
     let script = "return document.activeElement.id";
     wait_until("the new field is in focus", async || browser.run(script).await == "f-place-3").await;
@@ -98,8 +98,7 @@ async fn audit_all(width: u32) {
     let script = "return document.querySelectorAll('[name=add]').length";
     wait_until("the form fits MLflow", async || browser.run(script).await == 0).await;
     // Other tests may have left runs of MLflow there, or not.
-    let script =
-        "return Boolean(document.querySelector('#board-found')) && !document.querySelector('#board-found .skeleton')";
+    let script = "return Boolean(document.querySelector('#dashboard-found')) && !document.querySelector('#dashboard-found .skeleton')";
     browser.wait_until_true("the search has ended", script).await;
     look(&browser, "/dashboards/new for MLflow").await;
     browser.press("Create dashboard").await;
@@ -168,17 +167,17 @@ async fn open_page_shows_when_the_dashboard_is_ready() {
     let said = "return document.querySelector('#announcer').textContent";
     wait_until("it is said aloud", async || browser.run(said).await == "The dashboard is ready").await;
     look(&browser, "a dashboard that is ready").await;
-    let link = browser.find("[data-board-ready]").await;
+    let link = browser.find("[data-dashboard-ready]").await;
     assert_eq!(link.attr("rel").await.unwrap().as_deref(), Some("noopener"));
     assert_eq!(link.attr("target").await.unwrap().as_deref(), Some("_blank"));
     let entered = dave.get(&format!("{path}/open")).await;
     assert_eq!(entered.status, 303);
-    let ticket = entered.location().strip_prefix(&format!("{}/enter/", portal.boards_url));
+    let ticket = entered.location().strip_prefix(&format!("{}/enter/", portal.dashboards_url));
     assert!(ticket.is_some_and(|ticket| ticket.len() >= 22), "{}", entered.location());
     let again = dave.get(&format!("{path}/open")).await;
     assert_ne!(again.location(), entered.location(), "each time a new ticket");
     let list = dave.get("/dashboards").await;
-    assert!(list.select_text(".board-row").contains("Open"), "{}", list.text());
+    assert!(list.select_text(".dashboard-row").contains("Open"), "{}", list.text());
 
     let page = dave.get(&format!("/jobs/key/{job}")).await;
     let there = page.attribute("#job-live a[href^='/dashboards/new']", "href");

@@ -17,7 +17,7 @@ async fn submitting_the_form_twice_makes_one_dashboard() {
     assert_eq!(page.attribute("#f-place", "value"), "$SCRATCH/mlruns");
     assert_eq!(page.attribute("[name=account] option[selected]", "value"), "");
     assert_eq!(page.attribute("[name=minutes] option[selected]", "value"), "60");
-    assert!(page.select_text(".board-cost").contains("Cost: about"));
+    assert!(page.select_text(".dashboard-cost").contains("Cost: about"));
     assert!(page.text().contains("You are not connected"));
     let nonce = page.attribute("[name=form]", "value");
 
@@ -39,15 +39,15 @@ async fn submitting_the_form_twice_makes_one_dashboard() {
     assert_eq!(again.location(), "/dashboards/1", "a double click");
     let page = max.get("/dashboards/1").await;
     assert_eq!(page.select_text("h1"), "Curves");
-    assert_eq!(page.select_all(".board-list li"), ["/scratch/max/runs", "/home/max/it's; $(id) `id`"]);
+    assert_eq!(page.select_all(".dashboard-list li"), ["/scratch/max/runs", "/home/max/it's; $(id) `id`"]);
     let list = max.get("/dashboards").await;
-    assert!(list.select_text(".board-row").contains("TensorBoard on"), "{}", list.text());
-    assert!(list.select_text(".board-row").contains("and 1 more"));
+    assert!(list.select_text(".dashboard-row").contains("TensorBoard on"), "{}", list.text());
+    assert!(list.select_text(".dashboard-row").contains("and 1 more"));
 
     let page = max.get("/dashboards/new?cluster=key&place=/scratch/max/runs").await;
-    let recent = page.select_all(".board-offer li");
+    let recent = page.select_all(".dashboard-offer li");
     assert!(recent.contains(&"/home/max/it's; $(id) `id`".to_owned()), "{recent:?}");
-    assert_eq!(page.attribute(".board-offer input[checked]", "value"), "/scratch/max/runs");
+    assert_eq!(page.attribute(".dashboard-offer input[checked]", "value"), "/scratch/max/runs");
     assert_eq!(page.attribute("#f-place", "value"), "", "what is ticked is not typed as well");
     let log = max.get("/account/activity").await;
     assert!(log.text().contains("Curves"));

@@ -35,7 +35,7 @@ async fn link_is_shown_once_and_stored_only_as_a_hash() {
     let page = world.share(EVIL, PASSPHRASE).await;
     assert_eq!(page.status, 200, "{}", page.text());
     let link = page.select_text("main > .alert code");
-    let token = link.strip_prefix(&format!("{}/s/", portal.boards_url)).expect("on its own origin");
+    let token = link.strip_prefix(&format!("{}/s/", portal.dashboards_url)).expect("on its own origin");
     assert!(token.len() >= 22, "128 bits at least: {token}");
     assert_eq!(page.attribute("main > .alert [data-copy]", "data-copy"), link);
     assert!(page.select_all("#evil").is_empty());

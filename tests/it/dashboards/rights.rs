@@ -43,7 +43,7 @@ impl World {
             assert_eq!(who.post(&path, FORM).await.status, 404, "{name}: {path}");
         }
         assert_eq!(who.post("/dashboards/999/stop", &[]).await.status, 404, "the same as for none");
-        assert!(!who.get("/dashboards").await.text().contains("board-row"), "{name}");
+        assert!(!who.get("/dashboards").await.text().contains("dashboard-row"), "{name}");
         assert_eq!(self.portal.dashboards_as_stored().await, before, "{name}");
     }
 
@@ -69,7 +69,7 @@ async fn shared_dashboard_is_read_only_for_the_group_and_hidden_from_others() {
 
     let path = format!("/dashboards/{board}");
     let list = mia.get("/dashboards").await;
-    let row = list.select_text("[aria-labelledby=groups-title] .board-row");
+    let row = list.select_text("[aria-labelledby=groups-title] .dashboard-row");
     assert!(row.contains("max") && row.contains("Smith Lab"), "{row}");
     assert!(list.select_all("#evil").is_empty() && !row.contains("Start again"));
     let page = mia.get(&path).await;

@@ -35,7 +35,7 @@ async fn every_end_is_explained_with_a_next_step() {
         let page = max.get(&path).await;
         assert!(says(&page).contains(words), "{end}: {}", says(&page));
         assert_eq!(buttons(&page), ["Start again", "Edit and restart"], "{end}");
-        let said = page.select_all("#board-said .said");
+        let said = page.select_all("#dashboard-said .said");
         let is_raw = ["failed", "refused", "not-sent"].contains(&end);
         assert_eq!(said, if is_raw { vec![message.to_owned()] } else { vec![] }, "{end}");
         assert!(page.select_all("#evil").is_empty(), "{end}");
@@ -48,12 +48,12 @@ async fn every_end_is_explained_with_a_next_step() {
     portal.put_run(board, run).await;
     assert!(says(&max.get(&path).await).contains("The dashboard crashed"));
     let list = max.get("/dashboards").await;
-    assert_eq!(list.select_text(".board-row .badge"), "Failed");
-    assert!(list.select_text(".board-row").contains("Start again"));
+    assert_eq!(list.select_text(".dashboard-row .badge"), "Failed");
+    assert!(list.select_text(".dashboard-row").contains("Start again"));
     assert!(list.select_all("#evil").is_empty());
-    let another = max.get(&path).await.attribute(".board-actions > a", "href");
+    let another = max.get(&path).await.attribute(".dashboard-actions > a", "href");
     let form = max.get(&another).await;
-    assert_eq!(form.select_all(".board-offer input[checked]").len(), 2, "{another}");
+    assert_eq!(form.select_all(".dashboard-offer input[checked]").len(), 2, "{another}");
 }
 
 /// Nobody is connected in these tests: the page says so, and that it comes back.
@@ -74,8 +74,8 @@ async fn page_without_a_connection_offers_to_connect() {
         assert!(max.get(&path).await.text().contains("The dashboard is not ready yet."));
     }
     let page = max.get(&format!("{path}?do=stop")).await;
-    assert_eq!(page.attribute("#board-stop", "open"), "");
-    assert_eq!(page.attribute("#board-stop button", "autofocus"), "");
+    assert_eq!(page.attribute("#dashboard-stop", "open"), "");
+    assert_eq!(page.attribute("#dashboard-stop button", "autofocus"), "");
     let page = max.get(&format!("{path}?do=extend")).await;
     assert_eq!(page.attribute("form[action$='/extend'] button", "autofocus"), "");
     let page = max.get(&format!("{path}?do=share")).await;
@@ -108,7 +108,7 @@ async fn dashboard_can_be_started_extended_and_stopped() {
     assert!(follow("remove").await.contains("Dashboard deleted"));
     assert_eq!(max.get(&path).await.status, 404);
     assert_eq!(max.post(&format!("{path}/start"), &[]).await.status, 404);
-    assert!(!max.get("/dashboards").await.text().contains("board-row"));
+    assert!(!max.get("/dashboards").await.text().contains("dashboard-row"));
 }
 
 /// The first run waits for its connection, as every job does.
@@ -121,5 +121,5 @@ async fn new_dashboard_waits_for_the_connection() {
     assert!(says(&page).contains("Waiting for the cluster connection"), "{}", says(&page));
     assert_eq!(buttons(&page), ["Connect", "Stop…"]);
     assert_eq!(page.select_text("h1"), "max/runs");
-    assert!(page.attribute("#board-live", "hx-trigger").contains("sse:dashboards"));
+    assert!(page.attribute("#dashboard-live", "hx-trigger").contains("sse:dashboards"));
 }

@@ -24,7 +24,7 @@ pub struct TestApp {
     pub state: PortalState,
     pub clock: Clock,
     pub url: String,
-    pub boards_url: String,
+    pub dashboards_url: String,
     pub metrics_url: String,
     server: JoinHandle<anyhow::Result<()>>,
     /// Kept, so that nobody else takes the ports while the portal is restarted.
@@ -76,7 +76,7 @@ impl TestApp {
             app,
             clock,
             url: format!("http://localhost:{portal}"),
-            boards_url: format!("http://127.0.0.1:{boards}"),
+            dashboards_url: format!("http://127.0.0.1:{boards}"),
             metrics_url: format!("http://127.0.0.1:{metrics}"),
             _data: data,
         }
