@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::auth::Permission;
@@ -29,21 +28,13 @@ pub mod retirement;
 mod settings_form;
 
 /// A request by a signed-in person whose path names a cluster. Handlers learn of the cluster only through `authorize`.
+#[derive(FromRequestParts)]
+#[from_request(state(PortalState), rejection(AppError))]
 pub(in crate::web) struct UncheckedClusterRequest {
     context: RequestContext,
     me: CurrentPerson,
+    #[from_request(via(PathParams))]
     slug: String,
-}
-
-impl FromRequestParts<PortalState> for UncheckedClusterRequest {
-    type Rejection = AppError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
-        let context = RequestContext::from_request_parts(parts, state).await?;
-        let me = CurrentPerson::from_request_parts(parts, state).await?;
-        let PathParams(slug) = PathParams::from_request_parts(parts, state).await?;
-        Ok(Self { context, me, slug })
-    }
 }
 
 impl UncheckedClusterRequest {

@@ -58,15 +58,18 @@ struct FolderPage {
     view: FolderView,
 }
 
-pub async fn get(path: UncheckedClusterRequest, QueryParams(query): QueryParams<FolderQuery>) -> HandlerResult {
-    let browser = FolderBrowser::load(path.authorize(Permission::UseClusters).await?).await?;
+pub async fn get(unchecked: UncheckedClusterRequest, QueryParams(query): QueryParams<FolderQuery>) -> HandlerResult {
+    let browser = FolderBrowser::load(unchecked.authorize(Permission::UseClusters).await?).await?;
     let folder = browser.open_folder(&query.path, query.near).await;
     browser.render(StatusCode::OK, browser.build_view(&query.pick, &query.field, folder))
 }
 
 /// Creates a folder and shows it.
-pub async fn create(path: UncheckedClusterRequest, FormBody(form): FormBody<NewRemoteFolderForm>) -> HandlerResult {
-    let browser = FolderBrowser::load(path.authorize(Permission::UseClusters).await?).await?;
+pub async fn create(
+    unchecked: UncheckedClusterRequest,
+    FormBody(form): FormBody<NewRemoteFolderForm>,
+) -> HandlerResult {
+    let browser = FolderBrowser::load(unchecked.authorize(Permission::UseClusters).await?).await?;
     let created = match &browser.connection {
         Ok(connection) => folders::create(connection, &form.path, &form.name).await,
         Err(error) => Err(error.clone().into()),

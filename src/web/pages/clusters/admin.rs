@@ -130,18 +130,18 @@ pub async fn import(
     }
 }
 
-pub async fn show_settings(path: UncheckedClusterRequest) -> HandlerResult {
-    let ClusterRequest { context, me, cluster } = path.authorize(Permission::ManageClusters).await?;
+pub async fn show_settings(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let ClusterRequest { context, me, cluster } = unchecked.authorize(Permission::ManageClusters).await?;
     let form = ClusterSettingsForm::from_site(&cluster.site);
     render_settings(&context, &me, Some(cluster), form, FormErrors::default())
 }
 
 /// Saves the settings. If a host has changed, its keys are scanned first.
 pub async fn update_settings(
-    path: UncheckedClusterRequest,
+    unchecked: UncheckedClusterRequest,
     FormBody(mut form): FormBody<ClusterSettingsForm>,
 ) -> HandlerResult {
-    let request = path.authorize(Permission::ManageClusters).await?;
+    let request = unchecked.authorize(Permission::ManageClusters).await?;
     // The short name is part of every URL and cannot change.
     form.name.clone_from(&request.cluster.row.slug);
     form.base = request.cluster.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
@@ -153,10 +153,10 @@ pub async fn update_settings(
 
 /// Saves a cluster's site description from a file.
 pub async fn update_from_file(
-    path: UncheckedClusterRequest,
+    unchecked: UncheckedClusterRequest,
     FormBody(form): FormBody<ClusterFileForm>,
 ) -> HandlerResult {
-    let request = path.authorize(Permission::ManageClusters).await?;
+    let request = unchecked.authorize(Permission::ManageClusters).await?;
     match form.to_site() {
         Ok(mut site) => {
             site.name = request.cluster.site.name.clone();
@@ -189,8 +189,8 @@ async fn save_settings(request: ClusterRequest, site: Site) -> HandlerResult {
 }
 
 /// The site description as a file.
-pub async fn export(path: UncheckedClusterRequest) -> HandlerResult {
-    let ClusterRequest { cluster, .. } = path.authorize(Permission::ManageClusters).await?;
+pub async fn export(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let ClusterRequest { cluster, .. } = unchecked.authorize(Permission::ManageClusters).await?;
     let text = cluster.site.to_toml().map_err(|error| AppError::Internal(error.to_string()))?;
     let name = format!("attachment; filename=\"{}.toml\"", cluster.row.slug);
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()), (header::CONTENT_DISPOSITION, name)], text)

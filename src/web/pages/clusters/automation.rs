@@ -89,8 +89,11 @@ impl AutomationSetupPage {
     }
 }
 
-pub async fn get(path: UncheckedClusterRequest, QueryParams(query): QueryParams<AutomationKeyQuery>) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn get(
+    unchecked: UncheckedClusterRequest,
+    QueryParams(query): QueryParams<AutomationKeyQuery>,
+) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let ClusterRequest { context, me, cluster } = &request;
     let automation = cluster.site.automation.clone().ok_or(AppError::NotFound)?;
     let mut db = context.app.store.read().await?;
@@ -163,8 +166,8 @@ fn dedup_keep_last(sentences: &[String]) -> Vec<String> {
 }
 
 /// Installs the forced command in the person's home folder, over their own connection.
-pub async fn install_wrapper(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn install_wrapper(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let is_installed = match request.context.app.connections.connection(request.login_key()) {
         Ok(connection) => automation_wrapper::install(&connection).await.unwrap_or(false),
         Err(_) => false,
@@ -174,8 +177,8 @@ pub async fn install_wrapper(path: UncheckedClusterRequest) -> HandlerResult {
 }
 
 /// Starts a test. It never prompts: if the server asks a question, the test fails.
-pub async fn start_test(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn start_test(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     match connections.connect(request.automation_key(), request.actor(), LoginAttendance::Unattended).await {
         Ok(()) => Ok(flash::see_other(&request.path("/automation#test-title"))),
@@ -184,8 +187,8 @@ pub async fn start_test(path: UncheckedClusterRequest) -> HandlerResult {
 }
 
 /// Closes the connection to the automation host.
-pub async fn disconnect(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn disconnect(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     connections.disconnect(request.automation_key(), &request.actor(), &request.cluster.row.slug).await?;
     Ok(request.redirect("/automation", FlashMessage::Disconnected))

@@ -50,8 +50,8 @@ impl ClusterPage {
     }
 }
 
-pub async fn get(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn get(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let setup = ClusterSetupState::load(&request).await?;
     respond(&build_page(&request, setup).await?)
 }

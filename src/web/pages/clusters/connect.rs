@@ -39,16 +39,16 @@ pub struct ConnectPanelParams {
 
 /// The panel alone, for an open page.
 pub async fn show_panel(
-    path: UncheckedClusterRequest,
+    unchecked: UncheckedClusterRequest,
     QueryParams(query): QueryParams<ConnectPanelParams>,
 ) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     cluster_page::render_changes(&request, query.seen.as_deref()).await
 }
 
 /// Saves the user name. A different name needs a new connection, so the old one is closed.
-pub async fn save_user(path: UncheckedClusterRequest, FormBody(form): FormBody<ClusterUserForm>) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn save_user(unchecked: UncheckedClusterRequest, FormBody(form): FormBody<ClusterUserForm>) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let user: RemoteUser = match form.user.parse() {
         Ok(user) => user,
         Err(problem) => return cluster_page::show_with_problem(&request, &form.user, problem.0).await,
@@ -74,33 +74,42 @@ pub async fn save_user(path: UncheckedClusterRequest, FormBody(form): FormBody<C
     Ok(flash::see_other(&request.path("")))
 }
 
-pub async fn connect(path: UncheckedClusterRequest, FormBody(form): FormBody<ConnectPanelParams>) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn connect(
+    unchecked: UncheckedClusterRequest,
+    FormBody(form): FormBody<ConnectPanelParams>,
+) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     let started = connections.connect(request.login_key(), request.actor(), LoginAttendance::Attended).await;
     respond_after_start(request, started, form.seen).await
 }
 
 /// Starts a test of the new key.
-pub async fn test_key(path: UncheckedClusterRequest, FormBody(form): FormBody<ConnectPanelParams>) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn test_key(
+    unchecked: UncheckedClusterRequest,
+    FormBody(form): FormBody<ConnectPanelParams>,
+) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let started = request.context.app.connections.test_new_key(request.login_key(), request.actor()).await;
     respond_after_start(request, started, form.seen).await
 }
 
 /// Passes an answer on to the server.
-pub async fn answer_prompt(path: UncheckedClusterRequest, FormBody(form): FormBody<PromptAnswerForm>) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn answer_prompt(
+    unchecked: UncheckedClusterRequest,
+    FormBody(form): FormBody<PromptAnswerForm>,
+) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
     request.context.app.connections.answer_prompt(request.login_key(), purpose, form.number, form.answer);
     panel_or_page(&request, form.seen).await
 }
 
 pub async fn cancel_attempt(
-    path: UncheckedClusterRequest,
+    unchecked: UncheckedClusterRequest,
     FormBody(form): FormBody<ConnectPanelParams>,
 ) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let purpose = parse_purpose(&form.purpose);
     request.context.app.connections.cancel_attempt(request.login_key(), purpose).await;
     // A cancelled test says nothing about the key.
@@ -108,8 +117,8 @@ pub async fn cancel_attempt(
     panel_or_page(&request, seen).await
 }
 
-pub async fn disconnect(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::UseClusters).await?;
+pub async fn disconnect(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     connections.disconnect(request.login_key(), &request.actor(), &request.cluster.row.slug).await?;
     Ok(request.redirect("", FlashMessage::Disconnected))

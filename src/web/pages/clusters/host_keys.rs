@@ -118,8 +118,8 @@ fn hop_title(hop: &str) -> &'static str {
 }
 
 /// The page for an existing cluster.
-pub async fn get(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::ManageClusters).await?;
+pub async fn get(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::ManageClusters).await?;
     show_scanned(&request.context, &request.me, Some(&request.cluster), None).await
 }
 
@@ -148,8 +148,8 @@ pub async fn add_cluster(
 }
 
 /// Pins new keys, and saves the site description if it changed with them.
-pub async fn pin_keys(path: UncheckedClusterRequest, FormBody(form): FormBody<PinHostKeysForm>) -> HandlerResult {
-    let request = path.authorize(Permission::ManageClusters).await?;
+pub async fn pin_keys(unchecked: UncheckedClusterRequest, FormBody(form): FormBody<PinHostKeysForm>) -> HandlerResult {
+    let request = unchecked.authorize(Permission::ManageClusters).await?;
     let ClusterRequest { context, me, cluster } = &request;
     let site = if form.site.is_empty() { Ok(None) } else { form.to_site().map(Some) };
     let problems = match site.and_then(|site| Ok((site, form.to_pins()?))) {
@@ -171,8 +171,8 @@ pub async fn pin_keys(path: UncheckedClusterRequest, FormBody(form): FormBody<Pi
 }
 
 /// Dismisses a false alarm; the pinned keys stay.
-pub async fn end_alarm(path: UncheckedClusterRequest) -> HandlerResult {
-    let request = path.authorize(Permission::ManageClusters).await?;
+pub async fn end_alarm(unchecked: UncheckedClusterRequest) -> HandlerResult {
+    let request = unchecked.authorize(Permission::ManageClusters).await?;
     request.context.app.connections.end_alarm(&request.actor(), &request.cluster).await?;
     Ok(request.redirect("", FlashMessage::AlarmEnded))
 }
