@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use openssh::{Session, Stdio};
 use portolan::ssh::host_keys::HostKey;
-use portolan::ssh::login::{self, LoginAttendance, LoginRequest};
+use portolan::ssh::login::{self, LoginAttendance, SshLoginRequest};
 use portolan::ssh::route::{ConnectionFolder, SshRoute, SshRouteHost};
 use portolan::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RemoteCommandMode, key_import};
 use tokio::sync::Semaphore;
@@ -39,7 +39,7 @@ async fn main() -> anyhow::Result<()> {
     };
     let route = SshRoute { name: "bench".parse()?, user: user.parse()?, target, jump: None, takes_password: false };
     let key = key_import::import(&std::fs::read_to_string(key)?, None)?;
-    let request = LoginRequest {
+    let request = SshLoginRequest {
         folder: ConnectionFolder::new(&run, "bench"),
         route,
         keys: vec![key],

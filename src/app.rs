@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::dashboards::Dashboards;
 use crate::jobs::notifications::NotificationHub;
 use crate::jobs::webhook::WebhookWorker;
-use crate::jobs::{JobDetailsCache, OutputCache, PastRunsCache, QueueMonitor, SavedRecipeService, SubmissionWorker};
+use crate::jobs::{JobDetailsCache, JobOutputCache, PastRunsCache, QueueMonitor, SavedRecipeService, SubmissionWorker};
 use crate::sites::Site;
 use crate::store::Store;
 use crate::usage::UsageService;
@@ -65,7 +65,7 @@ pub struct App {
     /// What earlier runs used, for right-sizing.
     pub past_runs: PastRunsCache,
     /// The output of jobs that people are viewing.
-    pub job_outputs: OutputCache,
+    pub job_outputs: JobOutputCache,
     /// Wakes open pages when someone has a new notification.
     pub notifications: NotificationHub,
     /// Sends notifications to people's own webhooks.
@@ -116,7 +116,7 @@ impl App {
             usage: UsageService::new(core.clone(), connections.clone(), notifications.clone()),
             job_details: JobDetailsCache::new(core.clone(), connections.clone()),
             past_runs: PastRunsCache::new(core.clone(), connections.clone()),
-            job_outputs: OutputCache::new(core.clone(), connections.clone()),
+            job_outputs: JobOutputCache::new(core.clone(), connections.clone()),
             webhooks: WebhookWorker::new(core.clone(), notifications.clone()),
             saved_recipes: SavedRecipeService::new(core.clone()),
             recipe_files: RecipeFolderCache::new(core.config.data_dir.join(files::RECIPES)),

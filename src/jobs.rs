@@ -24,7 +24,7 @@ pub use job_details::JobDetails;
 pub use job_details_cache::{JobDetailsCache, LoadedJobDetails};
 pub use job_list::JobListItem;
 pub use job_record::JobRecord;
-pub use output::OutputCache;
+pub use output::JobOutputCache;
 pub use past_runs::PastRunsCache;
 pub use queue_monitor::QueueMonitor;
 pub use queue_snapshot::{PersonQueueSnapshot, QueueReadError};

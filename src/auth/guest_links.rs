@@ -269,12 +269,12 @@ impl AuthService {
         &self,
         kind: GuestLinkTargetKind,
         token: &str,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<(GuestLinkTarget, NewViewerAccess), OpenGuestLinkError> {
         let now = self.clock.now();
         let link = guest_links::find(&mut *self.store.read().await?, &token::hash(token)).await?;
         let Some(link) = link.filter(|link| link.target.kind() == kind && !link.is_paused) else {
-            self.limit_link_guess(visitor)?;
+            self.limit_link_guess(client)?;
             return Err(OpenGuestLinkError::Unknown);
         };
         if link.revoked_at.is_some() {
@@ -284,12 +284,12 @@ impl AuthService {
             return Err(OpenGuestLinkError::Expired(link.expires_at));
         }
         // Each opening adds an entry to the activity log.
-        self.limit_tries(&[RateLimitKey::GuestLinkOpening(link.id, client_network(visitor.address))])?;
+        self.limit_tries(&[RateLimitKey::GuestLinkOpening(link.id, client_network(client.address))])?;
         let session = NewViewerAccess::generate(link.expires_at.since(now))?;
         let mut tx = self.store.write().await?;
         guest_links::add_access(&mut tx, &session.access_key, session.cookie.hash_token(), &link, now).await?;
         if !link.asks_passphrase() {
-            self.record_guest_visit(&mut tx, &link, visitor).await?;
+            self.record_guest_visit(&mut tx, &link, client).await?;
         }
         store::commit(tx).await?;
         Ok((link.target, session))
@@ -300,13 +300,13 @@ impl AuthService {
         &self,
         db: &mut DbConnection,
         link: &GuestLink,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<(), StoreError> {
         let now = self.clock.now();
         guest_links::count_opening(db, link.id, now).await?;
         let [.., opened] = link_events(link.target.kind());
         let about = ActivityDetails { person: link.created_by, subject: &link.title, detail: &link.label };
-        record(db, &Actor::anonymous("guest", visitor), opened, about, now).await
+        record(db, &Actor::anonymous("guest", client), opened, about, now).await
     }
 
     /// Whether a guest's browser with this key and cookie may view something of this kind now: checked on every
@@ -337,32 +337,32 @@ impl AuthService {
         &self,
         access: &GuestBrowserAccess,
         passphrase: &SecretString,
-        visitor: &RequestClient,
+        client: &RequestClient,
     ) -> Result<bool, AuthError> {
         let link = &access.link;
-        let buckets = [
-            RateLimitKey::GuestPassphraseFrom(link.id, client_network(visitor.address)),
+        let keys = [
+            RateLimitKey::GuestPassphraseFrom(link.id, client_network(client.address)),
             RateLimitKey::GuestPassphrase(link.id),
         ];
-        self.limit_tries(&buckets)?;
+        self.limit_tries(&keys)?;
         if !self.verify_hash(Some(link.passphrase.as_bytes().to_vec()), passphrase).await? {
             return Ok(false);
         }
-        self.rate_limiter.refund(&buckets, self.clock.now());
+        self.rate_limiter.refund(&keys, self.clock.now());
         let mut tx = self.store.write().await?;
         guest_links::unlock_access(&mut tx, &access.access_key).await?;
-        self.record_guest_visit(&mut tx, link, visitor).await?;
+        self.record_guest_visit(&mut tx, link, client).await?;
         store::commit(tx).await?;
         Ok(true)
     }
 
     /// Counts a wrong guess at a link or ticket. Guessing is hopeless, but it need not be free.
-    pub fn limit_link_guess(&self, visitor: &RequestClient) -> Result<(), AuthError> {
-        self.limit_tries(&[RateLimitKey::GuestLinkGuess(client_network(visitor.address))])
+    pub fn limit_link_guess(&self, client: &RequestClient) -> Result<(), AuthError> {
+        self.limit_tries(&[RateLimitKey::GuestLinkGuess(client_network(client.address))])
     }
 
-    fn limit_tries(&self, buckets: &[RateLimitKey]) -> Result<(), AuthError> {
-        self.rate_limiter.take(buckets, self.clock.now()).map_err(AuthError::TooManyTries)
+    fn limit_tries(&self, keys: &[RateLimitKey]) -> Result<(), AuthError> {
+        self.rate_limiter.take(keys, self.clock.now()).map_err(AuthError::TooManyTries)
     }
 }
 

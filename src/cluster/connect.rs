@@ -14,7 +14,7 @@ use crate::auth::activity::Actor;
 use crate::auth::ssh_keys::UnsealedKey;
 use crate::domain::SshKeyId;
 use crate::ssh::keys::PrivateKey;
-use crate::ssh::login::{self, CompletedSshLogin, LoginAttendance, LoginRequest};
+use crate::ssh::login::{self, CompletedSshLogin, LoginAttendance, SshLoginRequest};
 use crate::ssh::route::SshRoute;
 use crate::ssh::{ClusterConnection, ConnectError, RemoteCommandMode, SshLoginError};
 use crate::store::connections::{ConnectionKey, ConnectionProblem};
@@ -167,7 +167,7 @@ impl ConnectionPool {
         metrics::counter!("portolan_cluster_connection_attempts_total").increment(1);
         request.attempt.set_state(ConnectState::Connecting);
         self.notify(request.key);
-        let plan = LoginRequest {
+        let plan = SshLoginRequest {
             folder: self.connection_folder(request.key, request.purpose),
             route: request.route.clone(),
             keys: keys.into_iter().map(|(_, key)| key).collect(),

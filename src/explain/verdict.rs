@@ -8,7 +8,7 @@ mod tests;
 use super::amounts::{round_up_memory, round_up_minutes};
 use crate::clock::UnixTime;
 use crate::format;
-use crate::logs::findings::{FindingKind, LogFinding};
+use crate::logs::findings::{LogFinding, LogFindingKind};
 use crate::slurm::job::{JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
@@ -50,7 +50,7 @@ impl<'a> EndedJobFacts<'a> {
             && self.usage.is_none_or(|usage| usage.cpu_s.unwrap_or(0) == 0)
     }
 
-    fn finding(&self, kind: FindingKind) -> Option<&'a LogFinding> {
+    fn finding(&self, kind: LogFindingKind) -> Option<&'a LogFinding> {
         self.findings.iter().find(|finding| finding.kind == kind)
     }
 }
@@ -78,6 +78,8 @@ pub struct JobVerdict {
     pub tone: VerdictTone,
     pub title: String,
     pub text: String,
+    /// Whether the text quotes a line of the output.
+    pub quotes_output: bool,
     /// Options to change when resubmitting.
     pub suggestions: Vec<SuggestedSbatchOption>,
     /// What to do, one sentence each.
@@ -87,7 +89,7 @@ pub struct JobVerdict {
 impl JobVerdict {
     fn new(tone: VerdictTone, title: &str, text: impl Into<String>) -> Self {
         let (title, text) = (title.to_owned(), text.into());
-        Self { tone, title, text, suggestions: Vec::new(), advice: Vec::new() }
+        Self { tone, title, text, quotes_output: false, suggestions: Vec::new(), advice: Vec::new() }
     }
 
     fn with_advice(mut self, advice: impl Into<String>) -> Self {
@@ -147,7 +149,7 @@ fn completed(ended: &EndedJobFacts<'_>) -> JobVerdict {
     };
     let done = JobVerdict::new(VerdictTone::Ok, "Completed", text);
     // A script succeeds if its last command does; an earlier one may have failed unnoticed.
-    let telling = ended.findings.iter().find(|finding| finding.kind < FindingKind::NoSuchFile);
+    let telling = ended.findings.iter().find(|finding| finding.kind < LogFindingKind::NoSuchFile);
     match telling {
         Some(finding) => JobVerdict { tone: VerdictTone::Warning, ..done }.with_advice(format!(
             "However, its output shows an error: {}. Check that the results are complete. With 'set -e' at the top, the \

@@ -46,7 +46,7 @@ struct CachedJobOutput {
     idle_ends: u32,
 }
 
-struct FollowedOutput {
+struct FollowedJobOutput {
     copy: tokio::sync::Mutex<CachedJobOutput>,
     /// The last result, for callers that cannot wait for a running read.
     latest: Mutex<OutputTail>,
@@ -54,21 +54,21 @@ struct FollowedOutput {
 }
 
 #[derive(Clone)]
-pub struct OutputCache(Arc<OutputCacheInner>);
+pub struct JobOutputCache(Arc<JobOutputCacheInner>);
 
-struct OutputCacheInner {
+struct JobOutputCacheInner {
     core: Core,
     connections: ConnectionPool,
-    followed: Mutex<HashMap<OutputFileKey, Arc<FollowedOutput>>>,
+    followed: Mutex<HashMap<OutputFileKey, Arc<FollowedJobOutput>>>,
     generations: AtomicU64,
 }
 
-impl OutputCache {
+impl JobOutputCache {
     pub fn new(core: Core, connections: ConnectionPool) -> Self {
         // Start at random, so that pages opened before a restart never see their generation number again.
         let first = entropy::random_bytes::<4>().map_or(1, u32::from_ne_bytes);
         let generations = AtomicU64::new(u64::from(first) << 20);
-        Self(Arc::new(OutputCacheInner { core, connections, followed: Mutex::default(), generations }))
+        Self(Arc::new(JobOutputCacheInner { core, connections, followed: Mutex::default(), generations }))
     }
 
     /// Returns the end of a file, reading it again if it is due. Tabs share one read.
@@ -277,10 +277,10 @@ impl OutputCache {
     }
 
     /// The entry for a file, and how many files this person follows over the same connection.
-    fn followed_output(&self, key: &OutputFileKey) -> (Arc<FollowedOutput>, u32) {
+    fn followed_output(&self, key: &OutputFileKey) -> (Arc<FollowedJobOutput>, u32) {
         let now = Instant::now();
         let mut outputs = lock(&self.0.followed);
-        let viewed_at = |output: &FollowedOutput| *lock(&output.viewed_at);
+        let viewed_at = |output: &FollowedJobOutput| *lock(&output.viewed_at);
         outputs.retain(|_, output| is_recent(Some(viewed_at(output)), now, COPY_TTL));
         if outputs.len() >= MAX_COPIES && !outputs.contains_key(key) {
             let oldest = outputs.iter().min_by_key(|(_, output)| viewed_at(output)).map(|(key, _)| key.clone());
@@ -289,7 +289,7 @@ impl OutputCache {
         let output = outputs
             .entry(key.clone())
             .or_insert_with(|| {
-                Arc::new(FollowedOutput {
+                Arc::new(FollowedJobOutput {
                     copy: tokio::sync::Mutex::default(),
                     latest: Mutex::default(),
                     viewed_at: Mutex::new(now),

@@ -18,7 +18,7 @@ const MAX_PARAGRAPH_LINES: usize = 8;
 
 /// Kinds of findings, the most telling first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FindingKind {
+pub enum LogFindingKind {
     /// A GPU ran out of memory.
     GpuMemory,
     /// The disk or the file quota is full.
@@ -55,7 +55,7 @@ pub enum FindingKind {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFinding {
-    pub kind: FindingKind,
+    pub kind: LogFindingKind,
     /// The line number, counted from 0 among the lines read; for a block, its first line.
     pub line: usize,
     /// The text, bounded: one line or a whole block.
@@ -89,19 +89,19 @@ pub fn find_errors<S: AsRef<str>>(lines: &[S]) -> LogFindings {
             continue;
         }
         if let Some(kind) = patterns::classify_line(line) {
-            let text = if kind == FindingKind::Module { paragraph(lines, at) } else { line.trim().to_owned() };
+            let text = if kind == LogFindingKind::Module { paragraph(lines, at) } else { line.trim().to_owned() };
             found.add(kind, at, &text, line.trim());
         }
         at += 1;
     }
     if let Some(block) = traceback::most_telling(tracebacks) {
-        let kind = patterns::classify_line(&block.last).filter(|kind| *kind < FindingKind::Slurm);
-        let kind = kind.unwrap_or(FindingKind::Python);
+        let kind = patterns::classify_line(&block.last).filter(|kind| *kind < LogFindingKind::Slurm);
+        let kind = kind.unwrap_or(LogFindingKind::Python);
         // A complete Python traceback says more than a single line of the same kind.
         found.list.retain(|finding| finding.kind != kind);
         found.add(kind, block.start, &block.text, &block.last);
-        if kind != FindingKind::Python {
-            found.list.retain(|finding| finding.kind != FindingKind::Error);
+        if kind != LogFindingKind::Python {
+            found.list.retain(|finding| finding.kind != LogFindingKind::Error);
         }
     }
     found.list.sort_by_key(|finding| finding.kind);
@@ -114,7 +114,7 @@ impl LogFindings {
     }
 
     /// Keeps the first of each kind.
-    fn add(&mut self, kind: FindingKind, line: usize, text: &str, last: &str) {
+    fn add(&mut self, kind: LogFindingKind, line: usize, text: &str, last: &str) {
         self.note_error_line(line);
         if self.list.iter().all(|finding| finding.kind != kind) {
             let (title, advice) = patterns::describe(kind, last);

@@ -37,7 +37,7 @@ pub enum LoginAttendance {
     Unattended,
 }
 
-pub struct LoginRequest {
+pub struct SshLoginRequest {
     pub folder: ConnectionFolder,
     pub route: SshRoute,
     /// The keys to offer, in this order.
@@ -83,7 +83,7 @@ pub struct CompletedSshLogin {
 
 /// Opens a connection; each of the server's questions goes to `ask`.
 pub async fn log_in(
-    request: LoginRequest,
+    request: SshLoginRequest,
     ask: impl Fn(LoginQuestion) + Send,
 ) -> Result<CompletedSshLogin, ConnectError> {
     let notices = SshServerNotices::default();
@@ -105,7 +105,7 @@ struct SshLoginAttempt<Ask> {
 }
 
 impl<Ask: Fn(LoginQuestion)> SshLoginAttempt<Ask> {
-    async fn run(mut self, request: LoginRequest) -> Result<CompletedSshLogin, SshLoginError> {
+    async fn run(mut self, request: SshLoginRequest) -> Result<CompletedSshLogin, SshLoginError> {
         let local_fault = |error: io::Error| SshLoginError::LocalFault(error.to_string());
         let folder = request.folder;
         folder.prepare(&request.route).map_err(local_fault)?;

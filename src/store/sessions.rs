@@ -47,7 +47,7 @@ pub struct NewSession<'a> {
 
 /// A sign-in that waits for its one-time code.
 #[derive(Debug, Clone, sqlx::FromRow)]
-pub struct PendingSignIn {
+pub struct SignInAwaitingCode {
     pub person_id: PersonId,
     /// Wrong codes so far.
     pub tries: i64,
@@ -159,7 +159,7 @@ pub async fn find_pending(
     db: &mut DbConnection,
     token_hash: &[u8; 32],
     now: UnixTime,
-) -> Result<Option<PendingSignIn>> {
+) -> Result<Option<SignInAwaitingCode>> {
     fetch_optional!(
         db,
         "SELECT person_id, tries, keychain FROM pending_sign_ins WHERE token_hash = $1 AND expires_at > $2",

@@ -4,14 +4,14 @@ use super::{EndedJobFacts, JobVerdict, VerdictTone, timeout};
 use crate::clock::UnixTime;
 use crate::explain::waiting;
 use crate::format;
-use crate::logs::findings::FindingKind;
+use crate::logs::findings::LogFindingKind;
 use crate::text::sanitize;
 
 const MAX_NAME_CHARS: usize = 60;
 
 /// A job that a person or Slurm itself cancelled.
 pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
-    if ended.finding(FindingKind::TimeLimit).is_some() {
+    if ended.finding(LogFindingKind::TimeLimit).is_some() {
         return timeout(ended);
     }
     let when = match (ended.never_began(), ended.elapsed_s()) {
@@ -50,11 +50,8 @@ pub fn impossible_request(ended: &EndedJobFacts<'_>) -> Option<JobVerdict> {
         partition_max_minutes: ended.partition_max_minutes,
         ..waiting::WaitingJob::new(ended.job, UnixTime(0))
     });
-    (why.kind == waiting::WaitKind::Never).then(|| JobVerdict {
-        tone: VerdictTone::Danger,
-        title: "Never started".to_owned(),
-        text: format!("{} Slurm's reason: {}.", why.sentence, why.slurm),
-        suggestions: Vec::new(),
-        advice: why.advice,
+    (why.kind == waiting::WaitKind::Never).then(|| {
+        let text = format!("{} Slurm's reason: {}.", why.sentence, why.slurm);
+        JobVerdict { advice: why.advice, ..JobVerdict::new(VerdictTone::Danger, "Never started", text) }
     })
 }

@@ -4,7 +4,7 @@ use super::cancelled::impossible_request;
 use super::{EndedJobFacts, JobVerdict, VerdictTone, out_of_memory, timeout};
 use crate::explain::exit;
 use crate::format;
-use crate::logs::findings::{FindingKind, LogFinding};
+use crate::logs::findings::{LogFinding, LogFindingKind};
 use crate::text::sanitize;
 
 /// How much of a log line is quoted.
@@ -26,10 +26,10 @@ pub fn failed(ended: &EndedJobFacts<'_>) -> JobVerdict {
             .with_advice("If they're fine, resubmit the job. If it happens again, contact the centre's support.");
     }
     match ended.findings.iter().min_by_key(|finding| finding.kind) {
-        Some(finding) if finding.kind == FindingKind::OutOfMemory => {
+        Some(finding) if finding.kind == LogFindingKind::OutOfMemory => {
             with_quote(out_of_memory(ended, "Probably out of memory"), finding)
         }
-        Some(finding) if finding.kind == FindingKind::TimeLimit => timeout(ended),
+        Some(finding) if finding.kind == LogFindingKind::TimeLimit => timeout(ended),
         Some(finding) => verdict_from_finding(ended, finding),
         None => verdict_from_exit(ended),
     }
@@ -38,12 +38,12 @@ pub fn failed(ended: &EndedJobFacts<'_>) -> JobVerdict {
 /// Explains the error in the output; the exit status comes second.
 fn verdict_from_finding(ended: &EndedJobFacts<'_>, finding: &LogFinding) -> JobVerdict {
     let tone = match finding.kind {
-        FindingKind::NodeFailure | FindingKind::Preempted => VerdictTone::Warning,
+        LogFindingKind::NodeFailure | LogFindingKind::Preempted => VerdictTone::Warning,
         _ => VerdictTone::Danger,
     };
     let title = match finding.kind {
         // A line that merely says "error" may not be the cause.
-        FindingKind::Slurm | FindingKind::Error => "Failed with an error",
+        LogFindingKind::Slurm | LogFindingKind::Error => "Failed with an error",
         _ => finding.title,
     };
     let ending = exit_sentence(ended);
@@ -55,6 +55,7 @@ fn verdict_from_finding(ended: &EndedJobFacts<'_>, finding: &LogFinding) -> JobV
 fn with_quote(mut verdict: JobVerdict, finding: &LogFinding) -> JobVerdict {
     let line = sanitize(&finding.last, MAX_QUOTE);
     let line = line.trim_end_matches('.');
+    verdict.quotes_output = true;
     verdict.text = format!("Its output says: {line}. {}", verdict.text);
     verdict
 }

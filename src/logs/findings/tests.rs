@@ -8,7 +8,7 @@ fn of(log: &str) -> LogFindings {
     find_errors(&render(log.as_bytes(), false).texts())
 }
 
-fn kinds(log: &str) -> Vec<FindingKind> {
+fn kinds(log: &str) -> Vec<LogFindingKind> {
     of(log).list.into_iter().map(|finding| finding.kind).collect()
 }
 
@@ -32,11 +32,11 @@ fn a_traceback_behind_a_progress_bar() {
     let found = of(TORCH);
     assert_eq!(found.first_error_line, Some(1));
     let first = &found.list[0];
-    assert_eq!((first.kind, first.line), (FindingKind::Python, 1));
+    assert_eq!((first.kind, first.line), (LogFindingKind::Python, 1));
     assert!(first.text.starts_with("Traceback (most recent"), "{}", first.text);
     assert_eq!(first.last, "ValueError: Expected input batch_size (32) to match target batch_size (31).");
     assert!(first.text.ends_with(&first.last) && first.text.contains("line 61, in main"));
-    assert_eq!(found.list[1].kind, FindingKind::Slurm);
+    assert_eq!(found.list[1].kind, LogFindingKind::Slurm);
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn the_gpus_memory() {
 slurmstepd: error: *** STEP 12.0 ON c1 CANCELLED AT 2026-11-16T09:12:00 ***
 ";
     let found = of(log);
-    assert_eq!(found.list[0].kind, FindingKind::GpuMemory);
+    assert_eq!(found.list[0].kind, LogFindingKind::GpuMemory);
     assert!(found.list[0].last.starts_with("torch.OutOfMemoryError: CUDA"));
     assert!(!found.list[0].text.contains("[rank0]"), "{}", found.list[0].text);
     assert!(found.list[0].advice.contains("batch size"));
-    assert_eq!(found.list[1].kind, FindingKind::Cancelled);
+    assert_eq!(found.list[1].kind, LogFindingKind::Cancelled);
 }
 
 #[test]
@@ -75,7 +75,7 @@ done
 ";
     let found = of(log);
     assert_eq!(found.list.len(), 1);
-    assert_eq!((found.list[0].kind, found.list[0].line), (FindingKind::NoSuchFile, 0));
+    assert_eq!((found.list[0].kind, found.list[0].line), (LogFindingKind::NoSuchFile, 0));
     assert!(found.list[0].text.contains("KeyError: 'x'"));
     let log = "\
 Traceback (most recent call last):
@@ -90,46 +90,46 @@ ValueError: bad row
 
 #[test]
 fn messages_of_the_cluster() {
-    let cases: &[(&str, FindingKind, &str)] = &[
+    let cases: &[(&str, LogFindingKind, &str)] = &[
         (
             "slurmstepd: error: Detected 1 oom-kill event(s) in step 997857.batch cgroup. Some of your processes may have been killed by the cgroup out-of-memory handler.",
-            FindingKind::OutOfMemory,
+            LogFindingKind::OutOfMemory,
             "more memory",
         ),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", FindingKind::OutOfMemory, ""),
-        ("srun: error: c2: task 1: Out Of Memory", FindingKind::OutOfMemory, ""),
-        ("Error: cannot allocate vector of size 8.0 Gb", FindingKind::OutOfMemory, ""),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.batch.", LogFindingKind::OutOfMemory, ""),
+        ("srun: error: c2: task 1: Out Of Memory", LogFindingKind::OutOfMemory, ""),
+        ("Error: cannot allocate vector of size 8.0 Gb", LogFindingKind::OutOfMemory, ""),
         (
             "slurmstepd: error: *** JOB 1234 ON c1 CANCELLED AT 2026-11-16T09:12:00 DUE TO TIME LIMIT ***",
-            FindingKind::TimeLimit,
+            LogFindingKind::TimeLimit,
             "more time",
         ),
         (
             "slurmstepd: error: *** JOB 1 ON c1 CANCELLED AT 2026-11-16T09:12:00 DUE TO PREEMPTION ***",
-            FindingKind::Preempted,
+            LogFindingKind::Preempted,
             "",
         ),
-        ("cp: error writing 'x': Disk quota exceeded", FindingKind::DiskFull, "number of files"),
-        ("OSError: [Errno 28] No space left on device", FindingKind::DiskFull, "scratch"),
+        ("cp: error writing 'x': Disk quota exceeded", LogFindingKind::DiskFull, "number of files"),
+        ("OSError: [Errno 28] No space left on device", LogFindingKind::DiskFull, "scratch"),
         (
             "/var/spool/slurmd/job12/slurm_script: line 9: blastn: command not found",
-            FindingKind::CommandNotFound,
+            LogFindingKind::CommandNotFound,
             "module",
         ),
-        ("slurm_script: line 2: $'\\r': command not found", FindingKind::LineEnds, "Unix"),
-        ("slurmstepd: error: execve(): ./run: No such file or directory", FindingKind::CommandNotFound, ""),
-        ("ModuleNotFoundError: No module named 'torch'", FindingKind::MissingPackage, "Install torch"),
-        ("Error in library(DESeq2) : there is no package called ‘DESeq2’", FindingKind::MissingPackage, "DESeq2"),
-        ("ERROR: No matching distribution found for foo==1.2", FindingKind::MissingPackage, "foo"),
-        ("bash: line 1: 4242 Segmentation fault      (core dumped) ./a.out", FindingKind::Crash, ""),
-        ("cat: /project/x: Permission denied", FindingKind::Permission, ""),
-        ("tail: cannot open 'a': No such file or directory", FindingKind::NoSuchFile, "path"),
-        ("curl: (6) Could not resolve host: huggingface.co", FindingKind::Network, "internet"),
-        ("slurmstepd: error: couldn't do it", FindingKind::Slurm, ""),
-        ("Error in eval(expr) : object 'x' not found", FindingKind::Error, ""),
-        ("[2026-11-16 09:00:00] ERROR could not open it", FindingKind::Error, ""),
-        ("gcc: fatal error: no input files", FindingKind::Error, ""),
-        ("requests.exceptions.HTTPError: 404 Client Error: Not Found", FindingKind::Error, ""),
+        ("slurm_script: line 2: $'\\r': command not found", LogFindingKind::LineEnds, "Unix"),
+        ("slurmstepd: error: execve(): ./run: No such file or directory", LogFindingKind::CommandNotFound, ""),
+        ("ModuleNotFoundError: No module named 'torch'", LogFindingKind::MissingPackage, "Install torch"),
+        ("Error in library(DESeq2) : there is no package called ‘DESeq2’", LogFindingKind::MissingPackage, "DESeq2"),
+        ("ERROR: No matching distribution found for foo==1.2", LogFindingKind::MissingPackage, "foo"),
+        ("bash: line 1: 4242 Segmentation fault      (core dumped) ./a.out", LogFindingKind::Crash, ""),
+        ("cat: /project/x: Permission denied", LogFindingKind::Permission, ""),
+        ("tail: cannot open 'a': No such file or directory", LogFindingKind::NoSuchFile, "path"),
+        ("curl: (6) Could not resolve host: huggingface.co", LogFindingKind::Network, "internet"),
+        ("slurmstepd: error: couldn't do it", LogFindingKind::Slurm, ""),
+        ("Error in eval(expr) : object 'x' not found", LogFindingKind::Error, ""),
+        ("[2026-11-16 09:00:00] ERROR could not open it", LogFindingKind::Error, ""),
+        ("gcc: fatal error: no input files", LogFindingKind::Error, ""),
+        ("requests.exceptions.HTTPError: 404 Client Error: Not Found", LogFindingKind::Error, ""),
     ];
     for (line, kind, advice) in cases {
         let found = of(&format!("begin\n{line}\nend\n"));
@@ -149,7 +149,7 @@ Lmod has detected the following error:  These module(s) or extension(s) exist bu
 python: command not found
 ";
     let found = of(log);
-    assert_eq!(kinds(log), [FindingKind::Module, FindingKind::CommandNotFound]);
+    assert_eq!(kinds(log), [LogFindingKind::Module, LogFindingKind::CommandNotFound]);
     assert!(found.list[0].text.contains("Try: \"module spider"));
 }
 
@@ -175,7 +175,10 @@ ERRORS_ARE_FINE
 #[test]
 fn a_log_with_several() {
     let log = format!("{TORCH}Disk quota exceeded\nerror: late\n");
-    assert_eq!(kinds(&log), [FindingKind::DiskFull, FindingKind::Python, FindingKind::Slurm, FindingKind::Error]);
+    assert_eq!(
+        kinds(&log),
+        [LogFindingKind::DiskFull, LogFindingKind::Python, LogFindingKind::Slurm, LogFindingKind::Error]
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::app::App;
 pub enum CookieKind {
     Session,
     /// A sign-in that waits for its one-time code.
-    PendingSignIn,
+    SignInAwaitingCode,
     /// Marks a browser that has signed in before.
     KnownBrowser,
     /// Light, dark or automatic.
@@ -24,7 +24,7 @@ impl CookieKind {
     fn name(self, app: &App) -> &'static str {
         let (plain, prefixed) = match self {
             Self::Session => ("portolan_session", "__Host-portolan_session"),
-            Self::PendingSignIn => ("portolan_waiting", "__Host-portolan_waiting"),
+            Self::SignInAwaitingCode => ("portolan_waiting", "__Host-portolan_waiting"),
             Self::KnownBrowser => ("portolan_browser", "__Host-portolan_browser"),
             Self::Theme => ("portolan_theme", "__Host-portolan_theme"),
             Self::FlashMessage => ("portolan_flash", "__Host-portolan_flash"),

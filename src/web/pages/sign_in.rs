@@ -111,14 +111,14 @@ fn respond_to_progress(context: &RequestContext, progress: SignInProgress, next:
         SignInProgress::Done(cookies) => (sign_in_cookies(context, &cookies), see_other(next)).into_response(),
         SignInProgress::NeedsCode(token) => {
             let (jar, app) = (context.jar.clone(), &context.app);
-            let jar = cookies::set(jar, app, CookieKind::PendingSignIn, token.as_str(), CODE_TIMEOUT_SECS);
+            let jar = cookies::set(jar, app, CookieKind::SignInAwaitingCode, token.as_str(), CODE_TIMEOUT_SECS);
             (jar, see_other(&with_next("/sign-in/code", next))).into_response()
         }
     }
 }
 
 pub async fn get_code(context: RequestContext, QueryParams(query): QueryParams<NextPageQuery>) -> HandlerResult {
-    let pending = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    let pending = context.cookie(CookieKind::SignInAwaitingCode).unwrap_or_default();
     if !context.app.auth.is_waiting_for_code(pending).await? {
         return Ok(flash::redirect(context, "/sign-in", FlashMessage::SignInExpired));
     }
@@ -128,7 +128,7 @@ pub async fn get_code(context: RequestContext, QueryParams(query): QueryParams<N
 
 pub async fn post_code(context: RequestContext, FormBody(form): FormBody<SignInCodeForm>) -> HandlerResult {
     let next = safe_local_path(&form.next);
-    let pending = context.cookie(CookieKind::PendingSignIn).unwrap_or_default();
+    let pending = context.cookie(CookieKind::SignInAwaitingCode).unwrap_or_default();
     let browser_mark = context.cookie(CookieKind::KnownBrowser);
     let auth = &context.app.auth;
     match auth.sign_in_with_code(pending, &form.code, browser_mark, &context.visitor).await {
@@ -207,7 +207,7 @@ fn sign_in_cookies(context: &RequestContext, new: &SignInCookies) -> CookieJar {
     let seconds = i64::from(app.config.sessions.absolute_days) * SECONDS_PER_DAY;
     let jar = cookies::set(context.jar.clone(), app, CookieKind::Session, new.session.as_str(), seconds);
     let jar = cookies::set(jar, app, CookieKind::KnownBrowser, &new.browser_mark, KNOWN_BROWSER_SECS);
-    cookies::clear(jar, app, CookieKind::PendingSignIn)
+    cookies::clear(jar, app, CookieKind::SignInAwaitingCode)
 }
 
 /// Redirects to the sign-in page, which returns to the wanted page afterwards.

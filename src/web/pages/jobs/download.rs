@@ -6,7 +6,7 @@ use axum::response::IntoResponse as _;
 use futures_util::stream;
 
 use crate::error::AppError;
-use crate::jobs::OutputCache;
+use crate::jobs::JobOutputCache;
 use crate::jobs::output::OutputFileKey;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::QueryParams;
@@ -58,7 +58,7 @@ pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<Output
 
 /// A download in progress. At most two chunks are in memory.
 struct OutputDownload {
-    outputs: OutputCache,
+    outputs: JobOutputCache,
     file: OutputFileKey,
     size: u64,
     inode: u64,

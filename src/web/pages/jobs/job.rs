@@ -214,7 +214,7 @@ async fn build_live_view(
     // The verdict itself quotes a single line; a whole block says more.
     let finding = findings.into_iter().find(|finding| is_bad && finding.text.contains('\n'));
     let end = details.log_end.iter().rev().filter(|line| !line.trim().is_empty()).take(MAX_LOG_LINES);
-    let is_quoted = verdict.as_ref().is_some_and(|verdict| verdict.text.starts_with("Its output says"));
+    let is_quoted = verdict.as_ref().is_some_and(|verdict| verdict.quotes_output);
     let mut last_lines: Vec<String> = if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
     last_lines.reverse();
     let mut live = JobLiveView {
