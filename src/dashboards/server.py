@@ -1,10 +1,11 @@
-"""Serves one board (TensorBoard or MLflow) to the portal, and to nobody else.
+"""Serves one dashboard (TensorBoard or MLflow) to the portal, and to nobody else.
 
-Runs inside the board's job, as its owner. The board itself runs in this very process. Every connection has to begin
-with a handshake that proves to both ends that the other one knows this run's secret; whoever cannot do that gets not
-a single byte. Where the board is, its port and the secret are told in state.json, which only the owner can read.
+Runs inside the dashboard's job, as its owner. The dashboard itself runs in this very process. Every connection has to
+begin with a handshake that proves to both ends that the other one knows this run's secret; whoever cannot do that gets
+not a single byte. Where the dashboard is, its port and the secret are told in state.json, which only the owner can
+read.
 
-Needs Python 3.8 and, besides the board, nothing that does not come with Python.
+Needs Python 3.8 and, besides the dashboard, nothing that does not come with Python.
 """
 import hashlib
 import hmac
@@ -401,7 +402,7 @@ def listen(secret):
     return Server(socket.AF_INET, ("0.0.0.0", 0), secret)
 
 
-# --- what may be asked of a board that is shown read-only ---
+# --- what may be asked of a dashboard that is shown read-only ---
 
 
 def is_allowed(rules, method, path):
@@ -493,7 +494,7 @@ def readable(place):
 class Fence:
     """Files are opened and folders listed below the places that the owner chose, and nowhere else of theirs.
 
-    A board is shown to others and reads as its owner. A colleague who can write into a shared folder could put a link
+    A dashboard is shown to others and reads as its owner. A colleague who can write into a shared folder could put a link
     there to a file that only the owner may read; where a path really leads is looked at each time.
     """
 
@@ -625,7 +626,7 @@ def database(plan, place):
 
 
 def clear_environment():
-    """Nothing of what the owner has set for programs of their own changes the board or makes it call out."""
+    """Nothing of what the owner has set for programs of their own changes the dashboard or makes it call out."""
     begins = ("MLFLOW_", "_MLFLOW_", "AWS_", "AZURE_", "GOOGLE_", "DATABRICKS_", "OTEL_", "TENSORBOARD_", "FLASK_")
     for name in list(os.environ):
         if name.startswith(begins) or name.lower().endswith("_proxy") or name == "prometheus_multiproc_dir":
@@ -633,7 +634,7 @@ def clear_environment():
 
 
 def check(kind):
-    """Whether the environment has what a board needs; prints its version."""
+    """Whether the environment has what a dashboard needs; prints its version."""
     if kind == "tensorboard":
         from tensorboard import default, program, version  # noqa: F401
 

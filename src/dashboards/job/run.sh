@@ -8,13 +8,13 @@ for mine in "$base" "$base/boards" "$folder"; do
   fi
 done
 chmod 700 "$base" "$base/boards" 2>/dev/null
-# Whoever can read this folder can use the board.
+# Whoever can read this folder can use the dashboard.
 if ! { chmod 700 "$folder" && cd "$folder"; }; then
   echo "The dashboard's folder $folder doesn't exist."
   exit 1
 fi
 
-# Where the board is, for the portal. The sentences are ours, without quotes or backslashes.
+# Where the dashboard is, for the portal. The sentences are ours, without quotes or backslashes.
 tell() {
   printf '{"stage":"%s","at":%s,"message":"%s"}\n' "$1" "$(date +%s)" "$2" > state.json.sh &&
     mv -f state.json.sh state.json
@@ -39,10 +39,10 @@ fail() {
   exit 1
 }
 
-# Slurm says that the time is up, or that the board is no longer wanted.
+# Slurm says that the time is up, or that the dashboard is no longer wanted.
 stopped() {
   trap '' TERM INT
-  # At once, since Slurm does not wait for long; and again below, in case the board has said something since.
+  # At once, since Slurm does not wait for long; and again below, in case the dashboard has said something since.
   tell ended "The dashboard was stopped or reached its time limit."
   if [ -n "$child" ]; then
     kill -TERM "$child" 2>/dev/null
@@ -85,7 +85,7 @@ mkdir -p "$base/env" || fail "The folder for the environment could not be create
 env=$base/env/$name-$(uname -m)
 new=$env.new-${SLURM_JOB_ID:-$$}
 
-# Two boards that start together make the environment once. A lock whose owner has died beats no more.
+# Two dashboards that start together make the environment once. A lock whose owner has died beats no more.
 acquire() {
   local seen='' now='' still=0 tries=0
   until mkdir "$env.lock" 2>/dev/null; do
@@ -280,7 +280,7 @@ fi
 prepare "none"
 serve
 code=$?
-# Python itself is gone (126, 127), or something that the board needs.
+# Python itself is gone (126, 127), or something that the dashboard needs.
 if [ "$code" = 86 ] || [ "$code" = 126 ] || [ "$code" = 127 ]; then
   echo "The environment is broken. Rebuilding it."
   prepare "$(cat "$env/ok" 2>/dev/null)"

@@ -40,13 +40,13 @@ print(made.server_address[1], flush=True)
 made.serve_forever()
 "#;
 
-struct Board {
+struct DashboardServer {
     process: Child,
     port: u16,
     _folder: tempfile::TempDir,
 }
 
-impl Board {
+impl DashboardServer {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("server.py");
@@ -84,7 +84,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for DashboardServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -93,7 +93,7 @@ impl Drop for Board {
 
 #[tokio::test]
 async fn only_who_knows_the_secret_gets_a_byte() {
-    let board = Board::start();
+    let server = DashboardServer::start();
     let nonce = "a".repeat(64);
     for words in [
         "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
@@ -103,32 +103,32 @@ async fn only_who_knows_the_secret_gets_a_byte() {
         format!("PORTOLAN1 {nonce} "),
         "\0".repeat(300),
     ] {
-        assert_eq!(Board::said(board.stranger().await, words.as_bytes()).await, "", "{words:?}");
+        assert_eq!(DashboardServer::said(server.stranger().await, words.as_bytes()).await, "", "{words:?}");
     }
     // A client that knows how to begin gets the server's line, and nothing after a wrong proof.
     let words = format!("PORTOLAN1 {nonce}\n{}\nGET / HTTP/1.1\r\n\r\n", "0".repeat(64));
-    assert_eq!(Board::said(board.stranger().await, words.as_bytes()).await.len(), 130);
+    assert_eq!(DashboardServer::said(server.stranger().await, words.as_bytes()).await.len(), 130);
     let other = DashboardSecret::from_hex(&SECRET.replace("00", "10")).unwrap();
-    let error = authenticate(&mut board.stranger().await, &other, [1; 32]).await.unwrap_err();
+    let error = authenticate(&mut server.stranger().await, &other, [1; 32]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
 }
 
 #[tokio::test]
 async fn strangers_who_wait_do_not_keep_the_portal_out() {
-    let board = Board::start();
+    let server = DashboardServer::start();
     let mut waiting = Vec::new();
     for _ in 0..200 {
-        waiting.push(board.stranger().await);
+        waiting.push(server.stranger().await);
     }
-    let end = Board::said(board.friend().await, b"GET /a HTTP/1.0\r\n\r\n").await;
+    let end = DashboardServer::said(server.friend().await, b"GET /a HTTP/1.0\r\n\r\n").await;
     assert!(end.ends_with("/a"), "{end}");
     // The first of them were turned away.
-    assert_eq!(Board::said(waiting.remove(0), b"").await, "");
+    assert_eq!(DashboardServer::said(waiting.remove(0), b"").await, "");
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_requests() {
-    let board = Board::start();
+    let server = DashboardServer::start();
     let words = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n\
         POST /unread HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello\
         POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello\
@@ -137,7 +137,7 @@ async fn a_connection_serves_many_requests() {
         GET /pieces HTTP/1.1\r\n\r\n\
         GET /fail HTTP/1.1\r\n\r\n\
         GET /never HTTP/1.1\r\n\r\n";
-    let said = Board::said(board.friend().await, words).await;
+    let said = DashboardServer::said(server.friend().await, words).await;
     let answers: Vec<&str> = said.split("HTTP/1.1 ").skip(1).collect();
     assert_eq!(answers.len(), 7, "{said}");
     assert!(answers[0].ends_with("\r\n\r\n/a") && !answers[0].contains("Connection"), "{said}");
@@ -150,7 +150,7 @@ async fn a_connection_serves_many_requests() {
 
 #[tokio::test]
 async fn unclear_requests_are_refused_and_end_the_connection() {
-    let board = Board::start();
+    let server = DashboardServer::start();
     for words in [
         "POST /echo HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "POST /echo HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
@@ -161,12 +161,12 @@ async fn unclear_requests_are_refused_and_end_the_connection() {
         "GET / HTTP/3.0\r\n\r\n",
     ] {
         let words = format!("{words}GET /smuggled HTTP/1.1\r\n\r\n");
-        let said = Board::said(board.friend().await, words.as_bytes()).await;
+        let said = DashboardServer::said(server.friend().await, words.as_bytes()).await;
         assert!(!said.contains("200 OK") && !said.contains("/smuggled"), "{words}\n{said}");
     }
-    let said = Board::said(board.friend().await, b"GET /short HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
+    let said = DashboardServer::said(server.friend().await, b"GET /short HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
     assert!(said.await.ends_with("\r\n\r\nfour"), "less than was promised is seen as such");
-    let said = Board::said(board.friend().await, b"GET /large HTTP/1.0\r\n\r\n").await;
+    let said = DashboardServer::said(server.friend().await, b"GET /large HTTP/1.0\r\n\r\n").await;
     assert_eq!(said.split_once("\r\n\r\n").unwrap().1.len(), 320 << 16);
 }
 
@@ -233,7 +233,7 @@ fn however_often_it_is_told_to_stop_it_says_goodbye() {
     let state = folder.path().join("state.json");
     for _ in 0..20 {
         let _ = std::fs::remove_file(&state);
-        let mut board = Command::new("python3")
+        let mut server = Command::new("python3")
             .args(["server.py", "plan.json"])
             .current_dir(folder.path())
             .env("PYTHONPATH", folder.path())
@@ -241,14 +241,14 @@ fn however_often_it_is_told_to_stop_it_says_goodbye() {
             .spawn()
             .unwrap();
         while !std::fs::read_to_string(&state).is_ok_and(|text| text.contains("\"ready\"")) {
-            assert!(board.try_wait().unwrap().is_none(), "it did not start");
+            assert!(server.try_wait().unwrap().is_none(), "it did not start");
             std::thread::yield_now();
         }
-        let pid = rustix::process::Pid::from_child(&board);
+        let pid = rustix::process::Pid::from_child(&server);
         for _ in 0..50 {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
-        assert!(board.wait().unwrap().success());
+        assert!(server.wait().unwrap().success());
         assert!(std::fs::read_to_string(&state).unwrap().contains("\"ended\""));
     }
 }

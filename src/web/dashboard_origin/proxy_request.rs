@@ -115,7 +115,7 @@ pub async fn handle(State(app): State<AppState>, request: Request) -> Response {
     match proxy::forward_request(&live.upstream, passage, Request::from_parts(parts, body)).await {
         Ok(answer) => sanitize_response(answer.map(Body::new)),
         Err(failure) => {
-            tracing::debug!(%failure, board = access.dashboard.id.0, "A dashboard did not answer");
+            tracing::debug!(%failure, dashboard = access.dashboard.id.0, "A dashboard did not answer");
             show_proxy_failure(failure)
         }
     }
