@@ -171,9 +171,12 @@ impl ExitStatus {
         Some(Self { code: code.parse().ok()?, signal: signal.parse().ok()? })
     }
 
-    /// From the wait(2) status that `squeue` prints.
-    pub const fn from_wait_status(status: u32) -> Self {
-        Self { code: (status >> 8) & 0xff, signal: status & 0x7f }
+    /// Parses what `squeue` prints: `3:0` in newer versions of Slurm, the wait(2) status (768) in older ones.
+    pub fn parse_squeue(text: &str) -> Option<Self> {
+        Self::parse(text).or_else(|| {
+            let status: u32 = text.trim().parse().ok()?;
+            Some(Self { code: (status >> 8) & 0xff, signal: status & 0x7f })
+        })
     }
 }
 
@@ -264,7 +267,13 @@ mod tests {
     fn ends() {
         assert_eq!(ExitStatus::parse("3:0"), Some(ExitStatus { code: 3, signal: 0 }));
         assert_eq!(ExitStatus::parse("0:125").unwrap().signal, 125);
-        assert_eq!(ExitStatus::from_wait_status(768), ExitStatus { code: 3, signal: 0 });
-        assert_eq!(ExitStatus::from_wait_status(9).signal, 9);
+        for (text, code, signal) in
+            [("768", 3, 0), ("9", 0, 9), ("0", 0, 0), ("1:0", 1, 0), ("9:0", 9, 0), ("0:11", 0, 11), (" 0:0 ", 0, 0)]
+        {
+            assert_eq!(ExitStatus::parse_squeue(text), Some(ExitStatus { code, signal }), "{text}");
+        }
+        for text in ["", "N/A", "-1", "1:", ":1", "1:x", "1:2:3"] {
+            assert_eq!(ExitStatus::parse_squeue(text), None, "{text}");
+        }
     }
 }

@@ -138,7 +138,7 @@ fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
     job.priority = parse_number(priority);
     job.dependency = clean_value(dependency, MAX_LIST_LEN);
     job.restarts = parse_u32(restarts);
-    job.exit = job.state.is_over().then(|| ExitStatus::from_wait_status(parse_u32(exit)));
+    job.exit = if job.state.is_over() { ExitStatus::parse_squeue(exit) } else { None };
     job.work_dir = clean_field(&record[begin..], MAX_PATH_LEN);
     Some(job)
 }
