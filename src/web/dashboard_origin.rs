@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use axum_extra::extract::cookie::{Cookie, SameSite};
+use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::app::{App, AppState};
 use crate::auth::guest_links::{GuestAccessError, GuestBrowserAccess, GuestLinkTargetKind, NewViewerAccess};
@@ -20,6 +21,7 @@ use crate::dashboards::CheckedDashboardAccess;
 use crate::probe::DASHBOARD_ORIGIN_HEADER;
 use crate::web::http::assets;
 use crate::web::http::cookies::RawRequestCookies;
+use crate::web::http::middleware::BODY_TIMEOUT;
 
 /// The largest form on our own pages here holds only a passphrase.
 const MAX_BODY_BYTES: usize = 4 * 1024;
@@ -41,7 +43,7 @@ pub fn routes() -> Router<AppState> {
         .route("/assets/{name}", get(assets::get))
         .merge(dashboard_links)
         .merge(report_links)
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
+        .layer((DefaultBodyLimit::max(MAX_BODY_BYTES), RequestBodyTimeoutLayer::new(BODY_TIMEOUT)));
     Router::new()
         .route("/b/{word}/app/", any(proxy_request::handle))
         .route("/b/{word}/app/{*rest}", any(proxy_request::handle))
@@ -57,6 +59,11 @@ async fn not_found(State(_): State<AppState>) -> Response {
         "There is no dashboard at this address. Open your dashboards from the portal.\n",
     )
         .into_response()
+}
+
+/// Answers a request that no page of ours sends.
+pub fn show_bad_request(status: StatusCode) -> Response {
+    viewer::show_message(status, &viewer::BAD_REQUEST)
 }
 
 /// Marks a response that comes from a dashboard rather than from the portal.

@@ -101,7 +101,7 @@ const LINK_REVOKED: GuestMessage =
     GuestMessage { title: "This link was revoked", text: "Ask the person who sent it for a new one." };
 const TOO_MANY_TRIES: GuestMessage = GuestMessage {
     title: "Too many attempts",
-    text: "Too many invalid links were opened from your network. Wait a minute and try again.",
+    text: "Too many links were opened from your network in a short time. Wait a minute and try again.",
 };
 
 fn visitor_from_parts(app: &App, parts: &Parts) -> RequestClient {

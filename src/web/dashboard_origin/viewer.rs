@@ -24,6 +24,10 @@ pub struct GuestMessage {
 }
 
 /// Shown when the portal itself has a problem.
+pub const BAD_REQUEST: GuestMessage = GuestMessage {
+    title: "The portal can't use this request",
+    text: "Go back and try again. If you received a link, open it again from the message.",
+};
 pub const BUSY: GuestMessage = GuestMessage {
     title: "The portal can't show this right now",
     text: "The portal is busy or has a problem. Try again in a minute.",

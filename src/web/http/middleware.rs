@@ -16,7 +16,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 use crate::app::AppState;
 use crate::config::PublicUrl;
 use crate::error::AppError;
-use crate::web::dashboard_origin::ProxiedResponseMarker;
+use crate::web::dashboard_origin::{self, ProxiedResponseMarker};
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::errors::{self, ResponseContext};
 use crate::web::portal_state::PortalState;
@@ -24,7 +24,7 @@ use crate::web::portal_state::PortalState;
 /// The largest form, in bytes. Nothing that people type comes near it.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// A form must have arrived within this time.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Everything comes from the portal itself; no inline scripts or styles, no framing.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -125,6 +125,9 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
         next.run(request).await
     };
     let is_proxied = response.extensions().get::<ProxiedResponseMarker>().is_some();
+    if is_own_page && response.status().is_client_error() && !response.headers().contains_key(header::CONTENT_TYPE) {
+        response = dashboard_origin::show_bad_request(response.status());
+    }
     let policy = if is_proxied { PROXIED_CONTENT_POLICY } else { DASHBOARD_PAGE_POLICY };
     let own_policies: Vec<HeaderValue> = if is_proxied {
         response.headers().get_all(header::CONTENT_SECURITY_POLICY).iter().cloned().collect()
@@ -139,6 +142,9 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
         headers.append(header::CONTENT_SECURITY_POLICY, policy);
     }
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // All dashboards share this origin: a window that one of them opens must not keep a handle on its opener, which may
+    // show another one by then.
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("noopener-allow-popups"));
     if is_proxied {
         headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
     }

@@ -4,8 +4,9 @@ use reqwest::Method;
 
 use super::{World, routes, world};
 use crate::support::app::new_person;
+use crate::support::browser::Browser;
 use crate::support::client::send;
-use crate::support::{PASSWORD, TestApp};
+use crate::support::{Client, PASSWORD, TestApp};
 
 /// Lesson 11: a page of another site cannot make the browser do anything here.
 #[tokio::test]
@@ -161,5 +162,42 @@ async fn theme_switch_never_redirects_to_another_site() {
         visitor.set_cookie(&format!("portolan_theme={cookie}"));
         let page = visitor.get("/sign-in").await;
         assert_eq!(page.attribute("html", "data-theme"), expected);
+    }
+}
+
+/// Dashboards share one origin: a window that one of them opens must not reach what its opener shows later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_a_dashboard_opens_loses_its_opener() {
+    let (portal, _admin) = TestApp::with_admin().await;
+    let browser = Browser::open(&portal.dashboards_url, 1280).await;
+    browser.go("/s/wrong").await;
+    browser.wait_for_text("Invalid link").await;
+    let first = browser.window.window().await.unwrap();
+    browser.run("window.open(location.href)").await;
+    let tabs = browser.window.windows().await.unwrap();
+    let second = tabs.into_iter().find(|tab| *tab != first).expect("a second window");
+    browser.window.switch_to_window(second).await.unwrap();
+    browser.wait_for_text("Invalid link").await;
+    assert_eq!(browser.run("return window.opener === null").await, true);
+    browser.close().await;
+}
+
+/// Whatever is wrong with a request to the dashboards' origin, a person sees a sentence, not an empty page.
+#[tokio::test]
+async fn bad_requests_to_the_dashboards_origin_get_a_page() {
+    let (portal, _admin) = TestApp::with_admin().await;
+    let guest = Client::new(&portal.dashboards_url);
+    let unlock = |origin: &str| guest.request(Method::POST, "/b/x/unlock").header("origin", origin.to_owned());
+    let long = [("passphrase", "x".repeat(5000))];
+    for (request, status) in [
+        (guest.request(Method::GET, "/r/%ff"), 404),
+        (guest.request(Method::GET, "/b/%ff/"), 404),
+        (unlock(&portal.dashboards_url), 400),
+        (unlock(&portal.dashboards_url).form(&long), 413),
+        (unlock("https://evil.org").form(&[("passphrase", "x")]), 403),
+    ] {
+        let page = send(request).await;
+        assert_eq!(page.status, status, "{}", page.text());
+        assert_eq!(page.select_text("h1"), "The portal can't use this request", "{status}");
     }
 }

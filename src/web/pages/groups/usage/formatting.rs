@@ -4,7 +4,8 @@ use crate::usage::{SiteUnit, UsageMeasure};
 
 /// Precise enough that totals agree.
 pub fn format_exact(amount: f64) -> String {
-    format!("{amount:.4}")
+    // The sum of nothing is a negative zero.
+    format!("{:.4}", amount + 0.0)
 }
 
 /// For example `core hours` or `RGU hours`.
@@ -25,5 +26,6 @@ mod tests {
     #[test]
     fn figures_read_well() {
         assert_eq!(measure_label(UsageMeasure::Site, Some(SiteUnit::ReferenceGpus)), "RGU hours");
+        assert_eq!(format_exact(std::iter::empty::<f64>().sum()), "0.0000");
     }
 }
