@@ -12,5 +12,8 @@ mod job_types;
 pub mod refusals;
 pub mod right_size;
 pub mod sbatch;
+mod terms;
 pub mod verdict;
 pub mod waiting;
+
+pub use terms::GlossaryTerm;
