@@ -7,6 +7,7 @@ pub(in crate::web) mod compose;
 pub(in crate::web) mod dashboards;
 pub(in crate::web) mod folders;
 pub(in crate::web) mod groups;
+pub(in crate::web) mod help;
 pub(in crate::web) mod home;
 pub(in crate::web) mod jobs;
 pub(in crate::web) mod notifications;

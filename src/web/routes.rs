@@ -13,13 +13,14 @@ use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
 #[cfg(debug_assertions)]
 use super::pages::styleguide;
-use super::pages::{clusters, compose, dashboards, folders, home, notifications, recipes};
+use super::pages::{clusters, compose, dashboards, folders, help, home, notifications, recipes};
 use crate::app::AppState;
 use crate::web::portal_state::PortalState;
 
 pub fn portal_router(state: PortalState) -> Router {
     let router = Router::new()
         .route("/", get(home::get))
+        .route("/help", get(help::get))
         .route("/sign-in", get(sign_in::get).post(sign_in::post))
         .route("/sign-in/code", get(sign_in::get_code).post(sign_in::post_code))
         .route("/sign-out", post(sign_in::sign_out))

@@ -58,6 +58,7 @@ async fn audit_all(width: u32) {
         "/account/second-factor",
         "/account/devices",
         "/account/activity",
+        "/help",
         "/no-such-page",
         "/styleguide",
     ] {

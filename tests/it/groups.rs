@@ -100,6 +100,7 @@ const SETTINGS: &str = "name=x&title=X&host=h&port=22&jump_host=&jump_port=22&ro
 /// What is for everyone who is signed in.
 const OWN: &[(&str, &str)] = &[
     ("GET", "/"),
+    ("GET", "/help"),
     ("GET", "/compose"),
     ("GET", "/compose/again/{id}"),
     ("GET", "/compose/{slug}/{recipe}"),
