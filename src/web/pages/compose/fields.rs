@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::explain::GlossaryTerm;
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::{FormAnswers, RecipeQuestionForm, available_choices, sweep_key};
 use crate::recipes::question::{RecipeQuestion, RecipeQuestionKind};
+use crate::recipes::request::RequestField;
 use crate::sites::JobOptionRule;
 
 pub struct ComposeSection {
@@ -48,6 +50,8 @@ pub struct ComposeField {
     pub key: String,
     pub control: FieldControl,
     pub label: String,
+    /// What Slurm calls it, where that needs explaining.
+    pub term: Option<GlossaryTerm>,
     pub help: String,
     /// The current answer.
     pub value: String,
@@ -134,6 +138,7 @@ fn build_field(
     ComposeField {
         control,
         label: question.label.clone(),
+        term: question_term(question),
         help: help_text(question),
         error: errors.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default(),
         required: question.required,
@@ -151,6 +156,24 @@ fn build_field(
         },
         key: question.key.clone(),
         value,
+    }
+}
+
+/// The term behind a question. Each part of the request has one question, so each term occurs once in a form.
+fn question_term(question: &RecipeQuestion) -> Option<GlossaryTerm> {
+    match question.sets {
+        Some(RequestField::Account) => Some(GlossaryTerm::Account),
+        Some(RequestField::Partition) => Some(GlossaryTerm::Partition),
+        Some(RequestField::Qos) => Some(GlossaryTerm::Qos),
+        Some(RequestField::Time) => Some(GlossaryTerm::TimeLimit),
+        Some(RequestField::Nodes) => Some(GlossaryTerm::Node),
+        Some(RequestField::Tasks) => Some(GlossaryTerm::Task),
+        Some(RequestField::Cores) => Some(GlossaryTerm::Core),
+        Some(RequestField::Memory) => Some(GlossaryTerm::Memory),
+        Some(RequestField::Gpus) => Some(GlossaryTerm::Gpu),
+        Some(RequestField::After) => Some(GlossaryTerm::Dependency),
+        None if question.kind == RecipeQuestionKind::Modules => Some(GlossaryTerm::Module),
+        _ => None,
     }
 }
 

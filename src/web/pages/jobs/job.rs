@@ -29,7 +29,7 @@ use crate::web::pages::groups::fair_share;
 use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
 use crate::web::pages::jobs::array;
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
-use crate::web::pages::jobs::facts::build_job_facts;
+use crate::web::pages::jobs::facts::{JobFact, build_job_facts};
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
@@ -88,7 +88,7 @@ pub struct JobLiveView {
     used: Option<JobEfficiency>,
     /// The URL of the viewer's priority page; empty if no group of theirs has the account.
     priority: String,
-    facts: Vec<(&'static str, String)>,
+    facts: Vec<JobFact>,
     array: String,
     details: LoadedJobDetails,
     /// Whether this was built without asking the cluster, so that the fragment must load at once.

@@ -3,6 +3,8 @@
 
 use serde::Deserialize;
 
+use crate::explain::GlossaryTerm;
+
 /// Optional columns of the list, with their labels.
 pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
     ("account", "Account"),
@@ -142,6 +144,17 @@ impl JobListQuery {
 
     pub fn unfiltered(&self) -> String {
         Self { scope: self.scope.clone(), sort: self.sort.clone(), ..Self::default() }.href()
+    }
+}
+
+/// What an optional column's title means, where it needs explaining.
+pub fn column_term(name: &str) -> Option<GlossaryTerm> {
+    match name {
+        "account" => Some(GlossaryTerm::Account),
+        "partition" => Some(GlossaryTerm::Partition),
+        "nodes" => Some(GlossaryTerm::Node),
+        "priority" => Some(GlossaryTerm::Priority),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ use askama::Template;
 use crate::clock::Day;
 use crate::domain::{GroupId, PersonId};
 use crate::error::AppError;
+use crate::explain::GlossaryTerm;
 use crate::store::allocations::Allocation;
 use crate::usage::figures::UsageFigures;
 use crate::usage::{SiteUnit, UsageMeasure, UsageTotals};
@@ -103,6 +104,8 @@ struct UsageSummaryFragment<'a> {
 
 struct UsageKeyFigure {
     label: String,
+    /// What the label means, where it needs explaining.
+    term: Option<GlossaryTerm>,
     value: String,
     /// The exact value, for programs and tests; empty where the text is exact.
     exact: String,
@@ -134,6 +137,13 @@ impl<'a> UsageSummaryFragment<'a> {
     }
 }
 
+const fn unit_term(unit: SiteUnit) -> GlossaryTerm {
+    match unit {
+        SiteUnit::Billing => GlossaryTerm::BillingHours,
+        SiteUnit::ReferenceGpus => GlossaryTerm::RguHours,
+    }
+}
+
 fn key_figures(
     data: &UsagePageData,
     totals: &UsageTableCells,
@@ -143,21 +153,27 @@ fn key_figures(
     let behind = |outcome: &str| tables::jobs_href(data.group.id, &data.filter, &[("outcome", outcome)]);
     let fact = |label: &str, value: &str, exact: f64, hint: String, href: String| UsageKeyFigure {
         label: label.to_owned(),
+        term: None,
         value: value.to_owned(),
         exact: formatting::format_exact(exact),
         hint,
         href,
         link: ("View jobs", "View your jobs"),
     };
-    let mut all = vec![fact("Core hours", &totals.cores, UsageMeasure::Cores.hours(sums), String::new(), behind(""))];
+    let core_hours = fact("Core hours", &totals.cores, UsageMeasure::Cores.hours(sums), String::new(), behind(""));
+    let mut all = vec![UsageKeyFigure { term: Some(GlossaryTerm::CoreHours), ..core_hours }];
     if sums.gpu_s > 0 {
         let used = UsageMeasure::Gpus.hours(sums);
         let with_gpus = tables::jobs_href(data.group.id, &data.filter, &[("with", WITH_GPUS)]);
-        all.push(fact("GPU hours", &totals.gpus, used, totals.models.clone(), with_gpus));
+        let gpu_hours = fact("GPU hours", &totals.gpus, used, totals.models.clone(), with_gpus);
+        all.push(UsageKeyFigure { term: Some(GlossaryTerm::GpuHours), ..gpu_hours });
     }
     if let Some(unit) = site_unit {
         let used = UsageMeasure::Site.hours(sums);
-        all.push(fact(unit, &totals.site, used, "the site's own unit".to_owned(), String::new()));
+        all.push(UsageKeyFigure {
+            term: data.filter.unit.map(unit_term),
+            ..fact(unit, &totals.site, used, "the site's own unit".to_owned(), String::new())
+        });
     }
     let ended = "in this period".to_owned();
     all.push(UsageKeyFigure {
@@ -171,10 +187,14 @@ fn key_figures(
     };
     let lost_href = if lost.is_empty() { String::new() } else { behind("lost") };
     all.push(UsageKeyFigure {
+        term: Some(GlossaryTerm::SuccessRate),
         link: ("View unsuccessful jobs", "View your unsuccessful jobs"),
         ..words_only("Success rate", &totals.success, lost, lost_href)
     });
     let half = "half of the jobs waited less".to_owned();
-    all.push(words_only("Median wait", &totals.wait, half, String::new()));
+    all.push(UsageKeyFigure {
+        term: Some(GlossaryTerm::MedianWait),
+        ..words_only("Median wait", &totals.wait, half, String::new())
+    });
     all
 }
