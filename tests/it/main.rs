@@ -30,6 +30,7 @@ mod faults;
 mod folders;
 mod groups;
 mod health;
+mod help;
 mod home_jobs;
 mod host_key_alarm;
 mod house;
