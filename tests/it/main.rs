@@ -43,6 +43,7 @@ mod login_shells;
 mod notifications;
 mod other_peoples_connections;
 mod people;
+mod pictures;
 mod queue;
 mod queue_faults;
 mod recipes;
