@@ -121,7 +121,7 @@ fn search_roots(facts: &DiscoveredFacts) -> Vec<String> {
 }
 
 /// Whether a path is a folder or inside it.
-fn is_below(path: &str, folder: &str) -> bool {
+pub fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

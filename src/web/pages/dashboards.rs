@@ -7,6 +7,7 @@ mod cost;
 pub mod dashboard;
 pub mod folder_suggestions;
 pub mod guest_links;
+mod job_folders;
 pub mod list;
 mod live_view;
 pub mod new;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use crate::auth::Permission;
-use crate::cluster::dashboard_folders::{DashboardFolderKind, FoundDashboardFolders};
+use crate::cluster::dashboard_folders::{DashboardFolderKind, FoundDashboardFolder, FoundDashboardFolders};
 use crate::cluster::folders::FolderVariables;
 use crate::dashboards::DashboardKind;
 use crate::error::AppError;
@@ -16,6 +16,7 @@ use crate::web::http::page_frame::respond;
 use crate::web::pages::compose::compose_target;
 use crate::web::pages::compose::form_values::FormFields;
 use crate::web::pages::dashboards::choose_cluster;
+use crate::web::pages::dashboards::job_folders::DashboardJob;
 
 /// Nobody waits longer for suggestions.
 const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,7 +25,12 @@ const SUGGESTIONS_TIMEOUT: Duration = Duration::from_secs(20);
 #[template(path = "dashboards/folder_suggestions.html")]
 struct FoundFoldersFragment {
     kind: DashboardKind,
-    found: FoundDashboardFolders,
+    /// Folders to offer, each with whether it is selected.
+    folders: Vec<(FoundDashboardFolder, bool)>,
+    /// Whether the search was stopped early.
+    is_cut: bool,
+    /// The folder of the job that the dashboard is for, if nothing of the job's was found. Empty otherwise.
+    empty_job_folder: String,
     /// Why there are no suggestions.
     trouble: String,
 }
@@ -51,14 +57,37 @@ pub async fn get(
         app.dashboard_folders.find(&connection, key, &account.discovered, folder_kind).await
     };
     let result = tokio::time::timeout(SUGGESTIONS_TIMEOUT, search).await.unwrap_or(Err(RunCommandError::TimedOut));
-    let (mut found, trouble) = match result {
+    let (found, trouble) = match result {
         Ok(found) => (FoundDashboardFolders::clone(&found), String::new()),
         Err(error) => (FoundDashboardFolders::default(), error.to_string()),
     };
-    // Folders that are already on the form aren't offered again.
+    let job = DashboardJob::find(&context, &me, &first("cluster"), &first("job")).await?;
+    let mut written = job.as_ref().map(|job| job.select_written(&found.folders)).unwrap_or_default();
+    if kind == DashboardKind::Mlflow {
+        // It shows one at a time.
+        written.truncate(1);
+    }
     let typed: Vec<String> = all("place");
-    let mut on_form: Vec<String> = typed.iter().filter_map(|place| names.expand(place)).collect();
-    on_form.extend(choose_cluster::recent_folders(&context, &target, kind).await?);
-    found.folders.retain(|folder| !on_form.contains(&folder.path));
-    respond(&FoundFoldersFragment { kind, found, trouble })
+    let selected: Vec<String> = typed.iter().filter_map(|place| names.expand(place)).collect();
+    let recent = choose_cluster::recent_folders(&context, &target, kind).await?;
+    // Folders that are already on the form aren't offered again, unless they are the job's and nobody selected them.
+    let is_offered = |path: &str| {
+        let is_selected = selected.iter().any(|one| one == path);
+        !is_selected && (written.contains(&path) || !recent.iter().any(|one| one == path))
+    };
+    let folders: Vec<(FoundDashboardFolder, bool)> = found
+        .folders
+        .iter()
+        .filter(|folder| is_offered(&folder.path))
+        .map(|folder| (folder.clone(), written.contains(&folder.path.as_str())))
+        .collect();
+    let has_none = written.is_empty() && trouble.is_empty();
+    let empty_job_folder = job.as_ref().filter(|job| has_none && !selected.iter().any(|one| job.contains(one)));
+    respond(&FoundFoldersFragment {
+        kind,
+        is_cut: found.is_cut,
+        empty_job_folder: empty_job_folder.map(|job| job.folder.clone()).unwrap_or_default(),
+        folders,
+        trouble,
+    })
 }

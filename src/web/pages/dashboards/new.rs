@@ -16,6 +16,7 @@ use crate::web::pages::compose::compose_target::ComposeTarget;
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
 use crate::web::pages::dashboards::choose_cluster::{self, UnavailableCluster};
+use crate::web::pages::dashboards::job_folders::DashboardJob;
 use crate::web::pages::dashboards::{cost, dashboard_path, minute_choices, to_app_error};
 
 /// Longer input is cut when it is shown again.
@@ -60,6 +61,8 @@ struct NewDashboardForm {
     account: Option<String>,
     title: String,
     nonce: String,
+    /// The job whose folders are to be selected, until they are.
+    job: String,
     /// Whether the form is only shown again, not submitted.
     is_preview: bool,
     /// Whether to add one more field.
@@ -76,6 +79,7 @@ impl NewDashboardForm {
             account: None,
             title: String::new(),
             nonce: String::new(),
+            job: String::new(),
             is_preview: false,
             is_add: false,
         };
@@ -94,6 +98,7 @@ impl NewDashboardForm {
                 "account" => form.account = Some(value),
                 "title" => form.title = value,
                 "form" => form.nonce = value,
+                "job" => form.job = value,
                 "look" => form.is_preview = true,
                 "add" => (form.is_preview, form.is_add) = (true, true),
                 _ => {}
@@ -110,8 +115,32 @@ pub async fn get(
     QueryParams(fields): QueryParams<FormFields>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let form = NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
+    let mut form = NewDashboardForm { nonce: new_nonce()?, is_add: false, ..NewDashboardForm::parse(fields) };
+    if form.places.is_empty() {
+        form.places = job_places(&context, &me, &form).await?;
+    }
     render_form(&context, &me, form, FormErrors::default()).await
+}
+
+/// What is known about a job's folders without contacting its cluster: folders of earlier dashboards inside the job's, or
+/// the job's own folder if the cluster can't be searched now.
+async fn job_places(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    form: &NewDashboardForm,
+) -> Result<Vec<String>, AppError> {
+    let Some(job) = DashboardJob::find(context, me, &form.cluster, &form.job).await? else { return Ok(Vec::new()) };
+    let (targets, _) = choose_cluster::list_clusters(context, me).await?;
+    let target = targets.iter().find(|target| target.cluster().slug == form.cluster);
+    let Some(target) = target.filter(|target| job.has_own_folder(&target.account.discovered)) else {
+        return Ok(Vec::new());
+    };
+    let recent = choose_cluster::recent_folders(context, target, form.kind).await?;
+    let mut places: Vec<String> = recent.into_iter().filter(|path| job.contains(path)).collect();
+    if places.is_empty() && !target.is_connected {
+        places.push(job.folder);
+    }
+    Ok(places)
 }
 
 /// Creates the dashboard and redirects to its page, or shows the form again.
@@ -248,6 +277,9 @@ fn suggestions_path(target: &ComposeTarget, form: &NewDashboardForm) -> String {
     query.append_pair("cluster", &target.cluster().slug).append_pair("kind", form.kind.as_str());
     for place in &form.places {
         query.append_pair("place", place);
+    }
+    if !form.job.is_empty() {
+        query.append_pair("job", &form.job);
     }
     format!("/dashboards/found?{}", query.finish())
 }
