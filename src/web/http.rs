@@ -12,6 +12,7 @@ pub(in crate::web) mod health;
 pub(in crate::web) mod middleware;
 pub(in crate::web) mod old_urls;
 pub(in crate::web) mod page_frame;
+pub(in crate::web) mod qr_code;
 pub(in crate::web) mod reveal_once;
 pub(in crate::web) mod stream_limits;
 pub(in crate::web) mod visitor;

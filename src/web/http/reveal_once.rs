@@ -11,6 +11,7 @@ use crate::web::HandlerResult;
 use crate::web::http::cookies::{self, CookieKind};
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::flash::see_other;
+use crate::web::http::qr_code::QrCodeImage;
 
 /// How long the secret waits for its page.
 const LIFETIME_SECS: i64 = 60;
@@ -21,6 +22,13 @@ pub struct SecretLinkShownOnce {
     pub link: String,
     /// The note that its creator gave it.
     pub label: String,
+}
+
+impl SecretLinkShownOnce {
+    /// The link as a QR code. A link that is too long for one is shown as text only.
+    pub fn qr(&self) -> Option<QrCodeImage> {
+        QrCodeImage::new(&self.link).ok()
+    }
 }
 
 /// Redirects to a page that shows the link to this person, once.

@@ -7,6 +7,7 @@ mod cost;
 pub mod dashboard;
 pub mod folder_suggestions;
 pub mod guest_links;
+mod guest_view;
 mod job_folders;
 pub mod list;
 mod live_view;

@@ -39,11 +39,15 @@ async fn link_is_shown_once_and_stored_only_as_a_hash() {
     assert!(token.len() >= 22, "128 bits at least: {token}");
     assert_eq!(page.attribute("main > .alert [data-copy]", "data-copy"), link);
     assert!(page.select_all("#evil").is_empty());
+    assert_eq!(page.attribute("main > .alert .qr rect", "fill"), "#ffffff", "a QR code is on white in every theme");
+    assert!(page.select_text("main > .alert").contains("The dashboard isn't running. Guests see a page that says so"));
+    assert!(page.select_all("#guests-see").is_empty(), "that is said once");
     let path = format!("/dashboards/{board}");
     for path in [path.as_str(), "/dashboards", "/account/activity"] {
         assert!(!max.get(path).await.text().contains(token), "{path}");
     }
     let page = max.get(&path).await;
+    assert!(page.select_text("#guests-see").contains("isn't running") && page.select_all(".qr").is_empty());
     let row = page.select_text("[aria-labelledby=links-title] .row");
     assert!(row.contains(EVIL) && row.contains("opened never"), "{row}");
     assert!(row.contains("with a passphrase") && row.contains("23 Nov 2026"), "{row}");

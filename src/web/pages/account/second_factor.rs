@@ -4,7 +4,6 @@ use askama::Template;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use qrcode::QrCode;
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -17,6 +16,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::http::qr_code::QrCodeImage;
 use crate::web::pages::account::password_confirmation_errors;
 use crate::web::pages::sign_in;
 
@@ -60,34 +60,6 @@ struct RecoveryCodesPage {
     page: PageFrame,
     all: String,
     is_first: bool,
-}
-
-/// A QR code as a single path of squares.
-struct QrCodeImage {
-    width: usize,
-    path: String,
-}
-
-impl QrCodeImage {
-    /// White modules that scanners need around the code.
-    const QUIET: usize = 4;
-
-    fn new(text: &str) -> Result<Self, AppError> {
-        let code = QrCode::new(text).map_err(|error| AppError::Internal(format!("QR code: {error}")))?;
-        let width = code.width();
-        let path = code
-            .to_colors()
-            .chunks(width)
-            .enumerate()
-            .flat_map(|(y, row)| {
-                row.iter()
-                    .enumerate()
-                    .filter(|(_, module)| **module == qrcode::Color::Dark)
-                    .map(move |(x, _)| format!("M{} {}h1v1h-1z", x + Self::QUIET, y + Self::QUIET))
-            })
-            .collect();
-        Ok(Self { width: width + 2 * Self::QUIET, path })
-    }
 }
 
 /// How to set it up, or what is set up.

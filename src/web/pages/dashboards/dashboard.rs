@@ -15,6 +15,7 @@ use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
+use crate::web::pages::dashboards::guest_view::describe_guest_view;
 use crate::web::pages::dashboards::live_view::{DashboardLiveView, build_live_view};
 use crate::web::pages::dashboards::{dashboard_path, find_dashboard, minute_choices};
 
@@ -40,6 +41,8 @@ struct DashboardOwnerPanel {
     forms: DashboardFormStates,
     /// Guest links that work, and those that no longer do.
     open: Vec<GuestLink>,
+    /// What guests see when a link works longer than the dashboard; empty if none does.
+    guests_see: String,
     ended: Vec<GuestLink>,
     /// The owner's groups: id, name, whether they see it.
     groups: Vec<(String, String, bool)>,
@@ -168,7 +171,8 @@ async fn build_owner_panel(
     let dashboard = &status.dashboard;
     let now = context.app.clock.now();
     let links = context.app.auth.list_guest_links(&me.0.viewer, GuestLinkTarget::Dashboard(dashboard.id)).await?;
-    let (open, ended) = links.into_iter().partition(|link| link.is_open(now));
+    let (open, ended): (Vec<GuestLink>, Vec<GuestLink>) = links.into_iter().partition(|link| link.is_open(now));
+    let last_expiry = open.iter().map(|link| link.expires_at).max();
     if forms.link_form.days.is_empty() {
         forms.link_form.days = DEFAULT_LINK_DAYS.to_string();
     }
@@ -178,6 +182,7 @@ async fn build_owner_panel(
     });
     let wake_minutes = u32::try_from(dashboard.wake_minutes).unwrap_or(MIN_RUN_MINUTES);
     Ok(DashboardOwnerPanel {
+        guests_see: describe_guest_view(status, last_expiry),
         forms,
         open,
         ended,
