@@ -11,8 +11,8 @@ use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::job_usage::JobUsage;
 use crate::slurm::units::TimeLimit;
 
-/// Shorter jobs are sampled too rarely.
-pub(super) const MIN_MEASURED_S: u64 = 60;
+/// Shorter jobs are sampled too rarely, and their first seconds say little about the rest.
+pub(super) const MIN_MEASURED_S: u64 = 120;
 /// Less memory than this is not worth saving.
 pub(super) const SMALL_MB: u64 = 2048;
 /// Less time than this is not worth saving.
@@ -71,7 +71,9 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     let mut all = JobEfficiency::default();
     let brief = usage.elapsed_s < MIN_MEASURED_S;
     if brief {
-        all.caveats.push("The job ran for less than a minute, which is too short to measure its usage.".to_owned());
+        all.caveats.push(
+            "Usage is judged once a job has run for two minutes; before that, it is measured too rarely.".to_owned(),
+        );
     }
     if job.state.stage() == JobStage::Running {
         all.caveats.push("The job is still running; these are the figures so far.".to_owned());
@@ -89,6 +91,8 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     if brief {
         for figure in all.figures.iter_mut().filter(|figure| figure.label != TIME_LABEL) {
             figure.judgement = UsageJudgement::Unknown;
+            // Notes are advice as well.
+            figure.note.clear();
         }
     }
     if job.state == JobState::Completed {
@@ -129,7 +133,6 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
     let note = match (low, busy) {
         (true, _) if whole_node => "This cluster allocates whole nodes, so the idle cores were reserved anyway.",
         (true, _) if job.gpu_count() > 0 => "This is often fine for GPU programs, unless the GPU had to wait for data.",
-        (true, _) if usage.elapsed_s < MIN_MEASURED_S => "",
         (true, Some(7..=12)) if cpus > 1 => {
             "It kept about one core busy. Many programs use more only if you set an option or OMP_NUM_THREADS."
         }

@@ -112,7 +112,9 @@ fn propose_memory(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestFiel
         MemoryRequest::PerCore(mb) => (mb.saturating_mul(node_cores), RequestField::MemoryPerCore, node_cores),
         MemoryRequest::PerGpu(_) => return None,
     };
-    let peaks: Vec<u64> = measured_runs(runs).filter_map(peak_memory_per_node).collect();
+    // A short run is no reason to request less, but what it needed counts.
+    measured_runs(runs).find_map(peak_memory_per_node)?;
+    let peaks: Vec<u64> = runs.iter().filter_map(peak_memory_per_node).collect();
     let peak = peaks.iter().copied().max()?;
     let per_node = |run: &PastJobRun| run.memory_mb.map(|mb| mb / u64::from(run.nodes.max(1)));
     let out = runs.iter().filter(|run| run.state == JobState::OutOfMemory).filter_map(per_node).max();

@@ -60,7 +60,11 @@ fn a_job_that_asked_well() {
 fn what_cannot_be_told_is_not_judged() {
     let brief = of(&job(), &JobUsage { elapsed_s: 20, cpu_s: Some(2), ..usage() });
     assert_eq!(brief.figures[0].judgement, UsageJudgement::Unknown);
-    assert!(brief.caveats[0].contains("less than a minute"));
+    assert!(brief.caveats[0].contains("two minutes"));
+    assert!(brief.figures[..2].iter().all(|figure| figure.note.is_empty()), "no advice either: {brief:?}");
+    let young = SlurmJob { state: JobState::Running, ..job() };
+    let young = of(&young, &JobUsage { elapsed_s: 2, cpu_s: Some(0), max_rss_mb: Some(5), ..usage() });
+    assert!(young.figures[1].note.is_empty() && young.figures[1].judgement == UsageJudgement::Unknown, "{young:?}");
     assert!(options(&brief).is_empty(), "it says nothing about the next one");
     let whole = efficiency(&MeasuredJob { job: &job(), usage: &usage(), whole_node: true });
     assert_eq!(whole.figures[1].judgement, UsageJudgement::Unknown);

@@ -56,6 +56,14 @@ fn nothing_without_a_run_that_ended_well() {
     assert!(values(&[fits], &asked()).is_empty(), "small differences are none");
     let brief = run(JobState::Completed, 20, 10, 1);
     assert_eq!(values(&[brief], &asked()), [(RequestField::Time, "0:05:00".to_owned())]);
+    let young = run(JobState::Completed, 119, 10, 1);
+    assert!(values(&[young], &asked()).iter().all(|(sets, _)| *sets == RequestField::Time), "two minutes at least");
+    let short = run(JobState::Failed, 90, 12_500, 1);
+    let long = run(JobState::Completed, 5000, 1000, 6000);
+    assert!(
+        values(&[long, short], &asked()).iter().all(|(sets, _)| *sets != RequestField::Memory),
+        "what a short run needed is still needed"
+    );
 }
 
 #[test]
