@@ -1,15 +1,20 @@
-//! Notifications in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". Pure.
+//! Notifications in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". A job is one line with
+//! its latest event, and an array is one line with counts. Pure.
+
+mod end_counts;
 
 use std::collections::HashMap;
 
 use crate::clock::UnixTime;
-use crate::domain::codes;
+use crate::domain::{NotificationId, codes};
 use crate::format;
 use crate::slurm::job::JobState;
 use crate::store::notifications::Notification;
 use crate::text::strip_hidden;
 
-/// Notifications about one array, or about jobs with the same name, share a line if they are at most this far apart.
+pub use end_counts::JobEndCounts;
+
+/// Notifications about jobs with the same name share a line if they are at most this far apart.
 const FOLD_WITHIN: i64 = 3600;
 /// Job names are cut to this many characters.
 const MAX_NAME_CHARS: usize = 60;
@@ -68,43 +73,6 @@ impl NotificationKind {
     }
 }
 
-/// How many jobs ended, by outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JobEndCounts {
-    pub all: u64,
-    pub done: u64,
-    pub failed: u64,
-    pub cancelled: u64,
-}
-
-impl JobEndCounts {
-    pub fn add(&mut self, state: JobState) {
-        self.all += 1;
-        match state {
-            JobState::Completed => self.done += 1,
-            JobState::Cancelled => self.cancelled += 1,
-            state if state.is_failure() => self.failed += 1,
-            _ => {}
-        }
-    }
-
-    pub fn add_all(&mut self, others: Self) {
-        self.all += others.all;
-        self.done += others.done;
-        self.failed += others.failed;
-        self.cancelled += others.cancelled;
-    }
-
-    /// `11 done, 1 failed`
-    pub fn summary(self) -> String {
-        let unknown = self.all - self.done - self.failed - self.cancelled;
-        let parts =
-            [(self.done, "completed"), (self.failed, "failed"), (self.cancelled, "cancelled"), (unknown, "unknown")];
-        let part = |(count, word): (u64, &str)| (count > 0).then(|| format!("{} {word}", format::number(count)));
-        parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
-    }
-}
-
 /// One or several notifications as one line. The job's name is a separate field because it is untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotificationDigest {
@@ -136,7 +104,12 @@ impl NotificationDigest {
 struct NotificationDigestBuilder<'a> {
     first: &'a Notification,
     kind: NotificationKind,
+    /// What ended.
     counts: JobEndCounts,
+    started: u64,
+    never: u64,
+    /// Notifications that aren't about jobs.
+    others: u64,
     oldest: UnixTime,
     newest: UnixTime,
     state: JobState,
@@ -152,6 +125,9 @@ impl<'a> NotificationDigestBuilder<'a> {
             first: notification,
             kind,
             counts: JobEndCounts::default(),
+            started: 0,
+            never: 0,
+            others: 0,
             oldest: notification.at,
             newest: notification.at,
             state: JobState::parse(&notification.state),
@@ -162,8 +138,15 @@ impl<'a> NotificationDigestBuilder<'a> {
         }
     }
 
-    fn add(&mut self, notification: &Notification) {
-        self.counts.add(JobState::parse(&notification.state));
+    fn add(&mut self, notification: &Notification, kind: NotificationKind) {
+        match kind {
+            NotificationKind::Ended => self.counts.add(JobState::parse(&notification.state)),
+            NotificationKind::Started => self.started += 1,
+            NotificationKind::NeverStarts => self.never += 1,
+            NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group => {
+                self.others += 1;
+            }
+        }
         self.oldest = self.oldest.min(notification.at);
         self.newest = self.newest.max(notification.at);
         self.unread += u64::from(!notification.is_read);
@@ -172,21 +155,54 @@ impl<'a> NotificationDigestBuilder<'a> {
         self.same_number &= self.same_cluster && notification.number == self.first.number;
     }
 
+    const fn total(&self) -> u64 {
+        self.counts.all + self.started + self.never + self.others
+    }
+
+    /// Whether the tasks of an array are in different states.
+    const fn is_mixed(&self) -> bool {
+        let total = self.total();
+        self.counts.all != total && self.started != total && self.never != total && self.others != total
+    }
+
+    /// `: 12 tasks ended (11 completed, 1 failed), 3 tasks started`
+    fn mixed_words(&self) -> String {
+        let part = |count: u64, words: &str| (count > 0).then(|| format!("{} {words}", format::count(count, "task")));
+        let parts = [
+            part(self.counts.all, &format!("ended ({})", self.counts.summary())),
+            part(self.started, "started"),
+            part(self.never, "can't start as submitted"),
+        ];
+        format!(": {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+
+    /// What the line is about; if the tasks of an array differ, what needs attention most.
+    const fn line_kind(&self) -> NotificationKind {
+        if !self.is_mixed() {
+            self.kind
+        } else if self.never > 0 {
+            NotificationKind::NeverStarts
+        } else {
+            NotificationKind::Ended
+        }
+    }
+
     fn build(self) -> NotificationDigest {
         let first = self.first;
-        let many = self.counts.all > 1;
+        let many = self.total() > 1;
         let is_array = self.same_number && first.task >= 0;
         let things = if is_array { "task" } else { "job" };
-        let (name, before) = match (many, self.same_name || is_array) {
+        let (name, before) = match self.same_name || is_array {
             _ if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) => Default::default(),
-            (false, _) => (display_name(&first.name), String::new()),
-            (true, true) => {
+            _ if !many || self.is_mixed() => (display_name(&first.name), String::new()),
+            true => {
                 let link = if is_array { "of " } else { "named " };
-                (display_name(&first.name), format!("{} {link}", format::count(self.counts.all, things)))
+                (display_name(&first.name), format!("{} {link}", format::count(self.total(), things)))
             }
-            (true, false) => (String::new(), format::count(self.counts.all, things)),
+            false => (String::new(), format::count(self.total(), things)),
         };
         let after = match (self.kind, many) {
+            _ if self.is_mixed() => self.mixed_words(),
             (NotificationKind::Started, _) => " started".to_owned(),
             (NotificationKind::NeverStarts, _) => " can't start as submitted".to_owned(),
             (NotificationKind::Ended, false) => format!(" {}", outcome_words(self.state)),
@@ -218,7 +234,7 @@ impl<'a> NotificationDigestBuilder<'a> {
             (NotificationKind::NeverStarts, true) => "/jobs?state=problem".to_owned(),
         };
         NotificationDigest {
-            kind: self.kind,
+            kind: self.line_kind(),
             look: self.badge(),
             before,
             name,
@@ -232,11 +248,12 @@ impl<'a> NotificationDigestBuilder<'a> {
     }
 
     fn badge(&self) -> &'static str {
-        match self.kind {
+        match self.line_kind() {
             NotificationKind::Started => "running",
             NotificationKind::NeverStarts => "failed",
             NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group => "warning",
             NotificationKind::Ended if self.counts.failed > 0 => "failed",
+            NotificationKind::Ended if self.started > 0 => "running",
             NotificationKind::Ended if self.counts.done > 0 => "ok",
             NotificationKind::Ended if self.counts.cancelled > 0 => "neutral",
             NotificationKind::Ended => "unknown",
@@ -244,26 +261,64 @@ impl<'a> NotificationDigestBuilder<'a> {
     }
 }
 
-/// Builds the list, newest first, folding arrays and jobs with the same name. Expects `notifications` newest first.
+/// Notifications with the same key share a line.
+#[derive(PartialEq, Eq, Hash)]
+enum DigestKey<'a> {
+    /// The cluster and the array's job ID.
+    Array(&'a str, i64),
+    /// What happened, the cluster and the jobs' name.
+    SameName(NotificationKind, &'a str, &'a str),
+    Single(NotificationId),
+}
+
+/// Builds the list, newest first: a line for each job with its latest event, or for each array with counts of its
+/// tasks. Jobs with the same name to which the same happened within an hour share a line. Expects `notifications`
+/// newest first.
 pub fn build_digests(notifications: &[Notification]) -> Vec<NotificationDigest> {
+    let latest = latest_of_each_job(notifications);
     let mut digests: Vec<NotificationDigestBuilder<'_>> = Vec::new();
-    let mut open: HashMap<(NotificationKind, &str, i64, &str), usize> = HashMap::new();
-    for notification in notifications {
+    let mut open: HashMap<DigestKey<'_>, usize> = HashMap::new();
+    for notification in &latest {
         let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
-        // Array tasks are grouped by the array's job ID, other jobs by name.
-        let key = match (kind, notification.task >= 0) {
-            (NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group, _) => {
-                (kind, "", notification.id.0, "")
-            }
-            (_, true) => (kind, notification.slug.as_str(), notification.number, ""),
-            (_, false) => (kind, notification.slug.as_str(), -1, notification.name.as_str()),
+        let key = match (kind.is_selectable(), notification.task >= 0) {
+            (false, _) => DigestKey::Single(notification.id),
+            (true, true) => DigestKey::Array(&notification.slug, notification.number),
+            (true, false) => DigestKey::SameName(kind, &notification.slug, &notification.name),
         };
-        let index = open.get(&key).copied().filter(|index| {
-            digests.get(*index).is_some_and(|digest| digest.oldest.since(notification.at) <= FOLD_WITHIN)
-        });
-        open.insert(key, fold_in(&mut digests, index, notification, kind));
+        let is_near = |digest: &NotificationDigestBuilder<'_>| digest.oldest.since(notification.at) <= FOLD_WITHIN;
+        let is_array = matches!(key, DigestKey::Array(..));
+        let index = open.get(&key).copied();
+        let index = index.filter(|index| is_array || digests.get(*index).is_some_and(is_near));
+        let index = fold_in(&mut digests, index, notification, kind);
+        open.insert(key, index);
     }
     digests.into_iter().map(NotificationDigestBuilder::build).collect()
+}
+
+/// The latest notification of each job, in the same order; all that aren't about a job. One counts as read if all of
+/// its job are.
+pub fn latest_of_each_job(notifications: &[Notification]) -> Vec<Notification> {
+    let mut latest: Vec<Notification> = Vec::new();
+    let mut known: HashMap<(&str, i64, i64), usize> = HashMap::new();
+    for notification in notifications {
+        let is_job = NotificationKind::parse(&notification.kind).is_some_and(NotificationKind::is_selectable);
+        if !is_job {
+            latest.push(notification.clone());
+            continue;
+        }
+        let key = (notification.slug.as_str(), notification.number, notification.task);
+        let Some(kept) = known.get(&key).and_then(|index| latest.get_mut(*index)) else {
+            known.insert(key, latest.len());
+            latest.push(notification.clone());
+            continue;
+        };
+        let is_read = kept.is_read && notification.is_read;
+        if notification.id > kept.id {
+            *kept = notification.clone();
+        }
+        kept.is_read = is_read;
+    }
+    latest
 }
 
 /// The shortest form: one line for each kind, the ones that need attention first.
@@ -291,7 +346,7 @@ fn fold_in<'a>(
     if index == digests.len() {
         digests.push(NotificationDigestBuilder::new(notification, kind));
     }
-    digests[index].add(notification);
+    digests[index].add(notification, kind);
     index
 }
 

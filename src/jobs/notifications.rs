@@ -5,18 +5,21 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::broadcast;
 
+use super::notification_digest::build_digests;
 use crate::clock::UnixTime;
 use crate::core::lock;
 use crate::domain::{NotificationId, PersonId};
 use crate::store::{self, Store, StoreError};
 
+/// The most unread notifications that are folded and counted; further ones don't make the number larger.
+const MAX_COUNTED: i64 = 2000;
 /// The most people whose counts stay in memory.
 const MAX_CACHED: usize = 20_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadCount {
-    /// Unread notifications.
-    pub count: i64,
+    /// Unread lines of the list: all events of a job, and all tasks of an array, count once.
+    pub count: u64,
     /// The latest notification.
     pub last: NotificationId,
 }
@@ -73,7 +76,9 @@ impl NotificationHub {
             cache.generation
         };
         let mut db = store.read().await?;
-        let (count, last) = store::notifications::count_unread(&mut db, person).await?;
+        let last = store::notifications::last_id(&mut db, person).await?;
+        let unread = store::notifications::list_unread(&mut db, person, MAX_COUNTED).await?;
+        let count = u64::try_from(build_digests(&unread).len()).unwrap_or(0);
         let unread = UnreadCount { count, last };
         let mut cache = lock(&self.cache);
         if cache.generation == generation {

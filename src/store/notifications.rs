@@ -121,14 +121,14 @@ pub async fn list_after(
     fetch_all!(db, select!("WHERE n.person_id = $1 AND n.id > $2 ORDER BY n.id LIMIT $3"), [person, last, most])
 }
 
-/// Counts a person's unread notifications, and returns the id of the last one.
-pub async fn count_unread(db: &mut DbConnection, person: PersonId) -> Result<(i64, NotificationId)> {
-    fetch_one!(
-        db,
-        "SELECT (SELECT count(*) FROM notifications WHERE person_id = $1 AND read_at IS NULL),
-                (SELECT coalesce(max(id), 0) FROM notifications WHERE person_id = $1)",
-        [person]
-    )
+/// A person's latest unread notifications.
+pub async fn list_unread(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Notification>> {
+    fetch_all!(db, select!("WHERE n.person_id = $1 AND n.read_at IS NULL ORDER BY n.id DESC LIMIT $2"), [person, most])
+}
+
+/// The id of a person's last notification; 0 if they have none.
+pub async fn last_id(db: &mut DbConnection, person: PersonId) -> Result<NotificationId> {
+    scalar_one!(db, "SELECT coalesce(max(id), 0) FROM notifications WHERE person_id = $1", [person])
 }
 
 /// Marks all notifications up to one as read.

@@ -124,7 +124,7 @@ async fn many_notifications_fold_into_one_toast() {
     assert_eq!(toasts.len(), 1, "{toasts:?}");
     assert!(toasts[0].starts_with("14 jobs ended: 12 completed, 2 failed"), "{toasts:?}");
     assert_eq!(ring.attribute(".toast a", "href"), "/jobs?state=problem");
-    assert_eq!(badge(&ring), "14 new");
+    assert_eq!(badge(&ring), "2 new", "as many as there are lines in the list");
 
     let after = ring.attribute("#bell", "hx-get");
     let tasks: Vec<Told<'_>> = (0..12)
@@ -152,12 +152,41 @@ async fn many_notifications_fold_into_one_toast() {
     );
 }
 
+/// A job is one line with its latest event, and an array one with counts; each counts once in the bell.
+#[tokio::test]
+async fn events_fold_by_job_and_array() {
+    let (portal, _, bob) = member().await;
+    let one = |kind, state| Told { number: 7, task: -1, name: "align", kind, state };
+    tell(&portal, "bob", "key", &[one("started", "RUNNING")]).await;
+    assert_eq!(lines(&bob.get("/notifications").await), ["align started"]);
+    tell(&portal, "bob", "key", &[one("ended", "COMPLETED")]).await;
+    let task = |task, kind, state| Told { number: 500, task, name: "sweep", kind, state };
+    let started: Vec<Told<'_>> = (0..20).map(|number| task(number, "started", "RUNNING")).collect();
+    tell(&portal, "bob", "key", &started).await;
+    let ended: Vec<Told<'_>> = (0..18).map(|number| task(number, "ended", "COMPLETED")).collect();
+    tell(&portal, "bob", "key", &ended).await;
+    let page = bob.get("/notifications").await;
+    let expected = ["sweep: 18 tasks ended (18 completed), 2 tasks started", "align completed"];
+    assert_eq!(lines(&page), expected);
+    assert_eq!(badge(&page), "2 new", "forty events are two");
+    assert_eq!(page.attribute(".notices .row-title a", "href"), "/jobs/key/500");
+
+    let up_to = page.attribute("input[name=up_to]", "value");
+    assert_eq!(bob.post("/notifications/read", &[("up_to", &up_to)]).await.status, 303);
+    assert_eq!(badge(&bob.get("/").await), "");
+    tell(&portal, "bob", "key", &[task(18, "ended", "FAILED")]).await;
+    let page = bob.get("/notifications").await;
+    let expected = ["sweep: 19 tasks ended (18 completed, 1 failed), 1 task started", "align completed"];
+    assert_eq!(lines(&page), expected, "still one line");
+    assert_eq!((badge(&page).as_str(), page.select_all(".is-new").len()), ("1 new", 1), "and new again");
+}
+
 #[tokio::test]
 async fn read_notifications_are_no_longer_new() {
     let (portal, _, bob) = member().await;
     tell(&portal, "bob", "key", &ended(1..3, "a", "COMPLETED")).await;
     let page = bob.get("/notifications").await;
-    assert_eq!(badge(&page), "2 new");
+    assert_eq!(badge(&page), "1 new");
     assert_eq!(page.select_all(".is-new").len(), 1);
     let up_to = page.attribute("input[name=up_to]", "value");
     tell(&portal, "bob", "key", &ended(3..4, "b", "COMPLETED")).await;

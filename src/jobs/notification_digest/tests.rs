@@ -36,11 +36,53 @@ fn the_tasks_of_an_array_are_one_line() {
 }
 
 #[test]
-fn what_is_far_apart_is_not_folded() {
+fn jobs_of_one_name_that_are_far_apart_are_not_folded() {
     let mut all =
-        vec![notification(2, "ended", 7, 1, "a", "COMPLETED"), notification(1, "ended", 7, 0, "a", "COMPLETED")];
+        vec![notification(2, "ended", 8, -1, "a", "COMPLETED"), notification(1, "ended", 7, -1, "a", "COMPLETED")];
+    assert_eq!(build_digests(&all).len(), 1);
     all[0].at = UnixTime(100_000);
     assert_eq!(build_digests(&all).len(), 2);
+}
+
+#[test]
+fn the_events_of_a_job_are_one_line_with_the_latest() {
+    let mut all = vec![
+        notification(3, "ended", 7, -1, "align", "FAILED"),
+        notification(2, "started", 7, -1, "align", "RUNNING"),
+        notification(1, "never", 7, -1, "align", "PENDING"),
+    ];
+    all[0].at = UnixTime(900_000);
+    all[0].is_read = true;
+    let list = build_digests(&all);
+    assert_eq!(texts(&list), ["align failed"], "however long it ran");
+    assert_eq!((list[0].at, list[0].is_read), (UnixTime(900_000), false), "new as long as one of them is");
+    all.reverse();
+    assert_eq!(texts(&build_digests(&all)), ["align failed"], "in whatever order they come");
+    let restarted = [notification(4, "started", 7, -1, "align", "RUNNING"), all[2].clone()];
+    assert_eq!(texts(&build_digests(&restarted)), ["align started"]);
+}
+
+#[test]
+fn an_array_is_one_line_with_counts_whatever_its_tasks_do() {
+    let mut all: Vec<Notification> =
+        (0..20).map(|task| notification(task, "started", 7, task, "sweep", "RUNNING")).collect();
+    assert_eq!(texts(&build_digests(&all)), ["20 tasks of sweep started"]);
+    for task in 0..15 {
+        let state = if task == 3 { "FAILED" } else { "COMPLETED" };
+        let ended = notification(20 + task, "ended", 7, task, "sweep", state);
+        all.push(Notification { at: UnixTime(10_000 + task * 7200), ..ended });
+    }
+    all.reverse();
+    let list = build_digests(&all);
+    assert_eq!(texts(&list), ["sweep: 15 tasks ended (14 completed, 1 failed), 5 tasks started"]);
+    assert_eq!((list[0].href.as_str(), list[0].look), ("/jobs/fir/7", "failed"));
+    let good =
+        [notification(2, "ended", 7, 0, "sweep", "COMPLETED"), notification(1, "started", 7, 1, "sweep", "RUNNING")];
+    let list = build_digests(&good);
+    assert_eq!(texts(&list), ["sweep: 1 task ended (1 completed), 1 task started"]);
+    assert_eq!((list[0].kind, list[0].look), (NotificationKind::Ended, "running"));
+    let stuck = [notification(2, "never", 7, 0, "sweep", "PENDING"), good[0].clone()];
+    assert_eq!(build_digests(&stuck).len(), 1);
 }
 
 #[test]

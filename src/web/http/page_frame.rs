@@ -75,11 +75,11 @@ pub struct NotificationBadge {
 
 impl NotificationBadge {
     /// Larger counts are shown as `99+`.
-    const MOST: i64 = 99;
+    const MOST: u64 = 99;
 
     pub fn from_unread(unread: UnreadCount) -> Self {
         let count = match unread.count {
-            ..=0 => String::new(),
+            0 => String::new(),
             count @ 1..=Self::MOST => count.to_string(),
             _ => format!("{}+", Self::MOST),
         };

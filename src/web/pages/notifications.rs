@@ -52,11 +52,10 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     drop(db);
     let mut digests = notification_digest::build_digests(&latest);
     digests.truncate(MAX_LIST_ROWS);
-    let count = u64::try_from(unread.count).unwrap_or(0);
     respond(&NotificationListPage {
         page: PageFrame::for_person(&context, &me.0, "Notifications", NavSection::NoSection),
         digests,
-        unread: if count > 0 { format::number(count) } else { String::new() },
+        unread: if unread.count > 0 { format::number(unread.count) } else { String::new() },
     })
 }
 
@@ -112,7 +111,8 @@ pub async fn show_bell(
         });
     }
     let bell = NotificationBadge::from_unread(unread);
-    respond(&NotificationBellFragment { page: BellPageFrame { bell }, toasts: notification_digest::summarize(&new) })
+    let toasts = notification_digest::summarize(&notification_digest::latest_of_each_job(&new));
+    respond(&NotificationBellFragment { page: BellPageFrame { bell }, toasts })
 }
 
 /// The kinds that someone wants as toasts; all of them if they haven't chosen.
