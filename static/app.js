@@ -183,61 +183,7 @@
     }
   }
 
-  // ---- Lists that renew themselves: what was chosen stays chosen, and a changed row says so gently ----
-
-  let before = new Map();
-  let chosen = new Set();
-
-  function rememberRows(root) {
-    before = new Map(all("[data-mark]", root).map((row) => [row.id, row.dataset.mark]));
-    chosen = new Set(all("[data-picks] input[name=job]:checked", root).map((box) => box.value));
-  }
-
-  // Called in the swap itself: htmx:load only comes when the new rows have settled. Until then a chosen box would be
-  // empty, and a click on one would be undone.
-  function restorePicks(root) {
-    for (const box of all("[data-picks] input[name=job]", root)) box.checked = chosen.has(box.value);
-    countPicks();
-  }
-
-  // Called on htmx:load: settling sets the classes of rows anew.
-  function markChanges(root) {
-    if (before.size > 0) {
-      for (const row of all("[data-mark]", root)) {
-        if (before.get(row.id) !== row.dataset.mark) row.classList.add("is-changed");
-      }
-    }
-    countPicks();
-  }
-
-  function countPicks() {
-    const form = document.querySelector("[data-picks]");
-    if (!form) return;
-    const boxes = all("input[name=job]", form);
-    const count = boxes.filter((box) => box.checked).length;
-    const bar = form.querySelector("[data-pick-bar]");
-    if (bar) {
-      bar.classList.toggle("is-empty", count === 0);
-      bar.querySelector("[data-pick-count]").textContent =
-        count === 0 ? "Select jobs above" : count === 1 ? "1 job selected" : `${count} jobs selected`;
-      for (const button of all("button", bar)) button.disabled = count === 0;
-    }
-    const every = form.querySelector("[data-pick-all]");
-    if (every) {
-      every.hidden = boxes.length === 0;
-      every.checked = count > 0 && count === boxes.length;
-      every.indeterminate = count > 0 && count < boxes.length;
-    }
-  }
-
-  document.addEventListener("change", (event) => {
-    const form = event.target.closest?.("[data-picks]");
-    if (!form) return;
-    if (event.target.matches("[data-pick-all]")) {
-      for (const box of all("input[name=job]", form)) box.checked = event.target.checked;
-    }
-    countPicks();
-  });
+  // ---- Parts that renew themselves ----
 
   // Parts marked so ask for nothing while nobody sees the page, and once when it is seen again.
   document.addEventListener("htmx:beforeRequest", (event) => {
@@ -247,12 +193,6 @@
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || !window.htmx) return;
     for (const part of all("[data-when-seen]")) window.htmx.trigger(part, "seen");
-  });
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target?.matches?.("[data-queue]")) rememberRows(event.detail.target);
-  });
-  document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target.matches?.("[data-queue]")) restorePicks(event.target);
   });
 
   // ---- Notifications of the browser: only where someone has asked for them, while the page is not seen, by one tab ----
@@ -323,7 +263,6 @@
     notifyOf(all("[data-notice]", root));
     showNotifyState(root);
     refreshTimes(root);
-    if (all("[data-queue]", root).length > 0) markChanges(root);
     all(".error-summary", root)[0]?.focus();
   }
 

@@ -37,8 +37,9 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     phone.go(&format!("/jobs/key/{first}")).await;
     phone.press("Cancel job").await;
     phone.wait_for_text("Cancel first one?").await;
-    phone.press("Cancel").await;
+    phone.find("#job-action .btn-danger").await.click().await.unwrap();
     phone.wait_for_text("Cancelling 1 job").await;
+    assert_eq!(phone.path().await, format!("/jobs/key/{first}"), "asked and done on the page itself");
     let words = format!("#job-key-{first}");
     let cancelled = format!(
         "const row = document.querySelector('{words}'); return Boolean(row) && row.innerText.includes('Cancelled')"
@@ -50,11 +51,109 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
 
     desk.press("Release").await;
     desk.wait_for_text("Release second one?").await;
+    desk.press("Go back").await;
+    let is_closed = "return document.querySelector('#job-action').childElementCount === 0";
+    desk.wait_until_true("nothing is asked any more", is_closed).await;
     desk.press("Release").await;
+    desk.press("Release job").await;
     desk.wait_for_text("1 job released").await;
-    desk.press("Back to jobs").await;
+    assert_eq!(desk.path().await, "/jobs");
+    desk.press("Close").await;
+    desk.wait_until_true("nothing is said any more", is_closed).await;
     desk.wait_for_text("second one").await;
     crate::queue::cancel("dave", &second);
     desk.close().await;
+    phone.close().await;
+}
+
+/// A tick that is set while new rows are on their way is in the new rows; rows that come in the middle of a click wait for
+/// its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn ticks_set_during_a_refresh_are_kept() {
+    let (portal, _, dave) = connected("dave").await;
+    let job = submit("dave", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold", "-J", "ticked"]);
+    wait_for_list(&dave, "/jobs", "held", |list| row(list, &job).contains("Held")).await;
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("dave").await;
+    browser.go("/jobs").await;
+    browser.wait_for_text("ticked").await;
+    let tick = format!("document.querySelector(\"input[name=job][value='key/{job}']\")");
+
+    // The answer is there, and the old rows are still shown: that is when the box is ticked.
+    browser
+        .run(&format!(
+            "window.swaps = null; \
+             document.addEventListener('htmx:beforeOnLoad', (event) => {{ \
+               if (event.detail.target?.id !== 'queue' || window.swaps !== null) return; \
+               window.swaps = 0; {tick}.click(); }}); \
+             document.addEventListener('htmx:afterSwap', (event) => {{ \
+               if (event.target.id === 'queue' && window.swaps !== null) window.swaps += 1; }}); \
+             htmx.trigger('#queue', 'seen')"
+        ))
+        .await;
+    browser.wait_until_true("the new rows are there", "return window.swaps > 0").await;
+    assert_eq!(browser.run(&format!("return {tick}.checked")).await, true);
+    browser.wait_for_text("1 job selected").await;
+
+    // A press begins, new rows come, and the press ends.
+    browser
+        .run(&format!(
+            "window.pressed = {tick}; window.answers = 0; \
+             document.addEventListener('htmx:afterOnLoad', (event) => {{ \
+               if (event.detail.target?.id === 'queue') window.answers += 1; }}); \
+             window.pressed.dispatchEvent(new PointerEvent('pointerdown', {{ bubbles: true }})); \
+             htmx.trigger('#queue', 'seen')"
+        ))
+        .await;
+    browser.wait_until_true("an answer came", "return window.answers > 0").await;
+    assert_eq!(browser.run("return window.pressed.isConnected").await, true, "what is pressed stays");
+    browser
+        .run("window.pressed.dispatchEvent(new PointerEvent('pointerup', { bubbles: true })); window.pressed.click()")
+        .await;
+    browser.wait_until_true("the new rows come after it", "return !window.pressed.isConnected").await;
+    assert_eq!(browser.run(&format!("return {tick}.checked")).await, false, "the click counted");
+    crate::queue::cancel("dave", &job);
+    browser.close().await;
+}
+
+/// On a phone the first job is at the top, the filters are folded, and the time of a running job goes on by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn phone_shows_jobs_first_and_their_time_goes_on() {
+    let (portal, _, dave) = connected("dave").await;
+    let name = format!("clock-{}", std::process::id());
+    let job = submit("dave", "sleep 250", &["-o", "/dev/null", "-t", "5", "-n", "1", "-J", &name]);
+    wait_for_list(&dave, "/jobs", "running", |list| row(list, &job).contains("Running")).await;
+    let phone = Browser::open(&portal.url, 390).await;
+    phone.sign_in("dave").await;
+    phone.go("/jobs").await;
+    phone.wait_for_text(&name).await;
+    let top = "return Math.round(document.querySelector('.jobs-table tbody tr').getBoundingClientRect().top)";
+    let top = phone.run(top).await.as_i64().unwrap();
+    assert!(top <= 250, "the first row begins at {top} px");
+    let wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(phone.run(wide).await, true, "nothing is wider than the screen");
+
+    phone.go(&format!("/jobs?state=running&q={name}")).await;
+    phone.wait_for_text(&name).await;
+    let summary = phone.find("#jobs-filters > summary").await;
+    let words = summary.text().await.unwrap();
+    assert!(words.contains("Running") && words.contains(&name), "{words}");
+    summary.click().await.unwrap();
+    let renew = "window.swaps = 0; document.addEventListener('htmx:afterSwap', (event) => { \
+                 if (event.target.id === 'queue') window.swaps += 1; }); htmx.trigger('#queue', 'seen')";
+    phone.run(renew).await;
+    phone.wait_until_true("new rows", "return window.swaps > 0").await;
+    assert_eq!(phone.run("return document.querySelector('#jobs-filters').open").await, true, "it stays unfolded");
+
+    // Without any new rows: only the browser counts.
+    phone
+        .run(
+            "document.addEventListener('htmx:beforeSwap', (event) => { event.detail.shouldSwap = false; }); \
+             window.first = document.querySelector('[data-elapsed]').textContent",
+        )
+        .await;
+    let moved = "return document.querySelector('[data-elapsed]').textContent !== window.first";
+    phone.wait_until_true("the time goes on", moved).await;
+    crate::queue::cancel("dave", &job);
     phone.close().await;
 }

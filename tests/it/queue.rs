@@ -253,7 +253,66 @@ async fn an_array_is_one_row() {
     wait_for_list(&tessa, "/jobs", "a hundred fewer, and counted", counted).await;
     let bad = tessa.post("/jobs/act", &[("job", &pick), ("verb", "cancel"), ("sure", "yes"), ("tasks", "1;id")]).await;
     assert!(bad.text().contains("The task numbers"), "{}", bad.select_text("main"));
+    let path = format!("/jobs/key/{job}");
+    assert_eq!(tessa.get(&path).await.select_all("#array-act form").len(), 1);
+    assert!(tessa.get(&format!("{path}/fragment")).await.select_all("#array-act").is_empty(), "what is typed stays");
     cancel("tessa", &job);
+
+    // Once it has ended, nothing offers to cancel it; a page that is still open takes its offer back.
+    let ended = |list: &Page| row(list, &job).contains("500 cancelled");
+    let list = wait_for_list(&tessa, "/jobs", "all of it cancelled", ended).await;
+    assert!(list.select_all(&format!("input[name=job][value='{pick}']")).is_empty());
+    assert!(tessa.get(&path).await.select_all("#array-act form").is_empty());
+    let part = tessa.get(&format!("{path}/fragment")).await;
+    assert_eq!(part.attribute("#array-act", "hx-swap-oob"), "true");
+    let late = tessa.post("/jobs/act", &[("job", &pick), ("verb", "cancel")]).await;
+    assert!(late.text().contains("nothing left to cancel"), "{}", late.select_text("main"));
+}
+
+/// With JavaScript, the question and the outcome come as parts of the page where the action was chosen.
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_are_asked_about_in_place() {
+    let (_portal, _, carol) = connected("carol").await;
+    let job = submit("carol", "sleep 200", &["-o", "/dev/null", "-t", "5", "--begin=now+1hour", "-J", "in <place>"]);
+    let list = wait_for_list(&carol, "/jobs", "waiting", |list| row(list, &job).contains("Pending")).await;
+    assert_eq!(list.attribute("#jobs-form", "hx-target"), "#job-action");
+    let pick = format!("key/{job}");
+    let send = async |sure: &[(&str, &str)]| {
+        let form: Vec<(&str, &str)> =
+            [("job", pick.as_str()), ("verb", "cancel"), ("back", "/jobs")].into_iter().chain(sure.to_vec()).collect();
+        let request = carol.request(reqwest::Method::POST, "/jobs/act").form(&form).header("hx-request", "true");
+        crate::support::client::send(request).await
+    };
+    let asked = send(&[]).await;
+    assert!(asked.status == 200 && asked.select_all("main, html, nav").is_empty(), "{}", asked.text());
+    assert_eq!(asked.select_text("h2"), "Cancel in <place>?");
+    assert_eq!(asked.select_text("button[type=submit]"), "Cancel job");
+    assert_eq!(asked.attribute("form", "hx-target"), "#job-action");
+    let done = send(&[("sure", "yes")]).await;
+    assert!(done.select_text("h2").contains("Cancelling 1 job"), "{}", done.text());
+    assert!(done.select_all("main, html, nav").is_empty());
+    wait_for_list(&carol, "/jobs", "cancelled", |list| row(list, &job).contains("Cancelled")).await;
+}
+
+/// A hint that fits several jobs is given once, and new counts come with new rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn list_gives_each_hint_once() {
+    let (_portal, _, dave) = connected("dave").await;
+    let options = ["-o", "/dev/null", "-t", "5", "--hold", "-J", "same hint"];
+    let jobs: Vec<String> = (0..3).map(|_| submit("dave", "sleep 200", &options)).collect();
+    let all_held = |list: &Page| jobs.iter().all(|job| row(list, job).contains("Held"));
+    let list = wait_for_list(&dave, "/jobs?q=same+hint", "all held", all_held).await;
+    let hints = list.select_all(".job-why");
+    let mut once = hints.clone();
+    once.sort();
+    once.dedup();
+    assert!(!hints.is_empty() && hints.len() == once.len(), "{hints:?}");
+    assert!(list.select_text("#jobs-filters summary").contains("same hint"));
+    assert!(list.attributes("#jobs-chips", "hx-swap-oob").is_empty());
+    let rows = dave.get("/jobs/rows?q=same+hint").await;
+    assert_eq!(rows.attribute("#jobs-chips", "hx-swap-oob"), "true");
+    assert!(rows.select_text("#jobs-fresh").contains("as of"));
+    cancel("dave", &jobs.join(" "));
 }
 
 /// Names that try everything: the list shows them as text, and no row is forged.

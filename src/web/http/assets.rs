@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn every_file_a_page_names_is_there() {
-        for name in ["app.css", "app.js", "log.js", "picker.js", "htmx.min.js", "htmx-ext-sse.min.js", "favicon.svg"] {
+        for name in
+            ["app.css", "app.js", "jobs.js", "log.js", "picker.js", "htmx.min.js", "htmx-ext-sse.min.js", "favicon.svg"]
+        {
             assert_ne!(asset_url(name), "/assets/missing", "{name}");
         }
     }

@@ -3,6 +3,7 @@
 pub(in crate::web) mod submissions;
 
 mod action_buttons;
+mod action_words;
 pub mod actions;
 mod array;
 pub mod cluster_queues;

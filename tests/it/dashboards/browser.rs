@@ -3,11 +3,11 @@
 use super::{EVIL, Run};
 use crate::accessibility::audit;
 use crate::folders::{Folder, with_alice};
-use crate::queue::{cancel, connected, submit};
-use crate::support::TestApp;
+use crate::queue::{cancel, connected, submit, wait_for_list};
 use crate::support::app::START;
 use crate::support::browser::Browser;
 use crate::support::wait::wait_until;
+use crate::support::{Page, TestApp};
 
 /// Looks at the page that is open. A phone makes a page that is too wide smaller, so its width tells.
 async fn look(browser: &Browser, place: &str) {
@@ -181,12 +181,40 @@ async fn open_page_shows_when_the_dashboard_is_ready() {
 
     let page = dave.get(&format!("/jobs/key/{job}")).await;
     let there = page.attribute("#job-live a[href^='/dashboards/new']", "href");
-    assert_eq!(there, "/dashboards/new?cluster=key", "what it wrote is searched for there");
+    assert_eq!(there, format!("/dashboards/new?cluster=key&job={job}"), "what it wrote is searched for there");
 
     // Someone who works elsewhere on the page is left alone; the state is renewed all the same.
     browser.run("document.querySelector('#f-label').focus()").await;
     cancel("dave", &job);
     browser.wait_for_text("The job was cancelled on the cluster").await;
     assert_eq!(browser.run("return document.activeElement.id").await, "f-label");
+    browser.close().await;
+}
+
+/// *Open TensorBoard* on a job's page leads to a form in which the folder that the job wrote to is selected.
+#[tokio::test(flavor = "multi_thread")]
+async fn form_opened_from_a_job_selects_its_folder() {
+    let (portal, _admin, dave) = connected("dave").await;
+    let other = Folder::new("dave", "mkdir -p old; touch -d 2020-01-01 old/events.out.tfevents.1.x");
+    let folder = Folder::new("dave", "mkdir -p old; touch -d 2020-01-01 old/events.out.tfevents.1.x");
+    let script = "mkdir -p out/run; touch out/run/events.out.tfevents.2.x; touch written; sleep 200";
+    let job = submit("dave", script, &["-D", &folder.path, "-o", "/dev/null", "-t", "5", "-n", "1"]);
+    let path = format!("/jobs/key/{job}");
+    let offers = |page: &Page| page.select_text("main").contains("Running");
+    let page = wait_for_list(&dave, &path, "the job runs", offers).await;
+    let there = page.attribute("#job-live a[href^='/dashboards/new']", "href");
+    // The search is remembered for a while, so it must not begin too early.
+    folder.tell(&format!("until [ -e {}/written ]; do sleep 0.1; done", folder.path));
+
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("dave").await;
+    browser.go(&there).await;
+    browser.wait_for_text("Found folders").await;
+    let ticked = "return [...document.querySelectorAll('[name=place]:checked')].map((one) => one.value).join()";
+    assert_eq!(browser.run(ticked).await, format!("{}/out/run", folder.path), "and none of {}", other.path);
+    let left = "return document.querySelectorAll('#dashboard-found input[name=job]').length";
+    assert_eq!(browser.run(left).await, 0, "it is selected once: whoever takes it away is not asked again");
+    look(&browser, "/dashboards/new for a job").await;
+    cancel("dave", &job);
     browser.close().await;
 }

@@ -1,4 +1,5 @@
-//! Job actions: first a page that says what will happen, then the action, then its outcome.
+//! Job actions: first a question that says what will happen, then the action, then its outcome. With JavaScript all of it
+//! is on the page where the action was chosen; without it, each is a page of its own.
 
 use askama::Template;
 
@@ -14,6 +15,9 @@ use crate::ssh::RunCommandError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::action_words::{
+    JobActionPrompt, SelectionName, confirmation_prompt, parse_verb, result_heading, verb_name,
+};
 use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_options::safe_list_path;
 
@@ -50,6 +54,31 @@ impl JobActionForm {
 #[template(path = "jobs/action_confirm.html")]
 struct JobActionConfirmPage {
     page: PageFrame,
+    question: JobActionQuestion,
+}
+
+/// The question on the page where the action was chosen.
+#[derive(Template)]
+#[template(path = "jobs/action_confirm_fragment.html")]
+struct JobActionConfirmFragment {
+    question: JobActionQuestion,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/action_result.html")]
+struct JobActionResultPage {
+    page: PageFrame,
+    report: JobActionReport,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/action_result_fragment.html")]
+struct JobActionResultFragment {
+    report: JobActionReport,
+}
+
+/// What is asked before an action runs.
+struct JobActionQuestion {
     words: JobActionPrompt,
     /// Name, number and state.
     named: Vec<(String, String, &'static str)>,
@@ -58,10 +87,8 @@ struct JobActionConfirmPage {
     problem: &'static str,
 }
 
-#[derive(Template)]
-#[template(path = "jobs/action_result.html")]
-struct JobActionResultPage {
-    page: PageFrame,
+/// What became of an action.
+struct JobActionReport {
     heading: String,
     is_good: bool,
     outcomes: Vec<JobActionOutcomeRow>,
@@ -77,14 +104,6 @@ struct JobActionOutcomeRow {
     href: String,
     sentence: String,
     said: String,
-    kind: &'static str,
-}
-
-/// An action in words.
-struct JobActionPrompt {
-    title: String,
-    button: &'static str,
-    effect: &'static str,
     kind: &'static str,
 }
 
@@ -157,6 +176,21 @@ fn find_job_name(snapshot: &PersonQueueSnapshot, id: JobId) -> Option<String> {
     own.map(|record| record.job.name.clone()).or_else(group)
 }
 
+/// The selection in words: what the question calls it, and what its button does.
+fn name_selection(selected: &[SelectedJob]) -> SelectionName {
+    match selected {
+        [SelectedJob { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
+            let count = format::count(tasks.len(), "task");
+            SelectionName { title: format!("{count} ({tasks}) of {name}"), button: count }
+        }
+        [job] => SelectionName { title: job.name.clone(), button: "job".to_owned() },
+        _ => {
+            let count = format::count(u64::try_from(selected.len()).unwrap_or(0), "job");
+            SelectionName { title: count.clone(), button: count }
+        }
+    }
+}
+
 fn show_confirmation(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -169,6 +203,8 @@ fn show_confirmation(
         "No jobs are selected. Go back and tick at least one job."
     } else if selected.len() > MAX_TARGETS {
         "Too many jobs are selected. Select at most 100; a job array counts as one."
+    } else if form.verb == JobAction::Cancel && selected.iter().all(SelectedJob::is_over) {
+        "There is nothing left to cancel: everything you selected has ended."
     } else {
         ""
     };
@@ -180,13 +216,19 @@ fn show_confirmation(
         });
         (job.name.clone(), job.label(), state)
     });
-    respond(&JobActionConfirmPage {
-        words: confirmation_prompt(form.verb, selected),
+    let question = JobActionQuestion {
+        words: confirmation_prompt(form.verb, &name_selection(selected)),
         named: named.collect(),
         more: selected.len().saturating_sub(MAX_NAMED_JOBS),
         form,
         problem,
+    };
+    if context.is_fragment {
+        return respond(&JobActionConfirmFragment { question });
+    }
+    respond(&JobActionConfirmPage {
         page: PageFrame::for_person(context, &me.0, "Confirm", NavSection::Jobs),
+        question,
     })
 }
 
@@ -224,7 +266,7 @@ async fn perform_action(
         }
     }
     let good = outcomes.iter().filter(|outcome| outcome.kind == "ok").count();
-    respond(&JobActionResultPage {
+    let report = JobActionReport {
         heading: result_heading(form.verb, good, outcomes.len()),
         is_good: good == outcomes.len(),
         outcomes,
@@ -234,11 +276,24 @@ async fn perform_action(
             _ => ("", ""),
         },
         form,
-        page: PageFrame::for_person(context, &me.0, "Jobs", NavSection::Jobs),
-    })
+    };
+    if context.is_fragment {
+        return respond(&JobActionResultFragment { report });
+    }
+    respond(&JobActionResultPage { page: PageFrame::for_person(context, &me.0, "Jobs", NavSection::Jobs), report })
 }
 
 impl SelectedJob {
+    /// Whether it has ended with all its tasks, as far as is known. The portal knows the person's own jobs only.
+    fn is_over(&self) -> bool {
+        let snapshot = &self.queue.snapshot;
+        if let Some(record) = snapshot.records.get(&self.target.id) {
+            return record.is_over;
+        }
+        let mut records = snapshot.records_of_number(self.target.id.number).peekable();
+        self.target.id.task.is_none() && records.peek().is_some() && records.all(|record| record.is_over)
+    }
+
     fn label(&self) -> String {
         format!("{} on {}", self.target.slurm_id(), self.queue.cluster().title)
     }
@@ -275,79 +330,5 @@ fn describe_failure(error: JobActionError) -> Result<(String, bool), AppError> {
             Ok(("You're not connected to this cluster, so nothing was sent. Connect and try again.".to_owned(), false))
         }
         JobActionError::Run(error) => Ok((format!("{error} Nothing was changed."), false)),
-    }
-}
-
-fn parse_verb(word: &str) -> Option<JobAction> {
-    [JobAction::Cancel, JobAction::Hold, JobAction::Release, JobAction::Requeue, JobAction::Top]
-        .into_iter()
-        .find(|verb| verb_name(*verb) == word)
-}
-
-const fn verb_name(verb: JobAction) -> &'static str {
-    match verb {
-        JobAction::Cancel => "cancel",
-        JobAction::Hold => "hold",
-        JobAction::Release => "release",
-        JobAction::Requeue => "requeue",
-        JobAction::Top => "top",
-    }
-}
-
-fn confirmation_prompt(verb: JobAction, selected: &[SelectedJob]) -> JobActionPrompt {
-    let jobs = match selected {
-        [SelectedJob { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
-            format!("{} ({tasks}) of {name}", format::count(tasks.len(), "task"))
-        }
-        [job] => job.name.clone(),
-        _ => format::count(u64::try_from(selected.len()).unwrap_or(0), "job"),
-    };
-    match verb {
-        JobAction::Cancel => JobActionPrompt {
-            title: format!("Cancel {jobs}?"),
-            button: "Cancel",
-            effect: "Running jobs stop at once and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job.",
-            kind: "danger",
-        },
-        JobAction::Hold => JobActionPrompt {
-            title: format!("Hold {jobs}?"),
-            button: "Hold",
-            effect: "Pending jobs stay in the queue but won't start until you release them. Running jobs aren't affected.",
-            kind: "primary",
-        },
-        JobAction::Release => JobActionPrompt {
-            title: format!("Release {jobs}?"),
-            button: "Release",
-            effect: "Held jobs can start again when it's their turn.",
-            kind: "primary",
-        },
-        JobAction::Requeue => JobActionPrompt {
-            title: format!("Requeue {jobs}?"),
-            button: "Requeue",
-            effect: "The job stops, goes back into the queue with the same job ID, and later starts again from the beginning. Any progress the program hasn't saved is lost.",
-            kind: "danger",
-        },
-        JobAction::Top => JobActionPrompt {
-            title: format!("Move {jobs} to the top of your jobs?"),
-            button: "Move to top",
-            effect: "It goes ahead of your other pending jobs, which may start later. Other people's jobs aren't affected. Some sites don't allow this.",
-            kind: "primary",
-        },
-    }
-}
-
-fn result_heading(verb: JobAction, good: usize, all: usize) -> String {
-    let jobs = format::count(u64::try_from(good).unwrap_or(0), "job");
-    let done = match verb {
-        JobAction::Cancel => format!("Cancelling {jobs}"),
-        JobAction::Hold => format!("{jobs} held"),
-        JobAction::Release => format!("{jobs} released"),
-        JobAction::Requeue => format!("{jobs} requeued"),
-        JobAction::Top => format!("{jobs} moved to the top"),
-    };
-    match good {
-        0 => "Nothing was changed".to_owned(),
-        _ if good < all => format!("{done}, {} rejected", all - good),
-        _ => done,
     }
 }

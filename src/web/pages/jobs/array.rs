@@ -36,6 +36,7 @@ struct JobArrayFragment {
     array: JobArrayView,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "parts of the page that are there or not")]
 struct JobArrayView {
     queue: PersonClusterQueue,
     href: String,
@@ -45,6 +46,8 @@ struct JobArrayView {
     counts: JobCounts,
     is_own: bool,
     can_act: bool,
+    /// Whether only the part that refreshes itself is sent, to a page that is open.
+    is_fragment: bool,
     chips: Vec<(String, &'static str, String, bool)>,
     /// Its tasks, each with its sweep point.
     rows: Vec<(JobListRow, String)>,
@@ -76,7 +79,9 @@ pub async fn show_fragment(
     item: &JobListItem,
     query: &JobPageQuery,
 ) -> HandlerResult {
-    respond(&JobArrayFragment { array: load_array_view(context, found, item, query).await? })
+    let mut array = load_array_view(context, found, item, query).await?;
+    array.is_fragment = true;
+    respond(&JobArrayFragment { array })
 }
 
 async fn load_array_view(
@@ -123,6 +128,7 @@ async fn load_array_view(
         part_href: format!("{href}/fragment?state={state}&page={page}"),
         pick: format!("{}/{}", found.queue.cluster().slug, found.id.number),
         can_act: found.is_own && counts.waiting + counts.running > 0,
+        is_fragment: false,
         is_own: found.is_own,
         queue: found.queue.clone(),
         href,

@@ -327,6 +327,11 @@ impl JobLiveView {
         self.is_own && self.folder().starts_with('/') && !is_dashboard
     }
 
+    /// The job's ID, without its cluster.
+    fn job_id(&self) -> &str {
+        self.pick.rsplit('/').next().unwrap_or_default()
+    }
+
     fn folder(&self) -> &str {
         &self.row.folder
     }

@@ -19,8 +19,8 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
-use crate::web::pages::jobs::list_query::{JobListQuery, JobListScope, OPTIONAL_COLUMNS, parse_columns};
-use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell};
+use crate::web::pages::jobs::list_query::{JobListQuery, JobListScope, OPTIONAL_COLUMNS, SORT_ORDERS, parse_columns};
+use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell, mark_repeated_hints};
 
 const JOBS_PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
@@ -56,6 +56,8 @@ pub struct JobList {
     more_history: Vec<(String, String, UnixTime)>,
     /// Whether there are several clusters, which need a column.
     many: bool,
+    /// Whether only the rows are sent, to a page that is open.
+    is_fragment: bool,
 }
 
 impl JobList {
@@ -86,6 +88,37 @@ impl JobList {
 
     fn page_words(&self) -> String {
         format!("Page {} of {}", self.view.page_number().min(self.pages), self.pages)
+    }
+
+    /// The filters that are on, for the summary of the folded filters. The default order is none.
+    fn filters_in_words(&self) -> String {
+        let state = self.chips.iter().find(|(.., is_on)| *is_on).map_or("", |(_, label, ..)| label);
+        let cluster = self.queues.iter().find(|queue| queue.cluster().slug == self.view.cluster);
+        let sort = SORT_ORDERS.iter().find(|(name, _)| *name == self.view.sort).map_or("", |(_, label)| label);
+        let text = self.view.q.trim();
+        let parts = [
+            if self.view.state.is_empty() { String::new() } else { state.to_owned() },
+            cluster.map(|queue| queue.cluster().title.clone()).unwrap_or_default(),
+            self.view.account.clone(),
+            if text.is_empty() { String::new() } else { format!("“{text}”") },
+            if self.view.sort.is_empty() { String::new() } else { sort.to_lowercase() },
+        ];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The clusters that hide other people's jobs, by name; empty if none does.
+    fn hiding_clusters(&self) -> String {
+        self.join_titles(PersonClusterQueue::hides_jobs)
+    }
+
+    /// The clusters whose queue is too long to read in full, by name.
+    fn cut_clusters(&self) -> String {
+        self.join_titles(|queue| queue.snapshot.is_cut)
+    }
+
+    fn join_titles(&self, is_meant: impl Fn(&PersonClusterQueue) -> bool) -> String {
+        let titles = self.queues.iter().filter(|queue| is_meant(queue)).map(|queue| queue.cluster().title.as_str());
+        titles.collect::<Vec<_>>().join(", ")
     }
 
     fn columns_shown(&self) -> usize {
@@ -126,7 +159,9 @@ pub async fn get_rows(
     QueryParams(view): QueryParams<JobListQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    respond(&JobRowsFragment { list: load_list(&context, &me, view).await? })
+    let mut list = load_list(&context, &me, view).await?;
+    list.is_fragment = true;
+    respond(&JobRowsFragment { list })
 }
 
 async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQuery) -> Result<JobList, AppError> {
@@ -143,6 +178,7 @@ async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQu
         selected_columns: parse_columns(&chosen.unwrap_or_default()),
         shown: OPTIONAL_COLUMNS,
         many: queues.len() > 1,
+        is_fragment: false,
         rows: Vec::new(),
         chips: Vec::new(),
         total: 0,
@@ -157,6 +193,7 @@ async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQu
         JobListScope::Group => list.fill_with_group(context),
         JobListScope::History => list.fill_with_history(context, me).await?,
     }
+    mark_repeated_hints(&mut list.rows);
     Ok(list)
 }
 

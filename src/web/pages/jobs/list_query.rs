@@ -15,6 +15,10 @@ pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
     ("folder", "Folder"),
 ];
 
+/// The orders of the list, with their labels; the default comes first.
+pub const SORT_ORDERS: &[(&str, &str)] =
+    &[("", "Running first"), ("submitted", "Newest first"), ("name", "Name"), ("size", "Largest first")];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobListScope {
     /// The person's own jobs that are active or ended recently.

@@ -35,6 +35,8 @@ pub struct JobListRow {
     pub asked: String,
     pub time: JobTimeCell,
     pub why: Option<WaitExplanation>,
+    /// Whether a row above already says why it waits in the same words.
+    pub is_why_repeated: bool,
     /// For an array: its tasks by state.
     pub counts: Option<JobCounts>,
     /// For an expanded array: the first tasks.
@@ -69,6 +71,10 @@ impl JobListRow {
 pub enum JobTimeCell {
     Running {
         elapsed: String,
+        /// The same in seconds.
+        seconds: u64,
+        /// Whether it grows with the time: not while the job is suspended.
+        is_ticking: bool,
         /// Empty if there is no limit.
         limit: String,
         value: u64,
@@ -164,6 +170,7 @@ impl JobRowBuilder<'_> {
             asked: amounts::format_request(job),
             time: self.job_time(job, is_over),
             why,
+            is_why_repeated: false,
             counts: None,
             tasks: Vec::new(),
             more_tasks: 0,
@@ -221,6 +228,8 @@ impl JobRowBuilder<'_> {
                 let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
                 JobTimeCell::Running {
                     elapsed: format::duration(elapsed),
+                    seconds: elapsed,
+                    is_ticking: job.start.is_some() && job.state == JobState::Running,
                     limit: limit.map(format::duration).unwrap_or_default(),
                     value: elapsed.min(limit.unwrap_or(0)),
                     max: limit.unwrap_or(0),
@@ -244,6 +253,23 @@ impl JobRowBuilder<'_> {
             0 => "Next in queue".to_owned(),
             jobs => format!("{} ahead", format::count(jobs, "job")),
         }
+    }
+}
+
+/// Marks the rows whose hint a row above already gives, because a page says it once. A job that can never start always
+/// says so.
+pub fn mark_repeated_hints(rows: &mut [JobListRow]) {
+    let mut given: Vec<String> = Vec::new();
+    let mut mark = |row: &mut JobListRow| {
+        let Some(why) = row.why.as_ref().filter(|why| why.kind != WaitKind::Never) else { return };
+        row.is_why_repeated = given.contains(&why.headline);
+        if !row.is_why_repeated {
+            given.push(why.headline.clone());
+        }
+    };
+    for row in rows {
+        mark(row);
+        row.tasks.iter_mut().for_each(&mut mark);
     }
 }
 
