@@ -48,8 +48,8 @@ async fn audit_all(width: u32) {
     for path in [
         "/",
         "/groups",
-        "/groups/1",
-        "/groups/2",
+        "/groups/1/members",
+        "/groups/2/members",
         "/people",
         "/people/2",
         "/activity",

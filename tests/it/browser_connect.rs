@@ -87,7 +87,7 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     admin.wait_for_text("Digital Research Alliance of Canada").await;
     admin.add_cluster("harbour", "Harbour", cluster.port("key")).await;
     admin.add_cluster("codes", "Harbour with codes", cluster.port("mfa")).await;
-    admin.go("/groups/1").await;
+    admin.go("/groups/1/members").await;
     admin.fill("label", "Alice").await;
     admin.press("Create invitation link").await;
     let link = admin.find(".alert code").await.text().await.unwrap();

@@ -33,6 +33,7 @@ async fn world() -> World {
 /// `{shared}` for a report of it and a link to that.
 const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/groups/{lab}", "", &["pia", "max"]),
+    ("GET", "/groups/{lab}/members", "", &["pia", "max"]),
     ("POST", "/groups", "name=Mine", &[]),
     ("POST", "/groups/{lab}/name", "name=Mine", &[]),
     ("POST", "/groups/{lab}/invitations", "role=member&days=7&label=x", &["pia"]),
@@ -291,7 +292,7 @@ fn every_route_has_a_row_in_the_table_of_rights() {
 
 /// The numbers of the open invitations that a group's page shows.
 async fn open_invitations(viewer: &Client, group: i64) -> Vec<i64> {
-    let page = viewer.get(&format!("/groups/{group}")).await;
+    let page = viewer.get(&format!("/groups/{group}/members")).await;
     let html = scraper::Html::parse_document(page.text());
     let forms = scraper::Selector::parse("form[action$='/revoke']").unwrap();
     let number = |action: &str| action.split('/').nth(4).unwrap().parse().unwrap();
@@ -344,7 +345,7 @@ async fn pages_offer_only_allowed_actions() {
     let World { portal: _portal, admin, lab, people, .. } = world().await;
     let [(_, pi), (_, member), _, (_, nobody)] = &people;
     let actions = async |viewer: &Client| {
-        let page = viewer.get(&format!("/groups/{lab}")).await;
+        let page = viewer.get(&format!("/groups/{lab}/members")).await;
         let has = |part: &str| page.text().contains(part);
         (has("/invitations\""), has("value=\"pi\""), has("/role\""), has("/name\""))
     };
@@ -352,6 +353,12 @@ async fn pages_offer_only_allowed_actions() {
     assert_eq!(actions(pi).await, (true, false, false, false));
     assert_eq!(actions(member).await, (false, false, false, false));
     assert_eq!(member.get("/groups").await.location(), format!("/groups/{lab}"), "the only one");
+    let opened = pi.get(&format!("/groups/{lab}")).await;
+    assert_eq!(opened.location(), format!("/groups/{lab}/usage"), "a PI comes for the usage");
+    assert!(member.get(&format!("/groups/{lab}")).await.text().contains("Members of"));
+    let links = admin.get("/groups").await.attributes("tbody .cell-actions a", "href");
+    assert!(links.contains(&format!("/groups/{lab}/members#invite")), "{links:?}");
+    assert!(admin.get(&format!("/groups/{lab}/members")).await.text().contains("id=\"invite\""));
     let page = nobody.get("/groups").await;
     assert!(page.text().contains("not in a group") && !page.text().contains(LAB));
 }
@@ -377,7 +384,7 @@ async fn a_name_belongs_to_one_group() {
     let page = admin.post(&format!("/groups/{lab}/name"), &[("name", LAB)]).await;
     assert_eq!(page.status, 303, "its own name is free");
     let page = admin.post(&format!("/groups/{lab}/name"), &[("name", "Smith & Söhne")]).await;
-    assert_eq!((page.status, page.location()), (303, format!("/groups/{lab}").as_str()));
+    assert_eq!((page.status, page.location()), (303, format!("/groups/{lab}/members").as_str()));
     assert_eq!(admin.get(&format!("/groups/{lab}")).await.select_text("h1"), "Smith & Söhne");
     assert_ne!(portal.group(&admin, LAB).await, lab, "the old name can be given again");
     let entry = admin.get("/activity?action=group.renamed").await.select_text("tbody tr");

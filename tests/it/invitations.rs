@@ -13,7 +13,7 @@ async fn lab() -> (TestApp, Client, i64) {
 
 /// The group's people as the page lists them: name and role.
 async fn members(viewer: &Client, group: i64) -> Vec<String> {
-    let page = viewer.get(&format!("/groups/{group}")).await;
+    let page = viewer.get(&format!("/groups/{group}/members")).await;
     let names = page.select_all("[aria-labelledby=people-title] tbody .cell-sub");
     let roles = page.select_all("[aria-labelledby=people-title] td[data-label=Role]");
     names.iter().zip(&roles).map(|(name, role)| format!("{name}: {role}")).collect()
@@ -21,12 +21,12 @@ async fn members(viewer: &Client, group: i64) -> Vec<String> {
 
 /// The states of the group's invitations, newest first.
 async fn states(viewer: &Client, group: i64) -> Vec<String> {
-    viewer.get(&format!("/groups/{group}")).await.select_all("td[data-label=Status]")
+    viewer.get(&format!("/groups/{group}/members")).await.select_all("td[data-label=Status]")
 }
 
 /// Takes the newest open invitation back.
 async fn revoke_newest(viewer: &Client, group: i64) -> u16 {
-    let page = viewer.get(&format!("/groups/{group}")).await;
+    let page = viewer.get(&format!("/groups/{group}/members")).await;
     viewer.post(&page.attribute("form[action$='/revoke']", "action"), &[]).await.status
 }
 
@@ -218,7 +218,7 @@ async fn invalid_days_and_notes_are_refused() {
         let form = [("label", label), ("role", "member"), ("days", days)];
         assert_eq!(admin.post(&path, &form).await.status, 303, "{label}");
     }
-    let labels = admin.get(&format!("/groups/{lab}")).await;
+    let labels = admin.get(&format!("/groups/{lab}/members")).await;
     let labels = labels.select_all("[aria-labelledby=invitations-title] .cell-title");
     assert_eq!(labels, ["a|b", "<b>Bob & Söhne</b>", "(no note)"]);
 }
@@ -243,7 +243,7 @@ async fn a_taken_name_leaves_the_link_usable() {
 async fn a_new_link_is_shown_once() {
     let (portal, admin, lab) = lab().await;
     portal.invite(&admin, lab, "member").await;
-    let again = admin.get(&format!("/groups/{lab}")).await;
+    let again = admin.get(&format!("/groups/{lab}/members")).await;
     assert!(again.select_all(".alert code").is_empty());
     assert_eq!(states(&admin, lab).await.len(), 1, "one invitation");
 }
@@ -258,5 +258,5 @@ async fn a_new_link_is_shown_to_nobody_else() {
     let cookie = answer.header("set-cookie").split(';').next().unwrap().to_owned();
     assert!(cookie.starts_with("portolan_once="), "{cookie}");
     pi.set_cookie(&cookie);
-    assert!(pi.get(&format!("/groups/{lab}")).await.select_all(".alert code").is_empty());
+    assert!(pi.get(&format!("/groups/{lab}/members")).await.select_all(".alert code").is_empty());
 }

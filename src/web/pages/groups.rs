@@ -140,6 +140,12 @@ impl GroupPageForms {
     }
 }
 
+impl GroupPage {
+    fn has_open_invitations(&self) -> bool {
+        self.invitations.iter().any(|invitation| invitation.is_open)
+    }
+}
+
 struct InvitationRow {
     link: OneTimeLink,
     role: &'static str,
@@ -199,7 +205,7 @@ pub async fn add(context: RequestContext, me: CurrentPerson, FormBody(form): For
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.add_group(&me.actor(&context), &name, leader).await {
             Ok(group) => {
-                return Ok(flash::redirect(context, &group_path(group), FlashMessage::GroupMade));
+                return Ok(flash::redirect(context, &members_path(group), FlashMessage::GroupMade));
             }
             Err(error) => problems = name_taken_error(error)?,
         }
@@ -207,9 +213,20 @@ pub async fn add(context: RequestContext, me: CurrentPerson, FormBody(form): For
     render_list(&context, &me, echo_input(&form.name), problems).await
 }
 
-pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(group): PathParams<GroupId>) -> HandlerResult {
+/// Opens a group: PIs come for its usage, everyone else sees its members.
+pub async fn open(request: GroupRequest) -> HandlerResult {
+    request.me.may(Permission::SeeGroup(request.group))?;
+    if request.me.may(Permission::SeePeoplesUsage(request.group)).is_ok() {
+        return Ok(see_other(&usage::usage_path(request.group)));
+    }
+    members(request).await
+}
+
+/// The group's members and invitations.
+pub async fn members(request: GroupRequest) -> HandlerResult {
+    let GroupRequest { context, me, group } = request;
     me.may(Permission::SeeGroup(group))?;
-    let Some(shown) = reveal_once::take_pending(&context, &me, &group_path(group)) else {
+    let Some(shown) = reveal_once::take_pending(&context, &me, &members_path(group)) else {
         return render_group(&context, &me, group, GroupPageForms::default()).await;
     };
     let page = render_group(&context, &me, group, GroupPageForms { shown, ..GroupPageForms::default() }).await?;
@@ -260,7 +277,7 @@ pub async fn rename(request: GroupRequest, FormBody(form): FormBody<RenameGroupF
     if let Some(name) = problems.parse::<DisplayName>("name", &form.name) {
         match context.app.auth.rename_group(&me.actor(&context), group, &name).await {
             Ok(()) => {
-                return Ok(flash::redirect(context, &group_path(group), FlashMessage::GroupRenamed));
+                return Ok(flash::redirect(context, &members_path(group), FlashMessage::GroupRenamed));
             }
             Err(error) => problems = name_taken_error(error)?,
         }
@@ -279,7 +296,7 @@ pub async fn set_role(
     me.may(Permission::ManageGroup(group))?;
     let role = form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
     context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
-    Ok(flash::redirect(context, &group_path(group), FlashMessage::RoleChanged))
+    Ok(flash::redirect(context, &members_path(group), FlashMessage::RoleChanged))
 }
 
 pub async fn remove_member(
@@ -289,11 +306,26 @@ pub async fn remove_member(
 ) -> HandlerResult {
     me.may(Permission::ManageGroup(group))?;
     context.app.auth.remove_member(&me.actor(&context), group, person).await?;
-    Ok(flash::redirect(context, &group_path(group), FlashMessage::MemberRemoved))
+    Ok(flash::redirect(context, &members_path(group), FlashMessage::MemberRemoved))
 }
 
-pub fn group_path(group: GroupId) -> String {
+fn group_path(group: GroupId) -> String {
     format!("/groups/{group}")
+}
+
+/// The page of a group's members and invitations.
+pub fn members_path(group: GroupId) -> String {
+    format!("/groups/{group}/members")
+}
+
+/// The form to invite someone to a group.
+pub fn invite_path(group: GroupId) -> String {
+    format!("{}#invite", members_path(group))
+}
+
+/// Where a PI selects the accounts of a group.
+pub fn accounts_path(group: GroupId) -> String {
+    format!("/groups/{group}/accounts")
 }
 
 fn name_taken_error(error: AuthError) -> Result<FormErrors, AppError> {

@@ -36,7 +36,7 @@ async fn hostile_text_is_shown_as_text() {
 
         let account = admin.get("/account").await;
         assert_eq!(account.attribute("input[name=display_name]", "value"), *text);
-        let page = admin.get(&format!("/groups/{lab}")).await;
+        let page = admin.get(&format!("/groups/{lab}/members")).await;
         assert_eq!(page.select_text("h1"), *text);
         assert_eq!(page.select_text("[aria-labelledby=invitations-title] .cell-title"), *text);
         let search = admin.request(Method::GET, "/activity").query(&[("text", text)]);

@@ -8,13 +8,17 @@ use crate::auth::people::PortalAccountState;
 use crate::domain::PersonId;
 use crate::error::AppError;
 use crate::store;
-use crate::store::groups::Membership;
+use crate::store::groups::{Group, Membership};
 use crate::store::people::{Person, PersonListItem};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
+use crate::web::pages::groups::invite_path;
+
+/// Groups in the menu to invite someone; the page of all groups has the rest.
+const MAX_INVITE_LINKS: usize = 20;
 
 #[derive(Deserialize)]
 pub struct SetAdminForm {
@@ -27,6 +31,8 @@ struct PeopleListPage {
     page: PageFrame,
     people: Vec<PersonListItem>,
     me: PersonId,
+    /// Where to invite someone: the link, and the group's name.
+    groups: Vec<(String, String)>,
 }
 
 #[derive(Template)]
@@ -42,9 +48,26 @@ struct PersonPage {
 
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
-    let people = store::people::list(&mut *context.app.store.read().await?).await?;
+    let mut db = context.app.store.read().await?;
+    let people = store::people::list(&mut db).await?;
+    let groups = list_invite_links(store::groups::list(&mut db).await?);
+    drop(db);
     let page = PageFrame::for_person(&context, &me.0, "People", NavSection::People);
-    respond(&PeopleListPage { page, people, me: me.0.person.id })
+    respond(&PeopleListPage { page, people, me: me.0.person.id, groups })
+}
+
+/// Links to the forms that invite someone. Without a group, the link leads to where one is created.
+fn list_invite_links(groups: Vec<Group>) -> Vec<(String, String)> {
+    if groups.is_empty() {
+        return vec![("/groups".to_owned(), String::new())];
+    }
+    let more = groups.len() > MAX_INVITE_LINKS;
+    let link = |group: Group| (invite_path(group.id), group.name);
+    let mut links: Vec<(String, String)> = groups.into_iter().take(MAX_INVITE_LINKS).map(link).collect();
+    if more {
+        links.push(("/groups".to_owned(), "another group".to_owned()));
+    }
+    links
 }
 
 pub async fn get(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<PersonId>) -> HandlerResult {

@@ -11,7 +11,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestC
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
-use crate::web::pages::groups::{GroupPageForms, GroupRequest, group_path, render_group};
+use crate::web::pages::groups::{GroupPageForms, GroupRequest, members_path, render_group};
 
 #[derive(Deserialize)]
 pub struct InviteForm {
@@ -48,7 +48,7 @@ pub async fn create(request: GroupRequest, FormBody(form): FormBody<InviteForm>)
     };
     let token = context.app.auth.create_invitation(&me.actor(&context), (group, role), label, days).await?;
     let link = context.app.config.portal.public_url.join(&format!("/join/{}", token.as_str()));
-    reveal_once::redirect(context, &me, &group_path(group), &SecretLinkShownOnce { link, label: label.to_owned() })
+    reveal_once::redirect(context, &me, &members_path(group), &SecretLinkShownOnce { link, label: label.to_owned() })
 }
 
 /// Revokes an invitation.
@@ -59,5 +59,5 @@ pub async fn revoke(
 ) -> HandlerResult {
     me.may(Permission::SeeInvitations(group))?;
     context.app.auth.revoke_invitation(&me.actor(&context), group, link).await?;
-    Ok(flash::redirect(context, &group_path(group), FlashMessage::InvitationRevoked))
+    Ok(flash::redirect(context, &members_path(group), FlashMessage::InvitationRevoked))
 }

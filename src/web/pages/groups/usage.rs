@@ -59,7 +59,7 @@ pub struct UsagePageData {
     figures: Arc<UsageFigures>,
 }
 
-fn usage_path(group: GroupId) -> String {
+pub fn usage_path(group: GroupId) -> String {
     format!("/groups/{group}/usage")
 }
 

@@ -19,13 +19,13 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryPar
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
-use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::usage::UsageQueryPairs;
 use crate::web::pages::groups::usage::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation, parse_form,
     unit_options,
 };
 use crate::web::pages::groups::usage::query::UsageSelectOption;
+use crate::web::pages::groups::{GroupRequest, accounts_path};
 
 #[derive(Template)]
 #[template(path = "groups/usage/settings.html")]
@@ -94,7 +94,7 @@ pub async fn set_accounts(request: GroupRequest, FormBody(pairs): FormBody<Usage
         None => Err(UsageSettingsError::NoSuchAccount),
     };
     match done {
-        Ok(()) => Ok(flash::redirect(context, &settings_path(group), FlashMessage::UsageAccountsSet)),
+        Ok(()) => Ok(flash::redirect(context, &accounts_path(group), FlashMessage::UsageAccountsSet)),
         Err(UsageSettingsError::Auth(error)) => Err(error.into()),
         Err(error) => {
             let account_problems = FormErrors::single("accounts", error);
@@ -128,7 +128,7 @@ async fn save_allocation(
     if let Some(input) = parse_form(&form, &offers, &mut problems) {
         let done = if changed.is_some() { FlashMessage::AllocationChanged } else { FlashMessage::AllocationAdded };
         match context.app.usage.set_allocation(&me.actor(&context), group, changed, &input).await {
-            Ok(()) => return Ok(flash::redirect(context, &settings_path(group), done)),
+            Ok(()) => return Ok(flash::redirect(context, &accounts_path(group), done)),
             Err(UsageSettingsError::Auth(error)) => return Err(error.into()),
             Err(error) => problems.add(field_of_error(&error), error),
         }
@@ -145,11 +145,7 @@ pub async fn remove_allocation(
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     context.app.usage.remove_allocation(&me.actor(&context), group, allocation).await?;
-    Ok(flash::redirect(context, &settings_path(group), FlashMessage::AllocationRemoved))
-}
-
-fn settings_path(group: GroupId) -> String {
-    format!("/groups/{group}/accounts")
+    Ok(flash::redirect(context, &accounts_path(group), FlashMessage::AllocationRemoved))
 }
 
 async fn render_page(request: GroupRequest, state: UsageSettingsFormState) -> HandlerResult {
