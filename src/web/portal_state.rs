@@ -8,7 +8,7 @@ use crate::entropy;
 use crate::store::StoreCache;
 use crate::web::http::stream_limits::EventStreamLimiter;
 use crate::web::pages::groups::usage::UsageSummaryCache;
-use crate::web::pages::home::{HasJobsCache, LastHomeVisits, PortalSetupFacts};
+use crate::web::pages::home::{HomePersonFactsCache, LastHomeVisits, PortalSetupFacts};
 
 /// The services, plus the state that only pages need.
 #[derive(Clone)]
@@ -21,8 +21,8 @@ pub struct PortalState {
 pub struct CrossRequestState {
     /// The figures that are the same on everyone's home page.
     pub home_overview: StoreCache<(), PortalSetupFacts>,
-    /// Whether each person has ever had a job.
-    pub has_jobs: HasJobsCache,
+    /// What the home page knows about each person.
+    pub home_people: HomePersonFactsCache,
     /// When each person last visited the home page.
     pub home_visits: LastHomeVisits,
     /// Rendered usage summaries of groups.
@@ -37,7 +37,7 @@ impl PortalState {
     pub fn new(app: AppState) -> std::io::Result<Self> {
         let pages = CrossRequestState {
             home_overview: StoreCache::new(1),
-            has_jobs: StoreCache::new(1000),
+            home_people: StoreCache::new(1000),
             home_visits: LastHomeVisits::default(),
             usage_summaries: UsageSummaryCache::default(),
             event_streams: EventStreamLimiter::default(),

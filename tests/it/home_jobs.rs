@@ -2,6 +2,7 @@
 
 use portolan::sites::QuotaTool;
 
+use crate::browser_home::in_one_line;
 use crate::queue::{cancel, connected, states, submit, wait_for_list};
 use crate::support::cluster::Cluster;
 use crate::support::server::site_at;
@@ -45,6 +46,8 @@ async fn home_shows_jobs_fair_share_and_storage() {
     let accounts = page.select_all(".share .bar-label");
     assert!(accounts.iter().any(|account| account == "def-smith"), "{accounts:?}");
     assert!(page.text().contains("LevelFS"), "one click away");
+    let line = page.select_text("#home-cluster-key > summary");
+    assert!(line.contains("Fair share of") || line.contains("full"), "the worst figure in words: {line}");
     assert!(page.select_text(".home-folder").contains("/home"), "{}", page.select_text(".home-folder"));
 
     // Without a connection the last picture stays, and says so.
@@ -52,6 +55,8 @@ async fn home_shows_jobs_fair_share_and_storage() {
     let page = alice.get("/").await;
     assert!(page.text().contains("not connected to Harbour key"), "{}", page.select_text("main"));
     assert!(page.text().contains("action=\"/clusters/key/connect\"") && page.select_all(".scale").len() > 1);
+    let line = in_one_line(&page.select_text("#home-away > summary"));
+    assert!(line.contains("Not connected: Harbour key"), "{line}");
     cancel("alice", &running);
     cancel("alice", &held);
 }

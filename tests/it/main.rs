@@ -11,6 +11,7 @@ mod browser_compose;
 mod browser_connect;
 mod browser_dashboards;
 mod browser_folders;
+mod browser_home;
 mod browser_jobs;
 mod cluster;
 mod cluster_names;

@@ -1,16 +1,14 @@
-//! The home page: current jobs, what ended since the last visit, fair share and storage, connections and groups, and
-//! the first steps for newcomers. Doesn't contact any cluster: everything shown is in memory, or was read since the
+//! The home page: current jobs, what ended since the last visit, a line for each cluster with its worst figure, groups,
+//! and the first steps for newcomers. Doesn't contact any cluster: everything shown is in memory, or was read since the
 //! last write.
 
 use std::sync::Arc;
 
 use askama::Template;
 
-use crate::app::AppState;
 use crate::auth::Permission;
-use crate::clock::UnixTime;
-use crate::cluster::{ClusterAccount, ConnectionStatus};
-use crate::domain::PersonId;
+use crate::cluster::ClusterAccount;
+use crate::domain::{GroupId, PersonId};
 use crate::store::clusters::Cluster;
 use crate::store::groups::Membership;
 use crate::store::{self, StoreError};
@@ -20,18 +18,21 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues;
 use crate::web::pages::jobs::list_row::JobTimeCell;
 
+mod cluster_lines;
 mod getting_started;
 mod job_summary;
 pub(in crate::web) mod resource_bars;
 mod visits;
 
-use getting_started::{GettingStartedStep, admin_steps, mark_next_step, member_steps};
+use cluster_lines::HomeClusters;
+use getting_started::{
+    EXAMPLE_PATH, GettingStartedStep, MemberProgress, admin_steps, mark_next_step, member_steps, next_step_title,
+};
 use job_summary::HomeJobSummary;
-use resource_bars::OwnClusterResources;
 pub use visits::LastHomeVisits;
 
-/// How many clusters are shown; the rest are on the page of all clusters.
-const MAX_CLUSTERS: usize = 6;
+/// How many groups are shown; the rest are on the page of all groups.
+const MAX_GROUPS: usize = 5;
 
 #[derive(Template)]
 #[template(path = "home/home.html")]
@@ -39,38 +40,44 @@ struct HomePage {
     page: PageFrame,
     greeting: String,
     steps: Vec<GettingStartedStep>,
+    /// The title of the next step; empty if there is none.
+    next_step: String,
     now: HomeJobSummary,
-    resources: Vec<OwnClusterResources>,
-    memberships: Vec<Membership>,
-    connections: Vec<HomeConnection>,
-    /// How many clusters aren't shown.
-    more: usize,
+    clusters: HomeClusters,
+    groups: Vec<HomeGroup>,
+    /// How many groups aren't shown.
+    more_groups: usize,
+    /// Where someone who never had a job can try an example; empty for everyone else.
+    example: String,
     is_admin: bool,
 }
 
-/// A cluster and the person's connection to it.
-struct HomeConnection {
-    cluster: Cluster,
-    kind: &'static str,
-    label: &'static str,
-    /// The user name there; empty if it isn't known.
-    user: String,
-    since: Option<UnixTime>,
-    /// Whether one click may be enough to reconnect.
-    can_reconnect: bool,
+/// A group of the person's.
+struct HomeGroup {
+    membership: Membership,
+    /// Whether the person can select the group's accounts and nobody has yet.
+    needs_accounts: bool,
 }
 
 /// The figures that are the same for everyone.
 pub struct PortalSetupFacts {
     clusters: Vec<Cluster>,
-    has_group: bool,
+    /// The first group by name, if there is one.
+    first_group: Option<GroupId>,
     has_people: bool,
     /// Whether anyone has an account.
     pub is_set_up: bool,
 }
 
-/// Whether people have had jobs on any of their clusters.
-pub type HasJobsCache = store::StoreCache<PersonId, bool>;
+/// What the home page knows about a person.
+pub struct HomePersonFacts {
+    /// Whether they have had jobs on any of their clusters.
+    has_jobs: bool,
+    /// Their groups that have accounts.
+    groups_with_accounts: Vec<GroupId>,
+}
+
+pub type HomePersonFactsCache = store::StoreCache<PersonId, HomePersonFacts>;
 
 /// The figures that are the same for everyone, from memory if nothing was written since.
 pub async fn load_overview(context: &RequestContext) -> Result<Arc<PortalSetupFacts>, StoreError> {
@@ -85,7 +92,7 @@ pub async fn load_overview(context: &RequestContext) -> Result<Arc<PortalSetupFa
             clusters.retain(|cluster| cluster.retired_at().is_none());
             Ok(PortalSetupFacts {
                 clusters,
-                has_group: !store::groups::list(&mut db).await?.is_empty(),
+                first_group: store::groups::list(&mut db).await?.first().map(|group| group.id),
                 has_people: people > 1,
                 is_set_up: people > 0,
             })
@@ -93,22 +100,23 @@ pub async fn load_overview(context: &RequestContext) -> Result<Arc<PortalSetupFa
         .await
 }
 
-async fn has_jobs(
+async fn load_person_facts(
     context: &RequestContext,
     person: PersonId,
     accounts: &[Arc<ClusterAccount>],
-) -> Result<bool, StoreError> {
+) -> Result<Arc<HomePersonFacts>, StoreError> {
     let app = &context.app;
     let load = async || {
         let mut db = app.store.read().await?;
+        let mut has_jobs = false;
         for account in accounts {
-            if store::jobs::has_any(&mut db, person, account.id.cluster).await? {
-                return Ok(true);
-            }
+            has_jobs = has_jobs || store::jobs::has_any(&mut db, person, account.id.cluster).await?;
         }
-        Ok(false)
+        let chosen = store::allocations::list_accounts_for_person(&mut db, person).await?;
+        let groups_with_accounts = chosen.into_iter().map(|(account, _)| account.group_id).collect();
+        Ok(HomePersonFacts { has_jobs, groups_with_accounts })
     };
-    context.pages.has_jobs.get_or_load(&app.store, &person, load).await.map(|has_jobs| *has_jobs)
+    context.pages.home_people.get_or_load(&app.store, &person, load).await
 }
 
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
@@ -116,20 +124,27 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let app = &context.app;
     let overview = load_overview(&context).await?;
     let accounts = app.cluster_accounts.list(me.0.person.id).await?;
+    let facts = load_person_facts(&context, me.0.person.id, &accounts).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
-    let connections = list_connections(app, &overview, &accounts);
     let mut queues = cluster_queues::list_cluster_queues(&context, &me).await?;
     for queue in &mut queues {
         queue.snapshot = app.queue_monitor.view(queue.account.id, false).await?;
     }
+    let clusters = HomeClusters::list(app, &overview, &accounts, &queues);
+    let groups = list_groups(&me, &overview, &facts);
+    let without_accounts: Vec<&Membership> =
+        groups.iter().filter(|group| group.needs_accounts).map(|group| &group.membership).collect();
     let steps = if is_admin {
-        admin_steps(&overview, me.0.person.has_totp)
+        admin_steps(&overview, &without_accounts, me.0.person.has_totp)
     } else {
-        let was_connected = accounts.iter().any(|account| account.connected_at.is_some());
-        let has_run = has_jobs(&context, me.0.person.id, &accounts).await?;
-        let has_group = !me.0.memberships.is_empty();
-        member_steps(has_group, &overview, was_connected, has_run, me.0.person.has_totp)
+        let done = MemberProgress {
+            has_group: !groups.is_empty(),
+            was_connected: accounts.iter().any(|account| account.connected_at.is_some()),
+            has_run: facts.has_jobs,
+            has_totp: me.0.person.has_totp,
+        };
+        member_steps(&overview, &without_accounts, done)
     };
     // A page that refreshes itself doesn't count as a visit.
     let since = if queues.is_empty() {
@@ -137,46 +152,40 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     } else {
         context.pages.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
     };
+    let steps = mark_next_step(steps);
     respond(&HomePage {
         page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),
         greeting: format!("Hello {first_name}"),
-        steps: mark_next_step(steps),
+        next_step: next_step_title(&steps),
+        steps,
         now: HomeJobSummary::new(&queues, since, app.clock.now()),
-        resources: queues.iter().filter_map(OwnClusterResources::from_queue).collect(),
-        memberships: me.0.memberships.clone(),
-        more: overview.clusters.len() - connections.len(),
-        connections,
+        example: if facts.has_jobs { String::new() } else { example_path(&clusters) },
+        clusters,
+        more_groups: groups.len().saturating_sub(MAX_GROUPS),
+        groups: groups.into_iter().take(MAX_GROUPS).collect(),
         is_admin,
     })
 }
 
-/// The person's connections, those in use first.
-fn list_connections(
-    app: &AppState,
-    overview: &PortalSetupFacts,
-    accounts: &[Arc<ClusterAccount>],
-) -> Vec<HomeConnection> {
-    let account_on = |cluster: &Cluster| accounts.iter().find(|account| account.id.cluster == cluster.id);
-    let mut clusters: Vec<_> = overview.clusters.iter().map(|cluster| (cluster, account_on(cluster))).collect();
-    clusters.sort_by_key(|(_, account)| account.is_none());
-    clusters.truncate(MAX_CLUSTERS);
-    let connection = |(cluster, account): (&Cluster, Option<&Arc<ClusterAccount>>)| {
-        let status = account.map_or(ConnectionStatus::Down, |account| account.status(&app.connections));
-        let (kind, label) = match (&status, account) {
-            _ if cluster.alarm_at().is_some() => ("failed", "Blocked"),
-            (ConnectionStatus::Up(_), _) => ("ok", "Connected"),
-            (ConnectionStatus::Connecting(_), _) => ("waiting", "Connecting"),
-            (ConnectionStatus::Down, Some(_)) => ("neutral", "Not connected"),
-            (ConnectionStatus::Down, None) => ("neutral", "Not set up"),
-        };
-        HomeConnection {
-            cluster: cluster.clone(),
-            kind,
-            label,
-            user: account.map(|account| account.remote_user.clone()).unwrap_or_default(),
-            since: if let ConnectionStatus::Up(open) = &status { Some(open.since) } else { None },
-            can_reconnect: label == "Not connected" && account.is_some_and(|account| account.connected_at.is_some()),
-        }
+/// The person's groups, those that need something from them first.
+fn list_groups(me: &CurrentPerson, overview: &PortalSetupFacts, facts: &HomePersonFacts) -> Vec<HomeGroup> {
+    let group = |membership: &Membership| {
+        let id = membership.group_id;
+        // Accounts are found on clusters.
+        let can_select = !overview.clusters.is_empty() && me.may(Permission::ManageUsage(id)).is_ok();
+        let needs_accounts = can_select && !facts.groups_with_accounts.contains(&id);
+        HomeGroup { membership: membership.clone(), needs_accounts }
     };
-    clusters.into_iter().map(connection).collect()
+    let mut groups: Vec<HomeGroup> = me.0.memberships.iter().map(group).collect();
+    groups.sort_by_key(|group| !group.needs_accounts);
+    groups
+}
+
+/// The example on a cluster that is connected, if there is one; empty if the portal has no clusters.
+fn example_path(clusters: &HomeClusters) -> String {
+    match clusters.connected_slug() {
+        _ if clusters.is_empty() => String::new(),
+        "" => EXAMPLE_PATH.to_owned(),
+        slug => format!("{EXAMPLE_PATH}?cluster={slug}"),
+    }
 }

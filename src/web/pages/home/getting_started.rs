@@ -1,9 +1,16 @@
 //! The first steps for newcomers.
 
+use crate::store::groups::Membership;
+use crate::web::pages::groups::{accounts_path, invite_path};
 use crate::web::pages::home::PortalSetupFacts;
 
+/// A small job that is ready to submit.
+pub const EXAMPLE_PATH: &str = "/new/example";
+/// Groups that are named in steps; the rest have their links in the list of groups.
+const MAX_GROUP_STEPS: usize = 3;
+
 pub struct GettingStartedStep {
-    pub title: &'static str,
+    pub title: String,
     /// What it is good for.
     pub text: &'static str,
     pub href: String,
@@ -36,15 +43,25 @@ pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedS
     steps
 }
 
+/// The title of the step that is marked as the next one; empty if there is none.
+pub fn next_step_title(steps: &[GettingStartedStep]) -> String {
+    steps.iter().find(|step| step.state == "next").map(|step| step.title.clone()).unwrap_or_default()
+}
+
 /// The first steps of whoever runs the portal.
-pub fn admin_steps(overview: &PortalSetupFacts, has_totp: bool) -> Vec<GettingStartedStep> {
-    vec![
+pub fn admin_steps(
+    overview: &PortalSetupFacts,
+    without_accounts: &[&Membership],
+    has_totp: bool,
+) -> Vec<GettingStartedStep> {
+    let invite = overview.first_group.map_or_else(|| "/groups".to_owned(), invite_path);
+    let mut steps = vec![
         completed_step("Set up the portal"),
         step(
             "Create your group",
             "Enter the name of your lab. Its members, jobs and usage figures are collected under it.",
             ("/groups", "Create a group"),
-            overview.has_group,
+            overview.first_group.is_some(),
         ),
         step(
             "Add a cluster",
@@ -55,24 +72,33 @@ pub fn admin_steps(overview: &PortalSetupFacts, has_totp: bool) -> Vec<GettingSt
         step(
             "Invite members",
             "You get an invitation link for each person, which they use to create their account.",
-            ("/groups", "Invite someone"),
+            (&invite, "Invite someone"),
             overview.has_people,
         ),
-        second_factor_step(has_totp),
-    ]
+    ];
+    steps.extend(account_steps(without_accounts));
+    steps.push(second_factor_step(has_totp));
+    steps
+}
+
+/// What someone has done already.
+#[expect(clippy::struct_excessive_bools, reason = "each is one step that is done or not")]
+#[derive(Clone, Copy)]
+pub struct MemberProgress {
+    pub has_group: bool,
+    pub was_connected: bool,
+    pub has_run: bool,
+    pub has_totp: bool,
 }
 
 /// The first steps of everyone else.
-#[expect(clippy::fn_params_excessive_bools, reason = "each is one step that is done or not")]
 pub fn member_steps(
-    has_group: bool,
     overview: &PortalSetupFacts,
-    was_connected: bool,
-    has_run: bool,
-    has_totp: bool,
+    without_accounts: &[&Membership],
+    done: MemberProgress,
 ) -> Vec<GettingStartedStep> {
     let mut steps = vec![completed_step("Create your account")];
-    if !has_group {
+    if !done.has_group {
         let text = "Ask a PI of your group for an invitation link and open it in this browser.";
         steps.push(step("Join your group", text, ("", ""), false));
     }
@@ -83,13 +109,28 @@ pub fn member_steps(
             "Connect to a cluster",
             "Enter your user name on the cluster, create an SSH key with one click, and sign in once. The page guides you through it.",
             (href, "Connect"),
-            was_connected,
+            done.was_connected,
         ));
-        let text = "Choose a recipe, fill in a short form, and follow the job as it runs.";
-        steps.push(step("Run your first job", text, ("/compose", "New job"), has_run));
+        steps.extend(account_steps(without_accounts));
+        let text = "Try a small example job that is ready to submit, or select New job above to choose a recipe.";
+        steps.push(step("Run your first job", text, (EXAMPLE_PATH, "Try an example"), done.has_run));
     }
-    steps.push(second_factor_step(has_totp));
+    steps.push(second_factor_step(done.has_totp));
     steps
+}
+
+/// What a PI has to do before the group's usage can be shown.
+fn account_steps(without_accounts: &[&Membership]) -> Vec<GettingStartedStep> {
+    let one = |membership: &&Membership| GettingStartedStep {
+        title: format!("Select the accounts of {}", membership.group_name),
+        ..step(
+            "",
+            "Choose which Slurm accounts belong to your group. Their usage then appears on the group's page.",
+            (&accounts_path(membership.group_id), "Select accounts"),
+            false,
+        )
+    };
+    without_accounts.iter().take(MAX_GROUP_STEPS).map(one).collect()
 }
 
 /// A step with its button: where it leads, and its label.
@@ -99,7 +140,7 @@ fn step(
     (href, action): (&str, &'static str),
     is_done: bool,
 ) -> GettingStartedStep {
-    GettingStartedStep { title, text, href: href.to_owned(), action, is_done, state: "" }
+    GettingStartedStep { title: title.to_owned(), text, href: href.to_owned(), action, is_done, state: "" }
 }
 
 fn completed_step(title: &'static str) -> GettingStartedStep {

@@ -10,6 +10,7 @@ use crate::jobs::notification_digest::{self, JobEndCounts, NotificationDigest};
 use crate::jobs::{JobListItem, JobRecord};
 use crate::slurm::job::JobStage;
 use crate::store::notifications::Notification;
+use crate::web::pages::home::cluster_lines::join_names;
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::JobListRow;
@@ -17,7 +18,7 @@ use crate::web::pages::jobs::list_row::JobListRow;
 /// Jobs that are shown; the rest are on the jobs page.
 const MAX_ROWS: usize = 5;
 /// Ended jobs that are shown, after digesting.
-const MAX_ENDED: usize = 6;
+const MAX_ENDED: usize = 4;
 
 pub struct HomeJobSummary {
     /// Whether there is anything to show: some queue was read, or is about to be.
@@ -36,7 +37,8 @@ pub struct HomeJobSummary {
     pub many: bool,
     /// The age of each snapshot: the cluster, and when it was read.
     pub seen: Vec<(String, UnixTime)>,
-    /// Why snapshots are out of date, each with the cluster's short name if reconnecting helps.
+    /// Why snapshots are out of date, with the cluster's short name if connecting to this one helps. Clusters that
+    /// aren't connected share one sentence.
     pub stale: Vec<(String, String)>,
     /// Since when ended jobs are shown.
     pub since: Option<UnixTime>,
@@ -99,7 +101,7 @@ impl HomeJobSummary {
             rows,
             many: queues.len() > 1,
             seen: queues.iter().filter_map(|queue| Some((queue.cluster().title.clone(), queue.seen()?))).collect(),
-            stale: queues.iter().filter_map(staleness).collect(),
+            stale: explain_stale(queues),
             since,
             ended: ends.iter().take(MAX_ENDED).map(EndedJobsSummary::to_digest).collect(),
             more_ended: ends.len().saturating_sub(MAX_ENDED),
@@ -111,10 +113,21 @@ impl HomeJobSummary {
     }
 }
 
-fn staleness(queue: &PersonClusterQueue) -> Option<(String, String)> {
-    let stale = queue.stale()?;
-    let slug = if stale.can_reconnect { queue.cluster().slug.clone() } else { String::new() };
-    Some((stale.sentence, slug))
+fn explain_stale(queues: &[PersonClusterQueue]) -> Vec<(String, String)> {
+    let stale = queues.iter().filter_map(|queue| Some((queue, queue.stale()?)));
+    let (away, others): (Vec<_>, Vec<_>) = stale.partition(|(_, stale)| stale.can_reconnect);
+    let mut sentences = Vec::new();
+    match away.as_slice() {
+        [] => {}
+        [(queue, stale)] => sentences.push((stale.sentence.clone(), queue.cluster().slug.clone())),
+        several => {
+            let names = join_names(several.iter().map(|(queue, _)| queue.cluster().title.as_str()));
+            let sentence = format!("You're not connected to {names}. This page shows their last known state.");
+            sentences.push((sentence, String::new()));
+        }
+    }
+    sentences.extend(others.into_iter().map(|(_, stale)| (stale.sentence, String::new())));
+    sentences
 }
 
 /// What ended since then, of one item of the list.

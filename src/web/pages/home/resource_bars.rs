@@ -1,4 +1,5 @@
-//! A person's resources on a cluster, as bars with text: fair share or granted hours, and how full their folders are.
+//! A person's resources on a cluster, as bars with text: fair share or granted hours, and how full their folders are;
+//! and the worst of these figures in words.
 
 use crate::clock::UnixTime;
 use crate::explain::fair_share::{self, FairShareExplanation, FairShareFigures};
@@ -19,7 +20,7 @@ const DANGER_PERCENT: u64 = 95;
 
 /// A person's resources on one cluster.
 pub struct OwnClusterResources {
-    pub cluster: String,
+    /// The short name of the cluster.
     pub slug: String,
     /// The fair share of each account.
     pub shares: Vec<FairShareGauge>,
@@ -71,6 +72,15 @@ pub struct FolderQuotaBars {
     pub advice: &'static str,
 }
 
+/// The figure of a cluster that most needs attention, in words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WorstResourceFigure {
+    /// Empty if there are no figures.
+    pub text: String,
+    /// empty, warning or danger.
+    pub level: &'static str,
+}
+
 /// Usage against a limit.
 pub struct QuotaBar {
     /// In thousandths of the limit.
@@ -99,11 +109,9 @@ impl OwnClusterResources {
             (true, true) if queue.account.uses_fair_share() && resources.shares_at.is_none() => {
                 "Loading from the cluster. This takes a moment."
             }
-            (true, true) => return None,
-            (true, false) => "Not available yet. Connect to the cluster to see it.",
+            (true, _) => return None,
         };
         Some(Self {
-            cluster: queue.cluster().title.clone(),
             slug: queue.cluster().slug.clone(),
             shares,
             shares_at: resources.shares_at.map(UnixTime),
@@ -116,6 +124,42 @@ impl OwnClusterResources {
             nothing,
         })
     }
+
+    /// The figure that most needs attention: what is nearly full or used up; otherwise the lowest fair share.
+    pub fn worst(&self) -> WorstResourceFigure {
+        let folders = self.folders.iter().flat_map(|folder| {
+            let bars = [Some(&folder.space), folder.files.as_ref()].into_iter().flatten();
+            bars.filter(|bar| bar.has_limit).map(move |bar| {
+                let state = match bar.level {
+                    "danger" => " is full or almost full",
+                    "warning" => " is nearly full",
+                    _ => "",
+                };
+                let text = format!("{}{state}: {}", folder.label, bar.text);
+                (bar.value, WorstResourceFigure { text, level: bar.level })
+            })
+        });
+        let costs = self.costs.iter().map(|cost| {
+            let text = format!("{}: {}", cost.account, cost.text);
+            (cost.value.saturating_mul(1000) / cost.max.max(1), WorstResourceFigure { text, level: cost.level })
+        });
+        let fullest = folders.chain(costs).max_by_key(|(part, figure)| (severity(figure.level), *part));
+        let fullest = fullest.map(|(_, figure)| figure);
+        let known = self.shares.iter().filter(|share| share.explanation.position.is_some());
+        let share = known.min_by_key(|share| share.explanation.position).map(|share| WorstResourceFigure {
+            text: format!("Fair share of {}: {}", share.account, share.explanation.headline.to_lowercase()),
+            level: "",
+        });
+        match (fullest, share) {
+            (Some(figure), _) if !figure.level.is_empty() => figure,
+            (_, Some(share)) => share,
+            (figure, None) => figure.unwrap_or_default(),
+        }
+    }
+}
+
+fn severity(level: &str) -> Option<usize> {
+    ["", "warning", "danger"].iter().position(|known| *known == level)
 }
 
 fn fair_share_bar(share: &SshareRow) -> FairShareGauge {
@@ -173,7 +217,7 @@ pub fn folder_quota(quota: &StorageQuota) -> FolderQuotaBars {
     let space = quota_bar(quota.used_bytes, quota.limit_bytes, format_size, "");
     let files = quota.files.map(|files| quota_bar(files, quota.files_limit, format::number, " files"));
     let worst = [Some(&space), files.as_ref()].into_iter().flatten().map(|bar| bar.level);
-    let worst = worst.max_by_key(|level| ["", "warning", "danger"].iter().position(|known| known == level));
+    let worst = worst.max_by_key(|level| severity(level));
     let advice = match worst.unwrap_or_default() {
         "danger" => "Full or almost full: jobs that write here may fail. Delete or move files you no longer need.",
         "warning" => "Nearly full. Delete or move files you no longer need before jobs fail.",
@@ -229,6 +273,40 @@ mod tests {
         assert_eq!((files.space.level, files.files.unwrap().level), ("", "danger"));
         assert!(files.advice.contains("may fail"));
         assert!(!folder_quota(&quota(5, None, None)).space.has_limit);
+    }
+
+    fn resources(folders: Vec<FolderQuotaBars>, shares: Vec<FairShareGauge>) -> OwnClusterResources {
+        OwnClusterResources {
+            slug: "key".into(),
+            shares,
+            shares_at: None,
+            costs: Vec::new(),
+            period: String::new(),
+            costs_at: None,
+            folders,
+            more_folders: 0,
+            folders_at: None,
+            nothing: "",
+        }
+    }
+
+    fn share(account: &str, level_fs: f64) -> FairShareGauge {
+        let row = SshareRow { account: account.into(), level_fs: Some(level_fs), ..SshareRow::default() };
+        fair_share_bar(&row)
+    }
+
+    #[test]
+    fn worst_figure_is_what_is_full_then_the_lowest_share() {
+        let folder = |used: u64, files: u64| folder_quota(&quota(used << 30, Some(100 << 30), Some(files)));
+        let shares = || vec![share("def-one", 3.0), share("def-two", 0.2)];
+        let worst = resources(vec![folder(88, 1), folder(20, 970)], shares()).worst();
+        assert_eq!(worst.text, "/home is full or almost full: 970 of 1,000 files (97 %)");
+        assert_eq!(worst.level, "danger");
+        let worst = resources(vec![folder(20, 1)], shares()).worst();
+        assert_eq!((worst.text.as_str(), worst.level), ("Fair share of def-two: well above its share", ""));
+        let worst = resources(vec![folder(20, 1), folder(40, 1)], Vec::new()).worst();
+        assert_eq!(worst.text, "/home: 40 GB of 100 GB (40 %)");
+        assert_eq!(resources(Vec::new(), Vec::new()).worst(), WorstResourceFigure::default());
     }
 
     #[test]
