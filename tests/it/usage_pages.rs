@@ -2,6 +2,7 @@
 //! those who lead a group can set.
 
 mod browser;
+mod clicks;
 mod settings;
 
 use portolan::clock::{Day, UnixTime};

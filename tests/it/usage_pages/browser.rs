@@ -39,6 +39,7 @@ async fn audit_all(width: u32) {
     keep(&browser, &format!("use-jobs-{width}")).await;
     look(&browser, "jobs").await;
     browser.go(&world.url("accounts")).await;
+    browser.press("New allocation").await;
     browser.press("Add allocation").await;
     browser.wait_for_text("There is a problem").await;
     keep(&browser, &format!("use-accounts-{width}")).await;

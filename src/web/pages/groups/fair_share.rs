@@ -30,6 +30,9 @@ use crate::web::pages::groups::usage::record_names_seen;
 use crate::web::pages::home::resource_bars::{FolderQuotaBars, GrantedHoursBar, granted_hours_bar};
 use crate::web::pages::jobs::cluster_queues::{self, PersonClusterQueue};
 
+/// Figures in the line of a folded cluster.
+const MAX_SUMMARY_PARTS: usize = 3;
+
 #[derive(Template)]
 #[template(path = "groups/fair_share/page.html")]
 struct GroupFairSharePage {
@@ -45,6 +48,8 @@ struct GroupFairSharePage {
 pub struct GroupFairShareFragment {
     group: GroupId,
     clusters: Vec<GroupClusterCards>,
+    /// Whether the clusters are unfolded: on the page that shows nothing else. A refresh keeps what is open.
+    is_open: bool,
 }
 
 /// The template escapes its own output.
@@ -78,11 +83,29 @@ pub struct GroupClusterCards {
     people_at: Option<UnixTime>,
 }
 
+impl GroupClusterCards {
+    /// The most important figures in words, for when the cluster is folded.
+    fn summary(&self) -> String {
+        if !self.empty_reason.is_empty() {
+            return self.empty_reason.to_owned();
+        }
+        let known = self.fair_shares.iter().filter(|share| share.position.is_some());
+        let lowest = known.min_by_key(|share| share.position);
+        let share = lowest.map(|share| format!("{}: {}", share.account, share.headline.to_lowercase()));
+        let over = self.costs.iter().filter(|cost| !cost.level.is_empty());
+        let over = over.map(|cost| format!("{}: {}", cost.account, cost.text));
+        let full = self.folders.iter().filter(|folder| !folder.advice.is_empty());
+        let full = full.map(|folder| format!("{} is nearly full", folder.label));
+        share.into_iter().chain(over).chain(full).take(MAX_SUMMARY_PARTS).collect::<Vec<_>>().join(" · ")
+    }
+}
+
 /// The page or its fragment.
 pub async fn get(request: GroupRequest) -> HandlerResult {
     let view = request.load_usage().await?;
     record_names_seen(&request.context, &request.me, &view).await?;
-    let fragment = build_fragment(&request.context, &request.me, &view).await?;
+    let mut fragment = build_fragment(&request.context, &request.me, &view).await?;
+    fragment.is_open = !request.context.is_fragment;
     if request.context.is_fragment {
         return respond(&fragment);
     }
@@ -106,7 +129,7 @@ pub async fn build_fragment(
     for (queue, accounts) in load_accounts_by_cluster(context, me, view).await? {
         clusters.push(build_cluster_summary(context, me, view, queue.as_ref(), &accounts).await?);
     }
-    Ok(GroupFairShareFragment { group: view.group, clusters })
+    Ok(GroupFairShareFragment { group: view.group, clusters, is_open: false })
 }
 
 /// The group's accounts by cluster, with the viewer's queue snapshot there. Starts keeping that snapshot fresh.

@@ -202,6 +202,23 @@ impl UsageFilter {
         all.into_iter().map(named).chain([other]).collect()
     }
 
+    /// The periods that are one click away: query string, label, whether it is selected.
+    pub fn period_shortcuts(&self) -> Vec<UsageSelectOption> {
+        let this_month = self.today.month();
+        let periods = [
+            (UsagePeriod::Days30, "Last 30 days"),
+            (UsagePeriod::Month(this_month), "This month"),
+            (UsagePeriod::Month(this_month.previous()), "Last month"),
+        ];
+        let link = |(period, label): (UsagePeriod, &str)| {
+            // Bars that fit one period may not fit another.
+            let value = period.query_value();
+            let query = self.to_query_string(&[("period", value.as_str()), ("by", "")]);
+            (query, label.to_owned(), period == self.period)
+        };
+        periods.map(link).into()
+    }
+
     /// For the custom period's fields: the first and last selectable day, and the current values.
     pub fn custom_day_values(&self) -> [String; 4] {
         let (from, until) = (self.choice.from, self.choice.until);
