@@ -26,7 +26,7 @@ mod visits;
 
 use cluster_lines::HomeClusters;
 use getting_started::{
-    EXAMPLE_PATH, GettingStartedStep, MemberProgress, admin_steps, mark_next_step, member_steps, next_step_title,
+    EXAMPLE_PATH, GettingStartedStep, MemberProgress, admin_steps, find_next_step, mark_next_step, member_steps,
 };
 use job_summary::HomeJobSummary;
 pub use visits::LastHomeVisits;
@@ -42,6 +42,8 @@ struct HomePage {
     steps: Vec<GettingStartedStep>,
     /// The title of the next step; empty if there is none.
     next_step: String,
+    /// Whether the next step is the example.
+    is_example_next: bool,
     now: HomeJobSummary,
     clusters: HomeClusters,
     groups: Vec<HomeGroup>,
@@ -156,7 +158,8 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     respond(&HomePage {
         page: PageFrame::for_person(&context, &me.0, "Home", NavSection::Home),
         greeting: format!("Hello {first_name}"),
-        next_step: next_step_title(&steps),
+        next_step: find_next_step(&steps).map(|step| step.title.clone()).unwrap_or_default(),
+        is_example_next: find_next_step(&steps).is_some_and(|step| step.href == EXAMPLE_PATH),
         steps,
         now: HomeJobSummary::new(&queues, since, app.clock.now()),
         example: if facts.has_jobs { String::new() } else { example_path(&clusters) },

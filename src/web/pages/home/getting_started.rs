@@ -43,9 +43,9 @@ pub fn mark_next_step(mut steps: Vec<GettingStartedStep>) -> Vec<GettingStartedS
     steps
 }
 
-/// The title of the step that is marked as the next one; empty if there is none.
-pub fn next_step_title(steps: &[GettingStartedStep]) -> String {
-    steps.iter().find(|step| step.state == "next").map(|step| step.title.clone()).unwrap_or_default()
+/// The step that is marked as the next one.
+pub fn find_next_step(steps: &[GettingStartedStep]) -> Option<&GettingStartedStep> {
+    steps.iter().find(|step| step.state == "next")
 }
 
 /// The first steps of whoever runs the portal.
