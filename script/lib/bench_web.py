@@ -63,7 +63,7 @@ def weight(portal, cookie):
     pages = gzip.decompress(body) + gzip.decompress(home_body)
     assets = {path.decode() for path in re.findall(rb'(?:src|href)="(/assets/[^"]+)"', pages)}
     first = size + home + sum(transferred(path, False)[0] for path in assets)
-    later = max(transferred(path, True)[0] for path in ("/", "/groups", "/groups/1", "/people", "/account", "/account/second-factor"))
+    later = max(transferred(path, True)[0] for path in ("/", "/groups", "/groups/1/members", "/people", "/account", "/account/second-factor"))
     return first / 1000, later / 1000
 
 
