@@ -127,6 +127,14 @@ impl GroupRole {
             Self::Member => "Member",
         }
     }
+
+    /// Within a sentence, after "a".
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Pi => "PI",
+            Self::Member => "member",
+        }
+    }
 }
 
 impl fmt::Display for GroupRole {

@@ -52,17 +52,17 @@ pub fn amount(amount: f64) -> String {
     format!("{sign}{}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A fraction as a percentage: `87 %`, `0.4 %`, `<0.1 %`.
+/// A fraction as a percentage: `87%`, `0.4%`, `<0.1%`.
 pub fn percent(part: f64) -> String {
     match part * 100.0 {
         p if p.is_nan() => UNKNOWN.to_owned(),
-        ..=0.0 => "0 %".to_owned(),
-        ..0.1 => "<0.1 %".to_owned(),
+        ..=0.0 => "0%".to_owned(),
+        ..0.1 => "<0.1%".to_owned(),
         p @ ..9.95 => {
             let tenths = format!("{p:.1}");
-            format!("{} %", tenths.trim_end_matches(".0"))
+            format!("{}%", tenths.trim_end_matches(".0"))
         }
-        p => format!("{} %", number(round(p))),
+        p => format!("{}%", number(round(p))),
     }
 }
 
@@ -163,14 +163,14 @@ mod tests {
             assert_eq!(amount(hours), words);
         }
         for (part, words) in [
-            (0.0, "0 %"),
-            (-1.0, "0 %"),
-            (0.000_5, "<0.1 %"),
-            (0.004, "0.4 %"),
-            (0.04, "4 %"),
-            (0.826, "83 %"),
-            (0.874, "87 %"),
-            (12.0, "1,200 %"),
+            (0.0, "0%"),
+            (-1.0, "0%"),
+            (0.000_5, "<0.1%"),
+            (0.004, "0.4%"),
+            (0.04, "4%"),
+            (0.826, "83%"),
+            (0.874, "87%"),
+            (12.0, "1,200%"),
             (f64::NAN, UNKNOWN),
         ] {
             assert_eq!(percent(part), words);

@@ -21,7 +21,7 @@
 
   function relativeText(seconds, short) {
     const ago = Math.abs(seconds);
-    if (short && seconds >= 0 && ago < 60) return `${Math.floor(ago)} s ago`;
+    if (short && seconds >= 1 && ago < 60) return `${Math.floor(ago)} s ago`;
     if (ago < NEAR_SECONDS) return "just now";
     const [unit, size, letter] = STEPS.find(([, size]) => ago >= size);
     const count = Math.floor(ago / size);

@@ -50,7 +50,7 @@
     if (bar) {
       bar.classList.toggle("is-empty", count === 0);
       bar.querySelector("[data-pick-count]").textContent =
-        count === 0 ? "Select jobs above" : count === 1 ? "1 job selected" : `${count} jobs selected`;
+        count === 0 ? "For selected jobs" : count === 1 ? "1 job selected" : `${count} jobs selected`;
       for (const button of all("button", bar)) button.disabled = count === 0;
     }
     const every = form.querySelector("[data-pick-all]");

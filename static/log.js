@@ -27,10 +27,7 @@
     const buttons = root.querySelectorAll("[data-log-follow], [data-log-wrap], [data-log-search]");
     for (const button of buttons) button.hidden = false;
     const follow = root.querySelector("[data-log-follow]");
-    if (follow) {
-      follow.setAttribute("aria-pressed", String(choice.follow));
-      follow.textContent = choice.follow ? "Following" : "Paused";
-    }
+    follow?.setAttribute("aria-pressed", String(choice.follow));
     root.querySelector("[data-log-wrap]")?.setAttribute("aria-pressed", String(choice.wrap));
     box.classList.toggle("is-wrapped", choice.wrap);
     root.querySelector("[data-log-reload]")?.toggleAttribute("hidden", Boolean(follow));

@@ -16,7 +16,7 @@ def doors(ports):
     """Name, title, port, what is asked for, and what to know."""
     return [
         ("harbour", "Harbour (key only)", ports["key"], ["key"],
-         "Your SSH key is enough, so the portal reconnects automatically."),
+         "This cluster asks only for your SSH key, so the portal reconnects automatically."),
         ("harbour-mfa", "Harbour (one-time code)", ports["mfa"], ["key", "code"],
          "You confirm each new connection with a code from your phone."),
         ("harbour-duo", "Harbour (Duo)", ports["duo"], ["key", "duo"],
@@ -36,10 +36,11 @@ def automation(facts, fingerprints):
     ]
     return {
         "hosts": [HOST], "port": facts["ports"]["robot"], "fingerprints": fingerprints,
-        "support": "whoever runs the demo",
+        "support": "the person who runs this demo",
         "notes": [
-            "To act as the demo's support: script/cluster --dir var/demo/cluster robot key NAME 'LINE', then robot enrol NAME.",
-            "The portal's address, as seen by the demo cluster, is 127.0.0.1.",
+            "In the demo, you grant access yourself: run script/cluster --dir var/demo/cluster robot key NAME 'LINE', then "
+            "script/cluster --dir var/demo/cluster robot enrol NAME. The script calls the automation host robot.",
+            "The demo cluster sees the portal's IP address as 127.0.0.1.",
         ],
         "wrappers": [{"path": f"{facts['robot']['wrappers']}/{name}", "allows": allows} for name, allows in wrappers],
     }
@@ -49,6 +50,7 @@ def described(preset, facts, door):
     name, title, port, asked, note = door
     fingerprints = [key["fingerprint"] for key in facts["host_keys"]]
     site = {**preset, "name": name, "title": title, "notes": [note, preset["notes"][0]]}
+    del site["operator"]
     site["login"] = {"host": HOST, "port": port, "accepts": [asked], "fingerprints": fingerprints}
     if name == "harbour-jump":
         site["login"]["jump"] = {"host": HOST, "port": facts["ports"]["key"]}
@@ -56,7 +58,7 @@ def described(preset, facts, door):
     if "key" in asked:
         keys = preset["keys"] | keys | {"page": f"http://{HOST}:{facts['ports']['keypage']}/"}
         keys["steps"] = [
-            "Open the demo's SSH key page, which stands in for a real centre's.",
+            "Open the demo's SSH key page. It works like a real computing centre's.",
             "Enter your user name there, paste your public key from this portal, and save it.",
         ]
     else:

@@ -32,7 +32,7 @@ events! {
     /// Wrong name or password.
     SignInFailed = "sign-in.failed", "Failed to sign in";
     /// The one-time code was wrong.
-    CodeFailed = "sign-in.code-failed", "Entered a wrong one-time code";
+    CodeFailed = "sign-in.code-failed", "Entered a wrong second-factor code";
     /// A recovery code was used instead of the phone.
     RecoveryCodeUsed = "sign-in.recovery-code", "Used a recovery code";
     /// Someone signed out.
@@ -72,11 +72,11 @@ events! {
     /// Someone was removed from a group.
     RemovedFromGroup = "group.removed", "Removed someone from a group";
     /// An account was created on the command line.
-    PersonAdded = "person.added", "Added an account";
+    PersonAdded = "person.added", "Added a portal account";
     /// An account was disabled.
-    PersonDisabled = "person.disabled", "Disabled an account";
+    PersonDisabled = "person.disabled", "Disabled a portal account";
     /// An account was enabled again.
-    PersonEnabled = "person.enabled", "Enabled an account";
+    PersonEnabled = "person.enabled", "Enabled a portal account";
     /// Someone became an administrator.
     AdminGranted = "person.admin-granted", "Made someone an administrator";
     /// Someone is no longer an administrator.
@@ -98,7 +98,7 @@ events! {
     /// A cluster's host presented a key that is not pinned.
     HostKeyAlarm = "cluster.host-key-alarm", "Blocked connections because a cluster's host key changed";
     /// An administrator dismissed the alarm as false.
-    HostKeyAlarmEnded = "cluster.host-key-alarm-ended", "Cleared a host key alarm and kept the pinned keys";
+    HostKeyAlarmEnded = "cluster.host-key-alarm-ended", "Dismissed a host key alert and kept the pinned keys";
     /// An SSH key was generated.
     KeyMade = "key.made", "Created an SSH key";
     /// An SSH key was imported.
@@ -114,7 +114,7 @@ events! {
     /// Keys were lost because the password was reset.
     KeysLost = "key.lost", "Deleted SSH keys because the password was reset";
     /// A person set their user name on a cluster.
-    UserNamed = "line.user", "Set a user name on a cluster";
+    UserNamed = "line.user", "Set their user name for a cluster";
     /// A connection was opened.
     Connected = "line.connected", "Connected to a cluster";
     /// Connecting to a cluster failed.
@@ -129,7 +129,7 @@ events! {
     /// Jobs were requeued.
     JobsRequeued = "jobs.requeued", "Requeued jobs";
     /// A job was moved to the top of the person's jobs.
-    JobsMovedUp = "jobs.moved-up", "Moved a job to the top of their own jobs";
+    JobsMovedUp = "jobs.moved-up", "Moved a job to the top of their jobs";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
     /// A new version of a recipe was saved.
@@ -159,7 +159,7 @@ events! {
     /// A guest link to a dashboard was revoked.
     DashboardLinkRevoked = "board.unshared", "Revoked a guest link to a dashboard";
     /// A guest link to a dashboard was opened.
-    DashboardLinkOpened = "board.visited", "A guest link to a dashboard was opened";
+    DashboardLinkOpened = "board.visited", "Opened a guest link to a dashboard";
     /// A report of a group was frozen.
     ReportFrozen = "report.frozen", "Froze a group report";
     /// A report of a group was deleted.
@@ -169,11 +169,11 @@ events! {
     /// A guest link to a report was revoked.
     ReportLinkRevoked = "report.unshared", "Revoked a guest link to a report";
     /// A guest link to a report was opened.
-    ReportLinkOpened = "report.visited", "A guest link to a report was opened";
+    ReportLinkOpened = "report.visited", "Opened a guest link to a report";
     /// A group's usage alerts were changed.
-    UsageAlertsSet = "usage.alerts", "Changed the usage alerts of a group";
+    UsageAlertsSet = "usage.alerts", "Changed a group's usage alerts";
     /// A group's accounts were chosen.
-    UsageAccountsSet = "usage.accounts", "Changed the Slurm accounts of a group";
+    UsageAccountsSet = "usage.accounts", "Changed a group's Slurm accounts";
     /// An allocation was added to a group.
     AllocationSet = "usage.allocation", "Added an allocation to a group";
     /// An allocation of a group was changed.
@@ -181,7 +181,7 @@ events! {
     /// An allocation of a group was removed.
     AllocationRemoved = "usage.allocation-removed", "Removed an allocation from a group";
     /// A PI viewed the usage of the group's members.
-    UsageViewed = "usage.seen", "Viewed usage by member of a group";
+    UsageViewed = "usage.seen", "Viewed a group's usage by member";
     /// The webhook for notifications was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notifications are sent";
     /// The master key was changed.

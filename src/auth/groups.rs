@@ -47,7 +47,7 @@ impl AuthService {
         if role == GroupRole::Member {
             self.revoke_invitations_by(&mut tx, group, person).await?;
         }
-        let detail = format!("{} is now {}", member.name, role.title());
+        let detail = format!("{} is now a {}", member.name, role.noun());
         let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
         record(&mut tx, actor, ActivityEventKind::RoleChanged, about, now).await?;
         Ok(store::commit(tx).await?)

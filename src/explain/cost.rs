@@ -1,4 +1,4 @@
-//! Estimates what a job costs before it is submitted, in the site's own unit: what drives the price, and what would
+//! Estimates what a job costs before it is submitted, in the centre's own unit: what drives the price, and what would
 //! be cheaper. Says what is unknown about a site and never guesses.
 
 mod cheaper;
@@ -86,7 +86,7 @@ pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Optio
         tasks,
         total,
         driver: price.driver().map_or(CostDriver::Cores, |part| part.what),
-        headline: headline(request, &price, each, tasks),
+        headline: headline(&price, each, tasks),
         sentences: explain_driver(&price).into_iter().collect(),
         cheaper: cheaper::find_cheaper(request, cluster, &price),
         of_left: None,
@@ -102,21 +102,21 @@ pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Optio
     cost
 }
 
-fn headline(request: &JobRequest, price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
+fn headline(price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
     let per_hour = format_with_unit(price.per_hour(), &price.unit);
-    let Some((each, minutes)) = each.zip(request.minutes) else {
-        return format!("Costs {per_hour} per hour.");
+    let Some(each) = each else {
+        return format!("{per_hour} for each hour it runs.");
     };
-    let time = format::minutes(minutes);
     if tasks > 1 {
         let all = format_with_unit(each * to_f64(tasks), &price.unit);
         return format!(
-            "Costs up to {all}: each of its {} costs {} for the full {time}.",
+            "At most {all} with this time limit: {} with {} each.",
             format::count(tasks, "task"),
             format::amount(each),
         );
     }
-    format!("Costs {per_hour} per hour, {} if it runs for the full {time}.", format::amount(each))
+    let all = format_with_unit(each, &price.unit);
+    format!("{per_hour} for each hour it runs: at most {all} with this time limit.")
 }
 
 /// An amount with its unit: one billing hour, two billing hours.

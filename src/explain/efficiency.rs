@@ -119,9 +119,8 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
     let percent = usage.cpu_s.and_then(|cpu| percent(cpu, usage.elapsed_s.saturating_mul(cpus)));
     let busy = busy_core_tenths(usage);
     let used = match busy {
-        Some(10) => "1 core".to_owned(),
-        Some(tenths) if tenths % 10 == 0 => format!("{} cores", tenths / 10),
-        Some(tenths) => format!("{}.{} cores", tenths / 10, tenths % 10),
+        Some(tenths) if tenths % 10 == 0 => (tenths / 10).to_string(),
+        Some(tenths) => format!("{}.{}", tenths / 10, tenths % 10),
         None => String::new(),
     };
     let judgement = match percent {
@@ -136,7 +135,8 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
         (true, Some(7..=12)) if cpus > 1 => {
             "It kept about one core busy. Many programs use more only if you set an option or OMP_NUM_THREADS."
         }
-        (true, _) => "The cores were idle much of the time, waiting for files or for each other.",
+        (true, _) if cpus == 1 => "Idle much of the time. The program may be waiting for files.",
+        (true, _) => "Idle much of the time. The program may be waiting for files, or the cores for each other.",
         (false, _) => "",
     };
     let asked = if cpus > 0 { format::count(cpus, "core") } else { String::new() };
@@ -236,7 +236,7 @@ fn gpus_figure(job: &SlurmJob, usage: &JobUsage) -> Option<EfficiencyFigure> {
         ),
         Some(_) => (UsageJudgement::Good, ""),
     };
-    let mut used = percent.map(|percent| format!("{percent} % busy")).unwrap_or_default();
+    let mut used = percent.map(|percent| format!("{percent}% busy")).unwrap_or_default();
     if let Some(peak) = usage.gpu_memory_mb.filter(|mb| *mb > 0) {
         let join = if used.is_empty() { "" } else { ", " };
         used = format!("{used}{join}{} of its memory", format::memory(peak));
@@ -260,7 +260,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
         if (saves(value, asked / nodes) && asked > SMALL_MB && !uneven) || (near && nodes == 1) {
             next.push(SuggestedSbatchOption {
                 option: format!("--mem={}", format::memory_option(value)),
-                why: format!("Its peak plus 25 %: {}{each}.", format::memory(value)),
+                why: format!("Its peak plus 25%: {}{each}.", format::memory(value)),
             });
         }
     }
@@ -270,7 +270,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
         if saves(value.into(), asked.into()) {
             next.push(SuggestedSbatchOption {
                 option: format!("--time={}", TimeLimit::Minutes(value)),
-                why: format!("Its run time plus 30 %: {}.", format::minutes(value)),
+                why: format!("Its run time plus 30%: {}.", format::minutes(value)),
             });
         }
     }

@@ -131,7 +131,7 @@ mod tests {
             effective_usage: Some(0.800_082),
         };
         assert!(
-            explain_fair_share(&all).sentence.ends_with("Its share is 54 % of the cluster; its recent usage is 80 %.")
+            explain_fair_share(&all).sentence.ends_with("Its share is 54% of the cluster; its recent usage is 80%.")
         );
         let computed = explain_fair_share(&FairShareFigures { level_fs: None, ..all });
         assert_eq!(computed.position, explain_fair_share(&all).position);

@@ -16,7 +16,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("invalid job id", "The cluster has no such job: it has ended, or it never existed."),
     (
         "permission denied",
-        "The cluster doesn't allow you to do this. The job belongs to someone else, or only the site's operators can do it.",
+        "The cluster doesn't allow you to do this. The job belongs to someone else, or only the centre's operators can do it.",
     ),
     (
         "no longer pending",
@@ -29,9 +29,9 @@ const MEANINGS: &[(&str, &str)] = &[
     ("operation not permitted", "The cluster doesn't allow this for this job."),
     (
         "requeue is disabled",
-        "This job can't be requeued: it was submitted with --no-requeue, or the site doesn't allow it. Cancel it and resubmit it.",
+        "This job can't be requeued: it was submitted with --no-requeue, or the centre doesn't allow it. Cancel it and resubmit it.",
     ),
-    ("disabled", "This site has disabled this. Ask its support for the reason."),
+    ("disabled", "The centre has disabled this. Ask its support for the reason."),
     (
         "unable to contact slurm controller",
         "Slurm's controller didn't respond, so nothing was changed. Try again in a few minutes.",

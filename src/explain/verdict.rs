@@ -197,9 +197,9 @@ fn out_of_memory(ended: &EndedJobFacts<'_>, title: &str) -> JobVerdict {
         verdict.suggestions.push(SuggestedSbatchOption {
             option: format!("--mem={}", format::memory_option(next)),
             why: if reached > each {
-                format!("50 % more than it used: about {}{per}.", format::memory(next))
+                format!("50% more than it used: about {}{per}.", format::memory(next))
             } else {
-                format!("About 50 % more than before: {}{per}.", format::memory(next))
+                format!("About 50% more than before: {}{per}.", format::memory(next))
             },
         });
     }

@@ -149,10 +149,8 @@ fn explain_time_limit(why: &mut WaitExplanation, waiting: &WaitingJob<'_>) {
         && asked > most
     {
         let (asked, most) = (format::minutes(asked), format::minutes(most));
-        why.sentence = format!(
-            "It requests {asked}, but this partition's time limit is {most}. It can't start as \
-             submitted."
-        );
+        why.sentence =
+            format!("It requests {asked}, but this partition's time limit is {most}. It can never start as submitted.");
         why.advice.insert(0, format!("Reduce its time limit to {most} or less."));
     }
 }

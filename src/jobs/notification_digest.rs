@@ -1,4 +1,4 @@
-//! Notifications in words, many folded into few: "12 tasks of sweep ended: 11 done, 1 failed". A job is one line with
+//! Notifications in words, many folded into few: "12 tasks of sweep ended: 11 completed, 1 failed". A job is one line with
 //! its latest event, and an array is one line with counts. Pure.
 
 mod end_counts;
@@ -47,9 +47,9 @@ codes!(NotificationKind {
 impl NotificationKind {
     /// The kinds that people can turn on or off, each with its label.
     pub const CHOICES: &'static [(Self, &'static str)] = &[
-        (Self::Ended, "A job ended"),
-        (Self::NeverStarts, "A job can't start as submitted"),
-        (Self::Started, "A job started"),
+        (Self::Ended, "A job ends"),
+        (Self::NeverStarts, "A job can never start as submitted"),
+        (Self::Started, "A job starts"),
     ];
 
     /// Whether people can turn it off; the others are always shown.
@@ -204,9 +204,9 @@ impl<'a> NotificationDigestBuilder<'a> {
         let after = match (self.kind, many) {
             _ if self.is_mixed() => self.mixed_words(),
             (NotificationKind::Started, _) => " started".to_owned(),
-            (NotificationKind::NeverStarts, _) => " can't start as submitted".to_owned(),
+            (NotificationKind::NeverStarts, _) => " can never start as submitted".to_owned(),
             (NotificationKind::Ended, false) => format!(" {}", outcome_words(self.state)),
-            (NotificationKind::Ended, true) => format!(" ended: {}", self.counts.summary()),
+            (NotificationKind::Ended, true) => format!(" {}", self.counts.after_count()),
             (NotificationKind::WebhookOff, _) => {
                 "Your webhook was turned off because no message could be delivered for three days".to_owned()
             }

@@ -36,6 +36,9 @@ pub struct ComposedJob {
     is_bare: bool,
 }
 
+/// The problem of a required question without an answer.
+pub const MISSING_ANSWER: &str = "Required.";
+
 /// Something to fix, tied to its question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposeProblem {
@@ -154,7 +157,7 @@ fn read_answer(
     }
     if text.trim().is_empty() {
         if question.required {
-            job.add_problem(&question.key, "Required.");
+            job.add_problem(&question.key, MISSING_ANSWER);
         }
         return None;
     }
@@ -286,7 +289,7 @@ fn script_preamble(cluster: &ComposeCluster, request: &JobRequest) -> Vec<Render
     ];
     if let Some(proxy) = &cluster.site.jobs.proxy {
         let proxy = super::quoting::quote_word(proxy);
-        lines.push(RenderedScriptLine::plain("# Access the web through the site's proxy."));
+        lines.push(RenderedScriptLine::plain("# Access the web through the centre's proxy."));
         lines.push(RenderedScriptLine::plain(format!("export http_proxy={proxy} https_proxy={proxy}")));
     }
     lines.extend(tmpdir_lines(cluster, request));
@@ -304,7 +307,7 @@ fn tmpdir_lines(cluster: &ComposeCluster, request: &JobRequest) -> Vec<RenderedS
     text.lines().map(RenderedScriptLine::plain).collect()
 }
 
-const TMPDIR_ALIAS_COMMENT: &str = "# The job's temporary folder, under the name used at most sites.\n";
+const TMPDIR_ALIAS_COMMENT: &str = "# The job's temporary folder, under the name used at most centres.\n";
 
 /// The folder must not exist yet: the job creates it or stops.
 const MAKE_TMPDIR: &str = r#"# A temporary folder for this job, removed when it ends.

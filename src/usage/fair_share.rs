@@ -133,7 +133,7 @@ mod tests {
         assert!(said(2.1, None).ends_with("than others."), "nothing is foretold");
         assert!(said(1000.0, Some(9000)).contains("more than a year"));
         assert!(said(1.0, Some(168)).contains("about its share"));
-        assert!(said(0.37, Some(168)).contains("37 % of its share"));
+        assert!(said(0.37, Some(168)).contains("37% of its share"));
         assert!(said(0.0, Some(168)).contains("anything"));
         assert_eq!(describe_fair_share(None, Some(168), NOW).position, None);
         assert_eq!(describe_fair_share(Some(10.0), None, NOW).position, Some(25));

@@ -20,8 +20,8 @@ const MAX_GAP_SECONDS: i64 = 4 * SECONDS_PER_DAY;
 const MAX_POINTS: usize = 240;
 /// Labelled ratios: the ratio, its label, and whether it gives way to the next where there is little room.
 const MARKS: [(f64, &str, bool); 6] = [
-    (0.01, "1 %", false),
-    (0.1, "10 %", false),
+    (0.01, "1%", false),
+    (0.1, "10%", false),
     (0.5, "half", true),
     (2.0, "2 ×", true),
     (10.0, "10 ×", false),

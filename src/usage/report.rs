@@ -29,7 +29,7 @@ pub struct UsageReport {
     /// The last day that is counted.
     pub until: Day,
     pub made_at: i64,
-    /// Name of the site's own unit, before `hours`; empty if there is none, or several.
+    /// Name of the centre's own unit, before `hours`; empty if there is none, or several.
     pub site_unit: String,
     pub totals: ReportTableRow,
     pub accounts: Vec<ReportTableRow>,
@@ -61,7 +61,7 @@ pub struct ReportTableRow {
     pub gpu_hours: f64,
     /// GPU hours by model.
     pub gpus: Vec<(String, f64)>,
-    /// Hours of the site's own unit.
+    /// Hours of the centre's own unit.
     pub site_hours: f64,
     pub jobs: u64,
     /// The successful fraction of all jobs that were not cancelled.

@@ -1,4 +1,4 @@
-//! The units of usage: core and GPU hours everywhere, and the site's own unit where it has one.
+//! The units of usage: core and GPU hours everywhere, and the centre's own unit where it has one.
 
 use crate::domain::codes;
 use crate::explain::cost::reference_units;

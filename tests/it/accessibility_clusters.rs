@@ -299,7 +299,7 @@ async fn audit_keys(browser: &Browser, user: &str) {
     browser.wait_for_text("About this cluster").await;
     browser.go("/clusters/key/automation").await;
     browser.press("Create automation key").await;
-    browser.wait_for_text("Key line to register").await;
+    browser.wait_for_text("Line for the centre's key page").await;
     browser.audit_unfolded("automation with a key").await;
     browser.press("Run test").await;
     browser.wait_for_text("The test failed").await;

@@ -49,7 +49,7 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     assert_eq!(desk.run(&still).await, true, "what was chosen stays chosen");
     assert_eq!(desk.run("return window.lost").await, 0, "not for a moment was it lost");
 
-    desk.press("Release").await;
+    desk.press("Release jobs").await;
     desk.wait_for_text("Release second one?").await;
     desk.press("Go back").await;
     let is_closed = "return document.querySelector('#job-action').childElementCount === 0";

@@ -49,7 +49,7 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     })
     .await;
     let text = page.select_text("main");
-    assert!(text.contains("def-smith") && text.contains("rrg-smith") && text.contains("as of"));
+    assert!(text.contains("def-smith") && text.contains("rrg-smith") && text.contains("Updated"));
     assert!(text.contains("halves every 7 d"), "{text}");
     assert!(page.select_text("#standing-storage-key").contains("/project (project def-smith)"));
     let people = page.select_text("#standing-people-key-1");

@@ -410,7 +410,7 @@ async fn roles_change_at_once() {
     assert_eq!(admin.post(&role, &[("role", "member")]).await.status, 303);
     assert_eq!(may_invite().await, 403);
     let entry = member.get("/account/activity").await.select_text("tbody tr");
-    assert!(entry.contains("max is now Member"), "{entry}");
+    assert!(entry.contains("max is now a member"), "{entry}");
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn home_shows_jobs_fair_share_and_storage() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_jobs_are_listed_with_failures_first() {
     let (_portal, _, fin) = connected("fin").await;
-    wait_for_list(&fin, "/", "a first look", |page| page.text().contains("as of")).await;
+    wait_for_list(&fin, "/", "a first look", |page| page.text().contains("fresh-dot")).await;
     let name = |what: &str| format!("{what}-{}", std::process::id());
     submit("fin", "exit 4", &["-J", &name("bad"), "-t", "5"]);
     let page = wait_for_list(&fin, "/", "the failed one", |page| page.text().contains(&name("bad"))).await;

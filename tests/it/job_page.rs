@@ -276,14 +276,14 @@ echo "not seen while paused""#;
     browser.press("Jump to first error").await;
     let found = browser.run("return document.querySelector('.is-found').textContent.trim()").await;
     assert_eq!(found, "Error: first of them");
-    browser.press("Following").await;
-    browser.wait_for_text("Paused").await;
+    browser.press("Follow output").await;
+    browser.find("[data-log-follow][aria-pressed=false]").await;
     run(&line, "touch", &[&format!("page/end-{id}")]).await.unwrap();
     until_says(&max, &format!("{path}/output"), "not seen while paused").await;
     // The head of the page renews itself all the same; what was paused stays so.
     browser.wait_for_text("Completed").await;
     assert_eq!(browser.run(&log_says("not seen")).await, false);
-    browser.press("Paused").await;
+    browser.press("Follow output").await;
     until_log_says(&browser, "not seen while paused").await;
     browser.close().await;
 }

@@ -79,7 +79,7 @@ async fn member() -> (TestApp, Client, Client) {
 async fn job_end_is_notified_once_even_after_a_restart() {
     let (mut portal, _, tessa) = connected("tessa").await;
     let said = |page: &Page, words: &str| lines(page).iter().filter(|line| *line == words).count();
-    wait_for_list(&tessa, "/jobs", "a first look", |page| page.text().contains("as of")).await;
+    wait_for_list(&tessa, "/jobs", "a first look", |page| page.text().contains("fresh-dot")).await;
 
     let name = unique("short");
     submit("tessa", "sleep 1", &["-J", &name, "-t", "5"]);
@@ -146,8 +146,8 @@ async fn many_notifications_fold_into_one_toast() {
         list,
         [
             "12 tasks of sweep ended: 11 completed, 1 failed",
-            "2 jobs named sort ended: 2 failed",
-            "12 jobs named align ended: 12 completed",
+            "2 jobs named sort failed",
+            "12 jobs named align completed",
         ]
     );
 }
@@ -208,7 +208,7 @@ async fn toasts_are_shown_as_chosen() {
     let never = |number| Told { number, task: -1, name: "b", kind: "never", state: "PENDING" };
     tell(&portal, "bob", "key", &[started(1), never(2)]).await;
     let toasts = bob.get("/notifications/badge?after=0").await.select_all(".toast-text a");
-    assert_eq!(toasts, ["b can't start as submitted", "a started"], "what needs a look first");
+    assert_eq!(toasts, ["b can never start as submitted", "a started"], "what needs a look first");
     assert_eq!(bob.post("/account/notifications", &[("kind", "ended")]).await.status, 303);
     let page = bob.get("/account/notifications").await;
     assert_eq!(page.select_all("input[name=kind][checked]").len(), 1 + 2, "and two for the webhook");

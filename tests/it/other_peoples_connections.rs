@@ -69,6 +69,6 @@ async fn prompts_connections_and_keys_belong_to_one_person() {
     let status = portal.app.connections.status(portal.connection_key("alice", "own").await);
     assert!(matches!(status, ConnectionStatus::Up(_)), "{status:?}");
     let after = alice.get("/account/key").await;
-    assert!(after.text().contains("Only while you are signed in"));
+    assert!(after.text().contains("Used only while you&#39;re signed in"));
     assert_eq!(after.select_text("figure.code code"), key_page.select_text("figure.code code"));
 }

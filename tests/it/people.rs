@@ -31,7 +31,7 @@ async fn accounts_are_switched_off_and_on() {
     assert_eq!(bob.sign_in("bob", PASSWORD).await.status, 303);
 
     let words = bob.get("/account/activity").await.select_all("tbody .cell-title");
-    for expected in ["Disabled an account", "Enabled an account"] {
+    for expected in ["Disabled a portal account", "Enabled a portal account"] {
         assert!(words.contains(&expected.to_owned()), "{words:?}");
     }
 }

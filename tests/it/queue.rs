@@ -127,7 +127,7 @@ async fn no_page_waits_for_the_cluster() {
 async fn more_viewers_cause_no_more_slurm_calls() {
     let server = Server::start();
     let (portal, fin) = connected_to(&server, "bob").await;
-    wait_for_list(&fin, "/jobs", "a picture", |list| list.text().contains("as of")).await;
+    wait_for_list(&fin, "/jobs", "a picture", |list| list.text().contains("fresh-dot")).await;
     let (begun, before) = (std::time::Instant::now(), commands(&server, "bob"));
     let cookies = fin.cookies();
     let tabs = (0..100).map(|_| {
@@ -190,7 +190,7 @@ async fn jobs_are_held_released_and_cancelled_after_confirmation() {
 async fn unknown_jobs_and_jobs_of_others_cannot_be_acted_on() {
     let (_portal, _, bob) = connected("bob").await;
     let theirs = submit("mjones", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
-    wait_for_list(&bob, "/jobs", "a picture", |list| list.text().contains("as of")).await;
+    wait_for_list(&bob, "/jobs", "a picture", |list| list.text().contains("fresh-dot")).await;
     let act = async |job: &str| {
         let form = [("job", job), ("verb", "cancel"), ("sure", "yes")];
         bob.post("/jobs/act", &form).await

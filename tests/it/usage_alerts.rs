@@ -65,7 +65,7 @@ async fn each_alert_is_sent_once_and_only_if_chosen() {
     }
     let told = notices(&world).await;
     assert_eq!(told.len(), 3, "{told:?}");
-    for words in ["86 % of the 100 core hours granted to def-lab", "/project (project def-lab)", "8 of 12 jobs by"] {
+    for words in ["86% of the 100 core hours granted to def-lab", "/project (project def-lab)", "8 of 12 jobs by"] {
         assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
     }
     let page = world.pi.get("/notifications").await;
@@ -73,7 +73,7 @@ async fn each_alert_is_sent_once_and_only_if_chosen() {
     assert!(page.text().contains(&format!("href=\"/groups/{}/usage\"", world.group)));
     assert!(page.text().contains("bell-count"), "it is new");
     let log = world.admin.get("/activity").await;
-    assert!(log.text().contains("Changed the usage alerts"));
+    assert!(log.text().contains("Changed a group&#39;s usage alerts"));
     world.portal.clock.advance(86_400);
     usage.notify_leader(world.reader).await.unwrap();
     let mut db = world.portal.app.store.read().await.unwrap();

@@ -14,7 +14,7 @@ use crate::store::clusters::PinnedHostKey;
 #[derive(Debug, Args)]
 pub(super) struct PinHostKeysArgs {
     /// A fingerprint published by the centre (SHA256:…). If the host can't be reached from here, the whole key after
-    /// the role of its host: 'login ssh-ed25519 AAAA…' (or jump, or robot). Can be repeated. Not needed for keys
+    /// the role of its host: 'login ssh-ed25519 AAAA…' (or jump, or automation). Can be repeated. Not needed for keys
     /// that the preset lists as published.
     #[arg(long, value_name = "FINGERPRINT")]
     host_key: Vec<HostKeyArg>,
@@ -40,6 +40,7 @@ impl FromStr for HostKeyArg {
             return Ok(Self::Fingerprint(fingerprint));
         }
         let whole = text.split_once(char::is_whitespace).and_then(|(hop, key)| {
+            let hop = if hop == "automation" { hops::AUTOMATION } else { hop };
             let hop = [hops::LOGIN, hops::JUMP, hops::AUTOMATION].into_iter().find(|of| *of == hop)?;
             Some(Self::WholeKey(hop, HostKey::parse(key)?))
         });

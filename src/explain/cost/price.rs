@@ -1,4 +1,4 @@
-//! What each part of a request costs per hour, in the site's own unit. The largest part is charged.
+//! What each part of a request costs per hour, in the centre's own unit. The largest part is charged.
 
 use super::{CostDriver, CostPart};
 use crate::explain::job_types::{candidate_partitions, factor_names, uses_whole_nodes};

@@ -34,7 +34,7 @@ fn memory_counts_as_cores_on_the_general_clusters() {
         "You're charged for 10 cores because of the memory you request: 40 GB counts as much as 10 cores, and you \
          request 4 cores."
     );
-    assert_eq!(cost.headline, "Costs 10 core hours per hour, 240 if it runs for the full 1 d.");
+    assert_eq!(cost.headline, "10 core hours for each hour it runs: at most 240 core hours with this time limit.");
     assert_eq!(cost.sentences[1], "Allocations are granted in years: this is 0.0274 core years.");
     assert_eq!(cost.cheaper[0].changes, [(RequestField::Memory, "16G".to_owned())]);
     assert!(near(cost.cheaper[0].per_hour, 4.0), "{:?}", cost.cheaper);
@@ -90,7 +90,7 @@ fn billing_units_of_sigma2() {
     assert_eq!((normal.unit.as_str(), normal.driver), ("billing hours", CostDriver::Memory));
     assert!(near(normal.per_hour, 32.0 * 0.257_703_1));
     assert_eq!(normal.cheaper[0].changes, [(RequestField::MemoryPerCore, "3G".to_owned())]);
-    assert_eq!(normal.sentences[1], "That's 10 % of the 165 billing hours your group has left.");
+    assert_eq!(normal.sentences[1], "That's 10% of the 165 billing hours your group has left.");
     let test = JobRequest { qos: Some("devel".into()), ..per_core(4, 8, None) };
     assert!(near(estimate_cost(&test, &saga, None).per_hour, normal.per_hour), "paid as on ordinary nodes");
     let bigmem = estimate_cost(&per_core(4, 8, Some("bigmem")), &saga, None);
@@ -133,7 +133,7 @@ fn each_task_of_an_array_pays() {
     let request = JobRequest { array: Some(array), ..job(2, 4, 90) };
     let cost = estimate_cost(&request, &cluster("demo"), None);
     assert_eq!((cost.tasks, cost.total), (12, Some(36.0)));
-    assert!(cost.headline.contains("36 core hours: each of its 12 tasks costs 3 for the full"));
+    assert!(cost.headline.contains("36 core hours with this time limit: 12 tasks with 3 each"));
     let unsaid = super::estimate_cost(&JobRequest { minutes: None, ..request }, &cluster("demo"), None);
     assert_eq!(unsaid.total, None);
 }

@@ -35,7 +35,7 @@ fn a_job_that_asked_for_too_much() {
     assert_eq!(
         words,
         [
-            ("Cores", "1 core", "8 cores", Some(13), UsageJudgement::Low),
+            ("Cores", "1", "8 cores", Some(13), UsageJudgement::Low),
             ("Memory", "10 GB", "64 GB", Some(16), UsageJudgement::Low),
             ("Time", "2 h", "1 d", Some(8), UsageJudgement::Low),
         ]
@@ -89,7 +89,7 @@ fn gpus_are_told() {
     let gpu = &unknown.figures[3];
     assert_eq!((gpu.asked.as_str(), gpu.judgement), ("2 v100 GPUs", UsageJudgement::Unknown));
     let idle = of(&job, &JobUsage { gpu_percent: Some(60), gpu_memory_mb: Some(2048), ..usage() });
-    assert_eq!(idle.figures[3].used, "30 % busy, 2 GB of its memory");
+    assert_eq!(idle.figures[3].used, "30% busy, 2 GB of its memory");
     assert_eq!(idle.figures[3].judgement, UsageJudgement::Low);
     assert!(idle.figures[0].note.contains("GPU"));
     let busy = of(&job, &JobUsage { gpu_percent: Some(180), ..usage() });

@@ -171,7 +171,7 @@ impl BlockingLimit {
             return new_explanation(
                 WaitKind::Never,
                 "Time limit too long",
-                &format!("It requests {much} than a single job is allowed. It can't start as submitted."),
+                &format!("It requests {much} than a single job is allowed. It can never start as submitted."),
                 "Reduce its time limit, or choose another QOS or account.",
             );
         }
@@ -181,7 +181,7 @@ impl BlockingLimit {
             WaitKind::Never,
             &format!("Request too large: {}", self.what),
             &format!(
-                "It requests more {each}than a single job is allowed ({}{times}). It can't start as submitted.",
+                "It requests more {each}than a single job is allowed ({}{times}). It can never start as submitted.",
                 self.what
             ),
             "Request less, or choose another QOS or account.",

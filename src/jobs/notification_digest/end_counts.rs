@@ -30,7 +30,17 @@ impl JobEndCounts {
         self.cancelled += others.cancelled;
     }
 
-    /// `11 done, 1 failed`
+    /// After the number of jobs: `completed` if all ended the same way, else `ended: 11 completed, 1 failed`.
+    pub fn after_count(self) -> String {
+        match self.all {
+            all if all == self.done => "completed".to_owned(),
+            all if all == self.failed => "failed".to_owned(),
+            all if all == self.cancelled => "cancelled".to_owned(),
+            _ => format!("ended: {}", self.summary()),
+        }
+    }
+
+    /// `11 completed, 1 failed`
     pub fn summary(self) -> String {
         let unknown = self.all - self.done - self.failed - self.cancelled;
         let parts =

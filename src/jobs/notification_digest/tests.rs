@@ -94,7 +94,7 @@ fn a_summary_has_one_line_for_each_kind() {
     all.push(notification(15, "started", 5, 3, "sweep", "RUNNING"));
     assert_eq!(
         texts(&summarize(&all)),
-        ["stuck can't start as submitted", "14 jobs ended: 12 completed, 2 failed", "sweep started"]
+        ["stuck can never start as submitted", "14 jobs ended: 12 completed, 2 failed", "sweep started"]
     );
     assert_eq!(summarize(&all)[2].href, "/jobs/fir/5_3");
 }
@@ -143,10 +143,10 @@ fn sentences_about_groups_stay_apart() {
         cluster: String::new(),
         ..notification(id, "group", 0, -1, "", "")
     };
-    let all = [about(2, "80 % is used\u{202e}."), about(1, &"x".repeat(9000))];
+    let all = [about(2, "80% is used\u{202e}."), about(1, &"x".repeat(9000))];
     for lines in [build_digests(&all), summarize(&all)] {
         assert_eq!(lines.len(), 2);
-        assert_eq!((lines[0].text().as_str(), lines[0].look), ("80 % is used.", "warning"));
+        assert_eq!((lines[0].text().as_str(), lines[0].look), ("80% is used.", "warning"));
         assert_eq!((lines[0].href.as_str(), lines[0].name.as_str()), ("/groups/4/usage", ""));
         assert_eq!(lines[1].text().chars().count(), MAX_SENTENCE_CHARS);
     }

@@ -169,7 +169,7 @@ mod tests {
         let many: Vec<Notification> = (0..500).map(|id| notification(id, &format!("job {id}"))).collect();
         let message = WebhookMessage::from_notifications(&many, "https://p.example", b"s", UnixTime(5));
         let body = read(&message);
-        assert_eq!(body["text"], "500 jobs ended: 500 completed");
+        assert_eq!(body["text"], "500 jobs completed");
         assert_eq!(body["portolan"]["more"], 450);
         assert!(message.body.len() < 60_000, "{}", message.body.len());
     }

@@ -12,9 +12,9 @@ fn full_places_are_told() {
     assert_eq!(told(&area("/project (project def-x)", 899, 1000)), None);
     let news = told(&area("/project (project def-x)", 905, 1000)).unwrap();
     assert_eq!(news.dedup_key, "storage:key:/project (project def-x):2026-11");
-    assert_eq!(news.text, "/project (project def-x) on Harbour is nearly full: 91 % of its space is used.");
+    assert_eq!(news.text, "/project (project def-x) on Harbour is nearly full: 91% of its space is used.");
     let files = StorageQuota { files: Some(95), files_limit: Some(100), ..area("/project", 1, 1000) };
-    assert!(told(&files).unwrap().text.contains("95 % of its file limit"));
+    assert!(told(&files).unwrap().text.contains("95% of its file limit"));
     assert_eq!(told(&StorageQuota { limit_bytes: None, ..area("/project", u64::MAX, 0) }), None);
     assert_eq!(told(&area("/project", u64::MAX, 0)), None);
     let hostile = told(&area(&format!("\u{202e}{}", "<b>".repeat(500)), 1, 1)).unwrap();

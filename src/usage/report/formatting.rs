@@ -53,7 +53,7 @@ pub fn forecast_sentence(forecast: &AllocationForecast, unread: usize, ends: Day
 pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day) -> Vec<String> {
     let mut notes = Vec::new();
     if view.accounts.is_empty() {
-        notes.push("This group has no accounts.".to_owned());
+        notes.push("No accounts selected for this group.".to_owned());
     }
     if until < month.first() {
         notes.push("This month hasn't started.".to_owned());

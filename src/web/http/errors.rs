@@ -82,7 +82,7 @@ fn error_message(error: &AppError) -> (&'static str, String) {
         AppError::NotSignedIn(_) => ("You are signed out", "Sign in and try again.".into()),
         AppError::Denied => (
             "You don't have access to this page",
-            "If you need it, ask a PI of the group or your portal administrator.".into(),
+            "If you need it, ask your portal administrator or, for a group's pages, a PI of the group.".into(),
         ),
         AppError::NotFound => (
             "Page not found",

@@ -66,7 +66,7 @@ flashes! {
     AutomationKeyMade = "robot-key-made", "ok", "Automation key created. Register the whole line below, including the restrictions at its start.";
     KeyImported = "key-imported", "ok", "SSH key imported and encrypted. If you have not done so yet, register the public key with your clusters.";
     NewKeyMade = "new-key-made", "ok", "New key created. Register the public key with your clusters and test it; until then, your old key keeps working.";
-    KeyReplaced = "key-replaced", "ok", "You are now using the new key, and the old one is deleted. Remove the old one from your clusters too.";
+    KeyReplaced = "key-replaced", "ok", "You are now using the new key, and the old one is deleted. Remove the old public key from your centres' key pages too.";
     KeyDeleted = "key-deleted", "ok", "SSH key deleted. Remove it from your clusters too.";
     KeyUnproven = "key-unproven", "warning", "The new key has not been tested yet. Test it on a cluster first, so that you do not lock yourself out.";
     NewKeyPending = "key-waiting", "warning", "You already have a new key. Switch to it or discard it first.";
@@ -78,7 +78,7 @@ flashes! {
     ClusterRestored = "cluster-restored", "ok", "Cluster restored. People can connect to it again.";
     ClusterRemoved = "cluster-removed", "ok", "Cluster deleted.";
     HostKeysPinned = "host-keys-pinned", "ok", "Host keys pinned. Everyone needs to reconnect.";
-    AlarmEnded = "alarm-ended", "ok", "Alarm cleared. The pinned keys have not changed.";
+    AlarmEnded = "alarm-ended", "ok", "Alert dismissed. The pinned keys haven't changed.";
     NotificationsSaved = "notices-chosen", "ok", "Notification settings saved.";
     WebhookSet = "webhook-set", "ok", "Webhook saved. Send a test message to check that it works.";
     WebhookRemoved = "webhook-removed", "ok", "Webhook removed.";

@@ -105,7 +105,7 @@ async fn changed_settings_are_shown_and_recorded() {
     assert_eq!(world.pi.post(&remove, &[]).await.status, 404);
     let log = world.admin.get("/activity").await;
     for words in [
-        "Changed the Slurm accounts of a group",
+        "Changed a group&#39;s Slurm accounts",
         "def-one on key, def-two on key",
         "Added an allocation to a group",
         "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31",

@@ -32,7 +32,7 @@ pub const BLOCKING_REASONS: &[ReasonEntry] = &[
         "PartitionTimeLimit",
         WaitKind::Never,
         "Time limit too long",
-        "It requests more time than this partition allows. It can't start as submitted.",
+        "It requests more time than this partition allows. It can never start as submitted.",
         "Reduce its time limit, or choose another partition.",
     ),
     (
@@ -53,7 +53,7 @@ pub const BLOCKING_REASONS: &[ReasonEntry] = &[
         "BadConstraints",
         WaitKind::Never,
         "No matching node",
-        "No node in the cluster has everything it requests. It can't start as submitted.",
+        "No node in the cluster has everything it requests. It can never start as submitted.",
         "Check cores, memory, GPUs and features per node, and request less.",
     ),
     (

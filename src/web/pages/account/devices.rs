@@ -83,7 +83,7 @@ fn describe_browser(user_agent: &str) -> String {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),
         (Some(browser), None) => browser.to_owned(),
         (None, Some(system)) => format!("A browser on {system}"),
-        (None, None) => "An unknown browser".to_owned(),
+        (None, None) => "Unknown browser".to_owned(),
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
                 "Safari on iPhone",
             ),
             ("curl/8.0", "curl"),
-            ("", "An unknown browser"),
+            ("", "Unknown browser"),
         ] {
             assert_eq!(describe_browser(agent), expected);
         }

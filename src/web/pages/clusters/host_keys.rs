@@ -50,11 +50,12 @@ impl PinHostKeysForm {
         let mut pins = Vec::new();
         for line in self.keys.lines().chain(self.by_hand.lines()).map(str::trim).filter(|line| !line.is_empty()) {
             let pin = line.split_once(char::is_whitespace).and_then(|(hop, key)| {
+                let hop = if hop == "automation" { "robot" } else { hop };
                 let key = HostKey::parse(key).filter(|_| ["login", "jump", "robot"].contains(&hop))?;
                 Some((hop.to_owned(), key.to_line()))
             });
             let Some(pin) = pin else {
-                let problem = "Start each line with login, jump or robot, followed by the key, for example: login ssh-ed25519 AAAA…";
+                let problem = "Start each line with login, jump or automation, followed by the key, for example: login ssh-ed25519 AAAA…";
                 return Err(FormErrors::single("by_hand", problem));
             };
             if !pins.contains(&pin) {

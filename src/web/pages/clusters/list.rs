@@ -104,7 +104,7 @@ fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cl
         figures: None,
         idle: String::new(),
         problem,
-        action: ClusterListAction::Go("Set up", false),
+        action: ClusterListAction::Go("Set up connection", false),
         automation: None,
         cluster,
     };

@@ -234,13 +234,13 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
                     .jobs
                     .types
                     .iter()
-                    .map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, kind.label))),
+                    .map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, as_option_text(&kind.label)))),
             )
             .collect(),
         _ => return Vec::new(),
     };
     if matches!(question.kind, RecipeQuestionKind::Account) && !question.required {
-        all.push((String::new(), "Cluster default".to_owned()));
+        all.push((String::new(), "Default account of the cluster".to_owned()));
     }
     // Keep the value of an imported script, even if the cluster doesn't offer it.
     if !all.iter().any(|(offered, _)| offered == value) {
@@ -253,17 +253,30 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
 fn account_label(account: &crate::recipes::context::SubmitAccount, cluster: &ComposeCluster) -> String {
     let prefix = cluster.site.jobs.accounts.iter().find(|rule| account.name.starts_with(&rule.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
-        (true, false) => " Only for jobs without GPUs.",
-        (false, true) => " Only for jobs with GPUs.",
+        (true, false) => "only for jobs without GPUs",
+        (false, true) => "only for jobs with GPUs",
         _ => "",
     };
     match prefix {
         Some(prefix) => {
-            let first = prefix.meaning.split_inclusive('.').next().unwrap_or_default();
-            format!("{}: {first}{only}", account.name)
+            let first = as_option_text(prefix.meaning.split_inclusive('.').next().unwrap_or_default());
+            let join = if only.is_empty() { "" } else { ", " };
+            format!("{}: {first}{join}{only}", account.name)
         }
         None if only.is_empty() => account.name.clone(),
-        None => format!("{}:{only}", account.name),
+        None => format!("{}: {only}", account.name),
+    }
+}
+
+/// A sentence as the text of an option: `Short tests.` becomes `short tests`, and `GPU jobs.` becomes `GPU jobs`.
+fn as_option_text(sentence: &str) -> String {
+    let text = sentence.trim().trim_end_matches('.');
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() || (second == ' ' && first == 'A') => {
+            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
+        }
+        _ => text.to_owned(),
     }
 }
 

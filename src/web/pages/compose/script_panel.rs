@@ -4,7 +4,7 @@
 use askama::Template;
 
 use crate::error::AppError;
-use crate::recipes::compose::{ComposeProblem, ComposedJob};
+use crate::recipes::compose::{ComposeProblem, ComposedJob, MISSING_ANSWER};
 use crate::sites::cost::AllocationBalanceReport;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::RequestContext;
@@ -57,6 +57,13 @@ pub struct ComposeTodo {
     pub key: String,
     pub label: String,
     pub sentence: String,
+}
+
+impl ComposeTodo {
+    /// Whether a required answer is missing.
+    pub fn is_missing(&self) -> bool {
+        !self.label.is_empty() && self.sentence == MISSING_ANSWER
+    }
 }
 
 /// The points of a sweep, as many as are shown.

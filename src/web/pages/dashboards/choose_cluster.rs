@@ -34,9 +34,9 @@ pub async fn list_clusters(
         }
         let is_automation = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;
         let why = if connections.iter().any(|connection| is_automation(connection.key())) {
-            "You are only set up for its automation host, which does not support dashboards. Set up a regular connection first."
+            "You're set up only for its automation host, which doesn't support dashboards. Set up a regular connection first."
         } else {
-            "You have not set up a connection to it yet."
+            "Not set up. Connect to this cluster to use it for dashboards."
         };
         others.push(UnavailableCluster { slug: cluster.slug, title: cluster.title, why });
     }

@@ -6,7 +6,7 @@ use crate::format;
 use crate::recipes::context::ComposeCluster;
 use crate::store::dashboards::Dashboard;
 
-/// `about 1 core hour for 1 h`.
+/// `about 1 core hour if it runs for 1 h`.
 pub fn cost_text(kind: DashboardKind, minutes: u32, account: &str, cluster: &ComposeCluster) -> String {
     let account = Some(account).filter(|account| !account.is_empty());
     let request = job::build_request(kind, minutes, account, None, &cluster.site);
@@ -15,7 +15,7 @@ pub fn cost_text(kind: DashboardKind, minutes: u32, account: &str, cluster: &Com
     let number = format::amount(total);
     let singular = cost.unit.strip_suffix('s').unwrap_or(&cost.unit);
     let unit = if number == "1" { singular } else { &cost.unit };
-    format!("about {number} {unit} for {}", format::minutes(minutes))
+    format!("about {number} {unit} if it runs for {}", format::minutes(minutes))
 }
 
 /// Like `cost_text`, for an existing dashboard.

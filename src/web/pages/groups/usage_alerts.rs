@@ -24,9 +24,9 @@ struct UsageAlertsPage {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct UsageAlertChoices {
-    /// 80 % of an allocation is used.
+    /// 80% of an allocation is used.
     quota: bool,
-    /// A storage quota is 90 % full.
+    /// A storage quota is 90% full.
     storage: bool,
     /// Many jobs fail.
     failing: bool,

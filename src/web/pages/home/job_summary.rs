@@ -107,7 +107,7 @@ impl HomeJobSummary {
             more_ended: ends.len().saturating_sub(MAX_ENDED),
             ended_words: match sums.all {
                 0 => String::new(),
-                all => format!("{} ended: {}", format::count(all, "job"), sums.summary()),
+                all => format!("{} {}", format::count(all, "job"), sums.after_count()),
             },
         }
     }

@@ -311,11 +311,11 @@ mod tests {
 
     #[test]
     fn space_is_written_as_the_cluster_counts_it() {
-        assert_eq!(folder_quota(&quota(88 << 30, Some(100 << 30), None)).space.text, "88 GB of 100 GB (88 %)");
+        assert_eq!(folder_quota(&quota(88 << 30, Some(100 << 30), None)).space.text, "88 GB of 100 GB (88%)");
         let decimal = folder_quota(&quota(4_942_000_000, Some(50_000_000_000), None));
-        assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9.9 %)");
+        assert_eq!(decimal.space.text, "4.9 GB of 50 GB (9.9%)");
         let large = folder_quota(&quota(4096, Some(20_000_000_000_000), None));
-        assert_eq!(large.space.text, "4.1 kB of 20 TB (<0.1 %)");
+        assert_eq!(large.space.text, "4.1 kB of 20 TB (<0.1%)");
     }
 
     #[test]

@@ -27,7 +27,10 @@ pub fn available_actions(record: &JobRecord, user_top: bool) -> Vec<JobActionBut
             top.into_iter().chain(rest).collect()
         }
         JobStage::Running => {
-            vec![button("requeue", "Requeue job", "secondary"), button("cancel", "Cancel job", "secondary")]
+            vec![
+                button("requeue", "Requeue (restarts the job)", "secondary"),
+                button("cancel", "Cancel job", "secondary"),
+            ]
         }
         JobStage::Ended => Vec::new(),
     }

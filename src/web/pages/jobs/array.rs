@@ -119,7 +119,7 @@ async fn load_array_view(
             chip("running", "Running", counts.running),
             chip("waiting", "Pending", counts.waiting),
             chip("ended", "Ended", counts.ended()),
-            chip("problem", "Problems", counts.bad),
+            chip("problem", "Needs attention", counts.bad),
         ],
         why: row.why.clone(),
         previous: if page > 1 { at(state, page - 1) } else { String::new() },

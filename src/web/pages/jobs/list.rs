@@ -141,8 +141,8 @@ pub async fn get(
     let tab = |scope: JobListScope, label| (list.view.with_scope(scope), label, list.scope == scope);
     respond(&JobListPage {
         tabs: vec![
-            tab(JobListScope::Mine, "My jobs"),
-            tab(JobListScope::Group, "My group"),
+            tab(JobListScope::Mine, "Your jobs"),
+            tab(JobListScope::Group, "Your group"),
             tab(JobListScope::History, "History"),
         ],
         accounts,
@@ -238,7 +238,7 @@ impl JobList {
             self.chip("running", "Running", counts.running),
             self.chip("waiting", "Pending", counts.waiting),
             self.chip("ended", "Ended", counts.ended()),
-            self.chip("problem", "Problems", counts.bad + stuck),
+            self.chip("problem", "Needs attention", counts.bad + stuck),
         ];
     }
 

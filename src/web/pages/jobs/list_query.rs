@@ -12,12 +12,12 @@ pub const OPTIONAL_COLUMNS: &[(&str, &str)] = &[
     ("nodes", "Nodes"),
     ("submitted", "Submitted"),
     ("priority", "Priority"),
-    ("folder", "Folder"),
+    ("folder", "Working folder"),
 ];
 
 /// The orders of the list, with their labels; the default comes first.
 pub const SORT_ORDERS: &[(&str, &str)] =
-    &[("", "Running first"), ("submitted", "Newest first"), ("name", "Name"), ("size", "Largest first")];
+    &[("", "Running first"), ("submitted", "Newest first"), ("name", "Name"), ("size", "Largest request first")];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobListScope {

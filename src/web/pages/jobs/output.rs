@@ -265,7 +265,7 @@ impl OutputViewer {
             OutputFileState::Text if self.shown.size == 0 && self.is_over => ("No output", "The job ended without printing anything.".to_owned()),
             OutputFileState::Text if self.shown.size == 0 => (
                 "No output yet",
-                "The job hasn't printed anything. Many programs buffer their output; run Python with -u to see it at once.".to_owned(),
+                "The job hasn't printed anything. Many programs buffer their output; run Python with -u to see it immediately.".to_owned(),
             ),
             OutputFileState::Text => return None,
             OutputFileState::Binary => ("Not a text file", "Download the file and open it with a suitable program.".to_owned()),

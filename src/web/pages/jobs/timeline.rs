@@ -86,7 +86,7 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
         add(started, "running", again, on);
     }
     match stage {
-        JobStage::Running => add(job.end, "neutral", "Time limit", "The job is stopped at this time.".to_owned()),
+        JobStage::Running => add(job.end, "neutral", "Time limit", "Slurm stops the job at this time.".to_owned()),
         JobStage::Ended => {
             let (kind, title) =
                 if record.is_lost() { ("unknown", "Ended, outcome unknown") } else { state_label(job.state) };

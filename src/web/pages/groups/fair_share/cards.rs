@@ -145,7 +145,7 @@ mod tests {
         let card = GroupFairShareCard::new(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
         assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
         assert!(card.fading.starts_with("The weight of past usage halves every 7 d."), "{}", card.fading);
-        assert_eq!(card.rows[0][1..], ["4.00", "20 %", "80 %"]);
+        assert_eq!(card.rows[0][1..], ["4.00", "20%", "80%"]);
         assert!(card.line.is_some() && card.marker_percent() < 50);
     }
 }

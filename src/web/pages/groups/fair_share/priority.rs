@@ -66,7 +66,7 @@ struct AccountPriorityCard {
     /// Share and usage: thousandths of the scale, and as text.
     share: (u64, String),
     used: (u64, String),
-    /// The end of the scale, as text; empty if it is 100 %.
+    /// The end of the scale, as text; empty if it is 100%.
     scale: String,
     is_over: bool,
     /// The person's part of the account's usage, in thousandths and as text; `None` if Slurm doesn't report it.

@@ -16,7 +16,7 @@ pub struct AllocationCard {
     /// The account and its cluster.
     pub title: String,
     pub period: String,
-    /// For example `412 of 1,000 core hours (41 %)`.
+    /// For example `412 of 1,000 core hours (41%)`.
     pub used: String,
     /// Thousandths used, for the bar.
     pub value: u64,
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn no_more_is_said_than_is_known() {
         let even = said(|_| 10.0, 2000.0, -49, 50);
-        assert!(even.contains("about 50 % will be used by 5 Jan 2027"), "{even}");
+        assert!(even.contains("about 50% will be used by 5 Jan 2027"), "{even}");
         assert!(!even.contains("run out"), "{even}");
         let uneven = said(|b| if b / 7 % 2 == 0 { 30.0 } else { 5.0 }, 1000.0, -49, 50);
         assert!(uneven.contains(" to ") && uneven.contains("run out"), "{uneven}");
@@ -204,6 +204,6 @@ mod tests {
         assert!(young.contains("A forecast needs"), "{young}");
         assert!(said(|_| 10.0, 100.0, -49, 50).contains("All of it is used, plus 400 more"));
         assert!(said(|_| 10.0, 100.0, 5, 50).starts_with("Starts on"));
-        assert!(said(|_| 1.0, 100.0, -40, -1).contains("with 40 % used"));
+        assert!(said(|_| 1.0, 100.0, -40, -1).contains("with 40% used"));
     }
 }

@@ -172,7 +172,7 @@ fn key_figures(
         let used = UsageMeasure::Site.hours(sums);
         all.push(UsageKeyFigure {
             term: data.filter.unit.map(unit_term),
-            ..fact(unit, &totals.site, used, "the site's own unit".to_owned(), String::new())
+            ..fact(unit, &totals.site, used, "the centre's own unit".to_owned(), String::new())
         });
     }
     let ended = "in this period".to_owned();

@@ -36,7 +36,7 @@ pub struct UsageTableCells {
     pub cores: String,
     pub gpus: String,
     pub models: String,
-    /// The amount in the site's own unit.
+    /// The amount in the centre's own unit.
     pub site: String,
     pub jobs: String,
     /// Success rate.
