@@ -130,6 +130,7 @@ async fn save(who: &Client, changes: &[(&str, &str)]) -> String {
     let page = post(who, "/compose/key/python-script/save", &form).await;
     assert_eq!(page.status, 200, "{}", page.text());
     assert_eq!(page.attribute("[name='d.memory']", "value"), "8 GB");
+    assert!(page.select_all("details[open] [name='d.memory']").is_empty(), "the questions are folded");
     let form = with(fields(&page, "form[action='/recipes']"), &[("title", TITLE), ("h.time", HELP)]);
     let saved = post(who, "/recipes", &with(form, changes)).await;
     assert_eq!(saved.status, 303, "{}", saved.select_text("main"));
@@ -194,6 +195,8 @@ async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
         let page = post(&max, "/recipes", &with(form.clone(), &changes)).await;
         assert_eq!(page.status, 422, "{problem}");
         assert!(page.select_text(".error-summary").contains(problem), "{}", page.select_text(".error-summary"));
+        let is_open = !page.select_all("details[open] [name='d.script']").is_empty();
+        assert_eq!(is_open, !changes.iter().any(|(name, _)| *name == "title"), "{problem}");
         assert_eq!(page.attribute("[name='d.script']", "value"), if problem.contains("fixed") { "" } else { "x.py" });
     }
     assert_eq!(post(&max, "/recipes", &with(form.clone(), &[("who", "99")])).await.status, 403);

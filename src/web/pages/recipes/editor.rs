@@ -79,6 +79,11 @@ impl RecipeEditor {
         }
     }
 
+    /// Whether a question has to be fixed.
+    pub fn has_question_problems(&self) -> bool {
+        self.parts.iter().flat_map(|part| &part.rows).any(|row| !row.error.is_empty())
+    }
+
     /// The error of a field that isn't a question.
     pub fn error(&self, field: &str) -> &str {
         let found = self.problems.iter().find(|(name, _)| name == field);
