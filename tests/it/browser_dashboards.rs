@@ -173,3 +173,24 @@ async fn mlflow_runs_are_shared_by_link_until_it_is_revoked() {
     browser.close().await;
     stopped(&portal, id).await;
 }
+
+/// What a newcomer sees first: one press fills the form, and the training ends with curves in TensorBoard.
+#[tokio::test(flavor = "multi_thread")]
+async fn example_ends_with_curves_in_tensorboard() {
+    let (portal, _, owner) = connected(OWNER).await;
+    let browser = owner_of(&portal, &owner).await;
+    browser.go("/compose").await;
+    browser.press("Try an example").await;
+    browser.wait_for_text("Learning rate").await;
+    // Nobody watches the curves grow here.
+    browser.run("document.querySelector(\"[name='a.pause']\").value = '0'").await;
+    browser.press("Submit job").await;
+    browser.wait_for_text("Completed").await;
+    let path = browser.path().await;
+    let job = path.strip_prefix("/jobs/key/").unwrap_or_else(|| panic!("{path}"));
+    let id = open_board(&browser, "tensorboard", &format!("$SCRATCH/portolan/tensorboard/run-{job}")).await;
+    browser.go(&format!("/dashboards/{id}/open")).await;
+    wait_in_frame(&browser, "a curve is drawn", CURVE).await;
+    browser.close().await;
+    stopped(&portal, id).await;
+}

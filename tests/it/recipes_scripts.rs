@@ -19,6 +19,7 @@ fn needed(recipe: &str) -> Answers<'static> {
         "own-script" => vec![("script", "#!/bin/bash\n#SBATCH --time=5\nhostname\n")],
         "prepare-environment" => vec![("packages", "numpy")],
         "collect-wheels" => vec![("target", "$HOME/wheels"), ("packages", "numpy\ntorch==2.5")],
+        "training-example" => vec![],
         "pack-folder" => vec![("source", "$SCRATCH/a b"), ("archive", "$HOME/a.tar")],
         "fetch-data" => vec![("addresses", "https://example.org/a.tar")],
         "get-code" => vec![("address", "https://example.org/a.git"), ("target", "$HOME/a")],

@@ -4,6 +4,7 @@ pub mod choose_recipe;
 pub mod compose_target;
 pub mod cost_and_start;
 pub mod edit_form;
+pub mod example;
 pub mod fields;
 pub mod form;
 pub mod form_values;

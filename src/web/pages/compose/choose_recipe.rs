@@ -11,6 +11,7 @@ use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
+use crate::web::pages::compose::example::example_href;
 
 #[derive(Template)]
 #[template(path = "compose/choose_recipe.html")]
@@ -19,6 +20,8 @@ struct ChooseRecipePage {
     targets: Vec<ComposeTarget>,
     /// The chosen cluster.
     target: Option<ComposeTarget>,
+    /// The link to the example on this cluster; empty if it doesn't work there.
+    example: String,
     /// Recipes published to the person's groups.
     groups: Vec<RecipeCard>,
     own: Vec<RecipeCard>,
@@ -42,7 +45,7 @@ struct RecipeCard {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ChooseRecipeQuery {
-    cluster: String,
+    pub(super) cluster: String,
 }
 
 pub async fn get(
@@ -56,9 +59,11 @@ pub async fn get(
     let target = wanted.or(targets.first()).cloned();
     let (mut run, mut prepare, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
     let (mut groups, mut own) = (Vec::new(), Vec::new());
+    let mut example = String::new();
     if let Some(target) = &target {
         (groups, own) = load_saved_cards(&context, &me, target).await?;
         let catalog = context.app.recipe_files.catalog();
+        example = example_href(&catalog, target).unwrap_or_default();
         for recipe in &catalog.recipes {
             let card = build_card(recipe, &recipe.name, target);
             match (card.why_not.is_empty(), recipe.shelf) {
@@ -69,7 +74,7 @@ pub async fn get(
         }
     }
     let page = PageFrame::for_person(&context, &me.0, "New job", NavSection::Jobs);
-    respond(&ChooseRecipePage { page, targets, target, groups, own, run, prepare, elsewhere })
+    respond(&ChooseRecipePage { page, targets, target, example, groups, own, run, prepare, elsewhere })
 }
 
 /// Saved recipes: the person's own, and those of their groups.
