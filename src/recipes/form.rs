@@ -26,6 +26,8 @@ pub fn sweep_key(key: &str) -> String {
 pub const SWEEP_HOW: &str = "sweep.how";
 /// Answer key: how many points may run at the same time.
 pub const SWEEP_AT_ONCE: &str = "sweep.at_once";
+/// Answer key: the points to run, if not all of them.
+pub const SWEEP_ONLY: &str = "sweep.only";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecipeQuestionForm {

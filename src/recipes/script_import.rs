@@ -6,6 +6,7 @@ mod tests;
 
 use super::context::ComposeCluster;
 use super::form::{FormAnswers, RecipeQuestionForm};
+use super::question::RecipeQuestionKind;
 use super::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
 
@@ -99,7 +100,11 @@ pub fn fill_answers(
             rest.push((option.clone(), value.clone()));
             continue;
         };
-        let fits = |(sets, _): &(RequestField, String)| form.find_setting(*sets).is_some();
+        // A number of tasks isn't a list of tasks.
+        let fits = |(sets, _): &(RequestField, String)| {
+            let question = form.find_setting(*sets);
+            question.is_some_and(|question| *sets != RequestField::Array || question.kind == RecipeQuestionKind::Text)
+        };
         if taken.is_empty() || !taken.iter().all(fits) {
             rest.push((option.clone(), value.clone()));
             continue;
@@ -146,6 +151,7 @@ fn read_option(option: &str, value: &str, nodes: u32, cluster: &ComposeCluster) 
         | RequestField::Name
         | RequestField::Account
         | RequestField::Qos
+        | RequestField::Array
         | RequestField::Folder => value.to_owned(),
         RequestField::Time
         | RequestField::Nodes

@@ -1,5 +1,6 @@
 //! Array task lists as Slurm writes them: `1-50%3`, `5-9,20,30-40:2`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The most ranges kept from one list.
@@ -34,6 +35,19 @@ impl ArrayTaskSet {
             set.ranges.push(parse_range(word)?);
         }
         (!set.ranges.is_empty()).then_some(set)
+    }
+
+    /// The set of these tasks, in order. None if there are none.
+    pub fn from_tasks(tasks: impl IntoIterator<Item = u32>) -> Option<Self> {
+        let tasks: BTreeSet<u32> = tasks.into_iter().filter(|task| *task <= MAX_TASK_INDEX).collect();
+        let mut ranges: Vec<(u32, u32, u32)> = Vec::new();
+        for task in tasks {
+            match ranges.last_mut() {
+                Some((_, last, _)) if *last + 1 == task => *last = task,
+                _ => ranges.push((task, task, 1)),
+            }
+        }
+        (!ranges.is_empty()).then_some(Self { ranges, ..Self::default() })
     }
 
     pub fn len(&self) -> u64 {
@@ -108,6 +122,9 @@ mod tests {
         assert_eq!(set.iter().count(), 12);
         let set = ArrayTaskSet::parse("1-3,5,...").unwrap();
         assert!(set.is_cut);
+        let set = ArrayTaskSet::from_tasks([7, 3, 4, 5, 11, 3]).unwrap();
+        assert_eq!(set.to_string(), "3-5,7,11");
+        assert_eq!(ArrayTaskSet::from_tasks([]), None);
         for bad in ["", "x", "5-1", "1-2:0", "1-", "-1", "1-99999999999"] {
             assert_eq!(ArrayTaskSet::parse(bad), None, "{bad}");
         }

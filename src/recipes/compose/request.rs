@@ -2,11 +2,12 @@
 
 use super::{AnswersByKey, ComposedJob, template_values};
 use crate::recipes::context::ComposeCluster;
-use crate::recipes::form::{FormAnswers, RecipeQuestionForm, SWEEP_AT_ONCE};
+use crate::recipes::form::{FormAnswers, RecipeQuestionForm, SWEEP_AT_ONCE, SWEEP_ONLY};
 use crate::recipes::request::{ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField};
 use crate::recipes::script_import;
 use crate::recipes::value::AnswerValue;
 use crate::sites::JobOptionRule;
+use crate::slurm::array_tasks::ArrayTaskSet;
 
 pub fn fill_request(
     job: &mut ComposedJob,
@@ -120,7 +121,7 @@ fn set_partition(request: &mut JobRequest, asked: &mut AnswersByRequestField<'_>
     }
 }
 
-/// The array tasks: points of a sweep, or the consecutive pieces of a long run.
+/// The array tasks: points of a sweep, the consecutive pieces of a long run, or as typed.
 fn set_array(
     request: &mut JobRequest,
     asked: &AnswersByRequestField<'_>,
@@ -135,14 +136,43 @@ fn set_array(
         if at_once.is_none() && !text.is_empty() {
             job.add_problem(SWEEP_AT_ONCE, "Enter a whole number, such as 10, or leave it empty.");
         }
-        request.array = Some(ArrayRequest { tasks: format!("0-{last}"), at_once });
+        let tasks = choose_points(last, answers, job).unwrap_or_else(|| format!("0-{last}"));
+        request.array = Some(ArrayRequest { tasks, at_once });
         if pieces.is_some() {
             let key = asked.key(RequestField::Array);
             job.add_problem(&key, "A sweep can't also be split into several jobs, because both use a job array.");
         }
     } else if let Some(pieces) = pieces {
         request.array = Some(ArrayRequest { tasks: format!("1-{pieces}"), at_once: Some(1) });
+    } else if let Some(text) = asked.text(RequestField::Array) {
+        match ArrayTaskSet::parse(&text.replace(' ', "")) {
+            Some(set) => {
+                request.array = Some(ArrayRequest { tasks: set.to_string(), at_once: set.max_running });
+            }
+            None => job.add_problem(
+                &asked.key(RequestField::Array),
+                "Enter task numbers, such as 0-9 or 1,3,5. Add %2 to run at most two at a time.",
+            ),
+        }
     }
+}
+
+/// The points of a sweep that are to run, if not all of them: those that failed in an earlier run, for example.
+fn choose_points(last: usize, answers: &FormAnswers, job: &mut ComposedJob) -> Option<String> {
+    let text = answers.get(SWEEP_ONLY).map_or("", |text| text.trim());
+    if text.is_empty() {
+        return None;
+    }
+    let is_point = |task: u32| usize::try_from(task).is_ok_and(|task| task <= last);
+    // The length first: a list that names tasks many times over would take long to go through.
+    let has_room = |set: &ArrayTaskSet| usize::try_from(set.len()).is_ok_and(|count| count <= last + 1);
+    let set = ArrayTaskSet::parse(&text.replace(' ', "")).filter(|set| set.max_running.is_none() && has_room(set));
+    let tasks = set.filter(|set| set.iter().all(is_point)).map(|set| set.to_string());
+    if tasks.is_none() {
+        let words = format!("Enter task numbers from 0 to {last}, such as 0 or 1,3-5, or leave it empty.");
+        job.add_problem(SWEEP_ONLY, words);
+    }
+    tasks
 }
 
 /// The job's working folder, where its output goes too. Slurm expands no variables there and creates no folders.

@@ -10,6 +10,7 @@ pub mod form;
 pub mod form_values;
 pub mod job_draft;
 pub mod recipe_lookup;
+pub mod repeated_job;
 pub mod resubmit;
 pub mod right_size;
 pub mod script_panel;

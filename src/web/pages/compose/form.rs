@@ -1,5 +1,7 @@
 //! The form of a recipe, with the script that it makes beside it. Doesn't contact any cluster.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -7,10 +9,13 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::entropy;
 use crate::error::AppError;
+use crate::jobs::JobRecord;
+use crate::jobs::job_list::record_stage;
 use crate::recipes::compose::ComposeProblem;
-use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_HOW};
+use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_HOW, SWEEP_ONLY};
 use crate::recipes::request::RequestField;
 use crate::recipes::sweep::PARAMETERS_KEY;
+use crate::slurm::job::{JobId, JobStage};
 use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
@@ -20,6 +25,7 @@ use crate::web::pages::compose::fields::{ComposeSection, FieldControl, build_sec
 use crate::web::pages::compose::form_values::{HandEditedScript, JobFormValues};
 use crate::web::pages::compose::job_draft::JobDraft;
 use crate::web::pages::compose::recipe_lookup;
+use crate::web::pages::compose::repeated_job::{self, RepeatedJob};
 use crate::web::pages::compose::script_panel::{ComposeTodo, ScriptPanel, build_todos, load_panel};
 
 /// How many jobs are offered as dependencies.
@@ -40,13 +46,18 @@ struct ComposePage<'a> {
     sweep_zip: bool,
     at_once: String,
     at_once_error: String,
+    /// The tasks of a sweep to run, if not all of them.
+    only: String,
+    only_error: String,
     can_sweep: bool,
     notice: Option<ComposeNotice>,
     /// What must be fixed, if the form was submitted.
     wrong: Vec<ComposeTodo>,
+    /// The earlier job that this one repeats.
+    repeated: Option<RepeatedJob>,
     /// The URL of the right-sizing suggestions.
     sizes: String,
-    /// Jobs that this one can depend on: number and name.
+    /// Jobs that this one can depend on: number, and what they are.
     recent: Vec<(u64, String)>,
     /// For an older version of a recipe: its number, and where the newest is.
     older: Option<(i64, String)>,
@@ -128,8 +139,6 @@ pub struct ComposePageExtras {
     pub problems: Vec<ComposeProblem>,
     /// Whether the form was submitted, so that problems are shown at their fields.
     pub was_sent: bool,
-    /// The earlier job that this one repeats.
-    pub repeats: Option<String>,
 }
 
 pub async fn build_page<'a>(
@@ -152,9 +161,14 @@ pub async fn build_page<'a>(
         .collect();
     let answer = |key: &str| values.answers.get(key).cloned().unwrap_or_default();
     let questions = || chosen.form.questions();
-    let sizes = match extras.repeats {
-        Some(job) => format!("{}/right-size?job={job}", panel.base),
-        None => format!("{}/right-size", panel.base),
+    let error = |key: &str| {
+        let found = problems.iter().find(|problem| problem.key == key);
+        found.map(|problem| problem.sentence.clone()).unwrap_or_default()
+    };
+    let repeated = repeated_job::load(context, me, &target.cluster().slug, &values.repeats).await?;
+    let sizes = match values.repeats.parse::<JobId>() {
+        Ok(job) => format!("{}/right-size?job={}", panel.base, job.number),
+        Err(_) => format!("{}/right-size", panel.base),
     };
     let page = PageFrame::for_person(context, &me.0, &chosen.recipe.title, NavSection::Jobs);
     Ok(ComposePage {
@@ -167,14 +181,13 @@ pub async fn build_page<'a>(
         own,
         sweep_zip: answer(SWEEP_HOW) == "zip",
         at_once: answer(SWEEP_AT_ONCE),
-        at_once_error: problems
-            .iter()
-            .find(|problem| problem.key == SWEEP_AT_ONCE)
-            .map(|problem| problem.sentence.clone())
-            .unwrap_or_default(),
+        at_once_error: error(SWEEP_AT_ONCE),
+        only: answer(SWEEP_ONLY),
+        only_error: error(SWEEP_ONLY),
         can_sweep: questions().any(|question| question.key == PARAMETERS_KEY || chosen.form.can_sweep(question)),
         notice: extras.notice,
         wrong,
+        repeated,
         recent: list_open_jobs(context, target).await?,
         sizes,
         older: chosen.version.zip(chosen.newest.clone()),
@@ -182,11 +195,15 @@ pub async fn build_page<'a>(
     })
 }
 
-/// Running and pending jobs, newest first.
+/// Running and pending jobs, newest first: Slurm forgets jobs soon after they end, and rejects dependencies on them.
 async fn list_open_jobs(context: &RequestContext, target: &ComposeTarget) -> Result<Vec<(u64, String)>, AppError> {
     let snapshot = context.app.queue_monitor.snapshot(target.account.id).await?;
     let open = snapshot.records.values().filter(|record| !record.is_over);
-    let mut jobs: Vec<(u64, String)> = open.map(|record| (record.job.id.number, record.job.name.clone())).collect();
+    let label = |record: &Arc<JobRecord>| {
+        let state = if record_stage(record) == JobStage::Running { "running" } else { "pending" };
+        (record.job.id.number, format!("{}, {state}", record.job.name))
+    };
+    let mut jobs: Vec<(u64, String)> = open.map(label).collect();
     jobs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
     jobs.dedup_by_key(|(number, _)| *number);
     jobs.truncate(MAX_RECENT_JOBS);

@@ -18,6 +18,9 @@ pub struct JobFormValues {
     /// The form's own nonce, by which submitting it twice is noticed.
     #[serde(skip)]
     pub nonce: String,
+    /// The earlier job that this one repeats, by its ID; empty if there is none.
+    #[serde(skip)]
+    pub repeats: String,
     /// The hand-edited script and what it was edited from: only while it is edited.
     pub own: Option<HandEditedScript>,
     /// Buttons that were pressed: name and value.
@@ -50,6 +53,7 @@ impl JobFormValues {
             } else {
                 match name.as_str() {
                     "form" => values.nonce = value,
+                    "repeats" => values.repeats = value,
                     "base" => base = Some(value.replace("\r\n", "\n")),
                     "own" => text = Some(value.replace("\r\n", "\n")),
                     _ => values.pressed.push((name, value)),

@@ -5,9 +5,11 @@ use axum::extract::FromRequest;
 use crate::auth::Permission;
 use crate::error::AppError;
 use crate::recipes::compose::ComposedJob;
+use crate::recipes::form::SWEEP_ONLY;
 use crate::recipes::question::{RecipeQuestion, RecipeQuestionKind};
 use crate::recipes::request::RequestField;
 use crate::recipes::script_import::{self, SbatchOption};
+use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::form::new_nonce;
@@ -77,6 +79,23 @@ impl JobDraft {
     pub fn fill_options(&mut self, options: &[SbatchOption]) -> Vec<SbatchOption> {
         let (form, answers) = (&self.chosen.form, &mut self.values.answers);
         script_import::fill_answers(form, answers, options, &self.target.compose_context)
+    }
+
+    /// Limits a job array to these tasks, keeping how many run at a time. False if the form has no field for that.
+    pub fn fill_array_tasks(&mut self, tasks: &ArrayTaskSet) -> bool {
+        let (key, text) = if self.compose().sweep.is_some() {
+            (SWEEP_ONLY.to_owned(), tasks.to_string())
+        } else {
+            let question = self.chosen.form.find_setting(RequestField::Array);
+            let Some(question) = question.filter(|question| question.kind == RecipeQuestionKind::Text) else {
+                return false;
+            };
+            let before = self.values.answers.get(&question.key).and_then(|text| ArrayTaskSet::parse(text));
+            let most = before.and_then(|before| before.max_running).map(|most| format!("%{most}"));
+            (question.key.clone(), format!("{tasks}{}", most.unwrap_or_default()))
+        };
+        self.values.answers.insert(key, text);
+        true
     }
 
     /// Turns a script into answers: its options, those that no question takes, and the rest of the script. Returns how

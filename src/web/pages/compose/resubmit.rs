@@ -9,10 +9,12 @@ use crate::cluster::ClusterAccountId;
 use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
+use crate::format;
 use crate::jobs::JobRecord;
 use crate::jobs::submissions::{Submission, SubmissionState};
 use crate::recipes::compose::ComposeProblem;
 use crate::recipes::script_import;
+use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
@@ -42,9 +44,9 @@ pub async fn show_submission(
     me.may(Permission::UseClusters)?;
     let (submission, cluster) = load_own(&context, &me, SubmissionId(id)).await?;
     let target = compose_target::find_target(&context, &me, &cluster.slug).await?;
-    let draft = restore_form(&context, &me, &submission, target).await?;
-    let repeats = submission.number.map(|number| number.to_string());
-    let mut extras = ComposePageExtras { repeats, ..ComposePageExtras::default() };
+    let mut draft = restore_form(&context, &me, &submission, target).await?;
+    draft.values.repeats = submission.number.map(|number| number.to_string()).unwrap_or_default();
+    let mut extras = ComposePageExtras::default();
     if submission.state == SubmissionState::Refused {
         add_refusal(&submission, &draft.chosen, &mut extras);
     }
@@ -57,6 +59,8 @@ pub async fn show_submission(
 pub struct ResubmitChangesQuery {
     /// Options to change, as the job's verdict suggests them: `--mem=24G`.
     option: String,
+    /// `failed` to run only the tasks of an array that failed.
+    tasks: String,
 }
 
 /// The form of an earlier job, submitted from the portal or from anywhere else.
@@ -84,7 +88,11 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
     };
     let options: Vec<script_import::SbatchOption> =
         query.option.split(' ').filter_map(script_import::parse_option).collect();
-    let mut extras = ComposePageExtras { repeats: Some(found.id.number.to_string()), ..ComposePageExtras::default() };
+    draft.values.repeats = found.id.to_string();
+    let mut extras = ComposePageExtras::default();
+    if query.tasks == "failed" {
+        extras.notice = Some(choose_failed_tasks(&mut draft, &found.job_or_array));
+    }
     if !options.is_empty() {
         // A hand-edited script would keep the old request.
         draft.values.own = None;
@@ -94,6 +102,27 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
         }
     }
     respond(&build_page(&context, &me, &draft, extras).await?)
+}
+
+/// Fills in the tasks that failed, so that only these run again.
+fn choose_failed_tasks(draft: &mut JobDraft, job_or_array: &JobOrArray) -> ComposeNotice {
+    let records = match job_or_array {
+        JobOrArray::Array(array) => array.tasks.as_slice(),
+        JobOrArray::Job(record) => std::slice::from_ref(record),
+    };
+    let failed = records.iter().filter(|record| record.job.state.is_failure());
+    let Some(tasks) = ArrayTaskSet::from_tasks(failed.filter_map(|record| record.job.id.task)) else {
+        let text = "No task of this job array has failed, so the form has all of them.";
+        return ComposeNotice::new("info", "No failed tasks", text);
+    };
+    let count = format::count(tasks.len(), "task");
+    if draft.fill_array_tasks(&tasks) {
+        let text = format!("The job array now has only the {count} that failed: {tasks}. Check the form, then submit.");
+        ComposeNotice::new("info", "Only failed tasks", text)
+    } else {
+        let text = "The tasks of this job array are consecutive parts of one run. The form has all of them.";
+        ComposeNotice::new("info", "Failed tasks can't run alone", text)
+    }
 }
 
 /// The script of a job. Usually the job's page has read it already; otherwise this asks the cluster, since the person

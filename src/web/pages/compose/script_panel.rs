@@ -6,6 +6,7 @@ use askama::Template;
 use crate::error::AppError;
 use crate::recipes::compose::{ComposeProblem, ComposedJob, MISSING_ANSWER};
 use crate::sites::cost::AllocationBalanceReport;
+use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::RequestContext;
 use crate::web::http::page_frame::respond;
@@ -119,7 +120,10 @@ fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&Allocation
         .map(|question| question.key.as_str())
         .collect();
     let points = job.sweep.as_ref().map(|sweep| {
-        let count = sweep.len();
+        // Only some of the points may be wanted.
+        let array = job.request.array.as_ref().and_then(|array| ArrayTaskSet::parse(&array.tasks)).unwrap_or_default();
+        let count = usize::try_from(array.len()).unwrap_or(usize::MAX);
+        let numbers = array.iter().filter_map(|task| usize::try_from(task).ok());
         let row = |number: usize| {
             let values = sweep.point(number).into_iter().map(|(_, value)| value.to_owned()).collect();
             (number, values)
@@ -127,7 +131,7 @@ fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&Allocation
         SweepPointsView {
             count,
             names: sweep.axes.iter().map(|axis| axis.name.clone()).collect(),
-            rows: (0..count.min(MAX_SHOWN_POINTS)).map(row).collect(),
+            rows: numbers.take(MAX_SHOWN_POINTS).map(row).collect(),
             more: count.saturating_sub(MAX_SHOWN_POINTS),
         }
     });

@@ -17,7 +17,7 @@ use crate::explain::waiting::WaitKind;
 use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::output::OutputFileKey;
-use crate::jobs::{JobRecord, LoadedJobDetails};
+use crate::jobs::{JobDetails, JobRecord, LoadedJobDetails};
 use crate::logs::findings::{self, LogFinding};
 use crate::slurm::job::JobStage;
 use crate::store;
@@ -195,17 +195,7 @@ async fn build_live_view(
     let details = &loaded.details;
     let usage = details.usage;
     let findings = if record.is_over { findings::find_errors(&details.log_end).list } else { Vec::new() };
-    let verdict = (record.is_over && !record.is_lost()).then(|| {
-        let is_self = !details.own_number.is_empty() && details.own_number == record.cancelled_by;
-        let by = if is_self { job.user.as_str() } else { record.cancelled_by.as_str() };
-        verdict(&EndedJobFacts {
-            usage: usage.as_ref(),
-            cancelled_by: Some(by).filter(|by| !by.is_empty()),
-            findings: &findings,
-            partition_max_minutes: found.queue.partition_limit(&job.partition),
-            ..EndedJobFacts::new(job)
-        })
-    });
+    let verdict = judge_ended_job(&found.queue, record, details, &findings);
     let used = usage
         .filter(|_| stage != JobStage::Pending)
         .map(|usage| efficiency(&MeasuredJob { job, usage: &usage, whole_node: false }));
@@ -243,6 +233,28 @@ async fn build_live_view(
     };
     live.mark = content_hash(&live);
     Ok(live)
+}
+
+/// How a job ended; none if it hasn't, or if the cluster forgot it before anyone could know.
+pub fn judge_ended_job(
+    queue: &PersonClusterQueue,
+    record: &JobRecord,
+    details: &JobDetails,
+    findings: &[LogFinding],
+) -> Option<JobVerdict> {
+    if !record.is_over || record.is_lost() {
+        return None;
+    }
+    let job = &record.job;
+    let is_self = !details.own_number.is_empty() && details.own_number == record.cancelled_by;
+    let by = if is_self { job.user.as_str() } else { record.cancelled_by.as_str() };
+    Some(verdict(&EndedJobFacts {
+        usage: details.usage.as_ref(),
+        cancelled_by: Some(by).filter(|by| !by.is_empty()),
+        findings,
+        partition_max_minutes: queue.partition_limit(&job.partition),
+        ..EndedJobFacts::new(job)
+    }))
 }
 
 /// The factors of a pending job's priority, largest first.
