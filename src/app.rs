@@ -16,7 +16,10 @@ use crate::core::Core;
 use crate::dashboards::Dashboards;
 use crate::jobs::notifications::NotificationHub;
 use crate::jobs::webhook::WebhookWorker;
-use crate::jobs::{JobDetailsCache, JobOutputCache, PastRunsCache, QueueMonitor, SavedRecipeService, SubmissionWorker};
+use crate::jobs::{
+    JobDetailsCache, JobOutputCache, PastRunsCache, QueueMonitor, SavedRecipeService, SubmissionWorker,
+    SubmitCheckCache,
+};
 use crate::sites::Site;
 use crate::store::Store;
 use crate::usage::UsageService;
@@ -64,6 +67,8 @@ pub struct App {
     pub job_details: JobDetailsCache,
     /// What earlier runs used, for right-sizing.
     pub past_runs: PastRunsCache,
+    /// What clusters said about the files and jobs that new jobs depend on.
+    pub submit_checks: SubmitCheckCache,
     /// The output of jobs that people are viewing.
     pub job_outputs: JobOutputCache,
     /// Wakes open pages when someone has a new notification.
@@ -116,6 +121,7 @@ impl App {
             usage: UsageService::new(core.clone(), connections.clone(), notifications.clone()),
             job_details: JobDetailsCache::new(core.clone(), connections.clone()),
             past_runs: PastRunsCache::new(core.clone(), connections.clone()),
+            submit_checks: SubmitCheckCache::new(connections.clone()),
             job_outputs: JobOutputCache::new(core.clone(), connections.clone()),
             webhooks: WebhookWorker::new(core.clone(), notifications.clone()),
             saved_recipes: SavedRecipeService::new(core.clone()),

@@ -21,6 +21,7 @@ pub mod past_runs;
 mod pool_maintenance;
 pub mod queue;
 pub mod submit;
+pub mod submit_checks;
 
 pub use cluster_account::{ClusterAccount, ClusterAccountCache, ClusterAccountId};
 pub use cluster_profile::ClusterProfile;

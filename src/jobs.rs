@@ -18,6 +18,7 @@ mod refresh;
 mod save;
 pub mod saved_recipes;
 pub mod submissions;
+pub mod submit_checks;
 pub mod webhook;
 
 pub use job_details::JobDetails;
@@ -30,3 +31,4 @@ pub use queue_monitor::QueueMonitor;
 pub use queue_snapshot::{PersonQueueSnapshot, QueueReadError};
 pub use saved_recipes::SavedRecipeService;
 pub use submissions::SubmissionWorker;
+pub use submit_checks::SubmitCheckCache;

@@ -43,6 +43,20 @@
     }
   }
 
+  // What is worth a second look: from the form itself, and from the cluster.
+  function showWarnings() {
+    const warnings = new Map();
+    for (const one of document.querySelectorAll("#composed [data-warning], #checks [data-warning]")) {
+      const before = warnings.get(one.dataset.warning) ?? [];
+      warnings.set(one.dataset.warning, [...before, one.dataset.sentence]);
+    }
+    for (const line of form.querySelectorAll("[data-field-warning]")) {
+      const sentences = warnings.get(line.closest("[data-question]").dataset.question) ?? [];
+      line.hidden = sentences.length === 0;
+      line.querySelector("[data-warning-text]").textContent = sentences.join(" ");
+    }
+  }
+
   // ---- A script that is edited by hand: what changed in the form goes into it ----
 
   function followForm() {
@@ -88,9 +102,11 @@
     mark(event.target.closest("[data-question]")?.dataset.question ?? "");
   });
   document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.target.id === "checks") showWarnings();
     if (event.target.id !== "composed" && !event.target.closest?.("#composed")) return;
     showQuestions();
     showProblems();
+    showWarnings();
     followForm();
     mark(document.activeElement?.closest?.("[data-question]")?.dataset.question ?? "");
   });
@@ -109,7 +125,7 @@
     });
   }
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target?.id !== "composed" || !isPressing) return;
+    if (!["composed", "checks"].includes(event.detail.target?.id) || !isPressing) return;
     event.detail.shouldSwap = false;
     isOwed = true;
   });

@@ -1,6 +1,7 @@
 //! Turns answers into a script: reads every answer, builds the request, and adds the lines of the blocks and the
 //! recipe. Problems are reported next to their question; the script is still shown as far as it goes.
 
+mod checks;
 mod request;
 mod template_values;
 #[cfg(test)]
@@ -19,6 +20,8 @@ use super::sweep::{self, Sweep, SweepAxis, SweepMode};
 use super::template::{self, RenderedScriptLine, join_lines};
 use super::value::{self, AnswerValue};
 
+pub use self::checks::InputPath;
+
 /// A job as composed from the form.
 #[derive(Debug, Clone, Default)]
 pub struct ComposedJob {
@@ -26,6 +29,10 @@ pub struct ComposedJob {
     pub request: JobRequest,
     /// What must be fixed before the job can be submitted.
     pub problems: Vec<ComposeProblem>,
+    /// What is worth a second look. The job can be submitted anyway.
+    pub warnings: Vec<ComposeProblem>,
+    /// Files and folders that must exist when the job starts.
+    pub input_paths: Vec<InputPath>,
     /// Folders to create before submission; absolute paths.
     pub folders: Vec<String>,
     /// Set if the job is a sweep.
@@ -98,6 +105,8 @@ pub fn compose(form: &RecipeQuestionForm, answers: &FormAnswers, cluster: &Compo
         job.sweep = Some(sweep);
     }
     request::fill_request(&mut job, form, &values, &answers, cluster);
+    job.warnings = checks::find_empty_answers(form, &answers, cluster);
+    job.input_paths = checks::find_input_paths(form, &values, &job.request, cluster);
     let slots = template_values::collect_template_values(form, &values, &job, cluster);
     job.lines = script(form, &slots, &mut job, &values, cluster);
     job

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::ComposeCluster;
 use super::question::{QuestionChoice, RecipeFileValue, RecipeQuestion, RecipeQuestionKind};
-use super::recipe::{Recipe, SharedRecipeBlock};
+use super::recipe::{EmptyAnswersWarning, Recipe, SharedRecipeBlock};
 use super::request::RequestField;
 use super::requirements;
 use super::template;
@@ -50,6 +50,7 @@ impl RecipeQuestionForm {
         let own = SharedRecipeBlock {
             title: recipe.title.clone(),
             questions: recipe.questions.clone(),
+            empty_warnings: recipe.empty_warnings.clone(),
             ..SharedRecipeBlock::default()
         };
         let mut sections = vec![own];
@@ -74,6 +75,10 @@ impl RecipeQuestionForm {
 
     pub fn question(&self, key: &str) -> Option<&RecipeQuestion> {
         self.questions().find(|question| question.key == key)
+    }
+
+    pub fn empty_warnings(&self) -> impl Iterator<Item = &EmptyAnswersWarning> {
+        self.sections.iter().flat_map(|section| &section.empty_warnings)
     }
 
     /// The question that sets this field of the request.
@@ -172,13 +177,16 @@ impl RecipeQuestionForm {
         }
         applies_at_site(question, cluster)
             && question.show_when.iter().all(|(key, values)| {
-                let answer = answers.get(key).map_or("", String::as_str);
-                let matches_answer =
-                    |value: &RecipeFileValue| value.0 == answer || (value.0 == "false" && answer.is_empty());
-                values.iter().any(matches_answer)
+                is_answered_with(answers, key, values)
                     && self.question(key).is_none_or(|other| self.is_active_with(other, answers, cluster, checked))
             })
     }
+}
+
+/// Whether a question has one of these answers.
+pub fn is_answered_with(answers: &FormAnswers, key: &str, values: &[RecipeFileValue]) -> bool {
+    let answer = answers.get(key).map_or("", String::as_str);
+    values.iter().any(|value| value.0 == answer || (value.0 == "false" && answer.is_empty()))
 }
 
 /// The choices that the site offers.

@@ -9,6 +9,7 @@ use super::request::RequestField;
 /// A question, as defined in a recipe file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in the file")]
 pub struct RecipeQuestion {
     /// The name by which scripts refer to the answer.
     pub key: String,
@@ -45,6 +46,9 @@ pub struct RecipeQuestion {
     pub relative: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub pick: RequiredPathKind,
+    /// Whether the path must exist before the job starts. Files that are picked always must.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exists: bool,
     /// Placeholder text for an empty field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub example: String,
@@ -83,6 +87,17 @@ pub enum RecipeQuestionKind {
     Modules,
     Job,
     Script,
+}
+
+impl RecipeQuestion {
+    /// Whether its answer names files or folders that the job reads, and doesn't create.
+    pub fn must_exist(&self) -> bool {
+        match self.kind {
+            RecipeQuestionKind::Path => self.exists || self.pick == RequiredPathKind::File,
+            RecipeQuestionKind::Paths => self.exists,
+            _ => false,
+        }
+    }
 }
 
 impl RecipeQuestionKind {

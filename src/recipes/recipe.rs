@@ -57,7 +57,21 @@ pub struct Recipe {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub help: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub empty_warnings: Vec<EmptyAnswersWarning>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<RecipeQuestion>,
+}
+
+/// A warning for people who leave all of these questions empty. It doesn't keep them from submitting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmptyAnswersWarning {
+    /// The keys of the questions.
+    pub keys: Vec<String>,
+    pub sentence: String,
+    /// Applies only if these other questions have one of these answers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub show_when: BTreeMap<String, Vec<RecipeFileValue>>,
 }
 
 /// The heading under which a recipe is listed.
@@ -117,6 +131,8 @@ pub struct SharedRecipeBlock {
     /// Runs after the recipe's own script.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub after: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub empty_warnings: Vec<EmptyAnswersWarning>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<RecipeQuestion>,
 }

@@ -143,6 +143,7 @@ fn compose_routes() -> Router<PortalState> {
         .route("/compose/{slug}/{recipe}", get(compose::form::get).post(compose::submit::post))
         .route("/compose/{slug}/{recipe}/preview", post(compose::script_panel::preview))
         .route("/compose/{slug}/{recipe}/edit", post(compose::edit_form::post))
+        .route("/compose/{slug}/{recipe}/check", post(compose::submit_checks::post))
         .route("/compose/{slug}/{recipe}/estimate", post(compose::start_estimate::post))
         .route("/compose/{slug}/{recipe}/right-size", get(compose::right_size::get))
         .route("/compose/{slug}/{recipe}/save", post(recipes::save::show_form))

@@ -202,3 +202,32 @@ async fn member_uses_a_recipe_published_by_the_pi() {
     assert_eq!(limit.trim(), "TimeLimit=00:07:00");
     phone.close().await;
 }
+
+/// What the cluster doesn't have is said at the field, and the button stays in reach on every screen.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_file_is_told_at_its_field_while_submit_stays_in_reach() {
+    let (portal, _, _tessa) = connected("tessa").await;
+    on_cluster("tessa", "echo 'print(1)' >\"$SCRATCH/here.py\"");
+    for width in [1280, 390] {
+        let browser = Browser::open(&portal.url, width).await;
+        browser.sign_in("tessa").await;
+        browser.go("/compose/key/python-script").await;
+        answer(&browser, "script", "$SCRATCH/gone.py").await;
+        let told = "const line = document.getElementById('f-a.script-warning'); \
+            return !line.hidden && line.innerText.includes(\"gone.py doesn't exist\")";
+        browser.wait_until_true("the field says that the file is missing", told).await;
+        answer(&browser, "script", "$SCRATCH/here.py").await;
+        let fine = "return document.getElementById('f-a.script-warning').hidden \
+            && document.getElementById('checks').innerText.includes('no problems found')";
+        browser.wait_until_true("the file is found", fine).await;
+        for place in ["0", "document.body.scrollHeight / 2", "document.body.scrollHeight"] {
+            let seen = format!(
+                "window.scrollTo(0, {place}); \
+                 const box = document.querySelector('.compose-submit .btn').getBoundingClientRect(); \
+                 return box.top >= 0 && box.bottom <= window.innerHeight"
+            );
+            assert_eq!(browser.run(&seen).await, true, "{width} px, scrolled to {place}");
+        }
+        browser.close().await;
+    }
+}

@@ -264,3 +264,104 @@ async fn submissions_of_others_are_not_found() {
         assert_eq!(bob.get(&path).await.status, 404, "{path}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn example_is_filled_in_and_leaves_curves() {
+    const EXAMPLE: &str = "/compose/key/training-example";
+    let (_portal, _, carol) = connected("carol").await;
+    let link = carol.get("/compose").await.attribute("a[href^='/new/example']", "href");
+    assert_eq!(link, "/new/example?cluster=key");
+    for path in ["/new/example", link.as_str()] {
+        assert_eq!(carol.get(path).await.location(), EXAMPLE, "{path}");
+    }
+    assert_eq!(carol.get("/new/example?cluster=nowhere").await.status, 404);
+    let form = carol.get(EXAMPLE).await;
+    assert!(form.select_all("[data-problem]").is_empty(), "{}", form.select_text("#composed"));
+    let job = submitted(&carol, EXAMPLE, &filled(&form, &[("a.pause", "0")])).await;
+    assert_eq!(ended("carol", &job).await, "COMPLETED");
+    let said = on_cluster("carol", &format!("cat $SCRATCH/portolan/training-example-{job}.out"));
+    assert!(said.contains("epoch  40") && said.contains("Open TensorBoard"), "{said}");
+    let find = format!("find $SCRATCH/portolan/tensorboard/run-{job} -name 'events.out.tfevents.*' -size +1k | wc -l");
+    assert_eq!(on_cluster("carol", &find).trim(), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_files_and_jobs_are_told_of_before_submitting() {
+    let (_portal, _, carol) = connected("carol").await;
+    make_ok();
+    let form = carol.get(PYTHON).await;
+    let check = format!("{PYTHON}/check");
+    let checked = async |changes: &[(&str, &str)]| send(&carol, &check, &filled(&form, changes)).await;
+    let fine = checked(&[("a.script", OK)]).await;
+    assert!(fine.select_text("section").contains("no problems found"), "{}", fine.text());
+    let job = crate::queue::submit("carol", "sleep 300", &["-o", "/dev/null", "-t", "5", "--mem=50M"]);
+    let missing = "$SCRATCH/it's \"not\" here.py";
+    for (key, text, words) in [
+        ("script", missing, "it's \"not\" here.py doesn't exist on"),
+        ("script", "$SCRATCH", "is a folder, not a file"),
+        ("data", "$HOME\n$SCRATCH/none.tar", "none.tar doesn't exist on"),
+        ("after", "60000000", "doesn't know job 60000000"),
+    ] {
+        let mut changes = vec![("a.script", OK)];
+        let name = format!("a.{key}");
+        changes.retain(|(known, _)| *known != name);
+        changes.push((name.as_str(), text));
+        let page = checked(&changes).await;
+        let told = page.select_all(&format!("[data-warning={key}]"));
+        assert!(told.len() == 1 && told[0].contains(words), "{text}: {}", page.text());
+    }
+    let known = checked(&[("a.script", OK), ("a.after", job.as_str())]).await;
+    assert!(known.select_text("section").contains("no problems found"), "{}", known.text());
+    cancel("carol", &job);
+    let empty = checked(&[("a.script", "")]).await;
+    assert_eq!(empty.select_text("body").trim(), "", "nothing to check");
+    // Nobody has to wait for an answer, or heed it.
+    let fields = filled(&form, &[("a.script", missing), ("a.time", "5m"), ("a.memory", "100 MB")]);
+    let job = submitted(&carol, PYTHON, &fields).await;
+    assert_eq!(ended("carol", &job).await, "FAILED");
+    let again = format!("/jobs/key/{job}/again");
+    let page = crate::queue::wait_for_list(&carol, &again, "it says what went wrong", |page| {
+        page.select_text(".alert").contains("What went wrong with it")
+    })
+    .await;
+    assert_eq!(page.attribute(".alert a", "href"), format!("/jobs/key/{job}"));
+    // Buttons of the form keep saying so.
+    let edited = send(&carol, &format!("{PYTHON}/edit"), &filled(&page, &[("edit", "yes")])).await;
+    assert!(edited.select_text(".alert").contains(&format!("({job})")), "{}", edited.select_text("main"));
+    carol.post("/clusters/key/disconnect", &[]).await;
+    let page = checked(&[("a.script", "$SCRATCH/another.py")]).await;
+    assert!(page.select_text("section").contains("couldn't check 1 path"), "{}", page.text());
+}
+
+/// A sweep from the portal, and a job array from a terminal.
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_tasks_of_an_array_are_rerun_alone() {
+    const SWEEP: &str = "/compose/key/sweep";
+    let (_portal, _, carol) = connected("carol").await;
+    let form = carol.get(SWEEP).await;
+    let changes = [
+        ("a.parameters", "lr = 1, 2, 3, 4"),
+        ("a.command", "[ $((lr % 2)) -eq 1 ]"),
+        ("a.time", "5m"),
+        ("a.memory", "50 MB"),
+    ];
+    let sweep = submitted(&carol, SWEEP, &filled(&form, &changes)).await;
+    let script = "[ \"$SLURM_ARRAY_TASK_ID\" -ne 2 ]";
+    let options = ["-o", "/dev/null", "-t", "3", "--mem=50M", "-J", "terminal", "--array=1-3"];
+    let array = crate::queue::submit("carol", script, &options);
+    for (job, field, tasks) in [(&sweep, "s.only", "1,3"), (&array, "a.array", "2")] {
+        crate::queue::wait_for_list(&carol, &format!("/jobs/key/{job}"), "a failed task is told", |page| {
+            !page.select_all(&format!("a[href='/jobs/key/{job}/again?tasks=failed']")).is_empty()
+        })
+        .await;
+        let again = format!("/jobs/key/{job}/again?tasks=failed");
+        let page = crate::queue::wait_for_list(&carol, &again, "all failed tasks are known", |page| {
+            page.attribute(&format!("[name='{field}']"), "value") == tasks
+        })
+        .await;
+        let script = page.select_text(".script");
+        assert!(script.contains(&format!("--array={tasks}")), "{script}");
+        let words = page.select_all(".alert").join(" ");
+        assert!(words.contains("tasks failed") && words.contains("Only failed tasks"), "{words}");
+    }
+}

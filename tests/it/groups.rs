@@ -109,6 +109,7 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/compose/{slug}/{recipe}"),
     ("POST", "/compose/{slug}/{recipe}/preview"),
     ("POST", "/compose/{slug}/{recipe}/edit"),
+    ("POST", "/compose/{slug}/{recipe}/check"),
     ("POST", "/compose/{slug}/{recipe}/estimate"),
     ("GET", "/compose/{slug}/{recipe}/right-size"),
     ("POST", "/compose/{slug}/{recipe}/save"),

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::recipes::catalog::RecipeCatalog;
 use crate::recipes::context::{AvailableGpu, SubmitAccount};
-use crate::recipes::form::SWEEP_AT_ONCE;
+use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_ONLY};
+use crate::recipes::question::RequiredPathKind;
 use crate::sites;
 
 /// The demo cluster as alice sees it.
@@ -115,6 +116,80 @@ fn a_sweep_becomes_an_array() {
 }
 
 #[test]
+fn some_points_of_a_sweep_run_alone() {
+    let five = ("sweep.script", "1..5");
+    let job = composed(&[five, (SWEEP_ONLY, "1, 3-4"), (SWEEP_AT_ONCE, "2")]);
+    assert_eq!(job.problems, []);
+    let script = job.build_script();
+    assert!(script.contains("#SBATCH --array=1,3-4%2\n"), "{script}");
+    assert!(script.contains("script_values=(1 2 3 4 5)\n"), "every point keeps its number: {script}");
+    let many = vec!["0-4"; 10_000].join(",");
+    for wrong in ["5", "0-5", "x", "1%2", "-1", many.as_str()] {
+        let job = composed(&[five, (SWEEP_ONLY, wrong)]);
+        assert_eq!(job.problems[0].key, SWEEP_ONLY, "{wrong:.20}");
+        assert!(job.problems[0].sentence.contains("from 0 to 4"), "{}", job.problems[0].sentence);
+    }
+    assert!(composed(&[(SWEEP_ONLY, "7")]).request.array.is_none(), "without a sweep, it means nothing");
+}
+
+fn inputs(change: &[(&str, &str)]) -> Vec<(String, String)> {
+    let found = composed(change).input_paths;
+    found.into_iter().map(|input| (input.key, input.path)).collect()
+}
+
+#[test]
+fn files_that_a_job_reads() {
+    let pair = |key: &str, path: &str| (key.to_owned(), path.to_owned());
+    // Relative paths start in the job's folder.
+    assert_eq!(inputs(&[]), [pair("script", "/scratch/al ice/portolan/train.py")]);
+    assert_eq!(inputs(&[("script", "~/a b.py")]), [pair("script", "/home/alice/a b.py")]);
+    let code = [("code", "folder"), ("code_folder", "$PROJECT/code/")];
+    let expected = [pair("script", "/project/x/code/train.py"), pair("code_folder", "/project/x/code/")];
+    assert_eq!(inputs(&code), expected);
+    // Only the job knows where a clone is, and what is on the node's disk.
+    assert!(inputs(&[("code", "git"), ("code_repository", "/r")]).is_empty());
+    assert!(inputs(&[("script", "$SLURM_TMPDIR/x.py")]).is_empty());
+    let data = inputs(&[("script", "/s.py"), ("data", "$SCRATCH/a.tar\n/b.tar\n/b.tar")]);
+    assert_eq!(data, [pair("script", "/s.py"), pair("data", "/scratch/al ice/a.tar"), pair("data", "/b.tar")]);
+    // What the job creates, and what isn't asked, is left out.
+    let more = [("script", "/s.py"), ("keep", "true"), ("results_to", "/new"), ("venv", "/v")];
+    assert_eq!(inputs(&more), [pair("script", "/s.py")]);
+    let venv = composed(&[("environment", "venv"), ("venv", "/v")]).input_paths;
+    let kinds: Vec<RequiredPathKind> = venv.iter().map(|input| input.kind).collect();
+    assert_eq!(kinds, [RequiredPathKind::File, RequiredPathKind::Folder]);
+}
+
+#[test]
+fn software_that_is_left_empty_is_told_of() {
+    let warned = |change: &[(&str, &str)]| {
+        let job = composed(change);
+        assert_eq!(job.problems, [], "a warning keeps nobody from submitting");
+        job.warnings.into_iter().map(|warning| warning.key).collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&[]), [""; 0], "the demo suggests modules");
+    assert_eq!(warned(&[("modules", " ")]), ["modules"]);
+    assert_eq!(warned(&[("modules", ""), ("environment", "none")]), [""; 0]);
+    let wheels = ("environment", "wheels");
+    assert_eq!(warned(&[wheels, ("modules", "")]), ["requirements"]);
+    assert_eq!(warned(&[wheels, ("packages", "numpy")]), [""; 0]);
+    assert_eq!(warned(&[wheels, ("requirements", "/r.txt")]), [""; 0]);
+}
+
+#[test]
+fn the_example_is_ready_to_submit() {
+    let (form, cluster) = (form("training-example"), demo());
+    let job = compose(&form, &form.defaults(&cluster), &cluster);
+    assert_eq!((job.problems.as_slice(), job.warnings.as_slice()), (&[][..], &[][..]));
+    assert_eq!(job.input_paths, [], "it brings along all that it needs");
+    let request = &job.request;
+    assert_eq!((request.account.as_deref(), request.minutes), (Some("def-smith"), Some(10)));
+    assert_eq!(request.folder.as_deref(), Some("/scratch/al ice/portolan"));
+    let script = job.build_script();
+    assert!(script.contains("run='/scratch/al ice/portolan'/tensorboard/\"run-$SLURM_JOB_ID\"\n"), "{script}");
+    assert!(form.can_sweep(form.question("learning_rate").unwrap()), "to compare curves");
+}
+
+#[test]
 fn locked_answers_cannot_be_changed() {
     let (mut form, cluster) = (form("python-script"), demo());
     form.locked.insert("time".into());
@@ -177,6 +252,26 @@ fn a_script_that_stands_alone() {
     answers.insert("time".into(), "1h".into());
     let script = compose(&form, &answers, &cluster).build_script();
     assert!(script.contains("--time=01:00:00") && !script.contains("--time=5"), "{script}");
+    answers.insert("array".into(), "3,7-8%2".into());
+    let script = compose(&form, &answers, &cluster).build_script();
+    assert!(script.contains("#SBATCH --array=3,7-8%2\n"), "{script}");
+    answers.insert("array".into(), "all".into());
+    assert_eq!(compose(&form, &answers, &cluster).problems[0].key, "array");
+}
+
+/// The list of tasks moves into its field, so that it can be changed there.
+#[test]
+fn the_array_of_a_script_is_read_into_its_field() {
+    let cluster = demo();
+    let options = script_import::parse_directives("#!/bin/bash\n#SBATCH --array=0-9%4 --nice=5\n");
+    let form_of_script = form("own-script");
+    let mut answers = form_of_script.defaults(&cluster);
+    let rest = script_import::fill_answers(&form_of_script, &mut answers, &options, &cluster);
+    assert_eq!((answers["array"].as_str(), rest.len()), ("0-9%4", 1));
+    // A number of consecutive jobs is something else.
+    let pieces = form("python-script");
+    let mut answers = pieces.defaults(&cluster);
+    assert_eq!(script_import::fill_answers(&pieces, &mut answers, &options, &cluster).len(), 2);
 }
 
 /// With ten minutes' warning, a ten-minute job would be signalled as soon as it starts.

@@ -55,7 +55,7 @@ pub fn check_recipe(recipe: &Recipe, blocks: &[SharedRecipeBlock]) -> Result<(),
             return Err(RecipeCheckError::new(format!("\"{}\"", question.key), problem));
         }
     }
-    check_mentioned_keys(recipe, &keys)?;
+    check_mentioned_keys(recipe, &form, &keys)?;
     check_conditions(&keys)?;
     for (name, source) in form.script_sources() {
         check_script(name, source, &keys)?;
@@ -105,15 +105,21 @@ fn check_question(question: &RecipeQuestion) -> Result<(), RecipeCheckError> {
     Ok(())
 }
 
-/// Defaults, limits and help must refer to existing questions.
-fn check_mentioned_keys(recipe: &Recipe, keys: &BTreeMap<&str, &RecipeQuestion>) -> Result<(), RecipeCheckError> {
+/// Defaults, limits, help and warnings must refer to existing questions.
+fn check_mentioned_keys(
+    recipe: &Recipe,
+    form: &RecipeQuestionForm,
+    keys: &BTreeMap<&str, &RecipeQuestion>,
+) -> Result<(), RecipeCheckError> {
+    let warned = form.empty_warnings().flat_map(|warning| warning.keys.iter().chain(warning.show_when.keys()));
     let mentioned = recipe
         .locked
         .iter()
         .chain(&recipe.hidden)
         .chain(recipe.defaults.keys())
         .chain(recipe.limits.keys())
-        .chain(recipe.help.keys());
+        .chain(recipe.help.keys())
+        .chain(warned);
     for key in mentioned {
         if !keys.contains_key(key.as_str()) {
             return Err(RecipeCheckError::new(key, format!("No question has the key “{key}”.")));

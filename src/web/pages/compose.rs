@@ -16,6 +16,7 @@ pub mod right_size;
 pub mod script_panel;
 pub mod start_estimate;
 pub mod submit;
+pub mod submit_checks;
 
 /// Room for a form with a hand-edited script and the script it was edited from.
 pub const MAX_FORM_BYTES: usize = 2 * 1024 * 1024;

@@ -56,6 +56,8 @@ pub struct ComposeField {
     /// The current answer.
     pub value: String,
     pub error: String,
+    /// What is worth a second look; it doesn't keep anyone from submitting.
+    pub warning: String,
     pub required: bool,
     /// Whether the question applies, given the other answers.
     pub is_asked: bool,
@@ -93,18 +95,16 @@ pub fn build_sections(
     answers: &FormAnswers,
     cluster: &ComposeCluster,
     problems: &[ComposeProblem],
+    warnings: &[ComposeProblem],
 ) -> Vec<ComposeSection> {
-    let mut errors: BTreeMap<&str, &str> = BTreeMap::new();
-    for problem in problems {
-        errors.entry(&problem.key).or_insert(&problem.sentence);
-    }
+    let notes = FieldNotes { errors: first_by_key(problems), warnings: first_by_key(warnings) };
     let mut parts = Vec::new();
     for section in &form.sections {
         let shown = section.questions.iter().filter(|question| !form.hidden.contains(&question.key));
         let (advanced, fields): (Vec<&RecipeQuestion>, Vec<&RecipeQuestion>) =
             shown.partition(|question| question.advanced);
         let show = |list: Vec<&RecipeQuestion>| -> Vec<ComposeField> {
-            list.into_iter().map(|question| build_field(question, form, answers, cluster, &errors)).collect()
+            list.into_iter().map(|question| build_field(question, form, answers, cluster, &notes)).collect()
         };
         let part = ComposeSection {
             title: section.title.clone(),
@@ -121,6 +121,21 @@ pub fn build_sections(
     parts
 }
 
+/// What is said at the fields, by question.
+struct FieldNotes<'a> {
+    errors: BTreeMap<&'a str, &'a str>,
+    warnings: BTreeMap<&'a str, &'a str>,
+}
+
+/// The first sentence for each question.
+fn first_by_key(problems: &[ComposeProblem]) -> BTreeMap<&str, &str> {
+    let mut sentences: BTreeMap<&str, &str> = BTreeMap::new();
+    for problem in problems {
+        sentences.entry(&problem.key).or_insert(&problem.sentence);
+    }
+    sentences
+}
+
 /// Whether any answer differs from its default.
 fn has_answers(questions: &[RecipeQuestion], answers: &FormAnswers) -> bool {
     questions.iter().any(|question| answers.get(&question.key).is_some_and(|text| *text != question.default.0))
@@ -131,16 +146,20 @@ fn build_field(
     form: &RecipeQuestionForm,
     answers: &FormAnswers,
     cluster: &ComposeCluster,
-    errors: &BTreeMap<&str, &str>,
+    notes: &FieldNotes<'_>,
 ) -> ComposeField {
     let value = answers.get(&question.key).cloned().unwrap_or_default();
     let control = control_for(question.kind);
+    let note = |sentences: &BTreeMap<&str, &str>| {
+        sentences.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default()
+    };
     ComposeField {
         control,
         label: question.label.clone(),
         term: question_term(question),
         help: help_text(question),
-        error: errors.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default(),
+        error: note(&notes.errors),
+        warning: note(&notes.warnings),
         required: question.required,
         is_asked: form.is_asked(question, answers, cluster),
         is_locked: form.locked.contains(&question.key),

@@ -177,7 +177,7 @@ pub async fn build_page<'a>(
         picker_js: assets::asset_url("picker.js"),
         draft,
         others,
-        parts: build_sections(&chosen.form, &values.answers, &target.compose_context, &problems),
+        parts: build_sections(&chosen.form, &values.answers, &target.compose_context, &problems, &job.warnings),
         own,
         sweep_zip: answer(SWEEP_HOW) == "zip",
         at_once: answer(SWEEP_AT_ONCE),

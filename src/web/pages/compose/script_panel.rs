@@ -30,6 +30,8 @@ pub struct ScriptPanel {
     pub(super) is_editing: bool,
     /// What must be answered or fixed.
     pub(super) todo: Vec<ComposeTodo>,
+    /// What is worth a second look.
+    pub(super) warnings: Vec<ComposeTodo>,
     /// Keys of questions that don't apply now.
     pub(super) hidden: String,
     pub(super) cost_and_start: CostAndBlockers,
@@ -141,6 +143,7 @@ fn build_panel(draft: &JobDraft, job: &ComposedJob, reported: Option<&Allocation
         changes: changes.collect(),
         is_editing: job.edited.is_some(),
         todo: build_todos(&draft.chosen, &job.problems),
+        warnings: build_todos(&draft.chosen, &job.warnings),
         hidden: hidden.join(" "),
         cost_and_start: assess_cost_and_start(draft, &job.final_request(), reported),
         points,

@@ -1,0 +1,87 @@
+//! What is worth a look before a job is submitted: files that it reads, and answers that are better not left empty.
+//! Nothing here keeps a job from being submitted.
+
+use super::{AnswersByKey, ComposeProblem};
+use crate::recipes::context::ComposeCluster;
+use crate::recipes::form::{FormAnswers, RecipeQuestionForm, is_answered_with, sweep_key};
+use crate::recipes::question::RequiredPathKind;
+use crate::recipes::request::JobRequest;
+use crate::recipes::value::AnswerValue;
+
+/// The questions of the block "code", which decides where relative paths start.
+const CODE_KEY: &str = "code";
+const CODE_FOLDER_KEY: &str = "code_folder";
+
+/// A file or folder that a job reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputPath {
+    /// The key of the question that names it.
+    pub key: String,
+    /// Absolute.
+    pub path: String,
+    /// What it must be.
+    pub kind: RequiredPathKind,
+}
+
+/// The paths that must exist when the job starts, as far as they are known before.
+pub fn find_input_paths(
+    form: &RecipeQuestionForm,
+    values: &AnswersByKey<'_>,
+    request: &JobRequest,
+    cluster: &ComposeCluster,
+) -> Vec<InputPath> {
+    let start = working_folder(values, request, cluster);
+    let mut found: Vec<InputPath> = Vec::new();
+    for question in form.questions().filter(|question| question.must_exist()) {
+        let Some(AnswerValue::Words(words)) = values.get(question.key.as_str()) else { continue };
+        // A path with a variable that only the job has can't be known yet.
+        for path in words.iter().filter_map(|word| word.resolve(&cluster.folders)) {
+            let path = match &start {
+                _ if path.starts_with('/') => path,
+                Some(start) => format!("{}/{path}", start.trim_end_matches('/')),
+                None => continue,
+            };
+            let one = InputPath { key: question.key.clone(), path, kind: question.pick };
+            if !found.contains(&one) {
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+/// The folder that the program starts in; none if only the job knows.
+fn working_folder(values: &AnswersByKey<'_>, request: &JobRequest, cluster: &ComposeCluster) -> Option<String> {
+    let code = match values.get(CODE_KEY) {
+        Some(AnswerValue::Text(code)) => code.as_str(),
+        _ => "",
+    };
+    match (code, values.get(CODE_FOLDER_KEY)) {
+        ("folder", Some(AnswerValue::Words(words))) => words.first()?.resolve(&cluster.folders),
+        ("git" | "folder", _) => None,
+        _ => request.folder.clone(),
+    }
+}
+
+/// The recipe's warnings about questions that are all left empty.
+pub fn find_empty_answers(
+    form: &RecipeQuestionForm,
+    answers: &FormAnswers,
+    cluster: &ComposeCluster,
+) -> Vec<ComposeProblem> {
+    let is_empty = |key: &str| answers.get(key).is_none_or(|text| text.trim().is_empty());
+    let mut found = Vec::new();
+    for warning in form.empty_warnings() {
+        let applies = warning.show_when.iter().all(|(key, values)| is_answered_with(answers, key, values));
+        let questions = warning.keys.iter().filter_map(|key| form.question(key));
+        let asked: Vec<&str> = questions
+            .filter(|question| form.is_asked(question, answers, cluster))
+            .map(|question| question.key.as_str())
+            .collect();
+        let Some(first) = asked.first().filter(|_| applies) else { continue };
+        if asked.iter().all(|key| is_empty(key) && is_empty(&sweep_key(key))) {
+            found.push(ComposeProblem { key: (*first).to_owned(), sentence: warning.sentence.clone() });
+        }
+    }
+    found
+}
