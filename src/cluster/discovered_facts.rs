@@ -42,6 +42,8 @@ pub struct DiscoveredFacts {
     pub slurm_version: Option<String>,
     /// Slurm's name for the cluster.
     pub slurm_cluster: Option<String>,
+    /// Host and port of Slurm's controller; with the cluster's name, they tell one Slurm cluster from another.
+    pub slurm_controller: Option<String>,
     /// One more than the highest index of a job array.
     pub max_array_size: Option<u32>,
     /// Whether a group's past usage affects the priority of its jobs.
@@ -162,6 +164,9 @@ impl DiscoveredFacts {
         self.keeps_comments = config.keeps_comments;
         self.slurm_version = config.version;
         self.slurm_cluster = config.cluster_name;
+        self.slurm_controller = config
+            .controller_host
+            .map(|host| format!("{host}:{}", config.controller_port.as_deref().unwrap_or_default()));
         self.max_array_size = config.max_array_size;
     }
 

@@ -18,6 +18,10 @@ pub struct SlurmConfig {
     pub version: Option<String>,
     /// The cluster's name in accounting.
     pub cluster_name: Option<String>,
+    /// The host of the primary controller.
+    pub controller_host: Option<String>,
+    /// The port of the controller, or the range of its ports.
+    pub controller_port: Option<String>,
     /// One more than the highest array index.
     pub max_array_size: Option<u32>,
     /// `priority/multifactor` or `priority/basic`.
@@ -51,6 +55,13 @@ impl SlurmConfig {
         match key {
             "SLURM_VERSION" => self.version = version::checked_version(value),
             "ClusterName" => self.cluster_name = text::is_name(value).then(|| value.to_owned()),
+            "SlurmctldHost[0]" | "SlurmctldHost" | "ControlMachine" => {
+                self.controller_host = parse_controller_host(value);
+            }
+            "SlurmctldPort" => {
+                let is_range = value.len() <= 11 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+                self.controller_port = is_range.then(|| value.to_owned());
+            }
             "MaxArraySize" => self.max_array_size = parse_leading_number(value),
             "PriorityType" => self.priority_type = Some(sanitize(value, MAX_VALUE_LEN)),
             "PriorityWeightFairShare" => self.fair_share_weight = parse_leading_number(value),
@@ -71,6 +82,13 @@ impl SlurmConfig {
     pub fn uses_fair_share(&self) -> bool {
         self.priority_type.as_deref() == Some("priority/multifactor") && self.fair_share_weight != Some(0)
     }
+}
+
+/// The host of `ctl1(10.0.0.1)`.
+fn parse_controller_host(value: &str) -> Option<String> {
+    let host = value.split('(').next().unwrap_or_default().trim();
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    (!host.is_empty() && host.len() <= MAX_VALUE_LEN && host.bytes().all(is_host)).then(|| host.to_ascii_lowercase())
 }
 
 /// Parses `7-00:00:00`, `30:00` (minutes and seconds) and `90` (minutes) into whole hours, at least one. Zero means
@@ -100,11 +118,13 @@ mod tests {
 
     #[test]
     fn recorded_answers() {
-        for (answer, version) in [(V22, "22.05.8"), (V24, "24.11.5")] {
+        for (answer, version, port) in [(V22, "22.05.8", "16817"), (V24, "24.11.5", "26817")] {
             let config = SlurmConfig::parse(answer);
             let expected = SlurmConfig {
                 version: Some(version.into()),
                 cluster_name: Some("lab".into()),
+                controller_host: Some("ctl1".into()),
+                controller_port: Some(port.into()),
                 max_array_size: Some(1001),
                 priority_type: Some("priority/multifactor".into()),
                 fair_share_weight: Some(100_000),
@@ -126,6 +146,19 @@ mod tests {
         );
         assert!(!config.uses_fair_share());
         assert_eq!((config.cluster_name, config.max_array_size), (None, None));
+    }
+
+    #[test]
+    fn where_the_controller_runs() {
+        let host = |line: &str| SlurmConfig::parse(line).controller_host;
+        assert_eq!(
+            host("SlurmctldHost[0] = Ctl1.example.org(10.0.0.1)\nSlurmctldHost[1] = ctl2\n").unwrap(),
+            "ctl1.example.org"
+        );
+        assert_eq!(host("ControlMachine = ctl1\n").unwrap(), "ctl1");
+        assert_eq!([host("SlurmctldHost[0] = (null)\n"), host("SlurmctldHost[0] = a b\n")], [None, None]);
+        assert_eq!(SlurmConfig::parse("SlurmctldPort = 6820-6823\n").controller_port.unwrap(), "6820-6823");
+        assert_eq!(SlurmConfig::parse("SlurmctldPort = x\n").controller_port, None);
     }
 
     #[test]
