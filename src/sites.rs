@@ -186,6 +186,16 @@ impl Site {
         }
     }
 
+    /// Whether one registration of a key counts for both: they belong to one centre, where people have one user name.
+    /// Centres have one page for keys, so its host tells them apart; a site without such a page goes by who runs it.
+    pub fn is_same_centre(&self, other: &Self) -> bool {
+        match (&self.keys.page, &other.keys.page) {
+            (Some(own), Some(others)) => own.host().eq_ignore_ascii_case(others.host()),
+            (None, None) => self.operator.is_some() && self.operator == other.operator,
+            _ => false,
+        }
+    }
+
     /// Who runs it, as a sentence; empty if unknown.
     pub fn operator_sentence(&self) -> String {
         self.operator.as_ref().map(|who| format!("Run by {who}.")).unwrap_or_default()

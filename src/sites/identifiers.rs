@@ -92,6 +92,13 @@ impl FromStr for SiteLink {
     }
 }
 
+impl SiteLink {
+    /// The host that the link leads to.
+    pub fn host(&self) -> &str {
+        host_of(self.0.split_once("//").map_or("", |(_, rest)| rest))
+    }
+}
+
 /// The part between `//` and the port or the path.
 fn host_of(rest: &str) -> &str {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -9,6 +9,22 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
+fn clusters_of_one_centre_share_its_key_page() {
+    let site = |more: &str| Site::from_toml(&format!("{SMALL}{more}")).unwrap();
+    let page = |url: &str| site(&format!("[keys]\npage = \"{url}\"\n"));
+    let own = page("https://keys.example.org/ssh");
+    assert!(own.is_same_centre(&page("https://KEYS.example.org/other?x=1")));
+    assert!(!own.is_same_centre(&page("https://keys.example.com/ssh")));
+    assert!(!own.is_same_centre(&site("")) && !site("").is_same_centre(&own));
+    assert!(!site("").is_same_centre(&site("")), "nothing tells that they belong together");
+    let run_by = |who: &str| site(&format!("operator = \"{who}\"\n"));
+    assert!(run_by("Uni").is_same_centre(&run_by("Uni")) && !run_by("Uni").is_same_centre(&run_by("Institute")));
+    let preset = |name: &str| presets().iter().find(|site| site.name.as_str() == name).unwrap();
+    assert!(preset("fir").is_same_centre(preset("vulcan")) && preset("saga").is_same_centre(preset("olivia")));
+    assert!(!preset("fir").is_same_centre(preset("lumi")));
+}
+
+#[test]
 fn two_lines_make_a_site() {
     let site = Site::from_toml(SMALL).unwrap();
     assert_eq!(site.family, SiteFamily::Other);
