@@ -14,6 +14,7 @@ pub mod discovered_facts;
 mod discovery;
 pub mod estimate;
 pub mod folders;
+mod forget;
 pub mod job_actions;
 pub mod job_details_query;
 pub mod output_file;

@@ -15,6 +15,7 @@ pub mod activity;
 pub mod allocations;
 pub mod backup;
 mod cache;
+pub mod cluster_preferences;
 pub mod clusters;
 pub mod connections;
 pub mod dashboards;

@@ -121,6 +121,8 @@ events! {
     ConnectFailed = "line.failed", "Failed to connect to a cluster";
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
+    /// A person removed their own account on a cluster from the portal.
+    ClusterForgotten = "line.forgotten", "Removed their account on a cluster from the portal";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Cancelled jobs";

@@ -12,6 +12,7 @@ use crate::clock::UnixTime;
 use crate::domain::{ClusterId, ConnectionRole, PersonId};
 use crate::sites::Site;
 use crate::ssh::{ClusterConnection, RunCommandError};
+use crate::store::cluster_preferences::ClusterPreferences;
 use crate::store::clusters::{Cluster, PinnedHostKey};
 use crate::store::connections::{ConnectionKey, ConnectionProblem, StoredConnection};
 use crate::store::{self, DbConnection, Store, StoreCache};
@@ -47,6 +48,10 @@ pub struct ClusterAccount {
     pub connected_at: Option<UnixTime>,
     /// Why the connection is not up.
     pub problem: ConnectionProblem,
+    /// Whether the person has hidden the cluster.
+    pub is_hidden: bool,
+    /// The cluster's rank in the person's order.
+    pub rank: i64,
 }
 
 impl ClusterAccount {
@@ -71,6 +76,13 @@ impl ClusterAccount {
         self.discovered.accounts.iter().flat_map(|one| one.slurm_names.clone()).collect()
     }
 
+    /// Which Slurm user this is: equal if two of the portal's clusters lead to the same Slurm cluster. `None` if it is
+    /// not known.
+    pub fn slurm_identity(&self) -> Option<(&str, &str, &str)> {
+        let facts = &self.discovered;
+        Some((facts.slurm_cluster.as_deref()?, facts.slurm_controller.as_deref()?, &self.remote_user))
+    }
+
     /// Whether fair share affects the priority of jobs there.
     pub fn uses_fair_share(&self) -> bool {
         self.profile.site.units.fair_share || self.discovered.uses_fair_share
@@ -85,6 +97,7 @@ pub struct ClusterAccountCache(Arc<ClusterAccountCacheInner>);
 struct ClusterAccountCacheInner {
     store: Store,
     by_person: StoreCache<PersonId, Vec<Arc<ClusterAccount>>>,
+    preferences: StoreCache<PersonId, ClusterPreferences>,
     profiles: ParsedCache<ClusterId, (Cluster, Vec<PinnedHostKey>), Arc<ClusterProfile>>,
     /// `None` if the text cannot be parsed.
     discovered: ParsedCache<ConnectionKey, String, Option<Arc<DiscoveredFacts>>>,
@@ -95,18 +108,27 @@ impl ClusterAccountCache {
         Self(Arc::new(ClusterAccountCacheInner {
             store,
             by_person: StoreCache::new(MAX_PEOPLE),
+            preferences: StoreCache::new(MAX_PEOPLE),
             profiles: ParsedCache::default(),
             discovered: ParsedCache::default(),
         }))
     }
 
-    /// All cluster accounts of a person, in the order in which the clusters were added.
+    /// All cluster accounts of a person, hidden clusters included: in the person's order, or else in the order in which
+    /// the clusters were added.
     pub async fn list(&self, person: PersonId) -> store::Result<Arc<Vec<Arc<ClusterAccount>>>> {
         let store = &self.0.store;
         self.0
             .by_person
             .get_or_load(store, &person, async || self.list_with(&mut *store.read().await?, person).await)
             .await
+    }
+
+    /// Which clusters a person hides, and their order: also for clusters where they have no account.
+    pub async fn preferences(&self, person: PersonId) -> store::Result<Arc<ClusterPreferences>> {
+        let store = &self.0.store;
+        let load = async || store::cluster_preferences::list(&mut *store.read().await?, person).await;
+        self.0.preferences.get_or_load(store, &person, load).await
     }
 
     pub async fn get(&self, id: ClusterAccountId) -> store::Result<Option<Arc<ClusterAccount>>> {
@@ -116,12 +138,14 @@ impl ClusterAccountCache {
 
     /// The same as [`Self::list`], for callers that already hold a database connection or a transaction.
     pub async fn list_with(&self, db: &mut DbConnection, person: PersonId) -> store::Result<Vec<Arc<ClusterAccount>>> {
+        let preferences = store::cluster_preferences::list(db, person).await?;
         let mut found = Vec::new();
         for row in store::connections::list_for_person(db, person).await? {
             if row.key().role == ConnectionRole::Login {
-                found.extend(self.read_account(db, row).await?);
+                found.extend(self.read_account(db, row, &preferences).await?);
             }
         }
+        found.sort_by_key(|account| account.rank);
         Ok(found)
     }
 
@@ -132,7 +156,10 @@ impl ClusterAccountCache {
         id: ClusterAccountId,
     ) -> store::Result<Option<Arc<ClusterAccount>>> {
         match store::connections::get(db, id.connection_key()).await? {
-            Some(row) => self.read_account(db, row).await,
+            Some(row) => {
+                let preferences = store::cluster_preferences::list(db, id.person).await?;
+                self.read_account(db, row, &preferences).await
+            }
             None => Ok(None),
         }
     }
@@ -155,6 +182,7 @@ impl ClusterAccountCache {
         &self,
         db: &mut DbConnection,
         row: StoredConnection,
+        preferences: &ClusterPreferences,
     ) -> store::Result<Option<Arc<ClusterAccount>>> {
         let id = ClusterAccountId { person: row.person_id, cluster: row.cluster_id };
         let Some(cluster) = store::clusters::get(db, id.cluster).await? else { return Ok(None) };
@@ -168,6 +196,8 @@ impl ClusterAccountCache {
             connected_at: row.connected_at,
             remote_user: row.remote_user,
             problem: row.problem,
+            is_hidden: preferences.is_hidden(id.cluster),
+            rank: preferences.rank(id.cluster),
         })))
     }
 }
@@ -247,6 +277,28 @@ mod tests {
         assert!(!Arc::ptr_eq(&second, &third) && Arc::ptr_eq(&second.discovered, &third.discovered));
         write_facts(&store, id, "no json").await;
         assert_eq!(get().await.discovered_at, None, "what cannot be read was not found");
+    }
+
+    #[tokio::test]
+    async fn hiding_and_order_are_read_with_the_accounts() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
+        let accounts = ClusterAccountCache::new(store.clone());
+        let first = add_account(&store).await;
+        let mut tx = store.write().await.unwrap();
+        let (title, host): (DisplayName, HostName) = ("B".parse().unwrap(), "b.example.org".parse().unwrap());
+        let what = ClusterSettings { title: &title, host: &host, port: 22, site: "" };
+        let cluster = store::clusters::add(&mut tx, &"b".parse().unwrap(), &what, AT).await.unwrap();
+        let second = ClusterAccountId { cluster, ..first };
+        save_user(&mut tx, second.connection_key(), &"alice2".parse().unwrap(), AT).await.unwrap();
+        store::cluster_preferences::save_order(&mut tx, first.person, &[cluster, first.cluster]).await.unwrap();
+        store::cluster_preferences::set_hidden(&mut tx, first.person, first.cluster, true).await.unwrap();
+        store::commit(tx).await.unwrap();
+        let list = accounts.list(first.person).await.unwrap();
+        let seen: Vec<_> = list.iter().map(|account| (account.id, account.is_hidden)).collect();
+        assert_eq!(seen, [(second, false), (first, true)]);
+        let other = PersonId(first.person.0 + 1);
+        assert!(!accounts.preferences(other).await.unwrap().is_hidden(first.cluster), "only for one person");
     }
 
     #[tokio::test]

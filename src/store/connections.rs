@@ -175,6 +175,14 @@ pub async fn clear_wanted(db: &mut DbConnection, person: PersonId) -> Result<()>
     execute!(db, "UPDATE connections SET is_wanted = 0 WHERE person_id = $1", [person])
 }
 
+/// Deletes a person's connections to a cluster: user names, discovered facts and problems. Attempts stay, because the
+/// hourly limit counts them. False if there were none.
+pub async fn remove_account(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<bool> {
+    let removed =
+        affected_rows!(db, "DELETE FROM connections WHERE person_id = $1 AND cluster_id = $2", [person, cluster])?;
+    Ok(removed > 0)
+}
+
 /// Records the start of a connect attempt.
 pub async fn begin_attempt(db: &mut DbConnection, key: ConnectionKey, now: UnixTime) -> Result<i64> {
     scalar_one!(
@@ -208,6 +216,16 @@ pub async fn list_key_uses(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<S
         "SELECT c.title AS cluster, count(*) AS times, max(u.at) AS last_at FROM connection_attempts u
          JOIN clusters c ON c.id = u.cluster_id
          WHERE u.key_id = $1 AND u.outcome IN ('up', 'tested') GROUP BY c.id ORDER BY last_at DESC",
+        [key]
+    )
+}
+
+/// The clusters where a key has opened a connection, the latest first.
+pub async fn list_key_clusters(db: &mut DbConnection, key: SshKeyId) -> Result<Vec<ClusterId>> {
+    scalar_all!(
+        db,
+        "SELECT cluster_id FROM connection_attempts WHERE key_id = $1 AND outcome IN ('up', 'tested')
+         GROUP BY cluster_id ORDER BY max(at) DESC",
         [key]
     )
 }

@@ -67,6 +67,11 @@ pub async fn set_standing(db: &mut DbConnection, person: PersonId, cluster: Clus
     )
 }
 
+/// Deletes what is known about a person's queue on a cluster. Jobs stay.
+pub async fn remove(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<()> {
+    execute!(db, "DELETE FROM queues WHERE person_id = $1 AND cluster_id = $2", [person, cluster])
+}
+
 /// What was read for a job's page, and when.
 pub async fn load_job_details(db: &mut DbConnection, job: JobRowId) -> Result<Option<(String, UnixTime)>> {
     fetch_optional!(db, "SELECT details, read_at FROM job_details WHERE job_id = $1", [job])

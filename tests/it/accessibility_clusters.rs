@@ -208,6 +208,8 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     browser.wait_for_text("About this cluster").await;
     audit(browser, "connected").await;
     browser.audit_unfolded("connected, unfolded").await;
+    browser.audit_page("/clusters/mfa/forget").await;
+    browser.go("/clusters/mfa").await;
     browser.press("Disconnect").await;
     browser.wait_for_text("Disconnected.").await;
     audit(browser, "connected before").await;

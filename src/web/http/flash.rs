@@ -74,6 +74,9 @@ flashes! {
     UnattendedOff = "unattended-off", "ok", "The portal now uses this key only while you are signed in.";
     ClusterAdded = "cluster-added", "ok", "Cluster added and host keys pinned. People can now connect to it.";
     ClusterChanged = "cluster-changed", "ok", "Settings saved.";
+    ClusterHidden = "cluster-hidden", "ok", "Cluster hidden. You can show it again at the end of this page.";
+    ClusterShown = "cluster-shown", "ok", "The cluster is back in your lists.";
+    ClusterForgotten = "cluster-forgotten", "ok", "Your account on this cluster is removed from the portal.";
     ClusterRetired = "cluster-retired", "ok", "Cluster retired. All connections to it are closed.";
     ClusterRestored = "cluster-restored", "ok", "Cluster restored. People can connect to it again.";
     ClusterRemoved = "cluster-removed", "ok", "Cluster deleted.";

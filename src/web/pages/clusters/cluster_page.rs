@@ -14,7 +14,7 @@ use crate::store::connections::SshKeyUse;
 use crate::web::HandlerResult;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
-use crate::web::pages::clusters::connect_steps::{ClusterSetupState, ConnectSetupStep};
+use crate::web::pages::clusters::connect_steps::{ClusterSetupState, ConnectSetupStep, UserNameSuggestion};
 use crate::web::pages::clusters::panel::{ConnectPanel, ConnectPanelContent};
 use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest};
 
@@ -28,12 +28,18 @@ struct ClusterPage {
     profile: Arc<ClusterProfile>,
     panel: ConnectPanel,
     user: String,
+    /// What the field for the user name shows.
+    user_input: String,
     user_problem: String,
+    /// A user name from another cluster, until the person has entered one here.
+    suggestion: Option<UserNameSuggestion>,
     setup: ClusterSetupState,
     /// Where the new key has opened a connection.
     next_uses: Vec<SshKeyUse>,
-    /// Whether a test of the new key has just ended here.
-    is_tested: bool,
+    /// What has just ended on this open page: a test of the new key, or connecting, which succeeded.
+    just_ended: Option<ConnectPurpose>,
+    /// Whether the person has hidden the cluster.
+    is_hidden: bool,
     is_admin: bool,
 }
 
@@ -42,6 +48,30 @@ impl ClusterPage {
     fn discovered(&self) -> Option<(&DiscoveredFacts, UnixTime)> {
         let account = self.setup.account.as_ref()?;
         Some((&account.discovered, account.discovered_at?))
+    }
+
+    fn is_tested(&self) -> bool {
+        self.just_ended == Some(ConnectPurpose::TestNewKey)
+    }
+
+    fn is_just_connected(&self) -> bool {
+        self.just_ended == Some(ConnectPurpose::Connect)
+    }
+
+    /// What to know about the field for the user name.
+    fn user_hint(&self) -> String {
+        match &self.suggestion {
+            Some(found) if found.is_same_centre => format!(
+                "This is your user name on {}, which belongs to the same centre. Change it if yours is different here.",
+                found.cluster
+            ),
+            _ => "The user name you use to sign in to the cluster. It is usually not your e-mail address.".to_owned(),
+        }
+    }
+
+    /// A name to choose with one click, because it is less likely to be right.
+    fn offered_user(&self) -> Option<&UserNameSuggestion> {
+        self.suggestion.as_ref().filter(|found| !found.is_same_centre)
     }
 
     /// Whether the new key has opened a connection to this cluster.
@@ -72,7 +102,12 @@ pub(super) async fn render_changes(request: &ClusterRequest, seen: Option<&str>)
                 _ => "outerHTML",
             };
             let mut page = build_page(request, setup).await?;
-            page.is_tested = is_tested;
+            let is_just_connected = was_connecting && page.panel.next == ConnectSetupStep::Connected;
+            page.just_ended = match (is_tested, is_just_connected) {
+                (true, _) => Some(ConnectPurpose::TestNewKey),
+                (false, true) => Some(ConnectPurpose::Connect),
+                (false, false) => None,
+            };
             let headers = [("hx-retarget", "#place"), ("hx-reswap", swap)];
             Ok((headers, respond(&page.as_place())?).into_response())
         }
@@ -85,6 +120,7 @@ pub(super) async fn show_with_problem(request: &ClusterRequest, user: &str, prob
     let setup = ClusterSetupState::load(request).await?;
     let mut page = build_page(request, setup).await?;
     page.user = echo_input(user);
+    page.user_input.clone_from(&page.user);
     problem.clone_into(&mut page.user_problem);
     respond_with(FORM_ERROR_STATUS, &page)
 }
@@ -98,14 +134,27 @@ async fn build_page(request: &ClusterRequest, setup: ClusterSetupState) -> Resul
         }
         None => Vec::new(),
     };
+    let accounts = &context.app.cluster_accounts;
+    let suggestion = match &setup.account {
+        Some(_) => None,
+        None => UserNameSuggestion::find(cluster, &accounts.list(me.0.person.id).await?),
+    };
+    let user = setup.account.as_ref().map(|account| account.remote_user.clone()).unwrap_or_default();
+    let user_input = match &suggestion {
+        Some(found) if found.is_same_centre => found.user.clone(),
+        _ => user.clone(),
+    };
     Ok(ClusterPage {
         page: PageFrame::for_person(context, &me.0, &cluster.row.title, NavSection::Clusters),
         panel: ConnectPanel::new(cluster, &setup),
-        user: setup.account.as_ref().map(|account| account.remote_user.clone()).unwrap_or_default(),
+        user,
+        user_input,
         user_problem: String::new(),
+        suggestion,
         setup,
         next_uses,
-        is_tested: false,
+        just_ended: None,
+        is_hidden: accounts.preferences(me.0.person.id).await?.is_hidden(cluster.row.id),
         is_admin: me.may(Permission::ManageClusters).is_ok(),
         profile: cluster.clone(),
     })

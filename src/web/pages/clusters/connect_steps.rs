@@ -21,6 +21,32 @@ pub struct ClusterSetupState {
     pub status: ConnectionStatus,
     /// The running test of the new key, if any.
     pub test: Option<Arc<ConnectAttempt>>,
+    /// Another cluster of the same centre that accepts the current key, so that it need not be registered again. Only
+    /// looked for before the first connection.
+    pub key_works_on: Option<String>,
+}
+
+/// A user name that the person has elsewhere.
+pub struct UserNameSuggestion {
+    pub user: String,
+    /// The cluster where they have it.
+    pub cluster: String,
+    /// Whether that cluster belongs to the same centre, where the name should be the same.
+    pub is_same_centre: bool,
+}
+
+impl UserNameSuggestion {
+    /// The person's name on another cluster of the same centre, or else on the cluster they last connected to.
+    pub fn find(cluster: &ClusterProfile, accounts: &[Arc<ClusterAccount>]) -> Option<Self> {
+        let others = accounts.iter().filter(|account| account.id.cluster != cluster.row.id);
+        let is_same = |account: &ClusterAccount| account.site().is_same_centre(&cluster.site);
+        let nearest = others.max_by_key(|account| (is_same(account), account.connected_at))?;
+        Some(Self {
+            user: nearest.remote_user.clone(),
+            cluster: nearest.cluster().title.clone(),
+            is_same_centre: is_same(nearest),
+        })
+    }
 }
 
 /// What the person does next; it decides the page's layout.
@@ -74,9 +100,16 @@ impl ClusterSetupState {
         drop(db);
         keys.retain(|key| key.role() == ConnectionRole::Login);
         let (next, current): (Vec<_>, Vec<_>) = keys.into_iter().partition(SshKey::is_next);
+        let key = current.into_iter().next();
+        let is_new = account.as_ref().is_some_and(|account| account.connected_at.is_none());
+        let key_works_on = match &key {
+            Some(key) if is_new && request.cluster.site.keys.opens.0 => find_key_proof(request, key).await?,
+            _ => None,
+        };
         Ok(Self {
             account,
-            key: current.into_iter().next(),
+            key,
+            key_works_on,
             next_key: next.into_iter().next(),
             status: app.connections.status(connection),
             test: app.connections.running_key_test(connection),
@@ -108,11 +141,25 @@ impl ClusterSetupState {
         }
         // Only the cluster knows whether the key is registered there; the first attempt shows it.
         let is_refused = account.problem.code == SshLoginError::KeyRefused.code();
-        let is_tried = self.was_connected() || !account.problem.is_none();
+        let is_tried = self.was_connected() || !account.problem.is_none() || self.key_works_on.is_some();
         if cluster.site.keys.opens.0 && (is_refused || !is_tried) {
             ConnectSetupStep::Key
         } else {
             ConnectSetupStep::Connect
         }
     }
+}
+
+/// The cluster of the same centre where the key last opened a connection.
+async fn find_key_proof(request: &ClusterRequest, key: &SshKey) -> Result<Option<String>, AppError> {
+    let app = &request.context.app;
+    let mut db = app.store.read().await?;
+    for id in store::connections::list_key_clusters(&mut db, key.id).await? {
+        let Some(row) = store::clusters::get(&mut db, id).await? else { continue };
+        let profile = app.cluster_accounts.profile(&mut db, row).await?;
+        if id != request.cluster.row.id && profile.site.is_same_centre(&request.cluster.site) {
+            return Ok(Some(profile.row.title.clone()));
+        }
+    }
+    Ok(None)
 }

@@ -15,6 +15,7 @@ use crate::store::connections::ConnectionKey;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::clusters::own_list::sort_active;
 use crate::web::pages::clusters::panel::format_idle;
 
 #[derive(Template)]
@@ -22,6 +23,8 @@ use crate::web::pages::clusters::panel::format_idle;
 struct ClustersPage {
     page: PageFrame,
     rows: Vec<ClusterListRow>,
+    /// The clusters that the viewer has hidden.
+    hidden: Vec<Cluster>,
     retired: Vec<Cluster>,
     is_admin: bool,
 }
@@ -47,6 +50,15 @@ struct ClusterListRow {
     action: ClusterListAction,
     /// The state of the connection to the automation host.
     automation: Option<&'static str>,
+    /// Whether the viewer has entered a user name there.
+    has_account: bool,
+}
+
+/// The clusters of the portal, as one person sees them.
+struct PersonClusterList {
+    rows: Vec<ClusterListRow>,
+    hidden: Vec<Cluster>,
+    retired: Vec<Cluster>,
 }
 
 /// The action that the list offers for a connection.
@@ -59,25 +71,25 @@ enum ClusterListAction {
 
 pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let (rows, retired) = load_rows(&context, &me).await?;
+    let PersonClusterList { rows, hidden, retired } = load_list(&context, &me).await?;
     if context.is_fragment {
         return respond(&ClusterRowsFragment { rows });
     }
     let page = PageFrame::for_person(&context, &me.0, "Clusters", NavSection::Clusters);
-    respond(&ClustersPage { page, rows, retired, is_admin: me.may(Permission::ManageClusters).is_ok() })
+    respond(&ClustersPage { page, rows, hidden, retired, is_admin: me.may(Permission::ManageClusters).is_ok() })
 }
 
-/// All active clusters with the viewer's connections, and the retired ones.
-async fn load_rows(
-    context: &RequestContext,
-    me: &CurrentPerson,
-) -> Result<(Vec<ClusterListRow>, Vec<Cluster>), AppError> {
+/// Loads all clusters with the viewer's connections, in the viewer's order.
+async fn load_list(context: &RequestContext, me: &CurrentPerson) -> Result<PersonClusterList, AppError> {
     let person = me.0.person.id;
     let accounts = context.app.cluster_accounts.list(person).await?;
+    let preferences = context.app.cluster_accounts.preferences(person).await?;
     let mut db = context.app.store.read().await?;
-    let (retired, active): (Vec<_>, Vec<_>) =
-        store::clusters::list(&mut db).await?.into_iter().partition(|cluster| cluster.retired_at().is_some());
-    let rows = active
+    let all = store::clusters::list(&mut db).await?;
+    let retired = all.iter().filter(|cluster| cluster.retired_at().is_some()).cloned().collect();
+    let (hidden, shown): (Vec<_>, Vec<_>) =
+        sort_active(all, &preferences).into_iter().partition(|cluster| preferences.is_hidden(cluster.id));
+    let rows = shown
         .into_iter()
         .map(|cluster| {
             let key = |role| ConnectionKey { person, cluster: cluster.id, role };
@@ -90,7 +102,7 @@ async fn load_rows(
             ClusterListRow { automation, ..build_row(status, account, cluster) }
         })
         .collect();
-    Ok((rows, retired))
+    Ok(PersonClusterList { rows, hidden, retired })
 }
 
 fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cluster: Cluster) -> ClusterListRow {
@@ -106,6 +118,7 @@ fn build_row(status: ConnectionStatus, account: Option<&Arc<ClusterAccount>>, cl
         problem,
         action: ClusterListAction::Go("Set up connection", false),
         automation: None,
+        has_account: account.is_some(),
         cluster,
     };
     if empty.cluster.alarm_at().is_some() {

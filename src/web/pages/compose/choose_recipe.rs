@@ -54,9 +54,8 @@ pub async fn get(
     QueryParams(query): QueryParams<ChooseRecipeQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let targets = compose_target::list_targets(&context, &me).await?;
-    let wanted = targets.iter().find(|target| target.cluster().slug == query.cluster);
-    let target = wanted.or(targets.first()).cloned();
+    let targets = compose_target::list_choices(&context, &me, &query.cluster).await?;
+    let target = compose_target::choose(&targets, &query.cluster).cloned();
     let (mut run, mut prepare, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
     let (mut groups, mut own) = (Vec::new(), Vec::new());
     let mut example = String::new();

@@ -31,7 +31,7 @@ impl ComposeTarget {
     }
 }
 
-/// Lists all of them, connected clusters first.
+/// Lists all of them, hidden ones included: in the person's order, or else connected clusters first.
 pub async fn list_targets(context: &RequestContext, me: &CurrentPerson) -> Result<Vec<ComposeTarget>, AppError> {
     let app = &context.app;
     let accounts = app.cluster_accounts.list(me.0.person.id).await?;
@@ -43,8 +43,25 @@ pub async fn list_targets(context: &RequestContext, me: &CurrentPerson) -> Resul
             account: account.clone(),
         })
         .collect();
-    found.sort_by_key(|target| !target.is_connected);
+    found.sort_by_key(|target| (target.account.rank, !target.is_connected));
     Ok(found)
+}
+
+/// Lists those to choose from: without hidden clusters, except the one that a link or form names.
+pub async fn list_choices(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    named: &str,
+) -> Result<Vec<ComposeTarget>, AppError> {
+    let mut found = list_targets(context, me).await?;
+    found.retain(|target| !target.account.is_hidden || target.cluster().slug == named);
+    Ok(found)
+}
+
+/// The one that is named, or else the first that is connected, or else the first.
+pub fn choose<'a>(targets: &'a [ComposeTarget], named: &str) -> Option<&'a ComposeTarget> {
+    let is_named = |target: &&ComposeTarget| target.cluster().slug == named;
+    targets.iter().find(is_named).or_else(|| targets.iter().find(|target| target.is_connected)).or(targets.first())
 }
 
 pub async fn find_target(context: &RequestContext, me: &CurrentPerson, slug: &str) -> Result<ComposeTarget, AppError> {

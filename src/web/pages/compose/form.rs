@@ -154,7 +154,7 @@ pub async fn build_page<'a>(
     let mut problems = if extras.was_sent { job.problems.clone() } else { Vec::new() };
     problems.extend(extras.problems);
     let wrong = build_todos(chosen, &problems);
-    let others = compose_target::list_targets(context, me).await?.into_iter();
+    let others = compose_target::list_choices(context, me, "").await?.into_iter();
     let others = others
         .filter(|other| other.cluster().id != target.cluster().id)
         .map(|other| (other.cluster().slug.clone(), other.cluster().title.clone()))

@@ -131,7 +131,7 @@ async fn estimate_elsewhere(
     now: UnixTime,
 ) -> Vec<OtherClusterStartRow> {
     let chosen = &draft.chosen;
-    let Ok(targets) = compose_target::list_targets(context, me).await else { return Vec::new() };
+    let Ok(targets) = compose_target::list_choices(context, me, "").await else { return Vec::new() };
     let others = targets
         .into_iter()
         .filter(|target| target.is_connected && target.cluster().id != draft.target.cluster().id)

@@ -18,18 +18,20 @@ pub struct UnavailableCluster {
     pub why: &'static str,
 }
 
-/// Clusters to choose from, connected ones first, and those that aren't available.
+/// Clusters to choose from, and those that aren't available. Hidden ones are left out, except the one that is named.
 pub async fn list_clusters(
     context: &RequestContext,
     me: &CurrentPerson,
+    named: &str,
 ) -> Result<(Vec<ComposeTarget>, Vec<UnavailableCluster>), AppError> {
-    let targets = compose_target::list_targets(context, me).await?;
+    let targets = compose_target::list_choices(context, me, named).await?;
+    let preferences = context.app.cluster_accounts.preferences(me.0.person.id).await?;
     let mut db = context.app.store.read().await?;
     let connections = store::connections::list_for_person(&mut db, me.0.person.id).await?;
     let mut others = Vec::new();
     for cluster in store::clusters::list(&mut db).await? {
         let is_target = targets.iter().any(|target| target.account.id.cluster == cluster.id);
-        if is_target || cluster.retired_at().is_some() {
+        if is_target || cluster.retired_at().is_some() || preferences.is_hidden(cluster.id) {
             continue;
         }
         let is_automation = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;

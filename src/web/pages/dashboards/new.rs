@@ -12,7 +12,7 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, Request
 use crate::web::http::flash::see_other;
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond_with};
-use crate::web::pages::compose::compose_target::ComposeTarget;
+use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
 use crate::web::pages::dashboards::choose_cluster::{self, UnavailableCluster};
@@ -150,7 +150,7 @@ pub async fn post(context: RequestContext, me: CurrentPerson, FormBody(fields): 
     if form.is_preview {
         return render_form(&context, &me, form, FormErrors::default()).await;
     }
-    let (targets, _) = choose_cluster::list_clusters(&context, &me).await?;
+    let (targets, _) = choose_cluster::list_clusters(&context, &me, &form.cluster).await?;
     let Some(target) = targets.iter().find(|target| target.cluster().slug == form.cluster) else {
         let problems = FormErrors::single("cluster", "Choose one of your clusters.");
         return render_form(&context, &me, form, problems).await;
@@ -231,9 +231,8 @@ async fn render_form(
     form: NewDashboardForm,
     problems: FormErrors,
 ) -> HandlerResult {
-    let (targets, others) = choose_cluster::list_clusters(context, me).await?;
-    let wanted = targets.iter().find(|target| target.cluster().slug == form.cluster);
-    let fields = match wanted.or(targets.first()) {
+    let (targets, others) = choose_cluster::list_clusters(context, me, &form.cluster).await?;
+    let fields = match compose_target::choose(&targets, &form.cluster) {
         Some(target) => Some(NewDashboardChoices::load(context, &form, target.clone()).await?),
         None => None,
     };

@@ -55,7 +55,7 @@ pub async fn get(request: RecipeRequest) -> HandlerResult {
         }
         Err(error) => (String::new(), describe_error(&error), Vec::new()),
     };
-    let targets = compose_target::list_targets(&context, &me)
+    let targets = compose_target::list_choices(&context, &me, "")
         .await?
         .into_iter()
         .map(|target| (format!("/compose/{}/r{id}", target.cluster().slug), target.cluster().title.clone()));

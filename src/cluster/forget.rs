@@ -1,0 +1,32 @@
+//! Forgetting a cluster: a person removes their own account there from the portal.
+
+use super::cluster_account::ClusterAccountId;
+use super::connection_pool::{ConnectionPool, RetryBackoff};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use crate::domain::ConnectionRole;
+use crate::store::connections::ConnectionKey;
+use crate::store::{self, StoreError};
+
+impl ConnectionPool {
+    /// Deletes a person's user name, discovered facts and queue state on a cluster, and closes their connections to
+    /// it. Jobs, dashboards and usage stay stored, and nothing changes on the cluster. False if there was no account.
+    pub async fn forget_account(&self, id: ClusterAccountId, actor: &Actor, cluster: &str) -> Result<bool, StoreError> {
+        let mut tx = self.0.core.store.write().await?;
+        if !store::connections::remove_account(&mut tx, id.person, id.cluster).await? {
+            return Ok(false);
+        }
+        store::queues::remove(&mut tx, id.person, id.cluster).await?;
+        let about = ActivityDetails { person: Some(id.person), subject: cluster, ..ActivityDetails::default() };
+        record(&mut tx, actor, ActivityEventKind::ClusterForgotten, about, self.0.core.clock.now()).await?;
+        store::commit(tx).await?;
+        // After the commit: an attempt that is about to succeed finds no account any more, and ends.
+        for role in [ConnectionRole::Login, ConnectionRole::Automation] {
+            let key = ConnectionKey { role, ..id.connection_key() };
+            self.close(key).await;
+            if let Some(entry) = self.entries().get_mut(&key) {
+                (entry.last_key_test, entry.backoff) = (None, RetryBackoff::default());
+            }
+        }
+        Ok(true)
+    }
+}
