@@ -172,17 +172,38 @@ pub async fn list_array_tasks(
     )
 }
 
+/// A cluster whose jobs are in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryCluster {
+    pub cluster: ClusterId,
+    /// Leaves out jobs that are also stored for this cluster: another entry for the same Slurm cluster.
+    pub unless_in: Option<ClusterId>,
+}
+
 /// Filter for the job history.
 #[derive(Debug, Clone, Default)]
 pub struct JobHistorySearch {
-    /// Only this cluster; 0 for all.
-    pub cluster: i64,
+    /// Only these clusters.
+    pub clusters: Vec<HistoryCluster>,
     /// Only this state; empty for all.
     pub state: String,
     /// Only this account; empty for all.
     pub account: String,
     /// Text in name, job ID or folder; empty for all.
     pub text: String,
+}
+
+macro_rules! history_filter {
+    () => {
+        "WHERE person_id = $1 AND is_over = 1
+           AND EXISTS (SELECT 1 FROM json_each($2) AS wanted
+                       WHERE wanted.value ->> 0 = jobs.cluster_id
+                         AND NOT EXISTS (SELECT 1 FROM jobs AS twin
+                                         WHERE twin.person_id = jobs.person_id AND twin.cluster_id = wanted.value ->> 1
+                                           AND twin.number = jobs.number AND twin.task = jobs.task))
+           AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
+           AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\') "
+    };
 }
 
 /// A person's finished jobs, latest first, and how many there are.
@@ -194,24 +215,27 @@ pub async fn search_history(
     most: i64,
 ) -> Result<(Vec<StoredJobRow>, i64)> {
     let pattern = like_pattern(&search.text);
+    let clusters = clusters_json(&search.clusters);
     let rows = fetch_all!(
         db,
-        select!(
-            "WHERE person_id = $1 AND is_over = 1
-               AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
-               AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')
-             ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"
-        ),
-        [person, search.cluster, &search.state, &search.account, &pattern, most, offset]
+        concat!(select!(""), history_filter!(), "ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"),
+        [person, &clusters, &search.state, &search.account, &pattern, most, offset]
     )?;
     let count = scalar_one!(
         db,
-        "SELECT count(*) FROM jobs WHERE person_id = $1 AND is_over = 1
-           AND ($2 = 0 OR cluster_id = $2) AND ($3 = '' OR state = $3) AND ($4 = '' OR account = $4)
-           AND ($5 = '' OR name LIKE $5 ESCAPE '\\' OR work_dir LIKE $5 ESCAPE '\\' OR number LIKE $5 ESCAPE '\\')",
-        [person, search.cluster, &search.state, &search.account, &pattern]
+        concat!("SELECT count(*) FROM jobs ", history_filter!()),
+        [person, &clusters, &search.state, &search.account, &pattern]
     )?;
     Ok((rows, count))
+}
+
+/// The clusters as a list for `json_each`: `[[3,null],[5,3]]`.
+fn clusters_json(clusters: &[HistoryCluster]) -> String {
+    let pairs = clusters.iter().map(|one| match one.unless_in {
+        Some(first) => format!("[{},{}]", one.cluster, first),
+        None => format!("[{},null]", one.cluster),
+    });
+    format!("[{}]", pairs.collect::<Vec<_>>().join(","))
 }
 
 /// A LIKE pattern that finds the text anywhere; empty for no text.
@@ -239,4 +263,44 @@ pub async fn list_events(db: &mut DbConnection, id: JobRowId) -> Result<Vec<JobE
 /// Deletes jobs that ended before then.
 pub async fn delete_ended_before(db: &mut DbConnection, ended_before: UnixTime) -> Result<u64> {
     affected_rows!(db, "DELETE FROM jobs WHERE is_over = 1 AND end_at < $1", [ended_before])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DisplayName, HostName};
+    use crate::store::clusters::ClusterSettings;
+    use crate::store::{self, Store};
+
+    #[tokio::test]
+    async fn history_leaves_out_jobs_that_another_entry_has_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        let title: DisplayName = "Own".parse().unwrap();
+        let host: HostName = "login.example.org".parse().unwrap();
+        let person = store::people::add(&mut tx, &"alice".parse().unwrap(), &title, false, UnixTime(1)).await.unwrap();
+        let mut clusters = Vec::new();
+        for slug in ["first", "second", "third"] {
+            let what = ClusterSettings { title: &title, host: &host, port: 22, site: "" };
+            clusters.push(store::clusters::add(&mut tx, &slug.parse().unwrap(), &what, UnixTime(1)).await.unwrap());
+        }
+        for (cluster, number) in [(0, 10), (1, 10), (1, 11), (2, 12)] {
+            let cluster_id = clusters[cluster].0;
+            let row =
+                StoredJobRow { person_id: person.0, cluster_id, number, task: -1, is_over: true, ..Default::default() };
+            save(&mut tx, &row).await.unwrap();
+        }
+        let wanted = |cluster, unless_in| HistoryCluster { cluster, unless_in };
+        let search = JobHistorySearch {
+            clusters: vec![wanted(clusters[0], None), wanted(clusters[1], Some(clusters[0]))],
+            ..JobHistorySearch::default()
+        };
+        let (rows, count) = search_history(&mut tx, person, &search, 0, 10).await.unwrap();
+        let mut found: Vec<_> = rows.iter().map(|row| (row.cluster_id, row.number)).collect();
+        found.sort_unstable();
+        assert_eq!((found, count), (vec![(clusters[0].0, 10), (clusters[1].0, 11)], 2));
+        let none = search_history(&mut tx, person, &JobHistorySearch::default(), 0, 10).await.unwrap();
+        assert_eq!(none, (Vec::new(), 0), "no cluster, no jobs");
+    }
 }

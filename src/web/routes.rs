@@ -142,7 +142,7 @@ fn job_routes() -> Router<PortalState> {
 fn compose_routes() -> Router<PortalState> {
     Router::new()
         .route("/compose", get(compose::choose_recipe::get))
-        .route("/new/example", get(compose::example::get))
+        .route("/compose/example", get(compose::example::get))
         .route("/compose/again/{id}", get(compose::resubmit::show_submission))
         .route("/compose/{slug}/{recipe}", get(compose::form::get).post(compose::submit::post))
         .route("/compose/{slug}/{recipe}/preview", post(compose::script_panel::preview))

@@ -54,7 +54,7 @@ async fn clusters_that_are_not_connected_share_one_line() {
 async fn newcomers_are_offered_an_example_and_pis_their_accounts() {
     let (portal, pi) = five_clusters().await;
     let page = pi.get("/").await;
-    assert_eq!(page.attribute(".home-example a", "href"), "/new/example");
+    assert_eq!(page.attribute(".home-example a", "href"), "/compose/example");
     let lab = page.attribute(".home-groups a[href$='/accounts']", "href");
     assert!(page.select_text(".steps").contains("Select the accounts of Smith Lab"), "{}", page.select_text(".steps"));
     let key = portal.connection_key("pia", "fram").await;
@@ -73,7 +73,7 @@ async fn newcomers_are_offered_an_example_and_pis_their_accounts() {
     store::commit(tx).await.unwrap();
     let page = pi.get("/").await;
     assert!(!page.select_text("main").contains("Select accounts") && !page.text().contains("Select the accounts"));
-    assert_eq!(page.attribute(".step.is-next a", "href"), "/new/example", "then the first job");
+    assert_eq!(page.attribute(".step.is-next a", "href"), "/compose/example", "then the first job");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -269,12 +269,12 @@ async fn submissions_of_others_are_not_found() {
 async fn example_is_filled_in_and_leaves_curves() {
     const EXAMPLE: &str = "/compose/key/training-example";
     let (_portal, _, carol) = connected("carol").await;
-    let link = carol.get("/compose").await.attribute("a[href^='/new/example']", "href");
-    assert_eq!(link, "/new/example?cluster=key");
-    for path in ["/new/example", link.as_str()] {
+    let link = carol.get("/compose").await.attribute("a[href^='/compose/example']", "href");
+    assert_eq!(link, "/compose/example?cluster=key");
+    for path in ["/compose/example", link.as_str()] {
         assert_eq!(carol.get(path).await.location(), EXAMPLE, "{path}");
     }
-    assert_eq!(carol.get("/new/example?cluster=nowhere").await.status, 404);
+    assert_eq!(carol.get("/compose/example?cluster=nowhere").await.status, 404);
     let form = carol.get(EXAMPLE).await;
     assert!(form.select_all("[data-problem]").is_empty(), "{}", form.select_text("#composed"));
     let job = submitted(&carol, EXAMPLE, &filled(&form, &[("a.pause", "0")])).await;

@@ -103,7 +103,7 @@ const OWN: &[(&str, &str)] = &[
     ("GET", "/"),
     ("GET", "/help"),
     ("GET", "/compose"),
-    ("GET", "/new/example"),
+    ("GET", "/compose/example"),
     ("GET", "/compose/again/{id}"),
     ("GET", "/compose/{slug}/{recipe}"),
     ("POST", "/compose/{slug}/{recipe}"),

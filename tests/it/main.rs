@@ -43,6 +43,7 @@ mod login_prompts;
 mod login_shells;
 mod notifications;
 mod other_peoples_connections;
+mod own_clusters;
 mod people;
 mod pictures;
 mod queue;

@@ -62,8 +62,9 @@ async fn lost_connection_is_shown_and_recovers() {
     let job = submit("bob", "sleep 200", &["-o", "/dev/null", "-t", "5", "--hold"]);
     wait_for_list(&bob, "/jobs", "held", |list| row(list, &job).contains("Held")).await;
     server.kill();
-    let told = |list: &crate::support::Page| list.text().contains("re not connected to");
+    let told = |list: &crate::support::Page| list.select_all(".away").concat().contains("Not connected: Harbour key");
     let list = wait_for_list(&bob, "/jobs", "not connected", told).await;
+    assert!(list.text().contains("action=\"/clusters/key/connect\""), "one click away");
     assert!(row(&list, &job).contains("Held"));
     let form = [("job", &*format!("key/{job}")), ("verb", "cancel"), ("sure", "yes")];
     let refused = bob.post("/jobs/act", &form).await;

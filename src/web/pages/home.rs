@@ -129,11 +129,12 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let facts = load_person_facts(&context, me.0.person.id, &accounts).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
-    let mut queues = cluster_queues::list_cluster_queues(&context, &me).await?;
+    let preferences = app.cluster_accounts.preferences(me.0.person.id).await?;
+    let mut queues = cluster_queues::list_shown_queues(&context, &me, "").await?;
     for queue in &mut queues {
         queue.snapshot = app.queue_monitor.view(queue.account.id, false).await?;
     }
-    let clusters = HomeClusters::list(app, &overview, &accounts, &queues);
+    let clusters = HomeClusters::list(app, &overview, &preferences, &accounts, &queues);
     let groups = list_groups(&me, &overview, &facts);
     let without_accounts: Vec<&Membership> =
         groups.iter().filter(|group| group.needs_accounts).map(|group| &group.membership).collect();

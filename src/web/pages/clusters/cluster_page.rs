@@ -65,7 +65,7 @@ impl ClusterPage {
                 "This is your user name on {}, which belongs to the same centre. Change it if yours is different here.",
                 found.cluster
             ),
-            _ => "The user name you use to sign in to the cluster. It is usually not your e-mail address.".to_owned(),
+            _ => "The user name you use to sign in to the cluster. It's usually not your e-mail address.".to_owned(),
         }
     }
 

@@ -44,5 +44,5 @@ fn example_path(catalog: &RecipeCatalog, target: &ComposeTarget) -> Option<Strin
 
 /// The link to the example on a cluster, if it works there.
 pub fn example_href(catalog: &RecipeCatalog, target: &ComposeTarget) -> Option<String> {
-    example_path(catalog, target).map(|_| format!("/new/example?cluster={}", target.cluster().slug))
+    example_path(catalog, target).map(|_| format!("/compose/example?cluster={}", target.cluster().slug))
 }

@@ -130,7 +130,7 @@ async fn job_places(
     form: &NewDashboardForm,
 ) -> Result<Vec<String>, AppError> {
     let Some(job) = DashboardJob::find(context, me, &form.cluster, &form.job).await? else { return Ok(Vec::new()) };
-    let (targets, _) = choose_cluster::list_clusters(context, me).await?;
+    let (targets, _) = choose_cluster::list_clusters(context, me, &form.cluster).await?;
     let target = targets.iter().find(|target| target.cluster().slug == form.cluster);
     let Some(target) = target.filter(|target| job.has_own_folder(&target.account.discovered)) else {
         return Ok(Vec::new());

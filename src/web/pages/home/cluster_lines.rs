@@ -7,6 +7,7 @@ use crate::app::AppState;
 use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccount, ConnectionStatus};
 use crate::domain::ClusterId;
+use crate::store::cluster_preferences::ClusterPreferences;
 use crate::store::clusters::Cluster;
 use crate::web::pages::home::PortalSetupFacts;
 use crate::web::pages::home::resource_bars::{OwnClusterResources, WorstResourceFigure};
@@ -41,16 +42,18 @@ pub struct HomeClusterLine {
 }
 
 impl HomeClusters {
-    /// The clusters of the portal, those in use first, from what is known already.
+    /// The clusters of the portal that the person hasn't hidden, in their own order, or else those in use first.
     pub fn list(
         app: &AppState,
         overview: &PortalSetupFacts,
+        preferences: &ClusterPreferences,
         accounts: &[Arc<ClusterAccount>],
         queues: &[PersonClusterQueue],
     ) -> Self {
         let account_on = |cluster: &Cluster| accounts.iter().find(|account| account.id.cluster == cluster.id);
-        let mut clusters: Vec<_> = overview.clusters.iter().map(|cluster| (cluster, account_on(cluster))).collect();
-        clusters.sort_by_key(|(_, account)| account.is_none());
+        let shown = overview.clusters.iter().filter(|cluster| !preferences.is_hidden(cluster.id));
+        let mut clusters: Vec<_> = shown.map(|cluster| (cluster, account_on(cluster))).collect();
+        clusters.sort_by_key(|(cluster, account)| (preferences.rank(cluster.id), account.is_none()));
         let more = clusters.len().saturating_sub(MAX_CLUSTERS);
         clusters.truncate(MAX_CLUSTERS);
         let mut sorted = Self { in_use: Vec::new(), away: Vec::new(), unused: Vec::new(), more };

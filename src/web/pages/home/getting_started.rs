@@ -5,7 +5,7 @@ use crate::web::pages::groups::{accounts_path, invite_path};
 use crate::web::pages::home::PortalSetupFacts;
 
 /// A small job that is ready to submit.
-pub const EXAMPLE_PATH: &str = "/new/example";
+pub const EXAMPLE_PATH: &str = "/compose/example";
 /// Groups that are named in steps; the rest have their links in the list of groups.
 const MAX_GROUP_STEPS: usize = 3;
 

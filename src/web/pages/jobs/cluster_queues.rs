@@ -16,6 +16,8 @@ pub struct PersonClusterQueue {
     pub is_connected: bool,
     pub is_connecting: bool,
     pub snapshot: Arc<PersonQueueSnapshot>,
+    /// The person's other entries for the same Slurm cluster: their jobs, quotas and fair share are the same.
+    pub other_entries: Vec<PersonClusterQueue>,
 }
 
 /// Why a snapshot is out of date, and what to do.
@@ -30,6 +32,18 @@ pub struct StaleQueueReason {
 impl PersonClusterQueue {
     pub fn cluster(&self) -> &Cluster {
         self.account.cluster()
+    }
+
+    /// The cluster's title, with those of the person's other entries for the same Slurm cluster.
+    pub fn title(&self) -> String {
+        let others: Vec<&str> = self.other_entries.iter().map(|other| other.cluster().title.as_str()).collect();
+        let title = &self.cluster().title;
+        if others.is_empty() { title.clone() } else { format!("{title} (also {})", others.join(", ")) }
+    }
+
+    /// Whether connecting would help: the person isn't connected, and nothing blocks it.
+    pub fn is_disconnected(&self) -> bool {
+        !self.is_connected && !self.is_connecting && self.cluster().alarm_at().is_none()
     }
 
     /// The time limit of a partition in minutes, if it has one.
@@ -69,7 +83,7 @@ impl PersonClusterQueue {
         if self.is_connecting {
             return None;
         }
-        if !self.is_connected {
+        if self.is_disconnected() {
             return stale(format!("You're not connected to {title}. This page shows the last known state."), "", true);
         }
         match self.snapshot.trouble.as_ref()? {
@@ -99,7 +113,7 @@ impl PersonClusterQueue {
     }
 }
 
-/// Lists a person's queues, without contacting the clusters.
+/// Lists a person's queues, those on hidden clusters included, without contacting the clusters.
 pub async fn list_cluster_queues(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -113,7 +127,64 @@ pub async fn list_cluster_queues(
             is_connecting: matches!(status, ConnectionStatus::Connecting(_)),
             snapshot: app.queue_monitor.snapshot(account.id).await?,
             account: account.clone(),
+            other_entries: Vec::new(),
         });
     }
     Ok(queues)
+}
+
+/// Lists the queues to show together: without hidden clusters, except the one that is named, and each Slurm cluster
+/// once, however many of the portal's clusters lead to it.
+pub async fn list_shown_queues(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    named: &str,
+) -> Result<Vec<PersonClusterQueue>, AppError> {
+    let mut queues = list_cluster_queues(context, me).await?;
+    queues.retain(|queue| !queue.account.is_hidden || queue.cluster().slug == named);
+    let identity = |queue: &PersonClusterQueue| {
+        let (cluster, controller, user) = queue.account.slurm_identity()?;
+        Some([cluster, controller, user].map(str::to_owned))
+    };
+    // The named one, or else the one whose snapshot is kept up to date.
+    let preference = |queue: &PersonClusterQueue| (queue.cluster().slug == named, queue.is_connected, queue.seen());
+    let merged = group_same(queues, identity, preference).into_iter();
+    Ok(merged.map(|(queue, other_entries)| PersonClusterQueue { other_entries, ..queue }).collect())
+}
+
+/// Groups items with the same identity: of each group the preferred item, at the place of its first, with the others.
+fn group_same<T, I: PartialEq, P: Ord>(
+    items: Vec<T>,
+    identity: impl Fn(&T) -> Option<I>,
+    preference: impl Fn(&T) -> P,
+) -> Vec<(T, Vec<T>)> {
+    let mut groups: Vec<(T, Vec<T>)> = Vec::new();
+    for mut item in items {
+        let own = identity(&item);
+        let group = groups.iter_mut().find(|(first, _)| own.is_some() && identity(first) == own);
+        match group {
+            None => groups.push((item, Vec::new())),
+            Some((first, others)) => {
+                if preference(&item) > preference(first) {
+                    std::mem::swap(first, &mut item);
+                }
+                others.push(item);
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::group_same;
+
+    #[test]
+    fn entries_for_one_slurm_cluster_are_one_group() {
+        let items = vec![("a", Some(1), 0), ("b", None, 9), ("c", Some(1), 5), ("d", None, 0), ("e", Some(1), 5)];
+        let groups = group_same(items, |item| item.1, |item| item.2);
+        let names = groups.iter().map(|(first, others)| (first.0, others.iter().map(|other| other.0).collect()));
+        let expected: [(&str, Vec<&str>); 3] = [("c", vec!["a", "e"]), ("b", vec![]), ("d", vec![])];
+        assert_eq!(names.collect::<Vec<_>>(), expected, "what is not known to be the same stays apart");
+    }
 }

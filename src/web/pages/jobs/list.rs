@@ -14,11 +14,11 @@ use crate::jobs::job_list::{JobCounts, JobListItem};
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
-use crate::store::jobs::JobHistorySearch;
+use crate::store::jobs::{HistoryCluster, JobHistorySearch};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
+use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_shown_queues};
 use crate::web::pages::jobs::list_query::{JobListQuery, JobListScope, OPTIONAL_COLUMNS, SORT_ORDERS, parse_columns};
 use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell, mark_repeated_hints};
 
@@ -63,6 +63,11 @@ pub struct JobList {
 impl JobList {
     fn has(&self, column: &str) -> bool {
         self.selected_columns.contains(&column)
+    }
+
+    /// The queues of clusters that the person isn't connected to.
+    fn disconnected(&self) -> Vec<&PersonClusterQueue> {
+        self.queues.iter().filter(|queue| queue.is_disconnected()).collect()
     }
 
     /// Whether any of the clusters lets people reorder their jobs.
@@ -166,7 +171,7 @@ pub async fn get_rows(
 
 async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQuery) -> Result<JobList, AppError> {
     let scope = view.scope();
-    let mut queues = list_cluster_queues(context, me).await?;
+    let mut queues = list_shown_queues(context, me, &view.cluster).await?;
     for queue in &mut queues {
         let key = queue.account.id;
         queue.snapshot = context.app.queue_monitor.view(key, scope == JobListScope::Group).await?;
@@ -232,7 +237,11 @@ impl JobList {
         }
         self.set_total(found.len());
         let rows = found.iter().skip(self.skip()).take(JOBS_PER_PAGE);
-        self.rows = rows.map(|(queue, item)| row_builder(queue, now, &self.view.open).item_row(item)).collect();
+        let row = |(queue, item): &(&PersonClusterQueue, &JobListItem)| JobListRow {
+            cluster: queue.title(),
+            ..row_builder(queue, now, &self.view.open).item_row(item)
+        };
+        self.rows = rows.map(row).collect();
         self.chips = vec![
             self.chip("", "All", counts.total()),
             self.chip("running", "Running", counts.running),
@@ -289,9 +298,8 @@ impl JobList {
 
     async fn fill_with_history(&mut self, context: &RequestContext, me: &CurrentPerson) -> Result<(), AppError> {
         let now = context.app.clock.now();
-        let cluster = self.queues.iter().find(|queue| queue.cluster().slug == self.view.cluster);
         let search = JobHistorySearch {
-            cluster: cluster.map_or(0, |queue| queue.cluster().id.0),
+            clusters: self.history_clusters(),
             state: self.view.state.clone(),
             account: self.view.account.clone(),
             text: self.view.search_text(),
@@ -302,7 +310,8 @@ impl JobList {
         drop(db);
         let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
         let rows = records.filter_map(|(cluster, record)| {
-            let queue = self.queues.iter().find(|queue| queue.cluster().id.0 == cluster)?;
+            let mut entries = self.queues.iter().flat_map(|queue| std::iter::once(queue).chain(&queue.other_entries));
+            let queue = entries.find(|entry| entry.cluster().id.0 == cluster)?;
             Some(row_builder(queue, now, "").record_row(&record, false))
         });
         self.rows = rows.collect();
@@ -322,6 +331,19 @@ impl JobList {
         self.more_history = self.queues.iter().filter_map(history).collect();
         self.set_total(usize::try_from(total).unwrap_or(0));
         Ok(())
+    }
+
+    /// The clusters whose history is shown. Jobs of another entry for the same Slurm cluster are shown only if they
+    /// aren't known from the first.
+    fn history_clusters(&self) -> Vec<HistoryCluster> {
+        let mut clusters = Vec::new();
+        for queue in self.selected_queues() {
+            let cluster = queue.cluster().id;
+            clusters.push(HistoryCluster { cluster, unless_in: None });
+            let others = queue.other_entries.iter().map(|other| other.cluster().id);
+            clusters.extend(others.map(|other| HistoryCluster { cluster: other, unless_in: Some(cluster) }));
+        }
+        clusters
     }
 
     /// A state to choose, and how many jobs are in it.
