@@ -153,9 +153,12 @@ impl Store {
             // Overwrite deleted data: old keys must not be found on a stolen disk.
             .pragma("secure_delete", "ON")
             .optimize_on_close(true, None);
-        let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+        // Connections to a file need no renewal. Without either limit the pool starts no task of its own: in sqlx 0.9 that
+        // task can read a count of idle connections below zero, and then keeps a core busy for ever.
+        let pool = || SqlitePoolOptions::new().idle_timeout(None).max_lifetime(None);
+        let write = pool().max_connections(1).connect_with(options.clone()).await?;
         let store = Self {
-            read: SqlitePoolOptions::new()
+            read: pool()
                 .max_connections(MAX_READERS)
                 .connect_lazy_with(options.read_only(true).create_if_missing(false)),
             write,
