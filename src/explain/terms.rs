@@ -74,7 +74,7 @@ glossary! {
         "The cores allocated to a job, multiplied by time: 4 cores for 3 hours are 12 core hours, whether the cores \
          were busy or not.";
     CpuEfficiency "cpu-efficiency" "CPU efficiency":
-        "The CPU time a job used, compared with the core time allocated to it. At 25 %, three of four cores were \
+        "The CPU time a job used, compared with the core time allocated to it. At 25%, three of four cores were \
          idle.";
     Dashboard "dashboard" "Dashboard":
         "TensorBoard or MLflow, opened in your browser: pages that show the curves of your training runs. The \
@@ -151,7 +151,7 @@ glossary! {
         "What your program prints while it runs, including its error messages. Slurm saves it in a file, and the \
          job's page shows it.";
     OverRequested "over-requested" "Over-requested":
-        "What completed jobs reserved beyond what they used plus 20 %. Requesting less lets jobs start sooner and \
+        "What completed jobs reserved beyond what they used plus 20%. Requesting less lets jobs start sooner and \
          makes an allocation last longer.";
     Partition "partition" "Partition":
         "A set of nodes with common rules, for example those with GPUs or those for short jobs. Each job waits and \

@@ -187,7 +187,7 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     audit(browser, "a wrong user name").await;
     browser.fill("user", user).await;
     browser.press("Save").await;
-    browser.wait_for_text(&format!("{user} on ")).await;
+    browser.wait_for_text(&format!(" is {user}.")).await;
     audit(browser, "a way without a key").await;
     browser.press("Create my key").await;
     browser.wait_for_text("SSH key created").await;
@@ -264,7 +264,7 @@ async fn connect(browser: &Browser, slug: &str, user: &str) {
     browser.go(&format!("/clusters/{slug}")).await;
     browser.fill("user", user).await;
     browser.press("Save").await;
-    browser.wait_for_text(&format!("{user} on ")).await;
+    browser.wait_for_text(&format!(" is {user}.")).await;
     browser.press("Connect").await;
 }
 
@@ -301,7 +301,7 @@ async fn audit_keys(browser: &Browser, user: &str) {
     browser.wait_for_text("About this cluster").await;
     browser.go("/clusters/key/automation").await;
     browser.press("Create automation key").await;
-    browser.wait_for_text("Line for the centre's key page").await;
+    browser.wait_for_text("restrict,from=").await;
     browser.audit_unfolded("automation with a key").await;
     browser.press("Run test").await;
     browser.wait_for_text("The test failed").await;

@@ -104,7 +104,7 @@ async fn long_logs_are_read_page_by_page() {
     let mut sizes = Vec::new();
     for _ in 0..3 {
         let page = admin.get(&path).await;
-        let subjects = page.select_all("td[data-label=Subject]");
+        let subjects = page.select_all("td[data-label=Item]");
         sizes.push(subjects.len());
         seen.extend(subjects);
         if sizes.len() < 3 {

@@ -45,7 +45,7 @@ impl Browser {
         self.go(&format!("/clusters/{slug}")).await;
         self.fill("user", user).await;
         self.press("Save").await;
-        self.wait_for_text(&format!("{user} on ")).await;
+        self.wait_for_text(&format!(" is {user}.")).await;
     }
 
     /// Leaves a public key on the cluster's own key page, as a person does.

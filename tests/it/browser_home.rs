@@ -44,7 +44,7 @@ async fn clusters_that_are_not_connected_share_one_line() {
     for slug in CLUSTERS {
         assert!(line.contains(&format!("Harbour {slug}")), "{line}");
     }
-    assert!(line.contains("Harbour saga: /home is full or almost full: 97 GB of 100 GB (97 %)"), "{line}");
+    assert!(line.contains("Harbour saga: /home is full or almost full: 97 GB of 100 GB (97%)"), "{line}");
     assert_eq!(page.select_all(".home-clusters > li").len(), 1, "and no line each");
     assert_eq!(page.select_all(".home-stale").len(), 1, "{}", page.select_text("main"));
     assert_eq!(page.select_all("#home-away .home-folder").len(), 5, "what was read last is one click away");

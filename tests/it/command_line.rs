@@ -161,7 +161,7 @@ async fn an_invitation_from_the_command_line_works_once() {
     let path = link.trim().strip_prefix(&installation.url()).unwrap();
     let visitor = Client::new(&installation.url());
     assert_eq!(visitor.post(path, &new_person("smith")).await.status, 303);
-    assert!(visitor.get("/groups/1").await.text().contains("New invitation"), "they lead the group");
+    assert!(visitor.get("/groups/1/members").await.text().contains("New invitation"), "they lead the group");
     assert_eq!(Client::new(&installation.url()).get(path).await.status, 410);
     assert!(!installation.run(&["invite", "--group", "Smith Lab", "--days", "99"]).status.success());
     drop(server);

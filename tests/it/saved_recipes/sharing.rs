@@ -72,8 +72,8 @@ impl World {
             let path = format!("/compose/key/r1{path}");
             assert_eq!(post(who, &path, &form).await.status, 404, "{name}: {path}");
         }
-        assert!(!who.get("/recipes").await.text().contains("Train"), "{name}");
-        assert!(!who.get("/compose").await.text().contains("Train"), "{name}");
+        assert!(!who.get("/recipes").await.text().contains("nightly"), "{name}");
+        assert!(!who.get("/compose").await.text().contains("nightly"), "{name}");
         let steal = with(self.change.clone(), &[("base", "r1"), ("who", "me")]);
         assert_eq!(post(who, "/recipes", &steal).await.status, 404, "{name}: as a base");
         assert_eq!(self.portal.kept().await, before, "{name}");

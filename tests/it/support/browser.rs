@@ -89,9 +89,12 @@ impl Browser {
                 Ok(()) if self.run("return window.missed === true").await == false => return,
                 Ok(()) => {}
                 Err(error) if error.is_stale_element_reference() => {}
-                // It lies below the bar at the top.
+                // It lies below a bar at the top or the bottom.
                 Err(error) if error.to_string().contains("click intercepted") => {
-                    self.run("window.scrollBy(0, -200)").await;
+                    let center = "const found = document.evaluate(arguments[0], document, null, \
+                                  XPathResult.FIRST_ORDERED_NODE_TYPE, null).singleNodeValue; \
+                                  found?.scrollIntoView({ block: 'center', behavior: 'instant' })";
+                    self.window.execute(center, vec![json!(path)]).await.unwrap();
                 }
                 Err(error) => panic!("{problem}: {error}"),
             }

@@ -300,12 +300,12 @@ mod tests {
         let folder = |used: u64, files: u64| folder_quota(&quota(used << 30, Some(100 << 30), Some(files)));
         let shares = || vec![share("def-one", 3.0), share("def-two", 0.2)];
         let worst = resources(vec![folder(88, 1), folder(20, 970)], shares()).worst();
-        assert_eq!(worst.text, "/home is full or almost full: 970 of 1,000 files (97 %)");
+        assert_eq!(worst.text, "/home is full or almost full: 970 of 1,000 files (97%)");
         assert_eq!(worst.level, "danger");
         let worst = resources(vec![folder(20, 1)], shares()).worst();
         assert_eq!((worst.text.as_str(), worst.level), ("Fair share of def-two: well above its share", ""));
         let worst = resources(vec![folder(20, 1), folder(40, 1)], Vec::new()).worst();
-        assert_eq!(worst.text, "/home: 40 GB of 100 GB (40 %)");
+        assert_eq!(worst.text, "/home: 40 GB of 100 GB (40%)");
         assert_eq!(resources(Vec::new(), Vec::new()).worst(), WorstResourceFigure::default());
     }
 

@@ -39,7 +39,7 @@ pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPr
         JobAction::Cancel => JobActionPrompt {
             title: format!("Cancel {jobs}?"),
             button: format!("Cancel {what}"),
-            effect: "Running jobs stop at once and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job.",
+            effect: "Running jobs stop immediately and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job.",
             kind: "danger",
         },
         JobAction::Hold => JobActionPrompt {

@@ -68,13 +68,13 @@ struct JobActionConfirmFragment {
 #[template(path = "jobs/action_result.html")]
 struct JobActionResultPage {
     page: PageFrame,
-    report: JobActionReport,
+    report: JobActionReportView,
 }
 
 #[derive(Template)]
 #[template(path = "jobs/action_result_fragment.html")]
 struct JobActionResultFragment {
-    report: JobActionReport,
+    report: JobActionReportView,
 }
 
 /// What is asked before an action runs.
@@ -88,7 +88,7 @@ struct JobActionQuestion {
 }
 
 /// What became of an action.
-struct JobActionReport {
+struct JobActionReportView {
     heading: String,
     is_good: bool,
     outcomes: Vec<JobActionOutcomeRow>,
@@ -266,7 +266,7 @@ async fn perform_action(
         }
     }
     let good = outcomes.iter().filter(|outcome| outcome.kind == "ok").count();
-    let report = JobActionReport {
+    let report = JobActionReportView {
         heading: result_heading(form.verb, good, outcomes.len()),
         is_good: good == outcomes.len(),
         outcomes,
