@@ -196,6 +196,23 @@ impl Browser {
     }
 }
 
+/// A person who counts their clicks.
+pub struct CountedClicks {
+    pub browser: Browser,
+    pub clicks: u32,
+}
+
+impl CountedClicks {
+    pub fn new(browser: Browser) -> Self {
+        Self { browser, clicks: 0 }
+    }
+
+    pub async fn press(&mut self, words: &str) {
+        self.browser.press(words).await;
+        self.clicks += 1;
+    }
+}
+
 fn hyper_util_connector() -> hyper_util::client::legacy::connect::HttpConnector {
     hyper_util::client::legacy::connect::HttpConnector::new()
 }

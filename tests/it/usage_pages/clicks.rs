@@ -4,20 +4,7 @@ use fantoccini::wd::{PrintConfigurationBuilder, PrintSize};
 
 use super::{World, world};
 use crate::support::PASSWORD;
-use crate::support::browser::Browser;
-
-/// A person who counts their clicks.
-struct CountedClicks {
-    browser: Browser,
-    clicks: u32,
-}
-
-impl CountedClicks {
-    async fn press(&mut self, words: &str) {
-        self.browser.press(words).await;
-        self.clicks += 1;
-    }
-}
+use crate::support::browser::{Browser, CountedClicks};
 
 /// The hours of max in October, as `World::fill` writes them: 31 October is 16 days back.
 fn october_hours() -> i64 {
@@ -28,7 +15,7 @@ fn october_hours() -> i64 {
 async fn pi_reaches_last_months_gpu_hours_of_a_member_in_four_clicks() {
     let world: World = world().await;
     world.fill().await;
-    let mut pi = CountedClicks { browser: Browser::open(&world.portal.url, 1280).await, clicks: 0 };
+    let mut pi = CountedClicks::new(Browser::open(&world.portal.url, 1280).await);
     pi.browser.go("/sign-in").await;
     pi.browser.fill("name", "pia").await;
     pi.browser.fill("password", PASSWORD).await;
