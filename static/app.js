@@ -9,23 +9,21 @@
   ];
   const byId = (id) => document.getElementById(id);
 
-  // ---- Times: <time datetime data-relative> reads "3 minutes ago"; "short" reads "3 min ago", "clock" reads "09:12" ----
+  // ---- Times: <time datetime data-relative> reads "3 minutes ago"; "exact" counts seconds too, "clock" reads "09:12" ----
 
   const STEPS = [
-    ["year", 31536000, "y"], ["month", 2592000, "mo"], ["day", 86400, "d"],
-    ["hour", 3600, "h"], ["minute", 60, "min"], ["second", 1, "s"],
+    ["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1],
   ];
   const NEAR_SECONDS = 10; // anything nearer is "just now", which also hides small clock differences
   const STALE_SECONDS = 120; // figures older than this get the stale mark
   const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
-  function relativeText(seconds, short) {
+  function relativeText(seconds, isExact) {
     const ago = Math.abs(seconds);
-    if (short && seconds >= 1 && ago < 60) return `${Math.floor(ago)} s ago`;
-    if (ago < NEAR_SECONDS) return "just now";
-    const [unit, size, letter] = STEPS.find(([, size]) => ago >= size);
+    const isCounted = isExact && seconds >= 1;
+    if (!isCounted && ago < NEAR_SECONDS) return "just now";
+    const [unit, size] = STEPS.find(([, size]) => ago >= size);
     const count = Math.floor(ago / size);
-    if (short) return seconds < 0 ? `in ${count} ${letter}` : `${count} ${letter} ago`;
     return words.format(seconds < 0 ? count : -count, unit);
   }
 
@@ -43,7 +41,7 @@
       if (Number.isNaN(then)) continue;
       const seconds = (Date.now() - then) / 1000;
       const form = time.dataset.relative;
-      const text = form === "clock" ? clockText(then) : relativeText(seconds, form === "short");
+      const text = form === "clock" ? clockText(then) : relativeText(seconds, form === "exact");
       if (time.textContent !== text) time.textContent = text;
       time.closest(".fresh")?.classList.toggle("is-stale", seconds > STALE_SECONDS);
     }

@@ -54,12 +54,12 @@ def described(preset, facts, door):
     site["login"] = {"host": HOST, "port": port, "accepts": [asked], "fingerprints": fingerprints}
     if name == "harbour-jump":
         site["login"]["jump"] = {"host": HOST, "port": facts["ports"]["key"]}
-    keys = {"user_name": "User name on the demo cluster"}
+    keys = {"user_name": f"User name on {title}"}
     if "key" in asked:
         keys = preset["keys"] | keys | {"page": f"http://{HOST}:{facts['ports']['keypage']}/"}
         keys["steps"] = [
             "Open the demo's SSH key page. It works like a real computing centre's.",
-            "Enter your user name there, paste your public key from this portal, and save it.",
+            "On that page, enter your user name, paste your public key from this portal, and save.",
         ]
     else:
         keys |= {"opens": False, "why_not": "This cluster doesn't accept SSH keys. It asks for a code and a password each time."}

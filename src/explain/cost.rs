@@ -105,7 +105,7 @@ pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Optio
 fn headline(price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
     let per_hour = format_with_unit(price.per_hour(), &price.unit);
     let Some(each) = each else {
-        return format!("{per_hour} for each hour it runs.");
+        return format!("{per_hour} for each hour the job runs.");
     };
     if tasks > 1 {
         let all = format_with_unit(each * to_f64(tasks), &price.unit);
@@ -116,7 +116,7 @@ fn headline(price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
         );
     }
     let all = format_with_unit(each, &price.unit);
-    format!("{per_hour} for each hour it runs: at most {all} with this time limit.")
+    format!("{per_hour} for each hour the job runs: at most {all} with this time limit.")
 }
 
 /// An amount with its unit: one billing hour, two billing hours.

@@ -70,9 +70,11 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     let MeasuredJob { job, usage, whole_node } = *measured;
     let mut all = JobEfficiency::default();
     let brief = usage.elapsed_s < MIN_MEASURED_S;
-    if brief {
+    if brief && usage.elapsed_s > 0 {
         all.caveats.push(
-            "Usage is judged once a job has run for two minutes; before that, it is measured too rarely.".to_owned(),
+            "The portal rates usage only after a job has run for two minutes, because there are too few measurements \
+             before that."
+                .to_owned(),
         );
     }
     if job.state.stage() == JobStage::Running {
@@ -197,7 +199,8 @@ fn time_figure(job: &SlurmJob, usage: &JobUsage) -> EfficiencyFigure {
     let asked = job.time_limit.minutes();
     let percent = asked.and_then(|asked| percent(usage.elapsed_s, u64::from(asked) * 60));
     let over = job.state.is_over();
-    let (judgement, note) = match percent {
+    // Nothing is said about a job that never started.
+    let (judgement, note) = match percent.filter(|_| usage.elapsed_s > 0) {
         None => (UsageJudgement::Unknown, ""),
         Some(0..25) if over && asked.is_some_and(|asked| asked > SHORT_MINUTES) => {
             (UsageJudgement::Low, "Jobs with shorter time limits often start sooner.")

@@ -38,25 +38,25 @@ pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
             ("No recent usage", "Your group hasn't used anything recently, so its jobs have high priority.")
         }
         level if level >= 2.0 => (
-            "Well below its share",
+            "Usage well below share",
             "Your group has recently used much less than its share, so its jobs have high priority.",
         ),
         level if level >= 1.1 => (
-            "Below its share",
+            "Usage below share",
             "Your group has recently used less than its share, so its jobs have slightly higher priority.",
         ),
         level if level > 0.9 => {
-            ("About its share", "Your group has recently used about its share, so its jobs have average priority.")
+            ("Usage close to share", "Your group has recently used about its share, so its jobs have average priority.")
         }
         level if level > 0.5 => (
-            "Above its share",
+            "Usage above share",
             "Your group has recently used more than its share, so its jobs wait somewhat longer. Past usage counts less \
              each day.",
         ),
         _ => (
-            "Well above its share",
-            "Your group has recently used much more than its share, so its jobs wait longer than others. They can still \
-             run whenever there's room. Past usage counts less each day.",
+            "Usage well above share",
+            "Your group has recently used much more than its share, so its jobs wait longer than other \
+             groups' jobs. They can still run whenever there's room. Past usage counts less each day.",
         ),
     };
     let figures = match (shares.norm_shares.and_then(share_percent), shares.effective_usage.and_then(share_percent)) {

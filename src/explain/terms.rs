@@ -33,8 +33,8 @@ macro_rules! glossary {
 
 glossary! {
     Account "account" "Account":
-        "The budget that a job is charged to, for example def-smith. Your group has one or more accounts at the \
-         centre. Don't confuse it with your user name.";
+        "The budget that a job is charged to, for example def-smith. Your group has one or more at the centre. \
+         It isn't your user name, and it isn't your portal account, which you use to sign in here.";
     Administrator "administrator" "Administrator":
         "Someone who runs this portal: they add clusters, groups and people. They can't see your results or use \
          your SSH key.";
@@ -42,16 +42,16 @@ glossary! {
         "An amount of computing time that the centre grants to an account for a period, for example 50,000 core \
          hours for one year.";
     AutomationHost "automation-host" "Automation host":
-        "A special host at some centres that doesn't ask for a second factor. A key works there only from one \
+        "A special host at some centres that doesn't ask for a second factor. A key works there only from one IP \
          address, and can run only a few commands.";
     BillingHours "billing-hours" "Billing hours":
         "The unit in which some centres charge. It combines cores, memory and GPUs, weighted by the centre, \
          multiplied by time.";
     Cancelled "cancelled" "Cancelled":
-        "A job state: someone ended the job, or withdrew it before it started. Usually that was you, but the centre \
-         can cancel jobs too.";
+        "A job state: someone stopped the job, or removed it from the queue before it started. Usually that was \
+         you, but the centre can cancel jobs too.";
     CanNeverStart "cant-start" "Can't start":
-        "A job state: as submitted, the job would stay pending for ever, for example because it requests more \
+        "A job state: as submitted, the job would stay pending forever, for example because it requests more \
          memory than any node has. Its page says what to change.";
     Cluster "cluster" "Cluster":
         "Many computers in one place that work together, run by a computing centre. Many people share it, so jobs \
@@ -62,17 +62,17 @@ glossary! {
         "A job state: the program has ended, and the cluster is cleaning up after it. This usually takes a few \
          seconds.";
     Connection "connection" "Connection":
-        "The link between the portal and a cluster, with your own user name there. It stays open when you close the \
+        "The link between the portal and a cluster, under your own user name. It stays open when you close the \
          browser, and your jobs run on without it.";
     Container "container" "Container":
         "A file that holds a program with everything it needs, so that it runs the same everywhere. On clusters, \
          these are usually .sif files.";
     Core "core" "Core":
         "The part of a processor that does the computing, also called a CPU. A node has many of them, and a program \
-         uses more than one only if it was written to.";
+         uses more than one only if it's written for that.";
     CoreHours "core-hours" "Core hours":
-        "The cores allocated to a job, multiplied by time: 4 cores for 3 hours are 12 core hours, whether the cores \
-         were busy or not.";
+        "The cores allocated to a job, multiplied by time: 4 cores for 3 hours is 12 core hours, whether or not the \
+         cores were busy.";
     CpuEfficiency "cpu-efficiency" "CPU efficiency":
         "The CPU time a job used, compared with the core time allocated to it. At 25%, three of four cores were \
          idle.";
@@ -80,7 +80,7 @@ glossary! {
         "TensorBoard or MLflow, opened in your browser: pages that show the curves of your training runs. The \
          portal starts it as a small job on the cluster.";
     DeadlineMissed "deadline-missed" "Deadline missed":
-        "A job state: the job had to end by a certain date, and could no longer do so.";
+        "A job state: the job could no longer finish by its deadline, so Slurm removed it.";
     Dependency "dependency" "Dependency":
         "Another job that this one waits for. It starts when the other job has ended, or only if the other job \
          succeeded.";
@@ -97,10 +97,10 @@ glossary! {
          range, not a promise.";
     Gpu "gpu" "GPU":
         "A processor for doing many calculations at once, such as training neural networks. A program uses it only \
-         if it was written to.";
+         if it's written for that.";
     GpuHours "gpu-hours" "GPU hours":
-        "The GPUs allocated to a job, multiplied by time: 2 GPUs for 5 hours are 10 GPU hours, whether the GPUs \
-         were busy or not.";
+        "The GPUs allocated to a job, multiplied by time: 2 GPUs for 5 hours is 10 GPU hours, whether or not the \
+         GPUs were busy.";
     Group "group" "Group":
         "A lab or team in this portal. It has members and one or more PIs, and its usage is added up.";
     GuestLink "guest-link" "Guest link":

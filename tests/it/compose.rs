@@ -327,7 +327,7 @@ async fn missing_files_and_jobs_are_told_of_before_submitting() {
     assert_eq!(page.attribute(".alert a", "href"), format!("/jobs/key/{job}"));
     // Buttons of the form keep saying so.
     let edited = send(&carol, &format!("{PYTHON}/edit"), &filled(&page, &[("edit", "yes")])).await;
-    assert!(edited.select_text(".alert").contains(&format!("({job})")), "{}", edited.select_text("main"));
+    assert!(edited.select_text(".alert").contains(&format!("job {job}")), "{}", edited.select_text("main"));
     carol.post("/clusters/key/disconnect", &[]).await;
     let page = checked(&[("a.script", "$SCRATCH/another.py")]).await;
     assert!(page.select_text("section").contains("couldn't check 1 path"), "{}", page.text());

@@ -34,7 +34,7 @@ fn memory_counts_as_cores_on_the_general_clusters() {
         "You're charged for 10 cores because of the memory you request: 40 GB counts as much as 10 cores, and you \
          request 4 cores."
     );
-    assert_eq!(cost.headline, "10 core hours for each hour it runs: at most 240 core hours with this time limit.");
+    assert_eq!(cost.headline, "10 core hours for each hour the job runs: at most 240 core hours with this time limit.");
     assert_eq!(cost.sentences[1], "Allocations are granted in years: this is 0.0274 core years.");
     assert_eq!(cost.cheaper[0].changes, [(RequestField::Memory, "16G".to_owned())]);
     assert!(near(cost.cheaper[0].per_hour, 4.0), "{:?}", cost.cheaper);

@@ -76,7 +76,7 @@ flashes! {
     ClusterChanged = "cluster-changed", "ok", "Settings saved.";
     ClusterHidden = "cluster-hidden", "ok", "Cluster hidden. You can show it again at the end of this page.";
     ClusterShown = "cluster-shown", "ok", "The cluster is back in your lists.";
-    ClusterForgotten = "cluster-forgotten", "ok", "Your account on this cluster is removed from the portal.";
+    ClusterForgotten = "cluster-forgotten", "ok", "Your connection to this cluster is removed from the portal.";
     ClusterRetired = "cluster-retired", "ok", "Cluster retired. All connections to it are closed.";
     ClusterRestored = "cluster-restored", "ok", "Cluster restored. People can connect to it again.";
     ClusterRemoved = "cluster-removed", "ok", "Cluster deleted.";
@@ -85,7 +85,7 @@ flashes! {
     NotificationsSaved = "notices-chosen", "ok", "Notification settings saved.";
     WebhookSet = "webhook-set", "ok", "Webhook saved. Send a test message to check that it works.";
     WebhookRemoved = "webhook-removed", "ok", "Webhook removed.";
-    NoScript = "no-script", "info", "This job cannot be resubmitted because the cluster no longer has its script. Choose a recipe under New job instead.";
+    NoScript = "no-script", "info", "You can't resubmit this job because the cluster no longer has its script. Choose a recipe under New job instead.";
     RecipeSaved = "recipe-saved", "ok", "Recipe saved. You can now use it for new jobs.";
     RecipeChanged = "recipe-changed", "ok", "New version saved. Earlier jobs keep the version they ran with.";
     RecipePublished = "recipe-published", "ok", "Recipe published. All members of the group can use it.";

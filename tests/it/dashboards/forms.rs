@@ -117,7 +117,9 @@ async fn form_works_without_javascript() {
 
     // Nothing is known of this person there, and of that cluster nothing but that it exists.
     let page = admin.get("/dashboards/new").await;
-    assert!(page.select_text("#not-here").contains("Not set up. Connect to this cluster to use it for dashboards."));
+    assert!(
+        page.select_text("#not-here").contains("Not set up. Set up a connection to use this cluster for dashboards.")
+    );
     admin.name_user("key", "ada").await;
     let page = admin.get("/dashboards/new").await;
     assert!(page.text().contains("Connect first"), "{}", page.text());

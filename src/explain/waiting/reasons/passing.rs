@@ -116,7 +116,7 @@ pub const PASSING_REASONS: &[ReasonEntry] = &[
         "BeginTime",
         WaitKind::Later,
         "Scheduled for later",
-        "It's set to start no earlier than a given time, or it was requeued a moment ago.",
+        "It's scheduled to start later, or it was just requeued.",
         "",
     ),
     ("Reservation", WaitKind::Later, "Waiting for its reservation", "Nodes are reserved for it from a later time.", ""),

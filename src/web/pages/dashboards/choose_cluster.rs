@@ -38,7 +38,7 @@ pub async fn list_clusters(
         let why = if connections.iter().any(|connection| is_automation(connection.key())) {
             "You're set up only for its automation host, which doesn't support dashboards. Set up a regular connection first."
         } else {
-            "Not set up. Connect to this cluster to use it for dashboards."
+            "Not set up. Set up a connection to use this cluster for dashboards."
         };
         others.push(UnavailableCluster { slug: cluster.slug, title: cluster.title, why });
     }

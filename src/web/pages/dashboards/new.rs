@@ -293,7 +293,7 @@ fn account_choices(target: &ComposeTarget, chosen: &str) -> Vec<(String, String,
     let mut options: Vec<(String, String, bool)> =
         all.iter().map(|account| (account.name.clone(), account.name.clone(), account.name == chosen)).collect();
     if !is_required {
-        let label = "Default account of the cluster".to_owned();
+        let label = "The cluster's default account".to_owned();
         options.insert(0, (String::new(), label, chosen.is_empty()));
     }
     options

@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(worst.text, "/home is full or almost full: 970 of 1,000 files (97%)");
         assert_eq!(worst.level, "danger");
         let worst = resources(vec![folder(20, 1)], shares()).worst();
-        assert_eq!((worst.text.as_str(), worst.level), ("Fair share of def-two: well above its share", ""));
+        assert_eq!((worst.text.as_str(), worst.level), ("Fair share of def-two: usage well above share", ""));
         let worst = resources(vec![folder(20, 1), folder(40, 1)], Vec::new()).worst();
         assert_eq!(worst.text, "/home: 40 GB of 100 GB (40%)");
         assert_eq!(resources(Vec::new(), Vec::new()).worst(), WorstResourceFigure::default());

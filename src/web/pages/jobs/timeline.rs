@@ -40,7 +40,7 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
             });
         }
     };
-    let to = if job.partition.is_empty() { String::new() } else { format!("To partition {}", job.partition) };
+    let to = if job.partition.is_empty() { String::new() } else { format!("Partition: {}", job.partition) };
     add(job.submitted, "neutral", "Submitted", to);
     let waited = job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
     if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == JobStage::Pending {
