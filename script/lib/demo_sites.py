@@ -39,7 +39,7 @@ def automation(facts, fingerprints):
         "support": "the person who runs this demo",
         "notes": [
             "In the demo, you grant access yourself: run script/cluster --dir var/demo/cluster robot key NAME 'LINE', then "
-            "script/cluster --dir var/demo/cluster robot enrol NAME. The script calls the automation host robot.",
+            "script/cluster --dir var/demo/cluster robot enrol NAME. In these commands, robot means the automation host.",
             "The demo cluster sees the portal's IP address as 127.0.0.1.",
         ],
         "wrappers": [{"path": f"{facts['robot']['wrappers']}/{name}", "allows": allows} for name, allows in wrappers],

@@ -114,7 +114,7 @@ events! {
     /// Keys were lost because the password was reset.
     KeysLost = "key.lost", "Deleted SSH keys because the password was reset";
     /// A person set their user name on a cluster.
-    UserNamed = "line.user", "Set their user name for a cluster";
+    UserNamed = "line.user", "Set the user name for a cluster";
     /// A connection was opened.
     Connected = "line.connected", "Connected to a cluster";
     /// Connecting to a cluster failed.
@@ -122,7 +122,7 @@ events! {
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
     /// A person removed their own account on a cluster from the portal.
-    ClusterForgotten = "line.forgotten", "Removed their account on a cluster from the portal";
+    ClusterForgotten = "line.forgotten", "Removed an account on a cluster from the portal";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Cancelled jobs";
@@ -131,7 +131,7 @@ events! {
     /// Jobs were requeued.
     JobsRequeued = "jobs.requeued", "Requeued jobs";
     /// A job was moved to the top of the person's jobs.
-    JobsMovedUp = "jobs.moved-up", "Moved a job to the top of their jobs";
+    JobsMovedUp = "jobs.moved-up", "Moved a job to the top of the user's jobs";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
     /// A new version of a recipe was saved.

@@ -235,8 +235,8 @@ glossary! {
     UserName "user-name" "User name on a cluster":
         "The name you have at a computing centre. It's often different from your user name in this portal.";
     WastedHours "wasted-hours" "Wasted hours":
-        "Core hours of jobs that failed, timed out, ran out of memory or were interrupted by the cluster. Some may \
-         still have produced useful files.";
+        "Core and GPU hours of jobs that failed, timed out, ran out of memory or were interrupted by the cluster. Some \
+         may still have produced useful files.";
 }
 
 #[cfg(test)]

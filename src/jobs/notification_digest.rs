@@ -48,7 +48,7 @@ impl NotificationKind {
     /// The kinds that people can turn on or off, each with its label.
     pub const CHOICES: &'static [(Self, &'static str)] = &[
         (Self::Ended, "A job ends"),
-        (Self::NeverStarts, "A job can never start as submitted"),
+        (Self::NeverStarts, "A job can't start as submitted"),
         (Self::Started, "A job starts"),
     ];
 
@@ -204,7 +204,7 @@ impl<'a> NotificationDigestBuilder<'a> {
         let after = match (self.kind, many) {
             _ if self.is_mixed() => self.mixed_words(),
             (NotificationKind::Started, _) => " started".to_owned(),
-            (NotificationKind::NeverStarts, _) => " can never start as submitted".to_owned(),
+            (NotificationKind::NeverStarts, _) => " can't start as submitted".to_owned(),
             (NotificationKind::Ended, false) => format!(" {}", outcome_words(self.state)),
             (NotificationKind::Ended, true) => format!(" {}", self.counts.after_count()),
             (NotificationKind::WebhookOff, _) => {

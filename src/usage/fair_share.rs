@@ -40,24 +40,25 @@ pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: Unix
         }
         Some(ratio) if ratio > NEAR_SHARE_RATIO => describe_overuse(ratio, half_life, now),
         Some(ratio) if ratio * NEAR_SHARE_RATIO < 1.0 => format!(
-            "The group recently used {} of its share, so its jobs have higher priority than those of groups that used more.",
+            "The group has recently used {} of its share, so its jobs have higher priority than those of groups that \
+             used more.",
             format::percent(ratio)
         ),
-        Some(_) => "The group recently used about its share, so its jobs have average priority.".to_owned(),
+        Some(_) => "The group has recently used about its share, so its jobs have average priority.".to_owned(),
     };
     FairShareExplanation { sentence, ..plain }
 }
 
 fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String {
-    let used =
-        format!("The group recently used {} its share, so new jobs wait longer than others", format_times(ratio));
+    let used = format!("The group has recently used {} its share", format_times(ratio));
+    let longer = "its new jobs will wait longer than other groups' jobs";
     let Some(until) = recovery_day(ratio, half_life, now) else {
         return match half_life {
-            Some(_) => format!("{used} for more than a year."),
-            None => format!("{used}."),
+            Some(_) => format!("{used}. Even if it runs nothing more, {longer} for more than a year."),
+            None => format!("{used}, so {longer}."),
         };
     };
-    format!("{used} until about {} if it runs nothing more.", until.short())
+    format!("{used}. If it runs nothing more, {longer} until about {}.", until.short())
 }
 
 /// The day on which a group is back at its share if it runs nothing and others go on as before: usage decays by half
@@ -126,11 +127,11 @@ mod tests {
         let said = |ratio, half| describe_fair_share(Some(ratio), half, NOW).sentence;
         assert_eq!(
             said(4.0, Some(168)),
-            "The group recently used 4.0 times its share, so new jobs wait longer than others until about 30 Nov if it \
-             runs nothing more.",
+            "The group has recently used 4.0 times its share. If it runs nothing more, its new jobs will wait longer \
+             than other groups' jobs until about 30 Nov.",
             "two half-lives of a week"
         );
-        assert!(said(2.1, None).ends_with("than others."), "nothing is foretold");
+        assert!(said(2.1, None).ends_with("than other groups' jobs."), "nothing is foretold");
         assert!(said(1000.0, Some(9000)).contains("more than a year"));
         assert!(said(1.0, Some(168)).contains("about its share"));
         assert!(said(0.37, Some(168)).contains("37% of its share"));

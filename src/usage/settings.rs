@@ -13,6 +13,7 @@ use crate::clock::Day;
 use crate::cluster::{ClusterAccountCache, ClusterProfile};
 use crate::core::lock;
 use crate::domain::{AllocationId, ClusterId, GroupId, PersonId};
+use crate::format;
 use crate::slurm::text::is_name;
 use crate::store::allocations::{self, Allocation, NewAllocation};
 use crate::store::groups::Group;
@@ -128,7 +129,7 @@ impl UsageService {
             let theirs = choice.accounts.iter().filter(is_theirs);
             let names: Vec<String> = theirs.map(|(name, _)| name.clone()).collect();
             allocations::set_accounts(&mut tx, group, choice.profile.row.id, &names).await?;
-            descriptions.extend(names.iter().map(|name| format!("{name} on {}", choice.profile.row.slug)));
+            descriptions.extend(names.iter().map(|name| format!("{name} on {}", choice.profile.row.title)));
         }
         let detail = if descriptions.is_empty() { "none".to_owned() } else { descriptions.join(", ") };
         Ok(self.commit_change(tx, actor, ActivityEventKind::UsageAccountsSet, &group_row, &detail).await?)
@@ -275,7 +276,8 @@ fn describe_allocation(allocation: &Allocation) -> String {
 }
 
 fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
-    format!("{account}: {amount} {unit}, {begins} to {ends}")
+    let unit = AllocationUnit::parse(unit).map_or_else(|| unit.to_owned(), |unit| unit.words(None));
+    format!("{account}: {} {unit}, {} to {}", format::amount(amount), begins.words(), ends.words())
 }
 
 async fn read_account_options(

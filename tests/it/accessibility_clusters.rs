@@ -147,7 +147,7 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
         [(nowhere, "No response"), (differs, "match the published ones"), (as_published, "Matches published keys")]
     {
         browser.go("/clusters/new").await;
-        browser.press("Import from a file").await;
+        browser.press("Import settings").await;
         let file = site.to_toml().unwrap();
         let script = format!("document.querySelector('[name=file]').value = {file:?}");
         browser.run(&script).await;

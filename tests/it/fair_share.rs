@@ -43,14 +43,14 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     let path = format!("/groups/{group}/usage/fair-share");
     let page = wait_for_list(&pi, &path, "shares, queue and storage", |page| {
         page.select_all(".standing-share").len() >= 2
-            && page.text().contains("Storage by person in def-smith")
+            && page.text().contains("Storage by member in def-smith")
             && page.select_all("#standing-queue-key tbody tr").len() == 2
             && page.select_text("#standing-queue-key").contains("20")
     })
     .await;
     let text = page.select_text("main");
     assert!(text.contains("def-smith") && text.contains("rrg-smith") && text.contains("Updated"));
-    assert!(text.contains("halves every 7 d"), "{text}");
+    assert!(text.contains("half as much every 7 days"), "{text}");
     assert!(page.select_text("#standing-storage-key").contains("/project (project def-smith)"));
     let people = page.select_text("#standing-people-key-1");
     assert!(people.contains("alice") && people.contains("bob"), "{people}");
@@ -65,7 +65,7 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     })
     .await;
     let text = page.select_text("main");
-    for name in ["bob", "carol", "asmith", "Storage by person"] {
+    for name in ["bob", "carol", "asmith", "Storage by member"] {
         assert!(!text.contains(name), "{name} is shown to a member: {text}");
     }
 

@@ -208,7 +208,7 @@ async fn toasts_are_shown_as_chosen() {
     let never = |number| Told { number, task: -1, name: "b", kind: "never", state: "PENDING" };
     tell(&portal, "bob", "key", &[started(1), never(2)]).await;
     let toasts = bob.get("/notifications/badge?after=0").await.select_all(".toast-text a");
-    assert_eq!(toasts, ["b can never start as submitted", "a started"], "what needs a look first");
+    assert_eq!(toasts, ["b can't start as submitted", "a started"], "what needs a look first");
     assert_eq!(bob.post("/account/notifications", &[("kind", "ended")]).await.status, 303);
     let page = bob.get("/account/notifications").await;
     assert_eq!(page.select_all("input[name=kind][checked]").len(), 1 + 2, "and two for the webhook");

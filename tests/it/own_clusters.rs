@@ -95,7 +95,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
         assert_eq!(left, None);
     }
     drop(db);
-    assert!(alice.get("/account/activity").await.text().contains("Removed their account on a cluster"));
+    assert!(alice.get("/account/activity").await.text().contains("Removed an account on a cluster"));
     for answer in [alice.get("/clusters/own/forget").await, alice.post("/clusters/own/forget", &[]).await] {
         assert_eq!(answer.status, 404, "there is nothing left to forget");
     }

@@ -355,7 +355,7 @@ async fn pi_reads_a_month_in_the_browser() {
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("asmith").await;
     browser.go(&format!("/groups/1/usage?period={month}")).await;
-    browser.wait_for_text("By person").await;
+    browser.wait_for_text("By member").await;
     let figures = browser.run("return [...document.querySelectorAll('.fact data')].map(one => one.value)").await;
     let figure = |place: usize| figures[place].as_str().unwrap().parse::<f64>().unwrap();
     assert!((figure(0) - told("cpu")).abs() < 0.01, "{figures} {}", told("cpu"));

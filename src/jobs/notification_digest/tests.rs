@@ -94,7 +94,7 @@ fn a_summary_has_one_line_for_each_kind() {
     all.push(notification(15, "started", 5, 3, "sweep", "RUNNING"));
     assert_eq!(
         texts(&summarize(&all)),
-        ["stuck can never start as submitted", "14 jobs ended: 12 completed, 2 failed", "sweep started"]
+        ["stuck can't start as submitted", "14 jobs ended: 12 completed, 2 failed", "sweep started"]
     );
     assert_eq!(summarize(&all)[2].href, "/jobs/fir/5_3");
 }

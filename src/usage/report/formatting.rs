@@ -37,7 +37,7 @@ pub fn forecast_sentence(forecast: &AllocationForecast, unread: usize, ends: Day
     let (low, high) = (format::percent(part(low)), format::percent(part(high)));
     let range = if low == high { low } else { format!("{low} to {high}") };
     let end = ends.words();
-    let at_end = format!("At the current pace, {range} will be used by {end}.");
+    let at_end = format!("At the current pace, usage will reach {range} of the allocation by {end}.");
     match forecast.runs_out {
         (Some(first), Some(last)) if first != last => {
             format!("{at_end} It would run out between {} and {}.", first.words(), last.words())

@@ -119,7 +119,7 @@ fn amounts_and_headings() {
         let found = forecast::forecast_allocation(&days, granted, TODAY.plus(-49), TODAY.plus(ends), TODAY);
         formatting::forecast_sentence(&found, 0, TODAY.plus(ends), TODAY)
     };
-    assert!(say(2000.0, 50).contains("50% will be used by"), "{}", say(2000.0, 50));
+    assert!(say(2000.0, 50).contains("50% of the allocation by"), "{}", say(2000.0, 50));
     assert!(say(700.0, 50).contains("It would run out around"), "{}", say(700.0, 50));
     assert_eq!(say(100.0, 50), "Usage exceeds the allocation.");
     assert_eq!(say(1000.0, 0), "The period has ended.");

@@ -51,7 +51,7 @@ impl AccountPage {
     fn new(context: &RequestContext, me: &CurrentPerson) -> Self {
         let person = &me.0.person;
         Self {
-            page: PageFrame::for_person(context, &me.0, "Account", NavSection::Account),
+            page: PageFrame::for_person(context, &me.0, "Your account", NavSection::Account),
             name: person.name.clone(),
             display_name: person.display_name.clone(),
             has_totp: person.has_totp,

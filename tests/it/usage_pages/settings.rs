@@ -106,9 +106,9 @@ async fn changed_settings_are_shown_and_recorded() {
     let log = world.admin.get("/activity").await;
     for words in [
         "Changed a group&#39;s Slurm accounts",
-        "def-one on key, def-two on key",
+        "def-one on Harbour key, def-two on Harbour key",
         "Added an allocation to a group",
-        "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31",
+        "def-one: 12,000 core hours, 1 Apr 2026 to 31 Mar 2027",
         "Removed an allocation from a group",
     ] {
         assert!(log.text().contains(words), "{words}");
@@ -195,7 +195,7 @@ async fn allocation_is_edited_in_place() {
     let used = world.pi.get(&world.url("usage")).await;
     assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
     let log = world.admin.get("/activity").await;
-    let words = "def-one: 12000 core-hours, 2026-04-01 to 2027-03-31 changed to def-one: 15000 core-hours";
+    let words = "def-one: 12,000 core hours, 1 Apr 2026 to 31 Mar 2027 changed to def-one: 15,000 core hours";
     assert!(log.text().contains(words), "{}", log.text());
 
     // Its account is no longer the group's: no other takes its place by chance.

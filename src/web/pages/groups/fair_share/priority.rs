@@ -212,9 +212,11 @@ fn build_account_priority(
         is_over: ratio.is_some_and(|ratio| ratio > 1.0),
         own: own.map(|own| (thousandths(own, 1.0), format::percent(own))),
         own_sentence: match own {
-            Some(own) if own >= 0.5 => "Most of it is yours, so other members' jobs start before yours.",
-            Some(own) if own > 0.0 => "Most of it is other members'. Their usage lowers your priority too.",
-            Some(_) => "None of it is yours, but other members' usage affects your priority too.",
+            Some(own) if own >= 0.5 => "Most of the group's usage is yours, so other members' jobs start before yours.",
+            Some(own) if own > 0.0 => {
+                "Most of the group's usage comes from other members. It lowers your priority too."
+            }
+            Some(_) => "None of the group's usage is yours, but other members' usage affects your priority too.",
             None => "",
         },
     })

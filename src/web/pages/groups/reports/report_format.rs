@@ -40,7 +40,9 @@ pub fn moment(at: &i64) -> String {
 /// Wasted hours.
 pub fn lost(row: &ReportTableRow) -> String {
     match (row.lost_core_hours > 0.0, row.lost_gpu_hours > 0.0) {
-        (_, true) => format!("{} + {} GPU", format::amount(row.lost_core_hours), format::amount(row.lost_gpu_hours)),
+        (_, true) => {
+            format!("{} core + {} GPU", format::amount(row.lost_core_hours), format::amount(row.lost_gpu_hours))
+        }
         (_, false) => format::amount(row.lost_core_hours),
     }
 }

@@ -108,7 +108,7 @@ fn forecast_sentences(
     }
     let mut all = vec![format!("{} of the period has passed.", format::percent(found.elapsed))];
     if found.remaining() < 0.0 {
-        all.push(format!("All of it is used, plus {} more.", words(-found.remaining())));
+        all.push(format!("The allocation is used up and exceeded by {}.", words(-found.remaining())));
     }
     let Some((low, high)) = found.at_end else {
         all.push("A forecast needs three full weeks of usage data.".to_owned());
@@ -118,7 +118,7 @@ fn forecast_sentences(
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
-        "If usage continues as in the last {} weeks, {range} will be used by {}.",
+        "If usage continues as in the last {} weeks, it will reach {range} of the allocation by {}.",
         found.weeks,
         ends.words()
     ));
@@ -196,13 +196,13 @@ mod tests {
     #[test]
     fn no_more_is_said_than_is_known() {
         let even = said(|_| 10.0, 2000.0, -49, 50);
-        assert!(even.contains("about 50% will be used by 5 Jan 2027"), "{even}");
+        assert!(even.contains("about 50% of the allocation by 5 Jan 2027"), "{even}");
         assert!(!even.contains("run out"), "{even}");
         let uneven = said(|b| if b / 7 % 2 == 0 { 30.0 } else { 5.0 }, 1000.0, -49, 50);
         assert!(uneven.contains(" to ") && uneven.contains("run out"), "{uneven}");
         let young = said(|b| if b < 5 { 1.0 } else { 0.0 }, 1000.0, -49, 50);
         assert!(young.contains("A forecast needs"), "{young}");
-        assert!(said(|_| 10.0, 100.0, -49, 50).contains("All of it is used, plus 400 more"));
+        assert!(said(|_| 10.0, 100.0, -49, 50).contains("used up and exceeded by 400."));
         assert!(said(|_| 10.0, 100.0, 5, 50).starts_with("Starts on"));
         assert!(said(|_| 1.0, 100.0, -40, -1).contains("with 40% used"));
     }

@@ -96,7 +96,7 @@ pub async fn get(request: GroupUsageRequest) -> HandlerResult {
     };
     let csv = same(outcome, "").replacen("/jobs?", "/jobs.csv?", 1);
     respond(&UsageJobsPage {
-        page: PageFrame::for_person(&context, &me.0, "Jobs behind a figure", NavSection::Groups),
+        page: PageFrame::for_person(&context, &me.0, "Jobs counted", NavSection::Groups),
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         member_name: found.member.as_ref().map(|who| member_name(&data, who)).unwrap_or_default(),
         counted: format::count(found.totals.count, "job"),

@@ -59,7 +59,7 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
     for (cluster, (accounts, read, wanted)) in &reading {
         let accounts = accounts.join(", ");
         let title = format!("Loading the history of {accounts} on {cluster}: {read} of {wanted} days.");
-        let text = "This continues while you're connected, even if you leave this page.";
+        let text = "Loading continues while you're connected, even if you leave this page.";
         notes.push(UsageNote { progress: Some((*read, *wanted)), ..UsageNote::new("info", title, text) });
     }
     if figures.missing > 0 && reading.is_empty() {
@@ -81,7 +81,7 @@ fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
     let (href, action) = (format!("/clusters/{}", facts.slug), format!("Connect to {}", facts.title));
     let note = if facts.own_user.is_none() {
         let title = format!("You haven't connected to {} yet.", facts.title);
-        let text = "The portal loads figures over your own connection. Connect once to start.";
+        let text = "The portal loads figures through your connection. Connect once to start.";
         UsageNote::new("info", title, text)
     } else {
         let title = format!("You're not connected to {}.", facts.title);
