@@ -21,16 +21,15 @@ pub async fn get(
     QueryParams(query): QueryParams<ChooseRecipeQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let targets = compose_target::list_targets(&context, &me).await?;
+    let mut targets = compose_target::list_choices(&context, &me, &query.cluster).await?;
     let catalog = context.app.recipe_files.catalog();
-    let to = if query.cluster.is_empty() {
-        let found = targets.iter().find_map(|target| example_path(&catalog, target));
-        // Without a cluster, that page says how to get one.
-        found.unwrap_or_else(|| "/compose".to_owned())
-    } else {
-        let target = targets.iter().find(|target| target.cluster().slug == query.cluster);
-        target.and_then(|target| example_path(&catalog, target)).ok_or(AppError::NotFound)?
+    targets.retain(|target| example_path(&catalog, target).is_some());
+    let target = match query.cluster.as_str() {
+        "" => compose_target::choose(&targets, ""),
+        named => Some(targets.iter().find(|target| target.cluster().slug == named).ok_or(AppError::NotFound)?),
     };
+    // Without a cluster, the page of recipes says how to get one.
+    let to = target.and_then(|target| example_path(&catalog, target)).unwrap_or_else(|| "/compose".to_owned());
     Ok(Redirect::to(&to).into_response())
 }
 

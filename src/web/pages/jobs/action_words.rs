@@ -63,7 +63,7 @@ pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPr
         JobAction::Top => JobActionPrompt {
             title: format!("Move {jobs} to the top of your jobs?"),
             button: "Move to top".to_owned(),
-            effect: "It goes ahead of your other pending jobs, which may start later. Other people's jobs aren't affected. Some sites don't allow this.",
+            effect: "It goes ahead of your other pending jobs, which may start later. Other people's jobs aren't affected. Some centres don't allow this.",
             kind: "primary",
         },
     }
