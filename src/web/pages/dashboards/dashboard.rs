@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLink, GuestLinkTarget};
+use crate::clock::UnixTime;
 use crate::dashboards::actions::MAX_WAKES_PER_DAY;
 use crate::dashboards::{DashboardWithRuns, MAX_RUN_MINUTES, MIN_RUN_MINUTES, owner_of};
 use crate::domain::DashboardId;
@@ -34,6 +35,8 @@ struct DashboardPage {
 #[template(path = "dashboards/dashboard_fragment.html")]
 struct DashboardFragment {
     live: DashboardLiveView,
+    /// As in [`DashboardOwnerPanel`]; `None` for others.
+    guests_see: Option<String>,
 }
 
 /// The settings and guest links of its owner.
@@ -105,7 +108,13 @@ pub async fn get_fragment(
     let status = find_dashboard(&context, &me, id).await?;
     let mut live = build_live_view(&context, &me, &status).await?;
     live.wanted = query.wanted_section();
-    respond(&DashboardFragment { live })
+    let guests_see = if is_owner(&me, &status) {
+        let (open, _) = list_links(&context, &me, &status).await?;
+        Some(describe_guest_view(&status, last_expiry(&open)))
+    } else {
+        None
+    };
+    respond(&DashboardFragment { live, guests_see })
 }
 
 /// Redirects to the dashboard itself, on its own origin, with a ticket that works once.
@@ -152,14 +161,34 @@ async fn build_page(
 ) -> Result<DashboardPage, AppError> {
     let mut live = build_live_view(context, me, &status).await?;
     live.wanted = wanted;
-    let is_mine = me.may(Permission::ManageDashboard(owner_of(&status.dashboard))).is_ok();
-    let owner_panel = if is_mine { Some(build_owner_panel(context, me, &status, forms).await?) } else { None };
+    let owner_panel =
+        if is_owner(me, &status) { Some(build_owner_panel(context, me, &status, forms).await?) } else { None };
     Ok(DashboardPage {
         page: PageFrame::for_person(context, &me.0, &status.dashboard.title, NavSection::Dashboards),
         live,
         owner_panel,
         wanted,
     })
+}
+
+fn is_owner(me: &CurrentPerson, status: &DashboardWithRuns) -> bool {
+    me.may(Permission::ManageDashboard(owner_of(&status.dashboard))).is_ok()
+}
+
+/// Its guest links: those that work, and those that no longer do.
+async fn list_links(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    status: &DashboardWithRuns,
+) -> Result<(Vec<GuestLink>, Vec<GuestLink>), AppError> {
+    let target = GuestLinkTarget::Dashboard(status.dashboard.id);
+    let links = context.app.auth.list_guest_links(&me.0.viewer, target).await?;
+    let now = context.app.clock.now();
+    Ok(links.into_iter().partition(|link| link.is_open(now)))
+}
+
+fn last_expiry(open: &[GuestLink]) -> Option<UnixTime> {
+    open.iter().map(|link| link.expires_at).max()
 }
 
 async fn build_owner_panel(
@@ -169,10 +198,7 @@ async fn build_owner_panel(
     mut forms: DashboardFormStates,
 ) -> Result<DashboardOwnerPanel, AppError> {
     let dashboard = &status.dashboard;
-    let now = context.app.clock.now();
-    let links = context.app.auth.list_guest_links(&me.0.viewer, GuestLinkTarget::Dashboard(dashboard.id)).await?;
-    let (open, ended): (Vec<GuestLink>, Vec<GuestLink>) = links.into_iter().partition(|link| link.is_open(now));
-    let last_expiry = open.iter().map(|link| link.expires_at).max();
+    let (open, ended) = list_links(context, me, status).await?;
     if forms.link_form.days.is_empty() {
         forms.link_form.days = DEFAULT_LINK_DAYS.to_string();
     }
@@ -182,7 +208,7 @@ async fn build_owner_panel(
     });
     let wake_minutes = u32::try_from(dashboard.wake_minutes).unwrap_or(MIN_RUN_MINUTES);
     Ok(DashboardOwnerPanel {
-        guests_see: describe_guest_view(status, last_expiry),
+        guests_see: describe_guest_view(status, last_expiry(&open)),
         forms,
         open,
         ended,

@@ -41,7 +41,7 @@ fn describe_state(state: GuestViewState, expires_at: Option<UnixTime>) -> String
             end.words()
         ),
         GuestViewState::Starting(minutes) => format!(
-            "The dashboard hasn't started yet. Until it runs, and again when its {} are over, guests see a page that says it isn't running, even if their link is still valid.",
+            "The dashboard hasn't started yet. Once it starts, it runs for {}. Before and after that, guests see a page that says it isn't running, even if their link is still valid.",
             format::minutes(u32::try_from(minutes).unwrap_or(0))
         ),
         GuestViewState::Off => {
