@@ -110,6 +110,24 @@ pub async fn find_by_form(db: &mut DbConnection, person: PersonId, form: &str) -
     scalar_optional!(db, "SELECT id FROM dashboards WHERE person_id = $1 AND form = $2", [person, form])
 }
 
+/// The dashboard of a person that a job on a cluster serves.
+pub async fn find_by_job(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    job: i64,
+) -> Result<Option<DashboardId>> {
+    scalar_optional!(
+        db,
+        "SELECT b.id FROM dashboards b
+         JOIN dashboard_runs r ON r.dashboard_id = b.id
+         JOIN submissions s ON s.id = r.submission_id
+         WHERE b.person_id = $1 AND b.cluster_id = $2 AND s.number = $3 AND b.removed_at IS NULL
+         ORDER BY b.id DESC LIMIT 1",
+        [person, cluster, job]
+    )
+}
+
 /// A dashboard, deleted or not.
 pub async fn get(db: &mut DbConnection, id: DashboardId) -> Result<Option<Dashboard>> {
     fetch_optional!(db, select!("WHERE b.id = $1"), [id])

@@ -63,9 +63,17 @@ async fn dashboard_returns_when_the_connection_returns() {
 /// Whatever ends its job, the dashboard says how it ended and can be started again.
 #[tokio::test(flavor = "multi_thread")]
 async fn dashboard_job_cancelled_on_the_cluster_is_noticed() {
-    let (portal, _, _owner) = connected(OWNER).await;
+    let (portal, _, owner) = connected(OWNER).await;
     let id = opened(&portal, DashboardKind::TensorBoard, &["/tmp"]).await;
-    let job = dashboard_status(&portal, id).await.run.unwrap().job.unwrap().to_string();
+    let status = dashboard_status(&portal, id).await;
+    let job = status.run.unwrap().job.unwrap().to_string();
+    let page = owner.get(&format!("/jobs/{}/{job}", status.dashboard.slug)).await;
+    assert_eq!(page.attribute(".job-head .btn-primary", "href"), format!("/dashboards/{id}"), "{}", page.text());
+    let offered = page.select_text(".job-head");
+    assert!(
+        !offered.contains("resubmit") && !offered.contains("Requeue") && offered.contains("Cancel job"),
+        "{offered}"
+    );
     cancel(OWNER, &job);
     let over = wait_for(&portal, id, "over", |now| !now.is_open()).await;
     assert_eq!(over.run.unwrap().end, "cancelled");

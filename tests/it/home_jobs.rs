@@ -21,10 +21,13 @@ async fn home_shows_jobs_fair_share_and_storage() {
     site.units.fair_share = true;
     site.storage.quota_tool = QuotaTool::DiskusageReport;
     portal.add_site(&site).await;
-    assert!(alice.get("/").await.text().contains("First steps"));
+    let first = alice.get("/").await;
+    assert!(first.text().contains("First steps"));
+    assert!(first.select_all(".home-example").is_empty(), "the example needs a cluster that is set up");
     alice.prepare("key", "alice").await;
     let page = alice.get("/").await;
     assert!(page.select_text("main").contains("First steps") && page.select_all(".home-count").is_empty());
+    assert_eq!(page.select_all(".home-example a").len(), 1);
     alice.connect("key").await;
 
     let [running, held] = states("alice", ["running", "held"]);

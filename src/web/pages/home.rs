@@ -185,10 +185,11 @@ fn list_groups(me: &CurrentPerson, overview: &PortalSetupFacts, facts: &HomePers
     groups
 }
 
-/// The example on a cluster that is connected, if there is one; empty if the portal has no clusters.
+/// The example on a cluster that is connected, if there is one; empty if the person has set up none, because there is no
+/// form without one.
 fn example_path(clusters: &HomeClusters) -> String {
     match clusters.connected_slug() {
-        _ if clusters.is_empty() => String::new(),
+        "" if clusters.in_use.is_empty() && clusters.away.is_empty() => String::new(),
         "" => EXAMPLE_PATH.to_owned(),
         slug => format!("{EXAMPLE_PATH}?cluster={slug}"),
     }

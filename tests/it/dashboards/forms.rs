@@ -49,6 +49,13 @@ async fn submitting_the_form_twice_makes_one_dashboard() {
     assert!(recent.contains(&"/home/max/it's; $(id) `id`".to_owned()), "{recent:?}");
     assert_eq!(page.attribute(".dashboard-offer input[checked]", "value"), "/scratch/max/runs");
     assert_eq!(page.attribute("#f-place", "value"), "", "what is ticked is not typed as well");
+    assert_eq!(
+        page.attribute("#dashboard-fields .alert a[href^='/dashboards/']", "href"),
+        "/dashboards/1",
+        "it is asked for"
+    );
+    let other = max.get("/dashboards/new?cluster=key&place=/scratch/max/other").await;
+    assert!(other.select_all("#dashboard-fields .alert a[href^='/dashboards/']").is_empty());
     let log = max.get("/account/activity").await;
     assert!(log.text().contains("Curves"));
 }

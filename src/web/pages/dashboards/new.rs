@@ -5,7 +5,8 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::cluster::folders::FolderVariables;
 use crate::dashboards::new_dashboard::MAX_FOLDERS;
-use crate::dashboards::{DashboardError, DashboardKind, NewDashboard};
+use crate::dashboards::{DashboardError, DashboardKind, DashboardWithRuns, NewDashboard};
+use crate::domain::ClusterId;
 use crate::error::AppError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
@@ -49,6 +50,8 @@ struct NewDashboardChoices {
     /// Accounts to choose from: value, label, whether it is selected.
     accounts: Vec<(String, String, bool)>,
     cost: String,
+    /// A running dashboard of the person that already shows one of the folders: its name and URL.
+    running: Option<(String, String)>,
 }
 
 /// What a form or a link asks for.
@@ -233,7 +236,7 @@ async fn render_form(
 ) -> HandlerResult {
     let (targets, others) = choose_cluster::list_clusters(context, me, &form.cluster).await?;
     let fields = match compose_target::choose(&targets, &form.cluster) {
-        Some(target) => Some(NewDashboardChoices::load(context, &form, target.clone()).await?),
+        Some(target) => Some(NewDashboardChoices::load(context, me, &form, target.clone()).await?),
         None => None,
     };
     let page = PageFrame::for_person(context, &me.0, "New dashboard", NavSection::Dashboards);
@@ -241,7 +244,12 @@ async fn render_form(
 }
 
 impl NewDashboardChoices {
-    async fn load(context: &RequestContext, form: &NewDashboardForm, target: ComposeTarget) -> Result<Self, AppError> {
+    async fn load(
+        context: &RequestContext,
+        me: &CurrentPerson,
+        form: &NewDashboardForm,
+        target: ComposeTarget,
+    ) -> Result<Self, AppError> {
         let (least, most, default) = choose_cluster::time_limits(&target);
         let minutes = form.minutes.trim().parse().unwrap_or(default);
         let account = match &form.account {
@@ -265,9 +273,30 @@ impl NewDashboardChoices {
             minutes: minute_choices(most, least, minutes),
             accounts: account_choices(&target, &account),
             cost: cost::cost_text(form.kind, minutes.clamp(least, most), &account, &target.compose_context),
+            running: find_running(context, me, form, target.cluster().id).await?,
             target,
         })
     }
+}
+
+/// A dashboard of the person that runs, or is on its way, and shows one of the form's folders: its name and URL.
+async fn find_running(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    form: &NewDashboardForm,
+    cluster: ClusterId,
+) -> Result<Option<(String, String)>, AppError> {
+    if form.places.is_empty() {
+        return Ok(None);
+    }
+    let all = context.app.dashboards.list(&me.0.viewer).await?;
+    let running = all.into_iter().filter(DashboardWithRuns::is_open).map(|status| status.dashboard).find(|one| {
+        one.person_id == me.0.person.id
+            && one.cluster_id == cluster
+            && one.kind == form.kind.as_str()
+            && one.places().iter().any(|place| form.places.contains(place))
+    });
+    Ok(running.map(|one| (one.title.clone(), dashboard_path(one.id))))
 }
 
 /// The URL of the folder suggestions. Folders that are already selected aren't offered again.

@@ -25,6 +25,7 @@ use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::dashboards::dashboard_path;
 use crate::web::pages::groups::fair_share;
 use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
 use crate::web::pages::jobs::array;
@@ -90,6 +91,10 @@ pub struct JobLiveView {
     priority: String,
     facts: Vec<JobFact>,
     array: String,
+    /// Whether it serves a dashboard. Such a job is started from the dashboard's page, not from here.
+    is_dashboard: bool,
+    /// The URL of the dashboard that it serves; empty if there is none any more.
+    dashboard: String,
     details: LoadedJobDetails,
     /// Whether this was built without asking the cluster, so that the fragment must load at once.
     is_first: bool,
@@ -207,6 +212,11 @@ async fn build_live_view(
     let is_quoted = verdict.as_ref().is_some_and(|verdict| verdict.quotes_output);
     let mut last_lines: Vec<String> = if is_bad && !is_quoted { end.cloned().collect() } else { Vec::new() };
     last_lines.reverse();
+    let is_dashboard = dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == job.name);
+    let dashboard =
+        if is_dashboard { find_dashboard_path(context, me, &found, job.id.number).await? } else { String::new() };
+    let mut actions = if found.is_own { available_actions(record, found.queue.can_reorder()) } else { Vec::new() };
+    actions.retain(|button| !is_dashboard || button.verb != "requeue");
     let mut live = JobLiveView {
         href: found.href(),
         pick: format!("{}/{}", found.queue.cluster().slug, job.id),
@@ -214,7 +224,9 @@ async fn build_live_view(
             Some(_) => format!("/jobs/{}/{}", found.queue.cluster().slug, job.id.number),
             None => String::new(),
         },
-        actions: if found.is_own { available_actions(record, found.queue.can_reorder()) } else { Vec::new() },
+        actions,
+        is_dashboard,
+        dashboard,
         timeline: build_timeline(record, &events, now),
         priority_factors: priority_factors(&found.queue, record),
         priority,
@@ -233,6 +245,20 @@ async fn build_live_view(
     };
     live.mark = content_hash(&live);
     Ok(live)
+}
+
+/// The page of the dashboard that a job of the person serves; empty if it was deleted.
+async fn find_dashboard_path(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    found: &JobOfPage,
+    number: u64,
+) -> Result<String, AppError> {
+    let Ok(number) = i64::try_from(number) else { return Ok(String::new()) };
+    let mut db = context.app.store.read().await?;
+    let cluster = found.queue.cluster().id;
+    let dashboard = store::dashboards::find_by_job(&mut db, me.0.person.id, cluster, number).await?;
+    Ok(dashboard.map(dashboard_path).unwrap_or_default())
 }
 
 /// How a job ended; none if it hasn't, or if the cluster forgot it before anyone could know.
@@ -335,8 +361,7 @@ impl JobLiveView {
 
     /// Whether its folder may hold something for a dashboard. A dashboard's own job shows other folders.
     fn can_open_dashboard(&self) -> bool {
-        let is_dashboard = dashboards::DashboardKind::ALL.iter().any(|kind| kind.job_name() == self.row.name);
-        self.is_own && self.folder().starts_with('/') && !is_dashboard
+        self.is_own && self.folder().starts_with('/') && !self.is_dashboard
     }
 
     /// The job's ID, without its cluster.
