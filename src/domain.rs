@@ -98,7 +98,7 @@ impl FromStr for ConnectionRole {
         match text {
             "login" => Ok(Self::Login),
             "robot" => Ok(Self::Automation),
-            _ => Err(NameError("Choose the login host or the automation host.")),
+            _ => Err(NameError("Choose the login node or the automation host.")),
         }
     }
 }

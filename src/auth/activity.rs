@@ -121,8 +121,8 @@ events! {
     ConnectFailed = "line.failed", "Failed to connect to a cluster";
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
-    /// A person removed their own account on a cluster from the portal.
-    ClusterForgotten = "line.forgotten", "Removed an account on a cluster from the portal";
+    /// A person removed their connection to a cluster, and what the portal stored about it.
+    ClusterForgotten = "line.forgotten", "Removed their connection to a cluster";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Cancelled jobs";

@@ -114,9 +114,9 @@ impl Dashboards {
             let _ = connection.close_forward(&name, node, endpoint.port).await;
             return Err(match error.kind() {
                 ErrorKind::InvalidData => "Another program is using the dashboard's port.".to_owned(),
-                _ => format!(
-                    "The login host could not reach the dashboard on node {node}. The cluster may not allow it."
-                ),
+                _ => {
+                    format!("The login node couldn't reach the dashboard on node {node}. The cluster may not allow it.")
+                }
             });
         }
         Ok(LiveDashboard {

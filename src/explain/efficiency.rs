@@ -70,14 +70,16 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     let MeasuredJob { job, usage, whole_node } = *measured;
     let mut all = JobEfficiency::default();
     let brief = usage.elapsed_s < MIN_MEASURED_S;
+    let is_running = job.state.stage() == JobStage::Running;
     if brief && usage.elapsed_s > 0 {
-        all.caveats.push(
-            "The portal rates usage only after a job has run for two minutes, because there are too few measurements \
-             before that."
-                .to_owned(),
-        );
+        let caveat = if is_running {
+            "It's too early to rate usage. The portal does this once a job has run for two minutes."
+        } else {
+            "The job ran for less than two minutes, too short to rate its usage."
+        };
+        all.caveats.push(caveat.to_owned());
     }
-    if job.state.stage() == JobStage::Running {
+    if is_running {
         all.caveats.push("The job is still running; these are the figures so far.".to_owned());
     }
     if job.id.task.is_some() || job.tasks.is_some() {

@@ -45,7 +45,7 @@ glossary! {
         "A special host at some centres that doesn't ask for a second factor. A key works there only from one IP \
          address, and can run only a few commands.";
     BillingHours "billing-hours" "Billing hours":
-        "The unit in which some centres charge. It combines cores, memory and GPUs, weighted by the centre, \
+        "A unit that some centres charge in: cores, memory and GPUs, combined using the centre's weights and \
          multiplied by time.";
     Cancelled "cancelled" "Cancelled":
         "A job state: someone stopped the job, or removed it from the queue before it started. Usually that was \
@@ -63,7 +63,7 @@ glossary! {
          seconds.";
     Connection "connection" "Connection":
         "The link between the portal and a cluster, under your own user name. It stays open when you close the \
-         browser, and your jobs run on without it.";
+         browser. Your jobs keep running even if it closes.";
     Container "container" "Container":
         "A file that holds a program with everything it needs, so that it runs the same everywhere. On clusters, \
          these are usually .sif files.";
@@ -83,14 +83,13 @@ glossary! {
         "A job state: the job could no longer finish by its deadline, so Slurm removed it.";
     Dependency "dependency" "Dependency":
         "Another job that this one waits for. It starts when the other job has ended, or only if the other job \
-         succeeded.";
+         completed.";
     ExitCode "exit-code" "Exit code":
-        "The number that a program returns when it ends. 0 means that all went well; any other number means an \
-         error.";
+        "The number that a program returns when it ends. 0 means success; any other number means an error.";
     Failed "failed" "Failed":
         "A job state: the program ended with an error. The job's output usually says which one.";
     FairShare "fair-share" "Fair share":
-        "Slurm's way of sharing the cluster fairly: it compares what your group used recently with the share it is \
+        "Slurm's way of sharing the cluster fairly: it compares what your group used recently with the share it's \
          entitled to. A group that used less than its share gets higher priority.";
     Forecast "forecast" "Forecast":
         "How much of an allocation will be used by its end if your group continues as in recent weeks. It's a \
@@ -102,7 +101,7 @@ glossary! {
         "The GPUs allocated to a job, multiplied by time: 2 GPUs for 5 hours is 10 GPU hours, whether or not the \
          GPUs were busy.";
     Group "group" "Group":
-        "A lab or team in this portal. It has members and one or more PIs, and its usage is added up.";
+        "A lab or team in this portal, with members and one or more PIs. The portal shows its combined usage.";
     GuestLink "guest-link" "Guest link":
         "A link that lets people without an account view one dashboard or one report. It expires, and can be \
          revoked at any time.";
@@ -115,10 +114,11 @@ glossary! {
         "The proof of a cluster's identity. The portal checks it each time it connects, and refuses to connect if \
          the key has changed.";
     Job "job" "Job":
-        "A program that you hand to the cluster, together with what it needs: time, cores, memory, GPUs. It runs on \
-         its own as soon as there's room.";
+        "A program that you submit to the cluster, together with what it needs: time, cores, memory and GPUs. It \
+         starts automatically as soon as there's room.";
     JobArray "job-array" "Job array":
-        "One job that runs the same script many times, each time with another number. Each of these runs is a task.";
+        "One job that runs the same script many times, each time with a different number. Each of these runs is a \
+         task.";
     JobId "job-id" "Job ID":
         "The number that Slurm gives to a job. Mention it when you ask the centre for help. For a task of a job \
          array, the task's number follows: 4711_3.";
@@ -127,8 +127,8 @@ glossary! {
     JobType "job-type" "Job type":
         "Jobs whose names differ only in numbers, counted together: fold-1 and fold-12 are one type.";
     LoginNode "login-node" "Login node":
-        "The computer that answers when you connect to a cluster. It's for preparing jobs; the jobs themselves run \
-         on other nodes.";
+        "The computer that answers when you connect to a cluster; its address is called the login host. It's for \
+         preparing jobs; the jobs themselves run on other nodes.";
     MedianWait "median-wait" "Median wait":
         "How long jobs waited from when they were eligible to start until they started. Half of the jobs waited \
          less.";
@@ -143,16 +143,16 @@ glossary! {
     Node "node" "Node":
         "One of the computers of a cluster. It has many cores, its own memory, and sometimes GPUs.";
     NodeFailed "node-failed" "Node failed":
-        "A job state: the computer that the job ran on broke down or didn't start. It's not your fault: submit the \
-         job again.";
+        "A job state: a node that the job ran on failed or didn't start. Your program didn't cause this: resubmit \
+         the job.";
     OutOfMemory "out-of-memory" "Out of memory":
         "A job state: the job needed more memory than it requested, so Slurm stopped it. Request more next time.";
     Output "output" "Output":
         "What your program prints while it runs, including its error messages. Slurm saves it in a file, and the \
          job's page shows it.";
     OverRequested "over-requested" "Over-requested":
-        "What completed jobs reserved beyond what they used plus 20%. Requesting less lets jobs start sooner and \
-         makes an allocation last longer.";
+        "Core hours and memory that completed jobs requested but didn't need, after a 20% margin on what they used. \
+         Requesting less lets jobs start sooner and makes an allocation last longer.";
     Partition "partition" "Partition":
         "A set of nodes with common rules, for example those with GPUs or those for short jobs. Each job waits and \
          runs in one partition.";
@@ -167,22 +167,22 @@ glossary! {
         "A job state: the job was stopped to make room for one that takes precedence. Some clusters then start it \
          again later.";
     Priority "priority" "Priority":
-        "The number by which Slurm orders pending jobs: the highest starts first. It grows while a job waits, and \
-         depends on your group's fair share.";
+        "The number that decides the order of pending jobs: the job with the highest priority starts first. It grows \
+         while a job waits, and depends on your group's fair share.";
     ProjectFolder "project-folder" "Project folder":
         "A folder that your group shares on a cluster, for data and results you want to keep. In paths, it's often \
          written as $PROJECT.";
     Qos "qos" "QOS":
-        "Short for quality of service: a set of rules for a job, such as its longest time limit, how many such jobs \
-         can run at once, and its priority.";
+        "Short for quality of service: a set of rules for a job, such as its maximum time limit, its priority, and \
+         how many such jobs can run at once.";
     Queue "queue" "Queue":
-        "All jobs that wait for their turn on a cluster. Their order depends on priority, not only on who came \
-         first.";
+        "All jobs waiting for their turn on a cluster. Their order depends on priority, not only on which was \
+         submitted first.";
     QueuedDemand "queued-demand" "Queued demand":
-        "What your group's pending jobs request, as if each ran until its time limit.";
+        "The core and GPU hours your group's pending jobs would use if each ran to its time limit.";
     Quota "quota" "Quota":
-        "How much you can store in a folder: a limit on space, and often on the number of files too. When it's \
-         full, jobs can't save anything.";
+        "How much you can store in a folder: a limit on space, and often on the number of files too. Once you reach \
+         it, jobs can't save anything.";
     Recipe "recipe" "Recipe":
         "A form that creates a job, such as Run a Python script. You can save a filled-in form as your own recipe \
          and share it with your group.";
@@ -190,8 +190,8 @@ glossary! {
         "A code that replaces the one from your phone when you sign in, in case you lose the phone. Each works \
          once.";
     Requeue "requeue" "Requeue":
-        "To put a job back into the queue, so that it starts from the beginning. Many clusters do this by \
-         themselves if a node breaks down.";
+        "To put a job back into the queue, so that it starts from the beginning. Many clusters do this automatically \
+         if a node fails.";
     RguHours "rgu-hours" "RGU hours":
         "Reference GPU units, multiplied by time: the unit in which some centres count GPUs of different speeds.";
     Running "running" "Running":
@@ -209,20 +209,20 @@ glossary! {
         "The program that manages a cluster: it takes everyone's jobs, decides which runs when and where, and \
          records what was used.";
     SshKey "ssh-key" "SSH key":
-        "What you show to clusters instead of a password. It has two halves: you give the public key to the centre, \
-         and the portal keeps the private key encrypted.";
+        "What you use to sign in to clusters instead of a password. It has two halves: you give the public key to \
+         the centre, and the portal keeps the private key encrypted.";
     Starting "starting" "Starting":
         "A job state: Slurm has chosen nodes for the job and is preparing them.";
     SuccessRate "success-rate" "Success rate":
-        "The part of the jobs that completed, among those that ended. Cancelled jobs don't count.";
+        "The percentage of ended jobs that completed. Cancelled jobs don't count.";
     Suspended "suspended" "Suspended":
         "A job state: the job has been paused by the centre and continues later.";
     Sweep "sweep" "Sweep":
         "A parameter sweep: the same program run with different values, such as several learning rates. It runs as \
          one job array, with a task for each combination.";
     Task "task" "Task":
-        "One run of a job array. In the request of a single job, it's one copy of a program that works together \
-         with others.";
+        "One run in a job array. In a job that isn't an array, Slurm uses the word for each of several copies of a \
+         program that run together.";
     TimeLimit "time-limit" "Time limit":
         "The longest a job can run. When it's reached, Slurm stops the job, finished or not. Jobs with a shorter \
          time limit often start sooner.";
@@ -233,7 +233,8 @@ glossary! {
         "Your permission for the portal to use your SSH key while you're signed out, for example to reconnect after \
          a restart. It's off unless you allow it.";
     UserName "user-name" "User name on a cluster":
-        "The name you have at a computing centre. It's often different from your user name in this portal.";
+        "The name you sign in to a cluster with. The computing centre gives it to you, and it's often different from \
+         your user name in this portal.";
     WastedHours "wasted-hours" "Wasted hours":
         "Core and GPU hours of jobs that failed, timed out, ran out of memory or were interrupted by the cluster. Some \
          may still have produced useful files.";

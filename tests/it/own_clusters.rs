@@ -82,7 +82,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     assert!(page.select_all(".alert").is_empty(), "nothing is announced on a later visit");
 
     let asked = alice.get("/clusters/own/forget").await;
-    for words in ["Deleted", "Kept", "keep running", "job history is kept"] {
+    for words in ["Deleted", "Kept", "keep running", "Your job history, which reappears"] {
         assert!(asked.text().contains(words), "{words} in {}", asked.text());
     }
     let alices = portal.connection_key("alice", "own").await;

@@ -55,7 +55,7 @@ pub(super) fn hop_label(hop: &str) -> &'static str {
     match hop {
         hops::JUMP => "jump host",
         hops::AUTOMATION => "automation host",
-        _ => "login host",
+        _ => "login node",
     }
 }
 

@@ -60,7 +60,7 @@ fn a_job_that_asked_well() {
 fn what_cannot_be_told_is_not_judged() {
     let brief = of(&job(), &JobUsage { elapsed_s: 20, cpu_s: Some(2), ..usage() });
     assert_eq!(brief.figures[0].judgement, UsageJudgement::Unknown);
-    assert!(brief.caveats[0].contains("two minutes"));
+    assert!(brief.caveats[0].contains("less than two minutes"));
     assert!(brief.figures[..2].iter().all(|figure| figure.note.is_empty()), "no advice either: {brief:?}");
     let young = SlurmJob { state: JobState::Running, ..job() };
     let young = of(&young, &JobUsage { elapsed_s: 2, cpu_s: Some(0), max_rss_mb: Some(5), ..usage() });
@@ -78,6 +78,8 @@ fn what_cannot_be_told_is_not_judged() {
     assert!(task.caveats[0].contains("array"));
     let running = of(&SlurmJob { state: JobState::Running, ..job() }, &usage());
     assert!(running.caveats[0].contains("so far") && running.next.is_empty());
+    let early = of(&SlurmJob { state: JobState::Running, ..job() }, &JobUsage { elapsed_s: 20, ..usage() });
+    assert!(early.caveats[0].starts_with("It's too early to rate usage."), "{:?}", early.caveats);
     // A job that failed early says nothing about the next one.
     assert!(of(&SlurmJob { state: JobState::Failed, ..job() }, &usage()).next.is_empty());
 }

@@ -133,7 +133,7 @@ pub(super) const MESSAGES: &[KnownSbatchMessage] = &[
     message(
         &["invalid account or account/partition combination"],
         &[RequestField::Account, RequestField::Partition],
-        "You can't use this account on this cluster or in this partition. Accounts from a resource competition are often valid on one cluster only. Choose another account.",
+        "You can't use this account on this cluster or in this partition. Accounts awarded in a resource allocation competition are often valid on one cluster only. Choose another account.",
     ),
     message(
         &["invalid generic resource", "invalid gres specification", "invalid tres"],

@@ -38,8 +38,8 @@ pub fn explain_outcome(outcome: &AutomationTestOutcome) -> Vec<String> {
              at once. Wait a few minutes and try again, then ask the centre's support.",
         ],
         AutomationTestOutcome::AsksForSecondFactor => &[
-            "The host asks for a second factor, like an ordinary login host.",
-            "Either your account has no automation access, or the portal reached the ordinary login host. Check the \
+            "The host asks for a second factor, like an ordinary login node.",
+            "Either your account has no automation access, or the portal reached the ordinary login node. Check the \
              host name, then ask the centre's support.",
         ],
         AutomationTestOutcome::CommandRefused(command) => {

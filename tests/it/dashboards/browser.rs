@@ -30,7 +30,7 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
         ..run("starting")
     };
     let starting = Run { stage: "starting", message: "Starting the dashboard.", ..run("starting") };
-    let reaching = Run { message: "The login host could not reach the dashboard on node n1.", ..run("ready") };
+    let reaching = Run { message: "The login node couldn't reach the dashboard on node n1.", ..run("ready") };
     let stopping = Run { stop: "person", ..run("ready") };
     let refused = Run {
         state: "over",
@@ -209,7 +209,7 @@ async fn form_opened_from_a_job_selects_its_folder() {
     let browser = Browser::open(&portal.url, 1280).await;
     browser.sign_in("dave").await;
     browser.go(&there).await;
-    browser.wait_for_text("Found folders").await;
+    browser.wait_for_text("Folders found").await;
     let ticked = "return [...document.querySelectorAll('[name=place]:checked')].map((one) => one.value).join()";
     assert_eq!(browser.run(ticked).await, format!("{}/out/run", folder.path), "and none of {}", other.path);
     let left = "return document.querySelectorAll('#dashboard-found input[name=job]').length";

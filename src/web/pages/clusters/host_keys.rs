@@ -114,7 +114,7 @@ fn hop_title(hop: &str) -> &'static str {
     match hop {
         "jump" => "Jump host",
         "robot" => "Automation host",
-        _ => "Login host",
+        _ => "Login node",
     }
 }
 

@@ -259,7 +259,7 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
         _ => return Vec::new(),
     };
     if matches!(question.kind, RecipeQuestionKind::Account) && !question.required {
-        all.push((String::new(), "The cluster's default account".to_owned()));
+        all.push((String::new(), "No account: let Slurm use your default".to_owned()));
     }
     // Keep the value of an imported script, even if the cluster doesn't offer it.
     if !all.iter().any(|(offered, _)| offered == value) {

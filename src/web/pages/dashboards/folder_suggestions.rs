@@ -29,6 +29,8 @@ struct FoundFoldersFragment {
     folders: Vec<(FoundDashboardFolder, bool)>,
     /// Whether the search was stopped early.
     is_cut: bool,
+    /// Whether the search found folders that the form already shows.
+    is_any_on_form: bool,
     /// The folder of the job that the dashboard is for, if nothing of the job's was found. Empty otherwise.
     empty_job_folder: String,
     /// Why there are no suggestions.
@@ -86,6 +88,7 @@ pub async fn get(
     respond(&FoundFoldersFragment {
         kind,
         is_cut: found.is_cut,
+        is_any_on_form: !found.folders.is_empty(),
         empty_job_folder: empty_job_folder.map(|job| job.folder.clone()).unwrap_or_default(),
         folders,
         trouble,

@@ -322,7 +322,7 @@ fn account_choices(target: &ComposeTarget, chosen: &str) -> Vec<(String, String,
     let mut options: Vec<(String, String, bool)> =
         all.iter().map(|account| (account.name.clone(), account.name.clone(), account.name == chosen)).collect();
     if !is_required {
-        let label = "The cluster's default account".to_owned();
+        let label = "No account: let Slurm use your default".to_owned();
         options.insert(0, (String::new(), label, chosen.is_empty()));
     }
     options

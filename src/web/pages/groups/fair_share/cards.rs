@@ -48,7 +48,7 @@ impl GroupFairShareCard {
                 (days, 0) => format::count(u64::from(days), "day"),
                 _ => format::duration(u64::from(hours) * 3600),
             };
-            format!("Past usage counts half as much every {time}.")
+            format!("The weight of past usage halves every {time}.")
         });
         if ratio.is_some_and(|ratio| fair_share::recovery_day(ratio, half_life, now).is_some()) {
             fading.push_str(" The date is a rough estimate that depends on what others run.");
@@ -148,7 +148,7 @@ mod tests {
         let point = |at: i64, used: f64| FairSharePoint { at: now.plus(at), share: 0.2, used };
         let card = GroupFairShareCard::new(&share, &[point(-90_000, 0.1), point(0, 0.8)], Some(168), now);
         assert!(card.sentence.contains("4.0 times its share"), "{}", card.sentence);
-        assert!(card.fading.starts_with("Past usage counts half as much every 7 days."), "{}", card.fading);
+        assert!(card.fading.starts_with("The weight of past usage halves every 7 days."), "{}", card.fading);
         assert_eq!(card.rows[0][1..], ["4.00", "20%", "80%"]);
         assert!(card.line.is_some() && card.marker_percent() < 50);
     }

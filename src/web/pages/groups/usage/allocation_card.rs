@@ -108,7 +108,7 @@ fn forecast_sentences(
     }
     let mut all = vec![format!("{} of the period has passed.", format::percent(found.elapsed))];
     if found.remaining() < 0.0 {
-        all.push(format!("The allocation is used up and exceeded by {}.", words(-found.remaining())));
+        all.push(format!("Usage exceeds the allocation by {}.", words(-found.remaining())));
     }
     let Some((low, high)) = found.at_end else {
         all.push("A forecast needs three full weeks of usage data.".to_owned());
@@ -202,7 +202,7 @@ mod tests {
         assert!(uneven.contains(" to ") && uneven.contains("run out"), "{uneven}");
         let young = said(|b| if b < 5 { 1.0 } else { 0.0 }, 1000.0, -49, 50);
         assert!(young.contains("A forecast needs"), "{young}");
-        assert!(said(|_| 10.0, 100.0, -49, 50).contains("used up and exceeded by 400."));
+        assert!(said(|_| 10.0, 100.0, -49, 50).contains("Usage exceeds the allocation by 400."));
         assert!(said(|_| 10.0, 100.0, 5, 50).starts_with("Starts on"));
         assert!(said(|_| 1.0, 100.0, -40, -1).contains("with 40% used"));
     }

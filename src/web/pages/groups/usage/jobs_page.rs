@@ -24,6 +24,7 @@ const MAX_PAGES: usize = 200;
 #[template(path = "groups/usage/jobs.html")]
 struct UsageJobsPage {
     page: PageFrame,
+    heading: &'static str,
     data: UsagePageData,
     may_manage: bool,
     found: UsageJobSearchResults,
@@ -95,8 +96,10 @@ pub async fn get(request: GroupUsageRequest) -> HandlerResult {
         Default::default()
     };
     let csv = same(outcome, "").replacen("/jobs?", "/jobs.csv?", 1);
+    let heading = if data.view.is_leader { "Jobs in these figures" } else { "Your jobs in these figures" };
     respond(&UsageJobsPage {
-        page: PageFrame::for_person(&context, &me.0, "Jobs counted", NavSection::Groups),
+        page: PageFrame::for_person(&context, &me.0, heading, NavSection::Groups),
+        heading,
         may_manage: me.may(Permission::ManageUsage(group)).is_ok(),
         member_name: found.member.as_ref().map(|who| member_name(&data, who)).unwrap_or_default(),
         counted: format::count(found.totals.count, "job"),
