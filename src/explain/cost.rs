@@ -78,15 +78,14 @@ pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Optio
     let per_hour = price.per_hour();
     let tasks = request.array.as_ref().and_then(job_types::task_count).unwrap_or(1).max(1);
     let hours = request.minutes.map(|minutes| f64::from(minutes) / 60.0);
-    let each = hours.map(|hours| per_hour * hours);
-    let total = each.map(|each| each * to_f64(tasks));
+    let total = hours.map(|hours| per_hour * hours * to_f64(tasks));
     let left = left.filter(|left| left.is_finite() && price.is_sites_unit);
     let mut cost = JobCostEstimate {
         per_hour,
         tasks,
         total,
         driver: price.driver().map_or(CostDriver::Cores, |part| part.what),
-        headline: headline(&price, each, tasks),
+        headline: headline(&price, hours, tasks),
         sentences: explain_driver(&price).into_iter().collect(),
         cheaper: cheaper::find_cheaper(request, cluster, &price),
         of_left: None,
@@ -102,21 +101,23 @@ pub fn estimate_cost(request: &JobRequest, cluster: &ComposeCluster, left: Optio
     cost
 }
 
-fn headline(price: &JobHourlyCost, each: Option<f64>, tasks: u64) -> String {
-    let per_hour = format_with_unit(price.per_hour(), &price.unit);
-    let Some(each) = each else {
-        return format!("{per_hour} for each hour the job runs.");
+fn headline(price: &JobHourlyCost, hours: Option<f64>, tasks: u64) -> String {
+    let over = |hours: f64| {
+        let charged = format_with_unit(price.per_hour() * hours, &price.unit);
+        match price.separate_gpus {
+            0 => charged,
+            gpus => format!("{charged} and {}", format_with_unit(to_f64(gpus) * hours, "GPU hours")),
+        }
+    };
+    let Some(hours) = hours else {
+        return format!("{} for each hour the job runs.", over(1.0));
     };
     if tasks > 1 {
-        let all = format_with_unit(each * to_f64(tasks), &price.unit);
-        return format!(
-            "At most {all} with this time limit: {} with {} each.",
-            format::count(tasks, "task"),
-            format::amount(each),
-        );
+        let each = if price.separate_gpus == 0 { format::amount(price.per_hour() * hours) } else { over(hours) };
+        let count = format::count(tasks, "task");
+        return format!("At most {} with this time limit: {count} with {each} each.", over(hours * to_f64(tasks)));
     }
-    let all = format_with_unit(each, &price.unit);
-    format!("{per_hour} for each hour the job runs: at most {all} with this time limit.")
+    format!("{} for each hour the job runs: at most {} with this time limit.", over(1.0), over(hours))
 }
 
 /// An amount with its unit: one billing hour, two billing hours.

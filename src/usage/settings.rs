@@ -180,7 +180,8 @@ impl UsageService {
         {
             return Err(UsageSettingsError::Duplicate);
         }
-        let granted = format_allocation(&new.account, new.amount, new.unit, new.begins, new.ends);
+        let unit = input.unit.words(SiteUnit::from_site(&profile.site));
+        let granted = format_allocation(&new.account, new.amount, &unit, new.begins, new.ends);
         let (event, detail) = if let Some(before) = before {
             if new.is_same(before) {
                 return Ok(());
@@ -188,7 +189,8 @@ impl UsageService {
             allocations::update(&mut tx, before.id, &new, now).await?;
             // Little of the new amount may be used: once most of it is, that deserves a new alert.
             store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id)).await?;
-            (ActivityEventKind::AllocationChanged, format!("{} changed to {granted}", describe_allocation(before)))
+            let before = self.describe_allocation(&mut tx, before).await?;
+            (ActivityEventKind::AllocationChanged, format!("{before} changed to {granted}"))
         } else {
             allocations::add(&mut tx, &new, now).await?;
             (ActivityEventKind::AllocationSet, granted)
@@ -202,8 +204,20 @@ impl UsageService {
         let all = allocations::list_for_group(&mut tx, group).await?;
         let old = all.into_iter().find(|allocation| allocation.id == id).ok_or(AuthError::NotFound)?;
         allocations::remove(&mut tx, group, id).await?;
-        let detail = describe_allocation(&old);
+        let detail = self.describe_allocation(&mut tx, &old).await?;
         Ok(self.commit_change(tx, actor, ActivityEventKind::AllocationRemoved, &group_row, &detail).await?)
+    }
+
+    /// An allocation in words, for the activity log.
+    async fn describe_allocation(&self, db: &mut DbConnection, allocation: &Allocation) -> Result<String, StoreError> {
+        let site_unit = match store::clusters::get(db, allocation.cluster_id).await? {
+            Some(row) => SiteUnit::from_site(&self.0.connections.accounts().profile(db, row).await?.site),
+            None => None,
+        };
+        let unit = AllocationUnit::parse(&allocation.unit);
+        let unit = unit.map_or_else(|| allocation.unit.clone(), |unit| unit.words(site_unit));
+        let (begins, ends) = (allocation.begins(), allocation.ends());
+        Ok(format_allocation(&allocation.account, allocation.amount, &unit, begins, ends))
     }
 
     /// Begins a change of a group's settings, if the actor may make it.
@@ -271,12 +285,7 @@ fn validate_allocation(input: &AllocationInput) -> Result<(), UsageSettingsError
     if (0..MAX_PERIOD_DAYS).contains(&length) { Ok(()) } else { Err(UsageSettingsError::InvalidPeriod) }
 }
 
-fn describe_allocation(allocation: &Allocation) -> String {
-    format_allocation(&allocation.account, allocation.amount, &allocation.unit, allocation.begins(), allocation.ends())
-}
-
 fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
-    let unit = AllocationUnit::parse(unit).map_or_else(|| unit.to_owned(), |unit| unit.words(None));
     format!("{account}: {} {unit}, {} to {}", format::amount(amount), begins.words(), ends.words())
 }
 
@@ -304,4 +313,19 @@ async fn read_account_options(
     let order = |choice: &GroupAccountChoices| (choice.profile.row.title.clone(), choice.profile.row.slug.clone());
     choices.sort_by_cached_key(order);
     Ok(choices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_are_recorded_in_words() {
+        let unit = AllocationUnit { measure: UsageMeasure::Cores, in_years: false };
+        let days = ["2026-01-01", "2026-12-31"].map(|day| Day::parse(day).unwrap());
+        assert_eq!(
+            format_allocation("def-smith", 1000.0, &unit.words(None), days[0], days[1]),
+            "def-smith: 1,000 core hours, 1 Jan 2026 to 31 Dec 2026"
+        );
+    }
 }

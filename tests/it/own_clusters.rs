@@ -121,6 +121,7 @@ async fn clusters_of_one_centre_share_user_name_and_key() {
         portal.add_pinned(&site, &server.pins()).await;
     }
     let step = |page: &Page| page.select_text(".step[aria-current=step] h3");
+    assert!(alice.get("/clusters/third").await.text().contains("create one here with one click"));
     alice.prepare_on(&server, "first", "alice").await;
     assert!(step(&alice.get("/clusters/first").await).starts_with("Your SSH key"));
     alice.connect("first").await;
@@ -137,6 +138,7 @@ async fn clusters_of_one_centre_share_user_name_and_key() {
     let page = alice.get("/clusters/third").await;
     assert_eq!(page.attribute("#f-user", "value"), "", "another centre may know her by another name");
     assert!(page.text().contains("Use alice, your user name"), "{}", page.text());
+    assert!(page.text().contains("You already have a key."), "not told to create one: {}", page.text());
     alice.name_user("third", "alice").await;
     assert!(step(&alice.get("/clusters/third").await).starts_with("Your SSH key"), "to be registered there too");
 }

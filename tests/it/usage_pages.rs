@@ -251,11 +251,13 @@ async fn members_find_only_their_own_jobs() {
     }
     let own = world.member.get(&world.url("usage/jobs")).await;
     assert!(own.attribute("tbody a[href^='/jobs/key/']", "href").starts_with("/jobs/key/"));
+    assert_eq!(own.select_text("h1"), "Your jobs in these figures");
     assert!(world.seen().await.is_empty(), "nobody's names were looked at");
 
     let gone = format!("usage/jobs?member=u{cluster}-gone&outcome=out-of-time&period=2026-10");
     let page = world.pi.get(&world.url(&gone)).await;
     assert!(page.text().contains("31 jobs"), "{}", page.text());
+    assert_eq!(page.select_text("h1"), "Jobs in these figures");
     let max = world.portal.person_id("max").await;
     let path = world.url(&format!("usage/jobs?member=p{max}"));
     for _ in 0..3 {

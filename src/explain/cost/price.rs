@@ -13,6 +13,8 @@ pub(super) struct JobHourlyCost {
     pub unit: String,
     /// The cost of each part.
     pub parts: Vec<CostPart>,
+    /// GPUs that the unit leaves out, counted beside it in GPU hours; 0 where the unit covers them.
+    pub separate_gpus: u64,
     /// Whether this is the unit of the group's quota.
     pub is_sites_unit: bool,
     /// What is unknown, one sentence each.
@@ -65,6 +67,7 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
     let mut price = JobHourlyCost {
         unit: unit.to_owned(),
         parts: Vec::new(),
+        separate_gpus: 0,
         is_sites_unit: site.units.name.is_some(),
         notes: Vec::new(),
     };
@@ -83,15 +86,17 @@ fn price_in_units(request: &JobRequest, cluster: &ComposeCluster, names: &[&str]
         return price;
     }
     if gpus > 0 {
-        let name = site.units.name.as_deref().unwrap_or("GPU");
+        let name = site.units.name.as_deref().unwrap_or_default();
         match factor(site, BilledResource::Gpu, &names) {
             Some(each) => price.parts.push(CostPart {
                 what: CostDriver::Gpus,
                 words: format::count(gpus, "GPU"),
                 counts: to_f64(gpus) * each,
             }),
-            // If the site says nothing about GPUs, they are free.
-            None if site.units.factors.is_empty() && !name.contains("GPU") => {}
+            // If the site says nothing about GPUs, it doesn't charge for them. Usage counts their hours all the same.
+            None if site.units.factors.is_empty() && !name.contains("GPU") => {
+                price.separate_gpus = all_gpus(request, cluster);
+            }
             None => return price_in_gpu_hours(request, cluster, price.notes),
         }
     }
@@ -148,6 +153,7 @@ fn price_in_reference_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Jo
             words: format!("{} ({model})", format::count(gpus, "GPU")),
             counts: to_f64(gpus) * each,
         }],
+        separate_gpus: 0,
         is_sites_unit: true,
         notes: Vec::new(),
     };
@@ -207,7 +213,7 @@ fn gpu_model<'a>(request: &'a JobRequest, site: &'a Site) -> Option<&'a str> {
 fn price_in_gpu_hours(request: &JobRequest, cluster: &ComposeCluster, notes: Vec<String>) -> JobHourlyCost {
     let gpus = all_gpus(request, cluster);
     let part = CostPart { what: CostDriver::Gpus, words: format::count(gpus, "GPU"), counts: to_f64(gpus) };
-    JobHourlyCost { unit: "GPU hours".to_owned(), parts: vec![part], is_sites_unit: false, notes }
+    JobHourlyCost { unit: "GPU hours".to_owned(), parts: vec![part], separate_gpus: 0, is_sites_unit: false, notes }
 }
 
 /// All GPUs of the request; on whole nodes, all GPUs of the nodes.

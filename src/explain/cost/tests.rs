@@ -121,6 +121,19 @@ fn whole_nodes_and_plain_hours() {
     let demo = estimate_cost(&with_gpus(Some("v100"), 1, 4, 16), &cluster("demo"), None);
     assert_eq!((demo.unit.as_str(), demo.notes.len()), ("core hours", 0));
     assert!(near(demo.per_hour, 4.0));
+    assert_eq!(
+        demo.headline,
+        "4 core hours and 1 GPU hour for each hour the job runs: at most 4 core hours and 1 GPU hour with this time \
+         limit."
+    );
+    let unnamed = estimate_cost(&with_gpus(None, 2, 4, 16), &cluster("generic"), None);
+    assert!(unnamed.headline.starts_with("4 core hours and 2 GPU hours for each hour"), "{}", unnamed.headline);
+    let array = Some(ArrayRequest { tasks: "0-2".into(), at_once: None });
+    let tasks = JobRequest { array, ..with_gpus(Some("v100"), 1, 4, 16) };
+    assert_eq!(
+        estimate_cost(&tasks, &cluster("demo"), None).headline,
+        "At most 12 core hours and 3 GPU hours with this time limit: 3 tasks with 4 core hours and 1 GPU hour each."
+    );
     let generic = estimate_cost(&job(2, 4, 60), &cluster("generic"), Some(5.0));
     assert_eq!((generic.notes.len(), generic.of_left), (1, None));
     let lumi = JobRequest { partition: Some("small".into()), ..job(2, 16, 60) };

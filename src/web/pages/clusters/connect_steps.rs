@@ -101,7 +101,7 @@ impl ClusterSetupState {
         keys.retain(|key| key.role() == ConnectionRole::Login);
         let (next, current): (Vec<_>, Vec<_>) = keys.into_iter().partition(SshKey::is_next);
         let key = current.into_iter().next();
-        let is_new = account.as_ref().is_some_and(|account| account.connected_at.is_none());
+        let is_new = account.as_ref().is_none_or(|account| account.connected_at.is_none());
         let key_works_on = match &key {
             Some(key) if is_new && request.cluster.site.keys.opens.0 => find_key_proof(request, key).await?,
             _ => None,

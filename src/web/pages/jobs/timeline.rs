@@ -43,9 +43,11 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
     let to = if job.partition.is_empty() { String::new() } else { format!("Partition: {}", job.partition) };
     add(job.submitted, "neutral", "Submitted", to);
     let waited = job.eligible.filter(|at| job.submitted.is_some_and(|submitted| at.since(submitted) > 1));
+    // A job that ended before its requested start time was never eligible.
+    let waited = waited.filter(|at| stage != JobStage::Ended || *at <= job.end.unwrap_or(now).min(now));
     if job.start.is_none_or(|start| waited.is_none_or(|at| at <= start)) || stage == JobStage::Pending {
         let (title, detail) = if waited.is_some_and(|at| at > now) {
-            ("Earliest start", "As requested.")
+            ("Earliest start", "The start time you requested.")
         } else {
             ("Eligible to start", "Its start time or dependencies were met.")
         };
@@ -141,5 +143,24 @@ mod tests {
         let events = build_timeline(&record, &job_events, UnixTime(1000));
         assert_eq!(events.last().unwrap().title, "Failed");
         assert_eq!(events.last().unwrap().detail, "After 5 min, exit code 3");
+    }
+
+    #[test]
+    fn a_requested_start_time_is_left_out_once_the_job_has_ended() {
+        let job = SlurmJob {
+            state: JobState::Pending,
+            submitted: Some(UnixTime(10)),
+            eligible: Some(UnixTime(2000)),
+            ..SlurmJob::default()
+        };
+        let mut record = JobRecord::new(job, UnixTime(10));
+        let events = build_timeline(&record, &[], UnixTime(1000));
+        assert_eq!((events[1].title, events[1].detail.as_str()), ("Earliest start", "The start time you requested."));
+        record.job.state = JobState::Cancelled;
+        record.job.end = Some(UnixTime(500));
+        record.is_over = true;
+        assert_eq!(titles(&record, &[]), ["Submitted", "Cancelled"]);
+        let later = build_timeline(&record, &[], UnixTime(3000));
+        assert_eq!(later.len(), 2, "it never became eligible");
     }
 }
