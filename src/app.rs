@@ -101,7 +101,7 @@ impl App {
         // Before the database: a key is created only if there is no database yet.
         let master = master_key::load_or_create_master_key(&config.data_dir)?;
         let database = config.data_dir.join(files::DATABASE);
-        let store = Store::open(&database).await.context("Could not open the database")?;
+        let store = Store::open(&database).await.context("Couldn't open the database")?;
         let vault = master_key::open_vault(master, &config.data_dir, &store).await?;
         let metrics = telemetry::install_metrics().map_err(anyhow::Error::msg)?;
         let core = Core::new(config, store, vault, clock);
@@ -141,7 +141,7 @@ impl App {
     pub async fn start_workers(&self) -> anyhow::Result<()> {
         // Not earlier: commands need no sockets, and may run before the system has created the folder.
         prepare_run_dir(&self.config.run_dir())?;
-        self.connections.adopt_masters().await.context("Could not read the connections left by the previous run")?;
+        self.connections.adopt_masters().await.context("Couldn't read the connections left by the previous run")?;
         self.tasks.spawn(self.connections.clone().run());
         self.tasks.spawn(self.queue_monitor.clone().run());
         self.tasks.spawn(self.submissions.clone().run());

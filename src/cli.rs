@@ -104,7 +104,7 @@ pub fn run(cli: CliArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn build_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("Could not start worker threads")
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("Couldn't start worker threads")
 }
 
 /// Memory holds keys and passwords: a crash must not write it to disk.

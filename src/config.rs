@@ -199,7 +199,7 @@ const fn loopback_address(port: u16) -> SocketAddr {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("The configuration file {path} could not be read")]
+    #[error("The configuration file {path} couldn't be read")]
     Read { path: PathBuf, source: std::io::Error },
     /// The file is not TOML, or a value has the wrong type.
     #[error("{place}: {message}")]

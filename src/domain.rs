@@ -75,7 +75,7 @@ pub(crate) use codes;
 /// Which host a connection leads to, and which a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConnectionRole {
-    /// The login host: everything that a person can do.
+    /// The login node: everything that a person can do.
     Login,
     /// The automation host: a few commands, without a second factor.
     Automation,

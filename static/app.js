@@ -156,7 +156,7 @@
       button.setAttribute("aria-pressed", String(button.value === theme));
     }
     fetch(form.action, { method: "POST", body: new URLSearchParams({ theme }), redirect: "manual" })
-      .catch(() => showProblem("Could not save the theme. Check your internet connection."));
+      .catch(() => showProblem("Couldn't save the theme. Check your internet connection."));
   }
 
   // ---- Forms: one click, one submission ----
@@ -239,7 +239,7 @@
     const isOn = allowed && recall(NOTIFY) === "on";
     const refused = canNotify && Notification.permission === "denied";
     card.querySelector("[data-notify-state]").textContent = !canNotify
-      ? "This browser does not support notifications for this page."
+      ? "This browser doesn't support notifications for this page."
       : isOn ? "On in this browser."
       : refused ? "Notifications are blocked. Allow them in your browser's settings for this site."
       : "Off in this browser.";
@@ -309,7 +309,7 @@
     else showProblem("Something went wrong. Try again in a moment.");
   });
   document.addEventListener("htmx:sendError", () =>
-    showProblem("Could not reach Portolan. Check your internet connection and try again."));
+    showProblem("Couldn't reach Portolan. Check your internet connection and try again."));
   document.addEventListener("htmx:timeout", () =>
     showProblem("Portolan took too long to respond. Try again."));
 

@@ -23,11 +23,11 @@ fn prepare_dir(dir: &Path, what: &str) -> anyhow::Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(dir)
-            .with_context(|| format!("The {what} {} could not be created", dir.display()))?;
+            .with_context(|| format!("The {what} {} couldn't be created", dir.display()))?;
     }
-    let meta = std::fs::metadata(dir).with_context(|| format!("The {what} {} could not be read", dir.display()))?;
+    let meta = std::fs::metadata(dir).with_context(|| format!("The {what} {} couldn't be read", dir.display()))?;
     if !meta.is_dir() {
-        bail!("The {what} {} is not a folder.", dir.display());
+        bail!("The {what} {} isn't a folder.", dir.display());
     }
     if meta.mode() & 0o077 != 0 {
         bail!(

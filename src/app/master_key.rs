@@ -33,7 +33,7 @@ pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
     let path = match master_key_source(data_dir) {
         MasterKeySource::Environment => {
             let text = zeroize::Zeroizing::new(std::env::var("PORTOLAN_MASTER_KEY").unwrap_or_default());
-            return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY is not a valid master key");
+            return MasterKey::parse(&text).context("PORTOLAN_MASTER_KEY isn't a valid master key");
         }
         MasterKeySource::File(path) => path,
     };
@@ -52,9 +52,9 @@ pub fn load_or_create_master_key(data_dir: &Path) -> anyhow::Result<MasterKey> {
 
 fn read_key_file(path: &Path) -> anyhow::Result<MasterKey> {
     let text = zeroize::Zeroizing::new(
-        std::fs::read_to_string(path).with_context(|| format!("{} could not be read", path.display()))?,
+        std::fs::read_to_string(path).with_context(|| format!("{} couldn't be read", path.display()))?,
     );
-    MasterKey::parse(&text).with_context(|| format!("{} does not hold a valid master key", path.display()))
+    MasterKey::parse(&text).with_context(|| format!("{} doesn't hold a valid master key", path.display()))
 }
 
 /// A key file must be private to this user. A systemd credential is protected by its folder; newer versions of

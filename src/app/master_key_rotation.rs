@@ -22,7 +22,7 @@ pub async fn rotate_master_key(app: &App, data_dir: &Path) -> anyhow::Result<Key
     let next = data_dir.join(files::NEXT_MASTER_KEY);
     let key = MasterKey::generate()?;
     // On disk before anything is sealed under it.
-    master_key::write_key_file(&next, &key).context("The new key could not be written. Nothing was changed")?;
+    master_key::write_key_file(&next, &key).context("The new key couldn't be written. Nothing was changed")?;
     let vault = Vault::new(key);
     let mut tx = app.store.write().await?;
     let moved = match app.auth.reseal_all(&mut tx, &vault).await {

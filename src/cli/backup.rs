@@ -47,7 +47,7 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
         .create_new(true)
         .mode(0o600)
         .open(&draft)
-        .with_context(|| format!("{} could not be created. Nothing was written", draft.display()))?;
+        .with_context(|| format!("{} couldn't be created. Nothing was written", draft.display()))?;
     let written = async {
         store::backup::copy_to(&app.store, &draft).await?;
         File::open(&draft)?.sync_all()?;
@@ -56,7 +56,7 @@ pub(super) async fn backup(config: Config, args: BackupArgs) -> anyhow::Result<(
     };
     if let Err(error) = written.await {
         let _ = fs::remove_file(&draft);
-        return Err(error.context("The backup could not be written, and was removed"));
+        return Err(error.context("The backup couldn't be written, and was removed"));
     }
     say!("Copied the database to {}.", args.file.display());
     say!("{KEY_REMINDER}");
@@ -106,7 +106,7 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
 async fn inspect_backup(file: &Path) -> anyhow::Result<BackupInspection> {
     let found = store::backup::inspect(file)
         .await
-        .with_context(|| format!("{} could not be read as a backup. Nothing was changed", file.display()))?;
+        .with_context(|| format!("{} couldn't be read as a backup. Nothing was changed", file.display()))?;
     if !found.is_intact {
         bail!("{} is damaged. Use another backup. Nothing was changed.", file.display());
     }
@@ -119,7 +119,7 @@ fn replace_database(backup: &Path, target: &Path) -> anyhow::Result<()> {
     let copied = fs::copy(backup, &draft).and_then(|_| File::open(&draft)?.sync_all());
     if let Err(error) = copied {
         let _ = fs::remove_file(&draft);
-        return Err(error).context("The backup could not be copied to the data folder. Nothing was changed");
+        return Err(error).context("The backup couldn't be copied to the data folder. Nothing was changed");
     }
     if target.exists() {
         move_database_aside(target)?;

@@ -101,7 +101,7 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
             let person = find_person(&app, &name).await?;
             let password = password.read()?;
             let keys = store::keys::list_for_person(&mut *app.store.read().await?, person.id).await?;
-            app.auth.set_password(&actor, &name, &password).await.context("The password could not be changed")?;
+            app.auth.set_password(&actor, &name, &password).await.context("The password couldn't be changed")?;
             say!("Changed the password of {name} and signed them out everywhere.");
             if !keys.is_empty() {
                 say!("Deleted their SSH keys, because only the old password could decrypt them.");

@@ -213,7 +213,7 @@ fn parse_title(site: &Site) -> Result<DisplayName, ClusterChangeError> {
     site.title.parse().map_err(|error: crate::domain::NameError| ClusterChangeError::Title(error.0))
 }
 
-/// The login host and the jump host must be pinned; the automation host may be pinned later.
+/// The login node and the jump host must be pinned; the automation host may be pinned later.
 fn check_pins(site: &Site, pins: &[PinnedHostKey]) -> Result<(), ClusterChangeError> {
     let pinned = |hop: &str| pins.iter().any(|(of, line)| of == hop && HostKey::parse(line).is_some());
     let missing = hosts_to_pin(site).iter().any(|(hop, ..)| *hop != hops::AUTOMATION && !pinned(hop));

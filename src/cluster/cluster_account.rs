@@ -29,7 +29,7 @@ pub struct ClusterAccountId {
 }
 
 impl ClusterAccountId {
-    /// The connection to the login host, which everything uses.
+    /// The connection to the login node, which everything uses.
     pub const fn connection_key(self) -> ConnectionKey {
         ConnectionKey { person: self.person, cluster: self.cluster, role: ConnectionRole::Login }
     }

@@ -252,7 +252,7 @@ impl ConnectionPool {
         let open = self.0.core.auth.unseal_keys(request.key.person, request.key.role).await;
         let mut open = open.map_err(|error| {
             tracing::error!(%error, "Could not decrypt an SSH key for a connection");
-            ConnectError::internal(&"your SSH key could not be decrypted")
+            ConnectError::internal(&"your SSH key couldn't be decrypted")
         })?;
         if request.purpose == ConnectPurpose::TestNewKey {
             // The pending key comes first; it is tested alone.

@@ -204,17 +204,17 @@ impl DiscoveredFacts {
         let line = said.and_then(|said| said.lines().find(|line| !line.trim().is_empty()));
         let absent = !self.tools.is_empty() && program != "the shell" && !self.has_tool(program);
         let why = match (line, said) {
-            _ if absent => format!("{program} is not installed"),
+            _ if absent => format!("{program} isn't installed"),
             (Some(line), _) if line.contains("Command rejected by") => {
                 format!("this host doesn't allow {program}")
             }
             (Some(line), _) if line.ends_with("command not found") => {
-                format!("{program} was not found")
+                format!("{program} wasn't found")
             }
             (Some(line), _) => format!("{program} said “{}”", text::sanitize(line, MAX_QUOTE_LEN)),
             (None, Some(_)) => format!("{program} printed nothing"),
             (None, None) => format!("{program} didn't respond"),
         };
-        self.missing.push(format!("{what} could not be read: {why}."));
+        self.missing.push(format!("{what} couldn't be read: {why}."));
     }
 }

@@ -84,7 +84,7 @@ async fn discover_automation_host(connection: &Arc<ClusterConnection>, site: &Si
 }
 
 /// What to do if the key is bound to a program that does not exist.
-const WRAPPER_MISSING_HELP: &str = "The program that your key is restricted to was not found on the cluster. Copy it there, make it executable, and check that its path matches the one on the centre's key page.";
+const WRAPPER_MISSING_HELP: &str = "The program that your key is restricted to wasn't found on the cluster. Copy it there, make it executable, and check that its path matches the one on the centre's key page.";
 
 /// A shell that cannot find the key's program names that program, not the requested command.
 fn is_wrapper_missing(answer: &DiscoveryCommandResult) -> bool {

@@ -63,7 +63,7 @@ pub enum FolderError {
     NotAPath,
     #[error("This folder doesn't exist.")]
     NotFound,
-    #[error("You do not have permission to do this here.")]
+    #[error("You don't have permission to do this here.")]
     PermissionDenied,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
@@ -71,12 +71,12 @@ pub enum FolderError {
     #[error("A file or folder with this name already exists.")]
     AlreadyExists,
     /// The cluster did not create it, and does not say why.
-    #[error("The folder could not be created. The disk may be full, or you may have reached your quota.")]
+    #[error("The folder couldn't be created. The disk may be full, or you may have reached your quota.")]
     NotCreated,
     /// A name that no folder should have.
     #[error("{0}")]
     BadName(&'static str),
-    #[error("You are not connected to the cluster.")]
+    #[error("You're not connected to the cluster.")]
     NotConnected,
     /// Anything else, as a sentence.
     #[error("{0}")]

@@ -73,7 +73,7 @@ impl TryFrom<String> for PublicUrl {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let wrong = || {
             format!(
-                "'{text}' is not a URL such as https://portolan.example.org (scheme, host and optional port, but no path)"
+                "'{text}' isn't a URL such as https://portolan.example.org (scheme, host and optional port, but no path)"
             )
         };
         let (https, rest) = if let Some(rest) = text.strip_prefix("https://") {

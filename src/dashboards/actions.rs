@@ -32,11 +32,11 @@ const FOLLOW_UP_LEAD_S: i64 = 180;
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
     /// The person is not connected to the cluster, or nothing was discovered there yet.
-    #[error("You are not connected to this cluster. Connect first, then try again.")]
+    #[error("You're not connected to this cluster. Connect first, then try again.")]
     NotConnected,
     /// The owner of someone else's dashboard is not connected.
     #[error(
-        "The dashboard cannot be started because it runs as its owner, who is not connected to the cluster. Ask them to connect."
+        "The dashboard can't be started because it runs as its owner, who isn't connected to the cluster. Ask them to connect."
     )]
     OwnerNotConnected,
     /// A folder that cannot be shown.
@@ -52,7 +52,7 @@ pub enum DashboardError {
     #[error("The dashboard is already running or starting.")]
     AlreadyRunning,
     /// There is no run to extend or stop.
-    #[error("The dashboard is not running, so it cannot be extended or stopped. Start it instead.")]
+    #[error("The dashboard isn't running, so it can't be extended or stopped. Start it instead.")]
     NotRunning,
     /// There is a follow-up run already.
     #[error("The dashboard has already been extended.")]

@@ -54,7 +54,7 @@ pub enum LaunchPlanError {
     #[error("Choose at most {0} folders.")]
     TooMany(usize),
     /// Not a path that can be shown.
-    #[error("“{0}” is not a full path. A full path starts with a slash and has no line breaks.")]
+    #[error("“{0}” isn't a full path. A full path starts with a slash and has no line breaks.")]
     InvalidPath(String),
 }
 

@@ -183,7 +183,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if self.request_version not in ("HTTP/1.1", "HTTP/1.0"):
-            self.refuse(505, "This request is not HTTP/1.1.")
+            self.refuse(505, "This request isn't HTTP/1.1.")
             return
         # A reader far away may take its time; one that is gone may not keep its place for ever.
         self.connection.settimeout(STALLED_S)
@@ -259,7 +259,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if sent.begun:
                 self.close_connection = True
             else:
-                self.refuse(500, "The dashboard could not handle this request.")
+                self.refuse(500, "The dashboard couldn't handle this request.")
         finally:
             if hasattr(result, "close"):
                 result.close()
@@ -271,7 +271,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.connection.sendall((head % (code, len(text))).encode() + text)
 
     def send_error(self, code, message=None, explain=None):
-        self.refuse(code, "This request could not be read.")
+        self.refuse(code, "This request couldn't be read.")
 
     def log_message(self, *_):
         """Addresses are nobody's business."""
@@ -685,7 +685,7 @@ def main():
         return EXIT_BROKEN
     except OSError as error:
         traceback.print_exc()
-        state.tell("failed", "The dashboard could not read or write a file: %s." % (error.strerror or error))
+        state.tell("failed", "The dashboard couldn't read or write a file: %s." % (error.strerror or error))
         return 1
     secret = secrets.token_bytes(32)
     server = listen(secret)

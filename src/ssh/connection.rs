@@ -66,7 +66,7 @@ pub const SHELL_FAILED: &str = "The login shell on the cluster didn't run the co
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunCommandError {
     /// Nothing was sent.
-    #[error("You are not connected to the cluster.")]
+    #[error("You're not connected to the cluster.")]
     NotConnected,
     /// The cluster's host key has changed; nothing was sent.
     #[error(

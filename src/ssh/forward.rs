@@ -23,7 +23,7 @@ pub enum ForwardError {
     /// The socket's name is invalid or too long.
     #[error("The path of the run folder is too long for the connection's socket.")]
     BadName,
-    #[error("You are not connected to the cluster.")]
+    #[error("You're not connected to the cluster.")]
     NotConnected,
     /// ssh refused the request.
     #[error("The cluster doesn't allow port forwarding over this connection.")]

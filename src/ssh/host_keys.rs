@@ -54,7 +54,7 @@ impl HostKey {
 #[derive(Debug, thiserror::Error)]
 pub enum HostKeyScanError {
     /// There is no `ssh-keyscan` on this machine.
-    #[error("ssh-keyscan is not installed; install the OpenSSH client ({0})")]
+    #[error("ssh-keyscan isn't installed; install the OpenSSH client ({0})")]
     NoProgram(std::io::Error),
     /// Nothing answered, or not as an SSH server.
     #[error("no SSH server responds at {0}")]

@@ -40,7 +40,7 @@ pub enum SftpError {
     #[error("This file or folder doesn't exist.")]
     NotFound,
     /// The person's own account lacks permission.
-    #[error("You do not have permission to do this.")]
+    #[error("You don't have permission to do this.")]
     NotAllowed,
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]

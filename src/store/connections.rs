@@ -9,7 +9,7 @@ use crate::domain::{ClusterId, ConnectionRole, PersonId, RemoteUser, SshKeyId};
 pub struct ConnectionKey {
     pub person: PersonId,
     pub cluster: ClusterId,
-    /// The login host or the automation host.
+    /// The login node or the automation host.
     pub role: ConnectionRole,
 }
 

@@ -293,7 +293,7 @@ async fn audit_keys(browser: &Browser, user: &str) {
     browser.go("/clusters/mfa").await;
     audit(browser, "a new key on a cluster").await;
     browser.press("Test new key").await;
-    browser.wait_for_text("did not accept the new key").await;
+    browser.wait_for_text("didn't accept the new key").await;
     audit(browser, "a new key that does not work").await;
 
     browser.audit_page("/clusters/key/automation").await;

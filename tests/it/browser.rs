@@ -49,7 +49,7 @@ async fn from_the_set_up_link_to_a_member_with_a_second_factor() {
     // On a phone the way out is in the menu.
     member.find(".menu-phone summary").await.click().await.unwrap();
     member.find(".menu-phone form[action='/sign-out'] button").await.click().await.unwrap();
-    member.wait_for_text("You are signed out").await;
+    member.wait_for_text("You're signed out").await;
 
     portal.clock.advance(60);
     member.fill("name", "bob").await;
@@ -58,7 +58,7 @@ async fn from_the_set_up_link_to_a_member_with_a_second_factor() {
     member.wait_for_text("Enter your one-time code").await;
     member.fill("code", &totp::code(&key, portal.clock.now().0)).await;
     member.press("Continue").await;
-    member.wait_for_text("You are all set").await;
+    member.wait_for_text("You're all set").await;
 
     admin.close().await;
     member.close().await;

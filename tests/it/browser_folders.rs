@@ -152,7 +152,7 @@ async fn go_wrong(desk: &Desk, alice: &Client, folder: &Folder) {
     audit(&desk.browser, "no connection").await;
     desk.browser.run("document.querySelector('dialog[open]').close(); document.querySelector('[data-pick]').dataset.pickCluster = 'nowhere'").await;
     desk.open("").await;
-    desk.browser.wait_for_text("Could not load this folder").await;
+    desk.browser.wait_for_text("Couldn't load this folder").await;
     audit(&desk.browser, "no such cluster").await;
 }
 

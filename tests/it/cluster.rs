@@ -146,7 +146,7 @@ fn presets_are_built_in_or_read_from_the_data_folder() {
         assert!(stderr(&output).contains(words), "{preset}: {}", stderr(&output));
     }
     assert!(stderr(&add(&[])).contains("--host HOST"));
-    assert!(stderr(&add(&["--file", "/no/such/file"])).contains("could not be read"));
+    assert!(stderr(&add(&["--file", "/no/such/file"])).contains("couldn't be read"));
 
     let folder = installation.data().join("sites");
     std::fs::create_dir(&folder).unwrap();
@@ -277,7 +277,7 @@ async fn doctor_reports_a_changed_host_key() {
     assert!(list.contains("BLOCKED since") && list.contains("presented SHA256:x"), "{list}");
     alarm(None, Some(now)).await;
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("retired, so it was not checked"), "{doctor}");
+    assert!(doctor.contains("retired, so it wasn't checked"), "{doctor}");
     assert!(stdout(&installation.run(&["cluster", "list"])).contains("RETIRED since"));
     store.close().await;
 }

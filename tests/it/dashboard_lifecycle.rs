@@ -49,14 +49,14 @@ async fn dashboard_returns_when_the_connection_returns() {
     signal_pid(u32::try_from(master).unwrap(), "KILL");
     wait_for(&portal, id, "not to be reached", |now| !now.is_live).await;
     let page = browser.get(&place).await;
-    assert!(page.text().contains("cannot be reached right now"), "{}", page.text());
+    assert!(page.select_text("body").contains("can't be reached right now"), "{}", page.text());
     assert_eq!(browser.get(&format!("{place}app/data/runs")).await.status, 503);
     owner.connect("key").await;
     wait_for(&portal, id, "reached again", |now| now.is_live).await;
     until(&browser, &format!("{place}app/data/runs"), 200).await;
     stopped(&portal, id).await;
     let page = browser.get(&place).await;
-    assert!(page.text().contains("is not running"), "{}", page.text());
+    assert!(page.select_text("body").contains("isn't running"), "{}", page.text());
     assert!(page.text().contains("Ended"), "and says since when: {}", page.text());
 }
 

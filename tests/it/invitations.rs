@@ -161,7 +161,7 @@ async fn a_member_does_not_use_up_another_invitation() {
     let pi = portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     let link = portal.invite(&pi, lab, "member").await;
     let page = pi.get(&link).await;
-    assert_eq!(page.select_text("h1"), "You are already a member of Smith Lab");
+    assert_eq!(page.select_text("h1"), "You're already a member of Smith Lab");
     assert!(page.select_all("form[action$='/as-me']").is_empty());
     pi.post(&format!("{link}/as-me"), &[]).await;
     assert_eq!(members(&pi, lab).await, ["pia: PI"]);

@@ -164,7 +164,7 @@ async fn full_disk_in_the_run_folder_is_reported_and_leaves_nothing() {
     let full = std::fs::write(&filler, vec![0; 128 * 1024]);
     assert!(full.is_err(), "the disk is full");
     ada.post("/clusters/own/connect", &[]).await;
-    let panel = ada.wait_until_asked("own", "could not open the connection because of an error on its server").await;
+    let panel = ada.wait_until_asked("own", "open the connection because of an error on its server").await;
     assert!(panel.text().contains("No space left"), "{}", panel.text());
     let left = || std::fs::read_dir(&run).unwrap().count();
     assert_eq!((left(), server.visits()), (1, 0), "nothing but the filler");

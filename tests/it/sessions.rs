@@ -79,7 +79,7 @@ async fn signing_out_ends_the_session_on_the_server() {
     let page = ada.post("/sign-out", &[]).await;
     assert_eq!((page.status, page.location()), (303, "/sign-in"));
     assert_eq!(ada.cookie("portolan_session").unwrap_or_default(), "");
-    assert!(ada.get("/sign-in").await.text().contains("You are signed out."));
+    assert!(ada.get("/sign-in").await.select_text("body").contains("You're signed out."));
     let thief = portal.visitor();
     thief.set_cookie(&format!("portolan_session={token}"));
     assert!(!thief.is_signed_in().await);

@@ -275,7 +275,7 @@ async fn submission_unsent_for_ten_minutes_waits_for_its_owner() {
     let one = portal.settled(id).await;
     assert_eq!(one.state, SubmissionState::NotSent);
     let page = member.get(&format!("/submissions/{id}")).await;
-    assert!(page.text().contains("The job was not submitted"), "{}", page.text());
+    assert!(page.select_text("main").contains("The job wasn't submitted"), "{}", page.text());
     member.connect("key").await;
     let again = member.post(&format!("/submissions/{id}/again"), &[]).await;
     assert_eq!(again.location(), format!("/submissions/{id}"));

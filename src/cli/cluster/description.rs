@@ -55,8 +55,8 @@ impl ClusterDescriptionArgs {
 }
 
 fn read_site_file(path: &Path) -> anyhow::Result<Site> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{} could not be read", path.display()))?;
-    Site::from_toml(&text).with_context(|| format!("{} is not a valid cluster configuration", path.display()))
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} couldn't be read", path.display()))?;
+    Site::from_toml(&text).with_context(|| format!("{} isn't a valid cluster configuration", path.display()))
 }
 
 /// The administrator's own presets come first, as on the portal's pages.

@@ -53,7 +53,7 @@ pub(super) async fn check_clusters(config: &Config) -> Vec<DoctorFinding> {
 async fn check_cluster(profile: ClusterProfile) -> Vec<DoctorFinding> {
     let title = &profile.row.title;
     if profile.row.retired_at().is_some() {
-        return vec![DoctorFinding::good(CLUSTER_SUBJECT, format!("{title}: retired, so it was not checked."))];
+        return vec![DoctorFinding::good(CLUSTER_SUBJECT, format!("{title}: retired, so it wasn't checked."))];
     }
     let mut findings = Vec::new();
     if let Some(since) = profile.row.alarm_at() {
@@ -83,7 +83,7 @@ fn check_host(profile: &ClusterProfile, host: &ScannedHost) -> DoctorFinding {
         Err(_) if host.hop == hops::LOGIN && profile.site.login.jump.is_some() => {
             return DoctorFinding::good(
                 CLUSTER_SUBJECT,
-                format!("{title}: behind a jump host, so it was not checked from here."),
+                format!("{title}: behind a jump host, so it wasn't checked from here."),
             );
         }
         Err(error) => {

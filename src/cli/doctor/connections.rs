@@ -32,7 +32,7 @@ async fn check_ssh_client() -> DoctorFinding {
     let Ok(output) = asked else {
         return DoctorFinding::bad(
             WHAT,
-            format!("ssh was not found in {PROGRAM_PATH}. Install it with: apt-get install openssh-client"),
+            format!("ssh wasn't found in {PROGRAM_PATH}. Install it with: apt-get install openssh-client"),
         );
     };
     let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -60,7 +60,7 @@ fn check_required_programs() -> Vec<DoctorFinding> {
             DoctorFinding::bad(
                 WHAT,
                 format!(
-                    "{name}, which {purpose}, was not found in {PROGRAM_PATH}. Install it with: apt-get install {package}"
+                    "{name}, which {purpose}, wasn't found in {PROGRAM_PATH}. Install it with: apt-get install {package}"
                 ),
             )
         })

@@ -105,7 +105,7 @@ fn check_next_key(config: &Config, belongs: bool) -> Option<DoctorFinding> {
         DoctorFinding::warning(
             WHAT,
             format!(
-                "A master key change was not completed, and {path} may be the right key. Start the portal: it completes the change or says where to put the key."
+                "A master key change wasn't completed, and {path} may be the right key. Start the portal: it completes the change or says where to put the key."
             ),
         )
     })

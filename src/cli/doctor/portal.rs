@@ -33,7 +33,7 @@ pub(super) async fn check_portal(config: &Config, vault: Option<&Vault>) -> Vec<
     let Some(finding) = check_running(config, &client).await else {
         return vec![DoctorFinding::warning(
             "Portal",
-            "The portal isn't running, so its public address was not checked. Start it with: portolan serve",
+            "The portal isn't running, so its public address wasn't checked. Start it with: portolan serve",
         )];
     };
     let mut findings = vec![finding];

@@ -180,10 +180,10 @@ fn what_is_missing_is_said() {
     assert_eq!(
         nothing.missing,
         [
-            "Your home folder and the installed tools could not be read: the shell didn't respond.",
-            "Slurm's version and settings could not be read: scontrol didn't respond.",
-            "The list of partitions could not be read: sinfo didn't respond.",
-            "The list of accounts could not be read: sacctmgr didn't respond.",
+            "Your home folder and the installed tools couldn't be read: the shell didn't respond.",
+            "Slurm's version and settings couldn't be read: scontrol didn't respond.",
+            "The list of partitions couldn't be read: sinfo didn't respond.",
+            "The list of accounts couldn't be read: sacctmgr didn't respond.",
         ]
     );
     let refused = DiscoveredFacts::from_answers(
@@ -196,21 +196,21 @@ fn what_is_missing_is_said() {
     assert_eq!(
         refused.missing,
         [
-            "Your home folder and the installed tools could not be read: this host doesn't allow the shell.",
-            "Slurm's version and settings could not be read: scontrol said “slurm_load_ctl_conf error: Unable to \
+            "Your home folder and the installed tools couldn't be read: this host doesn't allow the shell.",
+            "Slurm's version and settings couldn't be read: scontrol said “slurm_load_ctl_conf error: Unable to \
              contact slurm controller (connect failure)”.",
-            "The list of partitions could not be read: this host doesn't allow sinfo.",
-            "The list of accounts could not be read: sacctmgr was not found.",
+            "The list of partitions couldn't be read: this host doesn't allow sinfo.",
+            "The list of accounts couldn't be read: sacctmgr wasn't found.",
         ]
     );
     let without = DEMO.replace("tool\tsacctmgr\n", "");
     let facts = DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
-    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr is not installed."]);
+    assert_eq!(facts.missing, ["The list of accounts couldn't be read: sacctmgr isn't installed."]);
     let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
     assert!(facts.accounts.is_empty());
     assert_eq!(facts.missing, ["You have no account on lab."]);
     let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
-    assert_eq!(facts.missing, ["The list of accounts could not be read: sacctmgr printed nothing."]);
+    assert_eq!(facts.missing, ["The list of accounts couldn't be read: sacctmgr printed nothing."]);
     assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("The search was cut"));
 }
 

@@ -14,7 +14,7 @@ if ! { chmod 700 "$folder" && cd "$folder"; }; then
   exit 1
 fi
 
-# Where the dashboard is, for the portal. The sentences are ours, without quotes or backslashes.
+# Where the dashboard is, for the portal. The sentences are ours, without double quotes or backslashes.
 tell() {
   printf '{"stage":"%s","at":%s,"message":"%s"}\n' "$1" "$(date +%s)" "$2" > state.json.sh &&
     mv -f state.json.sh state.json
@@ -75,13 +75,13 @@ if [ "${#modules[@]}" -gt 0 ]; then
       source "$file"
     fi
   done
-  module load "${modules[@]}" || echo "Could not load these modules: ${modules[*]}"
+  module load "${modules[@]}" || echo "Couldn't load these modules: ${modules[*]}"
 fi
 # What the owner has set for programs of their own must not get in between.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV VIRTUAL_ENV
 export PIP_USER=0 PYTHONNOUSERSITE=1
 
-mkdir -p "$base/env" || fail "The folder for the environment could not be created. Your disk quota may be used up."
+mkdir -p "$base/env" || fail "The folder for the environment couldn't be created. Your disk quota may be used up."
 env=$base/env/$name-$(uname -m)
 new=$env.new-${SLURM_JOB_ID:-$$}
 
@@ -167,7 +167,7 @@ install_packages() {
   fi
   pip_install --no-deps --only-binary :all: -r exact.txt && return
   grep -qE 'No matching distribution|not a supported wheel|requires a different Python' pip.log || return
-  echo "The tested versions do not support this Python. Installing versions that do."
+  echo "The tested versions don't support this Python. Installing versions that do."
   pip_install --no-deps --only-binary :all: "$pinned" && pip_install --only-binary :all: -r fitting.txt
 }
 
@@ -178,11 +178,11 @@ why() {
   elif [ "$wheelhouse" = yes ] && grep -q 'No matching distribution' pip.log; then
     echo "The cluster's own collection of Python packages lacks one that $title needs. See the log for its name."
   elif grep -qE 'Requires-Python|requires a different Python' pip.log; then
-    echo "$title could not be installed with the Python version on this cluster. See the log for details."
+    echo "$title couldn't be installed with the Python version on this cluster. See the log for details."
   elif grep -qiE 'NewConnectionError|ConnectTimeout|name resolution|unreachable|Max retries|ProxyError|Could not fetch|No matching distribution' pip.log; then
-    echo "The packages could not be downloaded, probably because the nodes of this cluster have no internet access. Ask an administrator to configure this in the settings of the cluster."
+    echo "The packages couldn't be downloaded, probably because the nodes of this cluster have no internet access. Ask an administrator to configure this in the settings of the cluster."
   else
-    echo "$title could not be installed. See the log for details."
+    echo "$title couldn't be installed. See the log for details."
   fi
 }
 
@@ -195,12 +195,12 @@ make_environment() {
     fail "No Python ${least_python/, /.} or newer was found on this cluster. Ask an administrator to add a Python module to the settings of the cluster."
   echo "Using $python, $("$python" --version 2>&1)"
   run make_empty || [ -x "$new/bin/python" ] ||
-    fail "The Python environment could not be created. Your disk quota may be used up. See the log for details."
+    fail "The Python environment couldn't be created. Your disk quota may be used up. See the log for details."
   # The way pip is called was found out in another process.
   [ -x "$new/bin/pip" ] || "$new/bin/python" -m pip --version >/dev/null 2>&1 || outside=yes
   run install_packages || fail "$(why)"
   run "$new/bin/python" -I server.py --check "$kind" ||
-    fail "$title was installed, but does not run on this cluster. See the log for details."
+    fail "$title was installed, but doesn't run on this cluster. See the log for details."
   put_in_place
 }
 
@@ -229,7 +229,7 @@ make_image() {
   rm -rf "$new/cache"
   [ "$code" = 0 ] || fail "$(why)"
   run "$container" exec --bind "$folder" "$new/image.sif" python3 -I server.py --check "$kind" ||
-    fail "The container was built, but does not run on this cluster. See the log for details."
+    fail "The container was built, but doesn't run on this cluster. See the log for details."
   put_in_place
 }
 
@@ -239,7 +239,7 @@ put_in_place() {
   if [ -e "$env" ]; then
     mv -T "$env" "$env.old-${SLURM_JOB_ID:-$$}"
   fi
-  mv -T "$new" "$env" || fail "The environment could not be moved into place. See the log for details."
+  mv -T "$new" "$env" || fail "The environment couldn't be moved into place. See the log for details."
   rm -rf "$env".old-*
   echo "The environment is ready."
 }
@@ -289,7 +289,7 @@ if [ "$code" = 86 ] || [ "$code" = 126 ] || [ "$code" = 127 ]; then
 fi
 case $code in
   0 | 1) ;;
-  86) fail "$title does not run on this cluster, even in a rebuilt environment. See the log for details." ;;
+  86) fail "$title doesn't run on this cluster, even in a rebuilt environment. See the log for details." ;;
   137) fail "The dashboard was killed. It may have needed more memory than its job requested." ;;
   *) fail "The dashboard ended unexpectedly. See the log for details." ;;
 esac

@@ -51,8 +51,8 @@ pub fn explain_outcome(outcome: &AutomationTestOutcome) -> Vec<String> {
             ];
         }
         AutomationTestOutcome::NoSlurm => &[
-            "You're connected, but Slurm was not found on this host.",
-            "Without Slurm it can only be used for files. Tell the centre's support that squeue is not found there.",
+            "You're connected, but Slurm wasn't found on this host.",
+            "Without Slurm it can only be used for files. Tell the centre's support that squeue isn't found there.",
         ],
     };
     sentences.iter().map(|sentence| (*sentence).to_owned()).collect()

@@ -162,10 +162,10 @@ fn sanitize_response(mut answer: Response) -> Response {
 const CLOSED: &str = "You don't have access to this dashboard, or your access has ended.\n";
 const BUSY: &str = "The portal is busy. Try again in a minute.\n";
 const CROSS_SITE: &str = "This request came from another site, so it was blocked.\n";
-const MALFORMED: &str = "This address is not valid.\n";
+const MALFORMED: &str = "This address isn't valid.\n";
 const READ_ONLY: &str = "You have read-only access to this dashboard.\n";
 const TOO_LARGE: &str = "This request is too large.\n";
-const NOT_RUNNING: &str = "This dashboard is not running, or it cannot be reached right now.\n";
+const NOT_RUNNING: &str = "This dashboard isn't running, or it can't be reached right now.\n";
 
 fn show_proxy_failure(failure: ProxyError) -> Response {
     let (status, text) = match failure {

@@ -210,19 +210,19 @@ fn describe_unavailable(status: &DashboardWithRuns) -> DashboardUnavailability {
     match run.map(|run| run.state) {
         Some(Run::Asked | Run::Waiting | Run::Starting) => DashboardUnavailability {
             title: "This dashboard is starting",
-            text: "It appears here automatically when it is ready.".to_owned(),
+            text: "It appears here automatically when it's ready.".to_owned(),
             since: run.map(|run| run.asked_at),
             is_coming: true,
         },
         Some(Run::Ready) => DashboardUnavailability {
-            title: "This dashboard cannot be reached right now",
-            text: "The connection to the cluster was lost. The dashboard reappears here automatically when it is back."
+            title: "This dashboard can't be reached right now",
+            text: "The connection to the cluster was lost. The dashboard reappears here automatically when it's back."
                 .to_owned(),
             since: None,
             is_coming: true,
         },
         Some(Run::Over) | None => DashboardUnavailability {
-            title: "This dashboard is not running",
+            title: "This dashboard isn't running",
             text: format!("{} can start it again. It then appears here automatically.", status.dashboard.owner_name),
             since: run.and_then(|run| run.over_at),
             is_coming: false,

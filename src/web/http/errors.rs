@@ -79,7 +79,7 @@ const fn status_code(error: &AppError) -> StatusCode {
 /// What people read: what happened and what to do.
 fn error_message(error: &AppError) -> (&'static str, String) {
     match error {
-        AppError::NotSignedIn(_) => ("You are signed out", "Sign in and try again.".into()),
+        AppError::NotSignedIn(_) => ("You're signed out", "Sign in and try again.".into()),
         AppError::Denied => (
             "You don't have access to this page",
             "If you need it, ask your portal administrator or, for a group's pages, a PI of the group.".into(),
@@ -112,7 +112,7 @@ fn error_message(error: &AppError) -> (&'static str, String) {
         ),
         AppError::BrokenRecipe(problem) => (
             "This recipe no longer works",
-            format!("{problem} Something the recipe depends on has changed or been removed since it was saved. Its owner can fix it under Recipes. Jobs that ran with it are not affected."),
+            format!("{problem} Something the recipe depends on has changed or been removed since it was saved. Its owner can fix it under Recipes. Jobs that ran with it aren't affected."),
         ),
         AppError::LastAdmin => (
             "The portal needs at least one administrator",

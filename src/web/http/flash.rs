@@ -33,8 +33,8 @@ macro_rules! flashes {
 }
 
 flashes! {
-    SignedOut = "signed-out", "ok", "You are signed out.";
-    SignedOutEverywhere = "signed-out-everywhere", "ok", "You are signed out on all devices.";
+    SignedOut = "signed-out", "ok", "You're signed out.";
+    SignedOutEverywhere = "signed-out-everywhere", "ok", "You're signed out on all devices.";
     SignInExpired = "ran-out", "warning", "Your sign-in expired, or the code was wrong too many times. Start again with your password.";
     PasswordChanged = "password-changed", "ok", "Password changed. All your other devices are signed out.";
     PasswordReset = "password-reset", "ok", "Password changed. Sign in with your new password.";
@@ -43,7 +43,7 @@ flashes! {
     DeviceEnded = "device-ended", "ok", "Device signed out.";
     SecondFactorOff = "second-factor-off", "warning", "The second factor is off. You now sign in with just your password.";
     SecondFactorRemoved = "second-factor-removed", "ok", "Their second factor is off. Ask them to set it up again.";
-    JoinedBefore = "joined-before", "info", "You are already a member of this group. The invitation is still valid for someone else.";
+    JoinedBefore = "joined-before", "info", "You're already a member of this group. The invitation is still valid for someone else.";
     Joined = "joined", "ok", "You joined the group.";
     GroupMade = "group-made", "ok", "Group created. Now invite its members.";
     GroupRenamed = "group-renamed", "ok", "Group renamed.";
@@ -62,16 +62,16 @@ flashes! {
     TooManyConnects = "too-many-connects", "warning", "Too many connection attempts to this cluster in the last hour. Computing centres block addresses that connect too often, so try again later.";
     KeyMade = "key-made", "ok", "SSH key created. Now register the public key with your clusters.";
     WrapperInstalled = "wrapper-installed", "ok", "portolan-commands is installed in your home folder on the cluster.";
-    WrapperNotInstalled = "wrapper-not-installed", "warning", "Could not install portolan-commands in your home folder on the cluster. Make sure you are connected and have space left, then try again.";
+    WrapperNotInstalled = "wrapper-not-installed", "warning", "Couldn't install portolan-commands in your home folder on the cluster. Make sure you're connected and have space left, then try again.";
     AutomationKeyMade = "robot-key-made", "ok", "Automation key created. Register the whole line below, including the restrictions at its start.";
-    KeyImported = "key-imported", "ok", "SSH key imported and encrypted. If you have not done so yet, register the public key with your clusters.";
+    KeyImported = "key-imported", "ok", "SSH key imported and encrypted. If you haven't done so yet, register the public key with your clusters.";
     NewKeyMade = "new-key-made", "ok", "New key created. Register the public key with your clusters and test it; until then, your old key keeps working.";
-    KeyReplaced = "key-replaced", "ok", "You are now using the new key, and the old one is deleted. Remove the old public key from your centres' key pages too.";
+    KeyReplaced = "key-replaced", "ok", "You're now using the new key, and the old one is deleted. Remove the old public key from your centres' key pages too.";
     KeyDeleted = "key-deleted", "ok", "SSH key deleted. Remove it from your clusters too.";
-    KeyUnproven = "key-unproven", "warning", "The new key has not been tested yet. Test it on a cluster first, so that you do not lock yourself out.";
+    KeyUnproven = "key-unproven", "warning", "The new key hasn't been tested yet. Test it on a cluster first, so that you don't lock yourself out.";
     NewKeyPending = "key-waiting", "warning", "You already have a new key. Switch to it or discard it first.";
-    UnattendedOn = "unattended-on", "ok", "The portal can now use this key while you are signed out.";
-    UnattendedOff = "unattended-off", "ok", "The portal now uses this key only while you are signed in.";
+    UnattendedOn = "unattended-on", "ok", "The portal can now use this key while you're signed out.";
+    UnattendedOff = "unattended-off", "ok", "The portal now uses this key only while you're signed in.";
     ClusterAdded = "cluster-added", "ok", "Cluster added and host keys pinned. People can now connect to it.";
     ClusterChanged = "cluster-changed", "ok", "Settings saved.";
     ClusterHidden = "cluster-hidden", "ok", "Cluster hidden. You can show it again at the end of this page.";
@@ -90,8 +90,8 @@ flashes! {
     RecipeChanged = "recipe-changed", "ok", "New version saved. Earlier jobs keep the version they ran with.";
     RecipePublished = "recipe-published", "ok", "Recipe published. All members of the group can use it.";
     RecipeWithdrawn = "recipe-withdrawn", "ok", "Recipe unpublished. Only its owner can use it now.";
-    RecipeDeleted = "recipe-deleted", "ok", "Recipe deleted. Jobs created with it are not affected.";
-    DashboardNotReady = "dashboard-not-ready", "info", "The dashboard is not ready yet. This page shows when you can open it.";
+    RecipeDeleted = "recipe-deleted", "ok", "Recipe deleted. Jobs created with it aren't affected.";
+    DashboardNotReady = "dashboard-not-ready", "info", "The dashboard isn't ready yet. This page shows when you can open it.";
     DashboardExtended = "dashboard-extended", "ok", "Dashboard extended. A follow-up job takes over shortly before this one ends; the address stays the same.";
     DashboardChanged = "dashboard-changed", "ok", "Changes saved.";
     DashboardDeleted = "dashboard-removed", "ok", "Dashboard deleted. Its guest links no longer work. The files it showed are still on the cluster.";
@@ -101,10 +101,10 @@ flashes! {
     TooManyReports = "reports-enough", "warning", "This group has reached the maximum number of frozen reports. Delete some you no longer need.";
     ReportLinkRevoked = "report-unshared", "ok", "Guest link revoked. Anyone using it has lost access.";
     AlertsSet = "alerts-set", "ok", "Usage alerts saved. They appear under Notifications.";
-    DashboardNotConnected = "dashboard-no-way", "warning", "You are not connected to this cluster. Connect first, then try again.";
-    DashboardOwnerAway = "dashboard-owner-away", "warning", "The dashboard cannot be started because it runs as its owner, who is not connected to the cluster. Ask them to connect.";
+    DashboardNotConnected = "dashboard-no-way", "warning", "You're not connected to this cluster. Connect first, then try again.";
+    DashboardOwnerAway = "dashboard-owner-away", "warning", "The dashboard can't be started because it runs as its owner, who isn't connected to the cluster. Ask them to connect.";
     DashboardAlreadyRunning = "dashboard-runs-already", "info", "The dashboard is already running or starting.";
-    DashboardNotRunning = "dashboard-not-running", "info", "The dashboard is not running, so it cannot be extended or stopped.";
+    DashboardNotRunning = "dashboard-not-running", "info", "The dashboard isn't running, so it can't be extended or stopped.";
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
     UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. Their usage is read over the connection of each person who opens the page.";

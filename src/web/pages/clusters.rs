@@ -65,7 +65,7 @@ impl ClusterRequest {
         ClusterAccountId { person: self.me.0.person.id, cluster: self.cluster.row.id }
     }
 
-    /// Their connection to the login host.
+    /// Their connection to the login node.
     fn login_key(&self) -> ConnectionKey {
         self.account_id().connection_key()
     }

@@ -164,7 +164,7 @@ async fn interrupted_rotation_can_be_repeated_at_any_step() {
     before.put(&installation, &["master.key"]);
     write_next(&installation, &after.key());
     let doctor = stdout(&installation.run(&["doctor"]));
-    assert!(doctor.contains("was not completed"), "{doctor}");
+    assert!(doctor.contains("wasn't completed"), "{doctor}");
     assert!(signs_in(&installation).await, "finished");
     assert!(!next.exists(), "moved into its place");
     assert_eq!(mode(&installation.data().join("master.key")), 0o600);

@@ -18,7 +18,7 @@ async fn submitting_the_form_twice_makes_one_dashboard() {
     assert_eq!(page.attribute("[name=account] option[selected]", "value"), "");
     assert_eq!(page.attribute("[name=minutes] option[selected]", "value"), "60");
     assert!(page.select_text(".dashboard-cost").contains("Cost: about"));
-    assert!(page.text().contains("You are not connected"));
+    assert!(page.select_text("main").contains("You're not connected"));
     let nonce = page.attribute("[name=form]", "value");
 
     let form = [
@@ -141,7 +141,7 @@ async fn suggested_folders_come_from_the_own_connection_only() {
     portal.give_cluster_account(&max, "max").await;
     let page = max.get("/dashboards/found?cluster=key&kind=tensorboard&place=x&place=y").await;
     assert_eq!(page.status, 200);
-    assert!(page.text().contains("You are not connected to the cluster."), "{}", page.text());
+    assert!(page.select_text("body").contains("You're not connected to the cluster."), "{}", page.text());
     for path in ["/dashboards/found", "/dashboards/found?cluster=key&kind=x", "/dashboards/found?kind=mlflow"] {
         assert_eq!(max.get(path).await.status, 404, "{path}");
     }

@@ -99,7 +99,7 @@ async fn group_members_start_it_within_the_owners_limits() {
     assert_eq!(world.show_to(&lab.to_string(), "1").await, 303);
     let path = format!("/dashboards/{board}");
     let page = mia.get(&path).await;
-    assert!(page.text().contains("who is not connected to"), "its owner is not connected");
+    assert!(page.select_text("main").contains("who isn't connected to"), "its owner is not connected");
     assert_eq!(buttons(&page), [""; 0]);
     let page = mia.post_and_follow(&format!("{path}/wake"), &[]).await;
     assert!(page.select_text("main > .alert").contains("Ask them to connect."));
@@ -116,7 +116,7 @@ async fn group_members_start_it_within_the_owners_limits() {
     assert!(!mia.get(&path).await.text().contains("none are left"), "a new day");
     portal.put_run(*board, Run { state: "ready", started_at: Some(START.0), woken_by, ..Run::default() }).await;
     let page = mia.get(&path).await;
-    assert!(says(&page).contains("The dashboard runs as max, who is not connected to"), "{}", says(&page));
+    assert!(says(&page).contains("The dashboard runs as max, who isn't connected to"), "{}", says(&page));
     assert!(says(&page).contains("Started by mia"));
     assert_eq!(buttons(&page), [""; 0], "nothing of someone else's is stopped or extended");
 }

@@ -24,9 +24,9 @@ async fn every_end_is_explained_with_a_next_step() {
         ("cancelled", "The job was cancelled on the cluster"),
         ("node", "The node failed"),
         ("memory", "Out of memory"),
-        ("failed", "The dashboard could not be started"),
+        ("failed", "The dashboard couldn't be started"),
         ("refused", "Slurm rejected the job"),
-        ("not-sent", "The job was not submitted"),
+        ("not-sent", "The job wasn't submitted"),
         ("gone", "The job is no longer known"),
         ("something new", "The dashboard has ended"),
     ] {
@@ -71,7 +71,7 @@ async fn page_without_a_connection_offers_to_connect() {
         assert_eq!(buttons(&page), expected, "{state}");
         let opened = max.get(&format!("{path}/open")).await;
         assert_eq!((opened.status, opened.location()), (303, path.as_str()), "{state}");
-        assert!(max.get(&path).await.text().contains("The dashboard is not ready yet."));
+        assert!(max.get(&path).await.select_text("main").contains("The dashboard isn't ready yet."));
     }
     let page = max.get(&format!("{path}?do=stop")).await;
     assert_eq!(page.attribute("#dashboard-stop", "open"), "");
@@ -92,8 +92,8 @@ async fn dashboard_can_be_started_extended_and_stopped() {
         let flash = page.select_all("main > .alert");
         flash.into_iter().next().unwrap_or_default()
     };
-    assert!(follow("extend").await.contains("cannot be extended or stopped"));
-    assert!(follow("stop").await.contains("cannot be extended or stopped"));
+    assert!(follow("extend").await.contains("can't be extended or stopped"));
+    assert!(follow("stop").await.contains("can't be extended or stopped"));
     let run = Run { state: "ready", started_at: Some(START.0), ..Run::default() };
     portal.put_run(board, run).await;
     assert!(follow("start").await.contains("already running or starting"));

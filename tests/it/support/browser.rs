@@ -129,7 +129,8 @@ impl Browser {
 
     /// Waits until the page says something.
     pub async fn wait_for_text(&self, words: &str) {
-        let path = format!("//*[contains(normalize-space(.), '{words}')]");
+        let quote = if words.contains('\'') { '"' } else { '\'' };
+        let path = format!("//*[contains(normalize-space(.), {quote}{words}{quote})]");
         let found = self.window.wait().at_most(PATIENCE).for_element(Locator::XPath(&path)).await;
         assert!(found.is_ok(), "the page never said '{words}': {}", self.seen().await);
         self.settled().await;

@@ -132,11 +132,9 @@ pub async fn test_webhook(context: RequestContext, me: CurrentPerson) -> Handler
             title: "Test message sent",
             text: "Check that it arrived in your chat or program.".into(),
         },
-        Ok(Err(failure)) => WebhookTestResult {
-            kind: "warning",
-            title: "The test message could not be sent",
-            text: failure.to_string(),
-        },
+        Ok(Err(failure)) => {
+            WebhookTestResult { kind: "warning", title: "The test message couldn't be sent", text: failure.to_string() }
+        }
         Err(error) => return Err(error.into()),
     };
     respond(&NotificationSettingsPage { tested: Some(tested), ..load_page(&context, &me).await? })

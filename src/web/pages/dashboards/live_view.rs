@@ -200,7 +200,7 @@ impl DashboardWakeOffer {
         }
         if is_down {
             return no(format!(
-                "You can't start this dashboard because it runs as {owner}, who is not connected to {}. Ask them to connect.",
+                "You can't start this dashboard because it runs as {owner}, who isn't connected to {}. Ask them to connect.",
                 dashboard.cluster
             ));
         }

@@ -130,7 +130,7 @@ fn full_status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_
         }
         DashboardPhase::Requested => DashboardStatusText {
             printed: message.to_owned(),
-            ..notice("warning", "The job could not be submitted yet", "The portal keeps trying for ten minutes.")
+            ..notice("warning", "The job couldn't be submitted yet", "The portal keeps trying for ten minutes.")
         },
         DashboardPhase::Waiting if !context.waiting_reason.is_empty() => {
             notice("info", "Waiting in the queue", context.waiting_reason)
@@ -139,7 +139,7 @@ fn full_status_text(status: &DashboardWithRuns, context: DashboardViewerFacts<'_
             "info",
             "Waiting in the queue",
             format!(
-                "{cluster} starts the job as soon as resources are free. It is a small job, so this rarely takes long."
+                "{cluster} starts the job as soon as resources are free. It's a small job, so this rarely takes long."
             ),
         ),
         DashboardPhase::Preparing => notice(
@@ -178,13 +178,13 @@ fn disconnected_text(status: &DashboardWithRuns, phase: DashboardPhase, is_owner
     let cluster = &status.dashboard.cluster;
     match (phase, is_owner) {
         (DashboardPhase::Requested, true) => format!(
-            "You are not connected to {cluster}. Connect within ten minutes and the dashboard starts automatically. After that, start it again yourself."
+            "You're not connected to {cluster}. Connect within ten minutes and the dashboard starts automatically. After that, start it again yourself."
         ),
         (_, true) => {
             format!("The dashboard keeps running on {cluster}. It reappears here automatically when you connect.")
         }
         (_, false) => format!(
-            "The dashboard runs as {}, who is not connected to {cluster}. It reappears automatically when they connect.",
+            "The dashboard runs as {}, who isn't connected to {cluster}. It reappears automatically when they connect.",
             status.dashboard.owner_name
         ),
     }
@@ -242,9 +242,9 @@ fn ended_text(
         "refused" => notice("danger", "Slurm rejected the job", sbatch::explain_sbatch(&run.message).sentence),
         "not-sent" => notice(
             "danger",
-            "The job was not submitted",
+            "The job wasn't submitted",
             format!(
-                "The job did not reach {}. Check your connection, then start the dashboard again.",
+                "The job didn't reach {}. Check your connection, then start the dashboard again.",
                 dashboard.cluster
             ),
         ),
@@ -252,7 +252,7 @@ fn ended_text(
             "warning",
             "The job is no longer known",
             format!(
-                "{} no longer has a record of it, so it is unclear how it ended. Start the dashboard again to view it.",
+                "{} no longer has a record of it, so it's unclear how it ended. Start the dashboard again to view it.",
                 dashboard.cluster
             ),
         ),
@@ -263,7 +263,7 @@ fn ended_text(
         ),
         "failed" => notice(
             "danger",
-            "The dashboard could not be started",
+            "The dashboard couldn't be started",
             match run.message.trim() {
                 "" => "The job ended before the dashboard was ready. Its output usually says why.",
                 message => message,

@@ -256,7 +256,7 @@ fn describe_not_sent(view: &mut SubmissionView, submission: &Submission, is_down
     view.badge = ("failed", "Not sent");
     view.tone = "warning";
     view.is_moving = false;
-    view.title = "The job was not submitted".into();
+    view.title = "The job wasn't submitted".into();
     view.text = if is_down {
         format!("No job was created on {}. Connect, then try again.", view.cluster)
     } else {
