@@ -6,6 +6,7 @@ pub mod context;
 pub mod edits;
 pub mod form;
 pub mod overrides;
+pub mod partition_choice;
 pub mod question;
 pub mod quoting;
 pub mod recipe;

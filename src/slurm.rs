@@ -18,6 +18,7 @@ pub mod job_usage;
 pub mod live_usage;
 pub mod node_list;
 pub mod output_path;
+pub mod partition_access;
 pub mod partitions;
 pub mod pending_counts;
 pub mod priority_factors;
@@ -35,7 +36,10 @@ const MAX_LINES: usize = 20_000;
 #[cfg(test)]
 mod tests {
     use super::job::JobId;
-    use super::{accounting, associations, config, fair_share, partitions, priority_factors, scontrol_job, version};
+    use super::{
+        accounting, associations, config, fair_share, partition_access, partitions, priority_factors, scontrol_job,
+        version,
+    };
     use crate::clock::UnixTime;
 
     #[test]
@@ -43,6 +47,7 @@ mod tests {
         let fixed = [
             (config::PROGRAM, config::ARGS),
             (partitions::PROGRAM, partitions::ARGS),
+            (partition_access::PROGRAM, partition_access::ARGS),
             (version::PROGRAM, version::ARGS),
         ];
         let mut words: Vec<String> = fixed

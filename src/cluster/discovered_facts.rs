@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::discovery_script::DISCOVERY_SCRIPT;
 pub use crate::slurm::associations::SubmitAccount;
 pub use crate::slurm::partitions::Partition;
-use crate::slurm::{associations, config::SlurmConfig, partitions};
+use crate::slurm::{associations, config::SlurmConfig, partition_access, partitions};
 use crate::text;
 
 const MAX_LIST_LEN: usize = 200;
@@ -120,23 +120,29 @@ pub struct DiscoveredGpu {
     pub nodes: u32,
 }
 
+/// The output of the commands: an answer, what a command printed instead, or nothing if it could not run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DiscoveryAnswers<'a> {
+    pub look_around: Option<&'a str>,
+    pub config: Option<&'a str>,
+    pub sinfo: Option<&'a str>,
+    /// Who may use the partitions; nothing is missing without it.
+    pub partition_access: Option<&'a str>,
+    pub assoc: Option<&'a str>,
+}
+
 impl DiscoveredFacts {
-    /// Combines the output of all commands: an answer, what a command printed instead, or nothing if it could not
-    /// run. `suffixes` are what the centre appends to account names (`_cpu`, `_gpu`).
-    pub fn from_answers(
-        look_around: Option<&str>,
-        config: Option<&str>,
-        sinfo: Option<&str>,
-        assoc: Option<&str>,
-        suffixes: &[String],
-    ) -> Self {
+    /// Combines all answers. `suffixes` are what the centre appends to account names (`_cpu`, `_gpu`).
+    pub fn from_answers(answers: DiscoveryAnswers<'_>, suffixes: &[String]) -> Self {
         let mut facts = Self::default();
-        if !facts.read_discovery_output(look_around.unwrap_or_default()) {
-            facts.report_missing("Your home folder and the installed tools", "the shell", look_around);
+        if !facts.read_discovery_output(answers.look_around.unwrap_or_default()) {
+            facts.report_missing("Your home folder and the installed tools", "the shell", answers.look_around);
         }
-        facts.read_config(config);
-        facts.read_partitions(sinfo);
-        facts.read_accounts(assoc, suffixes);
+        facts.read_config(answers.config);
+        facts.read_partitions(answers.sinfo);
+        facts.read_accounts(answers.assoc, suffixes);
+        let access = answers.partition_access.unwrap_or_default();
+        partition_access::apply_access(access, &mut facts.partitions, &facts.accounts);
         facts
     }
 

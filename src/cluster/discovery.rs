@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::discovered_facts::{DISCOVERY_SCRIPT, DiscoveredFacts};
+use super::discovered_facts::{DISCOVERY_SCRIPT, DiscoveredFacts, DiscoveryAnswers};
 use crate::domain::ConnectionRole;
-use crate::sites::Site;
 use crate::sites::automation::{AutomationTestOutcome, explain_outcome};
+use crate::sites::{JobOptionRule, Site};
 use crate::slurm;
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RemoteCommandMode, RunCommandError};
 
@@ -41,16 +41,11 @@ async fn discover_login_host(connection: &Arc<ClusterConnection>, site: &Site, u
             return DiscoveryResult { facts: DiscoveredFacts::default(), unusable_reason: Some(error.to_string()) };
         }
     };
-    let facts = DiscoveredFacts::from_answers(Some(&discovered), None, None, None, &[]);
+    let look_around = Some(discovered.as_str());
+    let facts = DiscoveredFacts::from_answers(DiscoveryAnswers { look_around, ..DiscoveryAnswers::default() }, &[]);
     connection.set_dialect(dialect_for(&facts));
-    let (config, sinfo, assoc) = ask_slurm(connection, user).await;
-    let parts = [&config, &sinfo, &assoc].map(answer_text);
-    let [config, sinfo, assoc] = parts.each_ref().map(Option::as_deref);
-    let suffixes = &site.jobs.account_suffixes;
-    DiscoveryResult {
-        facts: DiscoveredFacts::from_answers(Some(&discovered), config, sinfo, assoc, suffixes),
-        unusable_reason: None,
-    }
+    let said = ask_slurm(connection, site, user).await;
+    DiscoveryResult { facts: said.to_facts(look_around, site), unusable_reason: None }
 }
 
 /// An automation host allows only a few commands; trying them shows which.
@@ -63,13 +58,12 @@ async fn discover_automation_host(connection: &Arc<ClusterConnection>, site: &Si
     {
         return DiscoveryResult { facts: DiscoveredFacts::default(), unusable_reason: Some(error.to_string()) };
     }
-    let (config, sinfo, assoc) = ask_slurm(connection, user).await;
-    let parts = [&config, &sinfo, &assoc].map(answer_text);
-    let [config_text, sinfo_text, assoc_text] = parts.each_ref().map(Option::as_deref);
-    let suffixes = &site.jobs.account_suffixes;
-    let mut facts = DiscoveredFacts::from_answers(None, config_text, sinfo_text, assoc_text, suffixes);
+    let said = ask_slurm(connection, site, user).await;
+    let mut facts = said.to_facts(None, site);
     facts.missing.clear();
-    for (program, result) in [("squeue", &queue), ("scontrol", &config), ("sinfo", &sinfo), ("sacctmgr", &assoc)] {
+    for (program, result) in
+        [("squeue", &queue), ("scontrol", &said.config), ("sinfo", &said.sinfo), ("sacctmgr", &said.assoc)]
+    {
         match command_outcome(program, result) {
             AutomationTestOutcome::Works => facts.tools.push(program.to_owned()),
             other => facts.missing.extend(explain_outcome(&other)),
@@ -77,7 +71,7 @@ async fn discover_automation_host(connection: &Arc<ClusterConnection>, site: &Si
     }
     facts.missing.dedup();
     let useless = facts.tools.is_empty().then(|| {
-        let wrapper_missing = [&queue, &config].iter().all(|answer| is_wrapper_missing(answer));
+        let wrapper_missing = [&queue, &said.config].iter().all(|answer| is_wrapper_missing(answer));
         if wrapper_missing { WRAPPER_MISSING_HELP.to_owned() } else { facts.missing.join(" ") }
     });
     DiscoveryResult { facts, unusable_reason: useless }
@@ -106,20 +100,48 @@ fn command_outcome(program: &str, result: &Result<CommandOutput, RunCommandError
 
 type DiscoveryCommandResult = Result<CommandOutput, RunCommandError>;
 
-async fn ask_slurm(
-    connection: &Arc<ClusterConnection>,
-    user: &str,
-) -> (DiscoveryCommandResult, DiscoveryCommandResult, DiscoveryCommandResult) {
+/// What Slurm's commands said.
+struct SlurmDiscoveryResults {
+    config: DiscoveryCommandResult,
+    sinfo: DiscoveryCommandResult,
+    /// None where jobs name no partition.
+    partition_access: Option<DiscoveryCommandResult>,
+    assoc: DiscoveryCommandResult,
+}
+
+impl SlurmDiscoveryResults {
+    fn to_facts(&self, look_around: Option<&str>, site: &Site) -> DiscoveredFacts {
+        let [config, sinfo, assoc] = [&self.config, &self.sinfo, &self.assoc].map(answer_text);
+        let partition_access = self.partition_access.as_ref().and_then(answer_text);
+        let answers = DiscoveryAnswers {
+            look_around,
+            config: config.as_deref(),
+            sinfo: sinfo.as_deref(),
+            partition_access: partition_access.as_deref(),
+            assoc: assoc.as_deref(),
+        };
+        DiscoveredFacts::from_answers(answers, &site.jobs.account_suffixes)
+    }
+}
+
+async fn ask_slurm(connection: &Arc<ClusterConnection>, site: &Site, user: &str) -> SlurmDiscoveryResults {
     let ask = async |program, args: Vec<String>| {
         connection.run(RemoteCommand::new(program).args(args), CallUrgency::Interactive).await
     };
     let words = |args: &[&str]| args.iter().map(|word| (*word).to_owned()).collect();
-    tokio::join!(
+    let access = async {
+        let is_asked = site.jobs.partition != JobOptionRule::Never;
+        let args = words(slurm::partition_access::ARGS);
+        if is_asked { Some(ask(slurm::partition_access::PROGRAM, args).await) } else { None }
+    };
+    let (config, sinfo, partition_access, assoc) = tokio::join!(
         ask(slurm::config::PROGRAM, words(slurm::config::ARGS)),
         ask(slurm::partitions::PROGRAM, words(slurm::partitions::ARGS)),
+        access,
         // User names were checked when they were entered, so there are always arguments.
         ask(slurm::associations::PROGRAM, slurm::associations::args(user).unwrap_or_default()),
-    )
+    );
+    SlurmDiscoveryResults { config, sinfo, partition_access, assoc }
 }
 
 /// How to write commands for a cluster that was discovered before.

@@ -8,6 +8,7 @@ use super::can_start::can_start;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::format;
 use crate::recipes::context::{AvailableGpu, ComposeCluster};
+use crate::recipes::partition_choice::choose_partition;
 use crate::recipes::request::{JobRequest, RequestField, SbatchDirective};
 use crate::sites::{JobOptionRule, SiteJobType};
 use crate::slurm::test_only::TestOnlyAnswer;
@@ -86,11 +87,13 @@ fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Alternative
         let mut then = request.clone();
         then.gpus.as_mut()?.model = Some(model.clone());
         let mut changes = vec![(RequestField::GpuModel, model)];
-        if let Some(partition) = gpu.partition.as_ref().filter(|_| request.partition.is_some())
-            && request.partition.as_ref() != Some(partition)
-        {
-            then.partition = Some(partition.clone());
-            changes.push((RequestField::Partition, form_value(cluster, partition)));
+        if request.partition.is_some() {
+            then.partition = gpu.partition.clone().or_else(|| {
+                let unset = JobRequest { partition: None, ..then.clone() };
+                choose_partition(&unset, cluster).map(|partition| partition.name.clone())
+            });
+            let other = then.partition.iter().find(|partition| request.partition.as_ref() != Some(partition));
+            changes.extend(other.map(|partition| (RequestField::Partition, form_value(cluster, partition))));
         }
         Some((format!("on {} instead of {now}", gpu.label), changes, then))
     };
@@ -119,6 +122,7 @@ fn other_job_types(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Altern
     if jobs.types.is_empty() {
         let fits = |partition: &&crate::recipes::context::Partition| {
             partition.is_up
+                && !partition.is_restricted
                 && partition.gpus.is_empty() != wants_gpus
                 && !(partition.is_default && request.partition.is_none())
         };

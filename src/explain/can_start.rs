@@ -8,6 +8,7 @@ mod tests;
 use super::job_types::{candidate_partitions, matching_job_types, task_count};
 use crate::format;
 use crate::recipes::context::ComposeCluster;
+use crate::recipes::partition_choice::accepts_account;
 use crate::recipes::request::{JobRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily, StorageAreaKind, SubmitFolderRule};
 
@@ -109,6 +110,11 @@ fn check_partition(request: &JobRequest, collector: &mut RequestProblemCollector
             Some(partition) if !partition.is_up => collector.add_warning(
                 RequestField::Partition,
                 format!("The partition {name} isn't starting jobs at the moment. Jobs wait until it reopens."),
+            ),
+            // Only a warning: a partition that takes an account also takes accounts below it, which it doesn't list.
+            Some(partition) if !accepts_account(request, partition) => collector.add_warning(
+                RequestField::Partition,
+                format!("The partition {name} may not accept your account. Choose another account or partition."),
             ),
             _ => {}
         }

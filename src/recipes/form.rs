@@ -217,7 +217,7 @@ fn apply_recipe(question: &mut RecipeQuestion, recipe: &Recipe) {
 }
 
 /// Whether a question makes sense at this site.
-fn applies_at_site(question: &RecipeQuestion, cluster: &ComposeCluster) -> bool {
+pub fn applies_at_site(question: &RecipeQuestion, cluster: &ComposeCluster) -> bool {
     let jobs = &cluster.site.jobs;
     match question.sets {
         Some(RequestField::Memory | RequestField::MemoryPerCore) => jobs.memory != JobOptionRule::Never,
@@ -225,7 +225,10 @@ fn applies_at_site(question: &RecipeQuestion, cluster: &ComposeCluster) -> bool 
         Some(RequestField::GpuModel) => {
             jobs.gpu_model != JobOptionRule::Never && cluster.gpus.iter().any(|gpu| gpu.model.is_some())
         }
-        Some(RequestField::Partition) => jobs.partition != JobOptionRule::Never && !jobs.types.is_empty(),
+        // With one partition, there is nothing to choose.
+        Some(RequestField::Partition) => {
+            jobs.partition != JobOptionRule::Never && (!jobs.types.is_empty() || cluster.partitions.len() > 1)
+        }
         Some(RequestField::Mail) => jobs.mail.0,
         _ => true,
     }

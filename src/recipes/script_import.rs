@@ -5,7 +5,7 @@ mod options;
 mod tests;
 
 use super::context::ComposeCluster;
-use super::form::{FormAnswers, RecipeQuestionForm};
+use super::form::{FormAnswers, RecipeQuestionForm, applies_at_site};
 use super::question::RecipeQuestionKind;
 use super::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
@@ -103,7 +103,11 @@ pub fn fill_answers(
         // A number of tasks isn't a list of tasks.
         let fits = |(sets, _): &(RequestField, String)| {
             let question = form.find_setting(*sets);
-            question.is_some_and(|question| *sets != RequestField::Array || question.kind == RecipeQuestionKind::Text)
+            question.is_some_and(|question| {
+                // An answer to a question that isn't asked here would be lost.
+                applies_at_site(question, cluster)
+                    && (*sets != RequestField::Array || question.kind == RecipeQuestionKind::Text)
+            })
         };
         if taken.is_empty() || !taken.iter().all(fits) {
             rest.push((option.clone(), value.clone()));

@@ -21,6 +21,7 @@ const MAX_GPU_MODELS: usize = 50;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Partition {
     /// The name to request.
     pub name: String,
@@ -36,6 +37,14 @@ pub struct Partition {
     /// Memory per node, in mebibytes.
     pub memory_mb: Option<PerNodeRange>,
     pub gpus: Vec<PartitionGpu>,
+    /// The person's accounts that it doesn't name among those it takes, or refuses.
+    pub closed_to: Vec<String>,
+    /// Whether it takes only jobs of administrators or in reservations.
+    pub is_restricted: bool,
+    /// Whether other jobs can push out those that run here.
+    pub is_preemptible: bool,
+    /// The most nodes of a job here; none: no limit.
+    pub max_nodes: Option<u32>,
 }
 
 /// From the smallest to the largest node.

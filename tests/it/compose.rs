@@ -42,7 +42,7 @@ pub fn filled(page: &Page, changes: &[(&str, &str)]) -> Vec<(String, String)> {
     found
 }
 
-async fn send(who: &Client, path: &str, fields: &[(String, String)]) -> Page {
+pub async fn send(who: &Client, path: &str, fields: &[(String, String)]) -> Page {
     let pairs: Vec<(&str, &str)> = fields.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
     who.post(path, &pairs).await
 }
@@ -82,10 +82,10 @@ pub async fn ended(user: &str, job: &str) -> String {
 }
 
 /// A script that ends well.
-const OK: &str = "$SCRATCH/ok.py";
+pub const OK: &str = "$SCRATCH/ok.py";
 
 /// Makes it.
-fn make_ok() {
+pub fn make_ok() {
     on_cluster("carol", "echo 'print(1)' >\"$SCRATCH/ok.py\"");
 }
 

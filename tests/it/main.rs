@@ -17,6 +17,7 @@ mod cluster;
 mod cluster_names;
 mod command_line;
 mod compose;
+mod compose_requests;
 mod connection_faults;
 mod connection_timeouts;
 mod connections;

@@ -15,7 +15,18 @@ const ASSOC: &str = include_str!("../../../tests/fixtures/slurm/sacctmgr-assoc-2
 const OTHER_CLUSTER: &str = include_str!("../../../tests/fixtures/slurm/sacctmgr-assoc-22.05.txt");
 
 fn look(text: &str) -> DiscoveredFacts {
-    DiscoveredFacts::from_answers(Some(text), None, None, None, &[])
+    facts_from(Some(text), None, None, None, &[])
+}
+
+fn facts_from(
+    look_around: Option<&str>,
+    config: Option<&str>,
+    sinfo: Option<&str>,
+    assoc: Option<&str>,
+    suffixes: &[String],
+) -> DiscoveredFacts {
+    let answers = DiscoveryAnswers { look_around, config, sinfo, assoc, partition_access: None };
+    DiscoveredFacts::from_answers(answers, suffixes)
 }
 
 fn folder(label: FolderKind, path: impl Into<String>, group: Option<&str>) -> DiscoveredUserFolder {
@@ -136,7 +147,7 @@ fn much_is_cut() {
 
 #[test]
 fn the_demo_cluster() {
-    let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(ASSOC), &["_cpu".into()]);
+    let facts = facts_from(Some(DEMO), Some(CONFIG), Some(SINFO), Some(ASSOC), &["_cpu".into()]);
     assert_eq!(facts.missing, Vec::<String>::new());
     assert_eq!(facts.host.as_deref(), Some("login1.harbour.local"));
     assert_eq!(facts.user.as_deref(), Some("alice"));
@@ -176,7 +187,7 @@ fn old_and_newer_rows_still_read() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let nothing = DiscoveredFacts::from_answers(None, None, None, None, &[]);
+    let nothing = facts_from(None, None, None, None, &[]);
     assert_eq!(
         nothing.missing,
         [
@@ -186,7 +197,7 @@ fn what_is_missing_is_said() {
             "The list of accounts couldn't be read: sacctmgr didn't respond.",
         ]
     );
-    let refused = DiscoveredFacts::from_answers(
+    let refused = facts_from(
         Some("Command rejected by slurm_commands.sh: bash -l -c …"),
         Some("slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)\n"),
         Some("Command rejected by slurm_commands.sh: sinfo -h -o %P|%a"),
@@ -204,14 +215,34 @@ fn what_is_missing_is_said() {
         ]
     );
     let without = DEMO.replace("tool\tsacctmgr\n", "");
-    let facts = DiscoveredFacts::from_answers(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
+    let facts = facts_from(Some(&without), Some(CONFIG), Some(SINFO), None, &[]);
     assert_eq!(facts.missing, ["The list of accounts couldn't be read: sacctmgr isn't installed."]);
-    let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
+    let facts = facts_from(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
     assert!(facts.accounts.is_empty());
     assert_eq!(facts.missing, ["You have no account on lab."]);
-    let facts = DiscoveredFacts::from_answers(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
+    let facts = facts_from(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
     assert_eq!(facts.missing, ["The list of accounts couldn't be read: sacctmgr printed nothing."]);
     assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("The search was cut"));
+}
+
+/// Slurm tells in another command which accounts a partition takes; without it, all partitions look open.
+#[test]
+fn partitions_closed_to_accounts() {
+    let answers = DiscoveryAnswers {
+        look_around: Some(DEMO),
+        config: Some(CONFIG),
+        sinfo: Some(SINFO),
+        assoc: Some(ASSOC),
+        partition_access: Some("PartitionName=gpu AllowGroups=ALL AllowAccounts=root AllowQos=ALL\n"),
+    };
+    let facts = DiscoveredFacts::from_answers(answers, &[]);
+    assert!(!facts.accounts.is_empty() && facts.missing.is_empty());
+    for partition in &facts.partitions {
+        let closed = if partition.name == "gpu" { facts.accounts.len() } else { 0 };
+        assert_eq!(partition.closed_to.len(), closed, "{}", partition.name);
+    }
+    let open = DiscoveredFacts::from_answers(DiscoveryAnswers { partition_access: None, ..answers }, &[]);
+    assert!(open.partitions.iter().all(|partition| partition.closed_to.is_empty()) && open.missing.is_empty());
 }
 
 #[test]
@@ -236,7 +267,7 @@ proptest! {
         text in "(?s)((home|PATH|dir|gone|tool|SSH_CONNECTION)\t.{0,40}\n){0,12}",
         cut in 0_usize..800,
     ) {
-        let _ = DiscoveredFacts::from_answers(Some(&text), Some(&text), Some(&text), Some(&text), &[]);
+        let _ = facts_from(Some(&text), Some(&text), Some(&text), Some(&text), &[]);
         let _ = look(&DEMO[..cut.min(DEMO.len())]);
     }
 }

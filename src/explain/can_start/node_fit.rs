@@ -3,37 +3,10 @@
 use super::RequestProblemCollector;
 use crate::explain::job_types::{candidate_partitions, matching_job_types};
 use crate::format;
-use crate::recipes::context::{ComposeCluster, Partition};
+use crate::recipes::context::Partition;
+use crate::recipes::partition_choice::{PerNodeDemand, fits, gpus_per_node};
 use crate::recipes::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
 use crate::sites::{JobOptionRule, SiteFamily};
-
-/// The least that it needs on each node.
-struct PerNodeDemand {
-    cores: u64,
-    memory_mb: u64,
-}
-
-impl PerNodeDemand {
-    fn from_request(request: &JobRequest) -> Self {
-        let cores_of_task = u64::from(request.cores.unwrap_or(1).max(1));
-        // Without a node count, Slurm may spread tasks over as many nodes as it takes.
-        let tasks = match (request.tasks_per_node, request.tasks, request.nodes) {
-            (Some(tasks), _, _) => tasks,
-            (None, Some(tasks), Some(nodes)) => tasks.div_ceil(nodes.max(1)),
-            _ => 1,
-        };
-        let cores = cores_of_task.saturating_mul(u64::from(tasks.max(1)));
-        let memory_mb = match request.memory {
-            Some(MemoryRequest::PerNode(mb)) => mb,
-            Some(MemoryRequest::PerCore(mb)) => mb.saturating_mul(cores),
-            Some(MemoryRequest::PerGpu(mb)) => {
-                mb.saturating_mul(request.gpus.as_ref().map_or(0, |gpus| gpus.count).into())
-            }
-            None => 0,
-        };
-        Self { cores, memory_mb }
-    }
-}
 
 pub(super) fn check(request: &JobRequest, collector: &mut RequestProblemCollector<'_>) {
     let cluster = collector.cluster;
@@ -162,14 +135,6 @@ fn check_gpu_models(gpus: &GpuRequest, request: &JobRequest, collector: &mut Req
     }
 }
 
-/// The most GPUs of a model on one node of a partition; without a model, of all models together.
-fn gpus_per_node(partition: &Partition, model: Option<&str>) -> u32 {
-    let fits = |gpu: &&crate::slurm::partitions::PartitionGpu| {
-        model.is_none_or(|model| gpu.model.as_deref().is_none_or(|own| own == model))
-    };
-    partition.gpus.iter().filter(fits).fold(0, |sum, gpu| sum.saturating_add(gpu.per_node_most))
-}
-
 /// Whether one node has that many.
 fn check_gpus_per_node(
     gpus: &GpuRequest,
@@ -227,19 +192,4 @@ fn check_combination(
              less of one of them.",
         );
     }
-}
-
-fn fits(request: &JobRequest, demand: &PerNodeDemand, partition: &Partition, cluster: &ComposeCluster) -> bool {
-    let enough =
-        |span: Option<crate::slurm::partitions::PerNodeRange>, least: u64| span.is_none_or(|span| span.most >= least);
-    let gpus = request.gpus.as_ref().is_none_or(|gpus| {
-        let most_here = gpus_per_node(partition, gpus.model.as_deref());
-        // The short name of a GPU slice is not in the cluster's list.
-        let shown = cluster.partitions.iter().any(|partition| gpus_per_node(partition, gpus.model.as_deref()) > 0);
-        most_here >= gpus.count || !shown
-    });
-    gpus && enough(partition.cpus, demand.cores)
-        && enough(partition.memory_mb, demand.memory_mb)
-        && u64::from(request.nodes.unwrap_or(1)) <= u64::from(partition.node_count())
-        && partition.time_limit.minutes().is_none_or(|most| request.minutes.is_none_or(|asked| asked <= most))
 }

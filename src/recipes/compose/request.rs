@@ -3,6 +3,7 @@
 use super::{AnswersByKey, ComposedJob, template_values};
 use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::{FormAnswers, RecipeQuestionForm, SWEEP_AT_ONCE, SWEEP_ONLY};
+use crate::recipes::partition_choice::choose_partition;
 use crate::recipes::request::{ArrayRequest, GpuRequest, JobDependency, JobRequest, MemoryRequest, RequestField};
 use crate::recipes::script_import;
 use crate::recipes::value::AnswerValue;
@@ -88,6 +89,14 @@ impl<'a> AnswersByRequestField<'a> {
         }
     }
 
+    /// Whether the partition is up to the person's own script: unless the form asks for GPUs, which the script's
+    /// partition must have, it stays as it is.
+    fn is_left_to_script(&self, request: &JobRequest) -> bool {
+        let Some(script) = template_values::pasted_script(self.form, self.values) else { return false };
+        request.gpus.is_none()
+            || script_import::parse_directives(&script).iter().any(|(option, _)| option == "--partition")
+    }
+
     fn memory(&self) -> Option<MemoryRequest> {
         if let Some(AnswerValue::Memory(mb)) = self.value(RequestField::Memory) {
             return Some(MemoryRequest::PerNode(*mb));
@@ -99,7 +108,7 @@ impl<'a> AnswersByRequestField<'a> {
     }
 }
 
-/// Partition and QOS: as chosen, or the partition that has the requested GPUs.
+/// Partition and QOS: as chosen, or a partition that has the requested GPUs: as the site says, or as the cluster showed.
 fn set_partition(request: &mut JobRequest, asked: &mut AnswersByRequestField<'_>, cluster: &ComposeCluster) {
     let jobs = &cluster.site.jobs;
     request.qos = asked.text(RequestField::Qos);
@@ -111,13 +120,16 @@ fn set_partition(request: &mut JobRequest, asked: &mut AnswersByRequestField<'_>
             }
             None => request.partition = Some(name),
         }
-    } else if jobs.partition != JobOptionRule::Never && request.gpus.is_some() {
-        let model = request.gpus.as_ref().and_then(|gpus| gpus.model.as_deref());
-        let gpu = match model {
-            Some(model) => cluster.gpu(model),
-            None => cluster.gpus.first(),
-        };
-        request.partition = gpu.and_then(|gpu| gpu.partition.clone());
+    } else if !asked.is_left_to_script(request) {
+        let by_site = request.gpus.as_ref().filter(|_| jobs.partition != JobOptionRule::Never).and_then(|gpus| {
+            let gpu = match gpus.model.as_deref() {
+                Some(model) => cluster.gpu(model),
+                None => cluster.gpus.first(),
+            };
+            gpu.and_then(|gpu| gpu.partition.clone())
+        });
+        request.partition =
+            by_site.or_else(|| choose_partition(request, cluster).map(|partition| partition.name.clone()));
     }
 }
 

@@ -21,6 +21,7 @@ scancel 123 124_7 --signal=TERM
 scontrol show job 123
 scontrol -o show nodes
 scontrol show config
+scontrol -o show partition
 scontrol hold 123
 scontrol release 123_4 5
 scontrol requeue 9

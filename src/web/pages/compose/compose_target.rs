@@ -142,6 +142,11 @@ fn list_gpus(site: &Site, facts: &DiscoveredFacts) -> Vec<AvailableGpu> {
     if found.is_empty() {
         found.extend(site.jobs.gpus.iter().map(of_site));
     }
+    // Some sites name no models.
+    if let Some(gpu) = facts.gpus.iter().find(|gpu| gpu.model.is_none() && found.is_empty()) {
+        let (label, per_node) = ("GPU".to_owned(), gpu.per_node_most);
+        found.push(AvailableGpu { label, per_node, ..AvailableGpu::default() });
+    }
     found.extend(slices);
     found
 }

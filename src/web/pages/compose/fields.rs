@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::explain::GlossaryTerm;
+use crate::format;
 use crate::recipes::compose::ComposeProblem;
-use crate::recipes::context::ComposeCluster;
+use crate::recipes::context::{ComposeCluster, Partition, SubmitAccount};
 use crate::recipes::form::{FormAnswers, RecipeQuestionForm, available_choices, sweep_key};
 use crate::recipes::question::{RecipeQuestion, RecipeQuestionKind};
 use crate::recipes::request::RequestField;
-use crate::sites::JobOptionRule;
+use crate::sites::{JobOptionRule, SiteJobType};
 
 pub struct ComposeSection {
     pub title: String,
@@ -246,16 +247,9 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
             }
             all
         }
-        RecipeQuestionKind::JobType => std::iter::once((String::new(), "Automatic".to_owned()))
-            .chain(
-                cluster
-                    .site
-                    .jobs
-                    .types
-                    .iter()
-                    .map(|kind| (kind.name.clone(), format!("{}: {}", kind.name, as_option_text(&kind.label)))),
-            )
-            .collect(),
+        RecipeQuestionKind::JobType => {
+            std::iter::once((String::new(), "Automatic".to_owned())).chain(list_job_types(cluster)).collect()
+        }
         _ => return Vec::new(),
     };
     if matches!(question.kind, RecipeQuestionKind::Account) && !question.required {
@@ -268,8 +262,37 @@ fn list_options(question: &RecipeQuestion, value: &str, cluster: &ComposeCluster
     all.into_iter().map(|(offered, label)| FieldOption { is_chosen: offered == value, value: offered, label }).collect()
 }
 
+/// The job types that the site names, or else the partitions that the cluster showed.
+fn list_job_types(cluster: &ComposeCluster) -> Vec<(String, String)> {
+    let types = &cluster.site.jobs.types;
+    if !types.is_empty() {
+        let label = |kind: &SiteJobType| format!("{}: {}", kind.name, as_option_text(&kind.label));
+        return types.iter().map(|kind| (kind.name.clone(), label(kind))).collect();
+    }
+    let open = cluster.partitions.iter().filter(|partition| !partition.is_restricted);
+    open.map(|partition| (partition.name.clone(), partition_label(partition, cluster))).collect()
+}
+
+/// A partition with what it offers: `gpu: t4 and v100 GPUs, up to 1 d`.
+fn partition_label(partition: &Partition, cluster: &ComposeCluster) -> String {
+    let models: Vec<&str> = partition.gpus.iter().filter_map(|gpu| gpu.model.as_deref()).take(4).collect();
+    let mut facts = Vec::new();
+    if !partition.gpus.is_empty() {
+        facts.push(format!("{} GPUs", models.join(" and ")).trim_start().to_owned());
+    }
+    facts.extend(partition.time_limit.minutes().map(|most| format!("up to {}", format::minutes(most))));
+    facts.extend(partition.is_default.then(|| "default partition".to_owned()));
+    facts.extend((!partition.is_up).then(|| "not starting jobs now".to_owned()));
+    facts.extend(partition.is_preemptible.then(|| "jobs can be interrupted".to_owned()));
+    let is_closed = |account: &SubmitAccount| partition.closed_to.contains(&account.name);
+    if !cluster.accounts.is_empty() && cluster.accounts.iter().all(is_closed) {
+        facts.push("may not accept your accounts".to_owned());
+    }
+    if facts.is_empty() { partition.name.clone() } else { format!("{}: {}", partition.name, facts.join(", ")) }
+}
+
 /// An account with its description.
-fn account_label(account: &crate::recipes::context::SubmitAccount, cluster: &ComposeCluster) -> String {
+fn account_label(account: &SubmitAccount, cluster: &ComposeCluster) -> String {
     let prefix = cluster.site.jobs.accounts.iter().find(|rule| account.name.starts_with(&rule.prefix));
     let only = match (account.for_cpu, account.for_gpu) {
         (true, false) => "only for jobs without GPUs",
