@@ -1,6 +1,7 @@
 //! Imports people's own scripts: parses them into the fields of a form where possible.
 
 mod options;
+mod submit_line;
 #[cfg(test)]
 mod tests;
 
@@ -8,7 +9,9 @@ use super::context::ComposeCluster;
 use super::form::{FormAnswers, RecipeQuestionForm, applies_at_site};
 use super::question::RecipeQuestionKind;
 use super::request::{GpuRequest, JobRequest, MemoryRequest, RequestField};
-use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_part};
+use super::sbatch_options::{SBATCH_OPTIONS, SbatchOptionSpec, find_option, find_part};
+
+pub use self::submit_line::{SubmitLineOptions, parse_submit_line};
 
 /// An option and its value: `--time` and `3:00:00`.
 pub type SbatchOption = (String, Option<String>);
@@ -16,7 +19,10 @@ pub type SbatchOption = (String, Option<String>);
 /// Whether scripts may not set this option, including abbreviations, which Slurm accepts.
 fn is_reserved_option(option: &str) -> bool {
     let is_cut_from = |known: &SbatchOptionSpec| known.is_reserved && known.name.starts_with(option);
-    option.len() > 4 && SBATCH_OPTIONS.iter().any(is_cut_from)
+    match find_option(option) {
+        Some(known) => known.is_reserved,
+        None => option.len() > 4 && SBATCH_OPTIONS.iter().any(is_cut_from),
+    }
 }
 
 /// All options from a script's `#SBATCH` lines. Slurm reads them up to the first line that isn't a comment.
@@ -74,6 +80,19 @@ pub fn read_request(script: &str) -> JobRequest {
         }
     }
     request
+}
+
+/// Adds options that take precedence, as those on the command line do over those in the script.
+pub fn override_options(options: &mut Vec<SbatchOption>, stronger: &[SbatchOption]) {
+    let field = |option: &str| match find_part(option)?.sets {
+        // A job has memory per node, or per core.
+        RequestField::MemoryPerCore => Some(RequestField::Memory),
+        sets => Some(sets),
+    };
+    for (option, value) in stronger {
+        options.retain(|(known, _)| known != option && (field(known).is_none() || field(known) != field(option)));
+        options.push((option.clone(), value.clone()));
+    }
 }
 
 /// Whether the request already sets what this option would set.

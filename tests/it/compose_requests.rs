@@ -2,7 +2,7 @@
 //! with.
 
 use crate::compose::{OK, filled, make_ok, on_cluster, send, submitted};
-use crate::queue::{cancel, connected};
+use crate::queue::{cancel, connected, row, submit, wait_for_list};
 
 const PYTHON: &str = "/compose/key/python-script";
 
@@ -39,4 +39,45 @@ async fn a_gpu_job_goes_to_a_partition_that_has_the_gpu() {
     assert!(applied.text().contains("#SBATCH --partition=debug<"), "{}", applied.text());
     let chosen = applied.attributes("select[name='a.job_type'] option[selected]", "value");
     assert_eq!(chosen, ["debug"]);
+}
+
+/// What was typed after `sbatch` in a terminal is in the form, together with the options of the script.
+#[tokio::test(flavor = "multi_thread")]
+async fn options_of_the_command_line_come_back() {
+    let (_portal, _, tessa) = connected("tessa").await;
+    let typed = ["-p", "gpu", "--gpus=t4:1", "-Ht7", "-J", "by hand", "--mem", "150M", "-o/dev/null", "--nice=50"];
+    let typed: Vec<&str> = typed.into_iter().chain(["--comment=note"]).collect();
+    let job = submit("tessa", "#SBATCH --time=3 --cpus-per-task=2", &typed);
+    wait_for_list(&tessa, "/jobs", "listed", |list| !row(list, &job).is_empty()).await;
+    let again = format!("/jobs/key/{job}/again");
+    // The accounting stores the command line a moment after the job is in the queue.
+    let form = wait_for_list(&tessa, &again, "the command line is known", |form| {
+        form.text().contains("Options from the command line")
+    })
+    .await;
+    let fields = filled(&form, &[]);
+    let value = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, text)| text.as_str());
+    for (name, expected) in [
+        ("a.job_name", "by hand"),
+        ("a.time", "00:07:00"),
+        ("a.cores", "2"),
+        ("a.memory", "150M"),
+        ("a.gpus", "1"),
+        ("a.gpu_model", "t4"),
+        ("a.job_type", "gpu"),
+    ] {
+        assert_eq!(value(name), Some(expected), "{name} in {fields:?}");
+    }
+    let other: Vec<&str> = value("a.options").unwrap_or_default().lines().collect();
+    for option in ["--hold", "--output=/dev/null", "--nice=50"] {
+        assert!(other.contains(&option), "{option} in {other:?}");
+    }
+    let notice = form.select_text("main");
+    assert!(notice.contains("Left out, because the portal can't set them: --comment."), "{notice}");
+    let panel = send(&tessa, "/compose/key/own-script/preview", &fields).await;
+    for line in ["--partition=gpu", "--gpus-per-node=t4:1", "--time=00:07:00", "--nice=50", "--hold"] {
+        assert!(panel.text().contains(&format!("#SBATCH {line}<")), "{line} in {}", panel.text());
+    }
+    assert!(!panel.text().contains("--time=3"), "the command line counts more: {}", panel.text());
+    cancel("tessa", &job);
 }

@@ -231,6 +231,12 @@ fn set_other_options(
         for word in words {
             let text = word.resolve(&std::collections::BTreeMap::new()).unwrap_or_default();
             match script_import::parse_option(&text) {
+                // The output is in the job's folder only unless someone says where it goes.
+                Some((option, Some(path)))
+                    if option == "--output" && form.find_setting(RequestField::Output).is_none() =>
+                {
+                    request.output = Some(path);
+                }
                 Some((option, _)) if script_import::is_already_set(request, &option) => {
                     let words = format!("{option} has its own field above. Set it there.");
                     job.add_problem(&question.key, words);

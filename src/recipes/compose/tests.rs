@@ -134,6 +134,22 @@ fn a_script_keeps_its_partition() {
     assert_eq!(script_import::fill_answers(&form, &mut answers, &options, &cluster), options, "no field for it");
 }
 
+/// A script that names both a folder and an output file can be read into the form and sent as it is.
+#[test]
+fn a_folder_and_an_output_file() {
+    let (form, cluster) = (form("own-script"), demo());
+    let mut answers = form.defaults(&cluster);
+    answers.insert("script".into(), "#!/bin/bash\nhostname\n".into());
+    answers.insert("folder".into(), "/work".into());
+    answers.insert("options".into(), "--output=/logs/%j.out\n--export=ALL".into());
+    let job = compose(&form, &answers, &cluster);
+    assert_eq!(job.problems, []);
+    let script = job.build_script();
+    for line in ["--chdir=/work", "--output=/logs/%j.out", "--export=ALL"] {
+        assert!(script.contains(&format!("#SBATCH {line}\n")), "{script}");
+    }
+}
+
 #[test]
 fn what_is_missing_is_said_and_the_script_is_shown() {
     let job = composed(&[("script", ""), ("memory", "lots"), ("time", "0")]);

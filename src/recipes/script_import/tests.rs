@@ -39,6 +39,8 @@ fn every_way_of_writing_an_option_is_read() {
 fn single_options() {
     assert_eq!(parse_option("--nice=100"), Some(("--nice".into(), Some("100".into()))));
     assert_eq!(parse_option("-C a100"), Some(("--constraint".into(), Some("a100".into()))));
+    assert_eq!(parse_option("--export=ALL,X=1"), Some(("--export".into(), Some("ALL,X=1".into()))));
+    assert_eq!(parse_option("--export-f=x"), None);
     for bad in ["--wrap=x", "--parsable", "rm -rf", "", "--a=1 --b=2", "--Bad"] {
         assert_eq!(parse_option(bad), None, "{bad}");
     }

@@ -1,5 +1,6 @@
 //! Running something again: a submission as it was filled in, or any earlier job from its script.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -10,10 +11,10 @@ use crate::domain::SubmissionId;
 use crate::error::AppError;
 use crate::explain::sbatch;
 use crate::format;
-use crate::jobs::JobRecord;
 use crate::jobs::submissions::{Submission, SubmissionState};
+use crate::jobs::{JobDetails, JobRecord};
 use crate::recipes::compose::ComposeProblem;
-use crate::recipes::script_import;
+use crate::recipes::script_import::{self, SbatchOption, SubmitLineOptions};
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::store;
 use crate::web::HandlerResult;
@@ -73,6 +74,7 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
     let mut db = context.app.store.read().await?;
     let submission = store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?;
     drop(db);
+    let mut on_line = SubmitLineOptions::default();
     let mut draft = if let Some(submission) = submission.filter(|_| found.is_own) {
         restore_form(&context, &me, &submission, target).await?
     } else {
@@ -80,14 +82,15 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
             JobOrArray::Job(record) => record,
             JobOrArray::Array(array) => &array.head,
         };
-        let script = load_script(&context, key, record).await?;
-        if script.trim().is_empty() {
+        let details = load_details(&context, key, record).await?;
+        if details.script.trim().is_empty() {
             return Ok(flash::redirect(context, &found.href(), FlashMessage::NoScript));
         }
-        form_from_script(&context, &me, &script, target).await?
+        let line = if details.submit_line.is_empty() { &record.submit_line } else { &details.submit_line };
+        on_line = script_import::parse_submit_line(line, &record.job.name, &details.command);
+        form_from_script(&context, &me, &details.script, &on_line.options, target).await?
     };
-    let options: Vec<script_import::SbatchOption> =
-        query.option.split(' ').filter_map(script_import::parse_option).collect();
+    let options: Vec<SbatchOption> = query.option.split(' ').filter_map(script_import::parse_option).collect();
     draft.values.repeats = found.id.to_string();
     let mut extras = ComposePageExtras::default();
     if query.tasks == "failed" {
@@ -101,7 +104,31 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
             extras.notice = Some(ComposeNotice::new("info", "Suggestion applied", text));
         }
     }
+    add_submit_line_notice(&on_line, &mut extras);
     respond(&build_page(&context, &me, &draft, extras).await?)
+}
+
+/// Says that the form has the options of the command line, and which of them it hasn't.
+fn add_submit_line_notice(on_line: &SubmitLineOptions, extras: &mut ComposePageExtras) {
+    let mut sentences = Vec::new();
+    if !on_line.options.is_empty() {
+        sentences.push("The form also has the options from the command line of this job.".to_owned());
+    }
+    if !on_line.left_out.is_empty() {
+        sentences.push(format!("Left out, because the portal can't set them: {}.", on_line.left_out.join(", ")));
+    }
+    if on_line.is_uncertain {
+        sentences.push("Part of the command line couldn't be read. Check the fields before you submit.".to_owned());
+    }
+    if sentences.is_empty() {
+        return;
+    }
+    let kind = if on_line.left_out.is_empty() && !on_line.is_uncertain { "info" } else { "warning" };
+    let text = sentences.join(" ");
+    match &mut extras.notice {
+        Some(notice) => notice.text = format!("{} {text}", notice.text),
+        None => extras.notice = Some(ComposeNotice::new(kind, "Options from the command line", text)),
+    }
 }
 
 /// Fills in the tasks that failed, so that only these run again.
@@ -125,12 +152,19 @@ fn choose_failed_tasks(draft: &mut JobDraft, job_or_array: &JobOrArray) -> Compo
     }
 }
 
-/// The script of a job. Usually the job's page has read it already; otherwise this asks the cluster, since the person
-/// wants exactly that. Accounting has a job only a moment after its end.
-async fn load_script(context: &RequestContext, key: ClusterAccountId, record: &JobRecord) -> Result<String, AppError> {
+/// The details of a job, with its script. Usually the job's page has read it already; otherwise this asks the cluster,
+/// since the person wants exactly that. Accounting has a job only a moment after its end.
+async fn load_details(
+    context: &RequestContext,
+    key: ClusterAccountId,
+    record: &JobRecord,
+) -> Result<Arc<JobDetails>, AppError> {
     let mut details = context.app.job_details.get_cached(key, record).await?.details;
-    for _ in 0..SCRIPT_ATTEMPTS {
-        if !details.script.trim().is_empty() {
+    for attempt in 0..SCRIPT_ATTEMPTS {
+        let has_script = !details.script.trim().is_empty();
+        let has_line = !details.submit_line.is_empty() || !record.submit_line.is_empty();
+        // Not every cluster stores command lines: asking once is enough.
+        if has_script && (has_line || attempt > 0) {
             break;
         }
         let fresh = context.app.job_details.get_fresh(key, record).await?;
@@ -138,9 +172,11 @@ async fn load_script(context: &RequestContext, key: ClusterAccountId, record: &J
             break;
         }
         details = fresh.details;
-        tokio::time::sleep(SCRIPT_RETRY_DELAY).await;
+        if details.script.trim().is_empty() {
+            tokio::time::sleep(SCRIPT_RETRY_DELAY).await;
+        }
     }
-    Ok(details.script.clone())
+    Ok(details)
 }
 
 /// The form as it was. The recipe may be gone; the script never is.
@@ -158,20 +194,23 @@ async fn restore_form(
             draft.values.own = values.own;
             Ok(draft)
         }
-        _ => form_from_script(context, me, &submission.script, target).await,
+        _ => form_from_script(context, me, &submission.script, &[], target).await,
     }
 }
 
-/// A form around any script.
+/// A form around any script, with options that were not in it.
 async fn form_from_script(
     context: &RequestContext,
     me: &CurrentPerson,
     script: &str,
+    more: &[SbatchOption],
     target: ComposeTarget,
 ) -> Result<JobDraft, AppError> {
     let chosen = recipe_lookup::find_recipe(context, me, OWN_SCRIPT_RECIPE).await?;
     let mut draft = JobDraft::new(target, chosen)?;
-    draft.fill_from_script(script, &script_import::parse_directives(script));
+    let mut options = script_import::parse_directives(script);
+    script_import::override_options(&mut options, more);
+    draft.fill_from_script(script, &options);
     Ok(draft)
 }
 
