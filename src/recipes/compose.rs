@@ -14,6 +14,7 @@ use super::context::ComposeCluster;
 use super::edits::MergedScript;
 use super::form::{FormAnswers, RecipeQuestionForm, SWEEP_HOW, available_choices, sweep_key};
 use super::question::{QuestionChoice, RecipeQuestion, RecipeQuestionKind};
+use super::quoting::ShellWord;
 use super::request::{JobRequest, RequestField, SbatchDirective};
 use super::script_import;
 use super::sweep::{self, Sweep, SweepAxis, SweepMode};
@@ -221,13 +222,19 @@ fn read_sweep(
 
 /// A swept question has one answer per point; each is parsed like a single answer.
 fn read_axis(question: &RecipeQuestion, text: &str) -> Result<SweepAxis, String> {
-    let values = sweep::parse_values(text)?;
+    let has_several_words = question.kind == RecipeQuestionKind::Arguments;
+    let values = if has_several_words { sweep::parse_argument_lines(text)? } else { sweep::parse_values(text)? };
     let mut words = Vec::with_capacity(values.len());
     for text in &values {
         let value = value::parse_answer(question, text, &[]).map_err(|problem| format!("“{text}”: {problem}"))?;
-        words.push(template_values::to_shell_word(&value));
+        words.push(match value {
+            AnswerValue::Words(all) if has_several_words => {
+                all.iter().map(ShellWord::to_shell).collect::<Vec<_>>().join(" ")
+            }
+            value => template_values::to_shell_word(&value),
+        });
     }
-    Ok(SweepAxis { name: question.key.clone(), values, words, key: Some(question.key.clone()) })
+    Ok(SweepAxis { name: question.key.clone(), values, words, has_several_words, key: Some(question.key.clone()) })
 }
 
 fn script(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::ComposeCluster;
-use super::question::{QuestionChoice, RecipeFileValue, RecipeQuestion, RecipeQuestionKind};
+use super::question::{QuestionChoice, RecipeFileValue, RecipeQuestion, RecipeQuestionKind, TextAnswerFormat};
 use super::recipe::{EmptyAnswersWarning, Recipe, SharedRecipeBlock};
 use super::request::RequestField;
 use super::requirements;
@@ -103,6 +103,7 @@ impl RecipeQuestionForm {
             RecipeQuestionKind::Text
                 | RecipeQuestionKind::Number
                 | RecipeQuestionKind::Choice
+                | RecipeQuestionKind::Arguments
                 | RecipeQuestionKind::Path
         );
         let is_fixed = self.locked.contains(&question.key) || self.hidden.contains(&question.key);
@@ -119,6 +120,16 @@ impl RecipeQuestionForm {
         }
         // A question that the script never uses would change nothing.
         is_named && !self.questions().any(|other| other.show_when.contains_key(&question.key))
+    }
+
+    /// Whether the form offers to vary a question. What is one thing for all tasks in practice isn't offered: files,
+    /// folders and addresses, and what belongs to a run in several jobs, which is a job array itself.
+    pub fn offers_sweep(&self, question: &RecipeQuestion) -> bool {
+        let is_place = question.kind == RecipeQuestionKind::Path
+            || matches!(question.shape, TextAnswerFormat::Url | TextAnswerFormat::Location);
+        let is_of_array = !question.show_when.is_empty()
+            && self.find_setting(RequestField::Array).is_some_and(|array| array.show_when == question.show_when);
+        !is_place && !is_of_array && self.can_sweep(question)
     }
 
     /// The answers that a new form starts with.
@@ -244,6 +255,12 @@ fn default_answer(question: &RecipeQuestion, cluster: &ComposeCluster) -> String
             let whole = cluster.gpus.iter().find(|gpu| !gpu.is_slice);
             let first = whole.or(cluster.gpus.first()).and_then(|gpu| gpu.model.clone());
             first.unwrap_or_default()
+        }
+        // Such a site takes no other jobs, whether the form asks or not.
+        RecipeQuestionKind::Number
+            if question.sets == Some(RequestField::Gpus) && cluster.site.jobs.gpu_only && given == "0" =>
+        {
+            "1".to_owned()
         }
         RecipeQuestionKind::Path => adapt_scratch_path(given, cluster),
         RecipeQuestionKind::Modules if given.is_empty() => {

@@ -123,6 +123,8 @@ pub enum TextAnswerFormat {
     Url,
     /// A branch, tag or commit.
     GitRef,
+    /// An address or a path, in which the same variables are expanded as in paths. Also for lists.
+    Location,
 }
 
 /// What a path must point to.

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use self::arguments::parse_arguments;
-pub use self::path::{PathStartRule, parse_path};
+pub use self::path::{PathStartRule, parse_location, parse_path};
 use crate::text::is_disruptive;
 
 /// The variables that paths and arguments may contain. Everything else is literal.

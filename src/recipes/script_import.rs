@@ -125,6 +125,7 @@ pub fn fill_answers(
             question.is_some_and(|question| {
                 // An answer to a question that isn't asked here would be lost.
                 applies_at_site(question, cluster)
+                    && !form.hidden.contains(&question.key)
                     && (*sets != RequestField::Array || question.kind == RecipeQuestionKind::Text)
             })
         };

@@ -7,7 +7,7 @@ mod values;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::values::parse_values;
+pub use self::values::{parse_argument_lines, parse_values};
 use super::question::is_valid_key;
 use super::quoting::quote_word;
 use super::template::RenderedScriptLine;
@@ -43,6 +43,9 @@ pub struct SweepAxis {
     /// The values as bash words.
     #[serde(skip)]
     pub words: Vec<String>,
+    /// Whether each value is several words, such as arguments: its variable is then an array.
+    #[serde(skip)]
+    pub has_several_words: bool,
     /// The swept question; none for a parameter that exists only in the sweep.
     #[serde(skip)]
     pub key: Option<String>,
@@ -52,7 +55,7 @@ impl SweepAxis {
     /// A parameter whose values are plain text.
     pub fn new(name: &str, values: Vec<String>) -> Self {
         let words = values.iter().map(|value| quote_word(value)).collect();
-        Self { name: name.to_owned(), values, words, key: None }
+        Self { name: name.to_owned(), values, words, has_several_words: false, key: None }
     }
 }
 
@@ -127,12 +130,29 @@ impl Sweep {
                 (SweepMode::Grid, stride) => format!("SLURM_ARRAY_TASK_ID / {stride} % {count}"),
             };
             let key = axis.key.as_deref().unwrap_or(PARAMETERS_KEY);
-            lines.push(RenderedScriptLine::from_question(format!("{name}_values=({})", axis.words.join(" ")), key));
-            lines.push(RenderedScriptLine::from_question(format!("{name}=${{{name}_values[{at}]}}"), key));
+            let mut add = |text: String| lines.push(RenderedScriptLine::from_question(text, key));
+            if axis.has_several_words {
+                add(format!("case $(({at})) in"));
+                for (index, words) in axis.words.iter().enumerate() {
+                    add(format!("  {index}) {name}=({words}) ;;"));
+                }
+                add("esac".to_owned());
+            } else {
+                add(format!("{name}_values=({})", axis.words.join(" ")));
+                add(format!("{name}=${{{name}_values[{at}]}}"));
+            }
         }
-        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-        let settings: Vec<String> = names.iter().map(|name| format!("{name}=${name}")).collect();
-        lines.push(RenderedScriptLine::plain(format!("export {}", names.join(" "))));
+        let setting = |axis: &SweepAxis| {
+            let name = &axis.name;
+            if axis.has_several_words { format!("{name}=${{{name}[*]}}") } else { format!("{name}=${name}") }
+        };
+        let settings: Vec<String> = self.axes.iter().map(setting).collect();
+        // Bash passes no arrays on to programs.
+        let single = self.axes.iter().filter(|axis| !axis.has_several_words);
+        let names: Vec<&str> = single.map(|axis| axis.name.as_str()).collect();
+        if !names.is_empty() {
+            lines.push(RenderedScriptLine::plain(format!("export {}", names.join(" "))));
+        }
         lines.push(RenderedScriptLine::plain(format!(
             "echo \"Task $SLURM_ARRAY_TASK_ID of 0 to {}: {}\"",
             points.saturating_sub(1),

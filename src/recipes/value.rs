@@ -39,6 +39,9 @@ pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> 
         return Err("This is too long.".to_owned());
     }
     match question.kind {
+        RecipeQuestionKind::Text if question.shape == TextAnswerFormat::Location => {
+            Ok(AnswerValue::Words(vec![quoting::parse_location(text.trim(), known)?]))
+        }
         RecipeQuestionKind::Text => {
             reject_invisible_chars(text)?;
             check_format(text, question.shape)?;
@@ -88,8 +91,11 @@ pub fn parse_answer(question: &RecipeQuestion, text: &str, known: &[String]) -> 
             .collect::<Result<_, _>>()
             .map(AnswerValue::Variables),
         RecipeQuestionKind::List => {
-            let all = parse_lines(text)?;
-            Ok(AnswerValue::Words(all.into_iter().map(ShellWord::literal).collect()))
+            let read = |line: &str| match question.shape {
+                TextAnswerFormat::Location => quoting::parse_location(line, known),
+                _ => Ok(ShellWord::literal(line)),
+            };
+            parse_lines(text)?.into_iter().map(read).collect::<Result<_, _>>().map(AnswerValue::Words)
         }
         RecipeQuestionKind::Modules => {
             let mut all = Vec::new();
@@ -161,7 +167,7 @@ fn check_format(text: &str, shape: TextAnswerFormat) -> Result<(), String> {
     let all =
         |extra: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c)) && !text.starts_with('-');
     match shape {
-        TextAnswerFormat::Any => Ok(()),
+        TextAnswerFormat::Any | TextAnswerFormat::Location => Ok(()),
         TextAnswerFormat::Name if all("-_.+:/@") => Ok(()),
         TextAnswerFormat::Name => Err("Use only letters, digits and - _ . + : / @, without spaces.".to_owned()),
         TextAnswerFormat::Url => {

@@ -3,6 +3,7 @@
 
 use crate::compose::{OK, filled, make_ok, on_cluster, send, submitted};
 use crate::queue::{cancel, connected, row, submit, wait_for_list};
+use crate::support::TestApp;
 
 const PYTHON: &str = "/compose/key/python-script";
 
@@ -80,4 +81,26 @@ async fn options_of_the_command_line_come_back() {
     }
     assert!(!panel.text().contains("--time=3"), "the command line counts more: {}", panel.text());
     cancel("tessa", &job);
+}
+
+#[tokio::test]
+async fn forms_ask_no_more_than_a_recipe_needs() {
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_cluster("key").await;
+    alice.name_user("key", "alice").await;
+    let names = async |recipe: &str| {
+        let form = alice.get(&format!("/compose/key/{recipe}")).await;
+        assert_eq!(form.status, 200, "{recipe}");
+        form.attributes("#compose [name]", "name")
+    };
+    let code = names("get-code").await;
+    assert!(code.iter().any(|name| name == "a.time"), "{code:?}");
+    for name in ["a.cores", "a.memory", "a.gpus", "a.gpu_model"] {
+        assert!(!code.iter().any(|known| known == name), "{name} in {code:?}");
+    }
+    let many = names("pytorch-many").await;
+    let swept: Vec<&String> = many.iter().filter(|name| name.starts_with("s.")).collect();
+    assert!(swept.iter().any(|name| *name == "s.arguments"), "{swept:?}");
+    assert!(!swept.iter().any(|name| ["s.script", "s.code_folder"].contains(&name.as_str())), "{swept:?}");
+    assert!(names("sweep").await.iter().any(|name| name == "a.nodes"));
 }

@@ -29,7 +29,7 @@ fn needed(recipe: &str) -> Answers<'static> {
 
 /// What can be answered besides, in ways that change the script.
 fn further(recipe: &str) -> Vec<Answers<'static>> {
-    let git = [("code", "git"), ("code_repository", "/home/a b"), ("code_ref", "v1")];
+    let git = [("code", "git"), ("code_repository", "$HOME/a b"), ("code_ref", "v1")];
     let keep = [("keep", "true"), ("results", "$SLURM_TMPDIR/a b\nout"), ("results_to", "/p")];
     let pieces = [("in_pieces", "true"), ("resume", "--resume 'a b'")];
     let mut all: Vec<Answers<'static>> = Vec::new();
@@ -38,7 +38,7 @@ fn further(recipe: &str) -> Vec<Answers<'static>> {
             let environments: &[Answers<'static>] = &[
                 vec![("environment", "none"), ("variables", "A=b c\nD=$HOME")],
                 vec![("environment", "venv"), ("venv", "$HOME/a b")],
-                vec![("environment", "wheels"), ("packages", "a\nb>=2"), ("wheels", "/w")],
+                vec![("environment", "wheels"), ("packages", "a\nb>=2\n$HOME/w w/c.whl"), ("wheels", "/w")],
                 vec![("environment", "container"), ("image", "/a b.sif"), ("binds", "/a\n/b c")],
             ];
             for (place, environment) in environments.iter().enumerate() {
@@ -46,8 +46,11 @@ fn further(recipe: &str) -> Vec<Answers<'static>> {
                 if recipe != "container" {
                     one.extend(environment);
                 }
-                if recipe == "pytorch-many" {
+                if recipe == "pytorch-many" || (recipe == "sweep" && place % 2 == 0) {
                     one.push(("nodes", "2"));
+                }
+                if recipe == "pytorch-many" && place % 2 == 1 {
+                    one.push(("sweep.arguments", "--lr 0.1 --name 'a b'\n--lr 1,2"));
                 }
                 if recipe != "sweep" && place % 2 == 0 {
                     one.extend(pieces);

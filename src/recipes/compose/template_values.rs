@@ -77,7 +77,7 @@ fn template_value(value: &AnswerValue, kind: RecipeQuestionKind) -> TemplateValu
         AnswerValue::Switch(yes) => TemplateValue::Bool(*yes),
         AnswerValue::Minutes(minutes) => TemplateValue::Number((*minutes).into()),
         AnswerValue::Memory(mb) => TemplateValue::Number(i64::try_from(*mb).unwrap_or(i64::MAX)),
-        AnswerValue::Words(words) if kind == RecipeQuestionKind::Path => {
+        AnswerValue::Words(words) if matches!(kind, RecipeQuestionKind::Path | RecipeQuestionKind::Text) => {
             words.first().map_or(TemplateValue::Empty, |word| TemplateValue::Shell(word.to_shell()))
         }
         AnswerValue::Words(words) => TemplateValue::Words(words.iter().map(ShellWord::to_shell).collect()),
@@ -85,6 +85,9 @@ fn template_value(value: &AnswerValue, kind: RecipeQuestionKind) -> TemplateValu
             TemplateValue::Words(all.iter().map(|(name, value)| format!("{name}={}", value.to_shell())).collect())
         }
         AnswerValue::Code(code) => TemplateValue::Shell(code.clone()),
+        AnswerValue::Swept(name) if kind == RecipeQuestionKind::Arguments => {
+            TemplateValue::Words(vec![format!("\"${{{name}[@]}}\"")])
+        }
         AnswerValue::Swept(name) => TemplateValue::Shell(format!("\"${name}\"")),
     }
 }

@@ -34,6 +34,27 @@ pub fn parse_path(text: &str, shape: PathStartRule, known: &[String]) -> Result<
         // Programs would take a leading dash for an option.
         words = words.followed_by("./");
     }
+    let words = expand_variables(words, rest, known)?;
+    let is_full = text.starts_with(['/', '~', '$']);
+    if shape == PathStartRule::Absolute && !is_full {
+        return Err("Enter the full path, starting with /, ~ or a variable such as $SCRATCH.".to_owned());
+    }
+    Ok(words)
+}
+
+/// Parses an address, or something else that may be a path: known variables and a leading `~` are expanded, everything
+/// else is literal. `known`: sweep variables that may appear in it.
+pub fn parse_location(text: &str, known: &[String]) -> Result<ShellWord, String> {
+    reject_invisible_chars(text)?;
+    if text == "~" || text.starts_with("~/") {
+        return expand_variables(ShellWord::default().followed_by_variable("HOME"), &text[1..], known);
+    }
+    expand_variables(ShellWord::default(), text, known)
+}
+
+/// Appends text in which known variables are expanded.
+fn expand_variables(mut words: ShellWord, text: &str, known: &[String]) -> Result<ShellWord, String> {
+    let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let plain = rest.find(['$', '\\']).unwrap_or(rest.len());
         if plain > 0 {
@@ -57,10 +78,6 @@ pub fn parse_path(text: &str, shape: PathStartRule, known: &[String]) -> Result<
             }
             _ => words.push(c),
         }
-    }
-    let is_full = text.starts_with(['/', '~', '$']);
-    if shape == PathStartRule::Absolute && !is_full {
-        return Err("Enter the full path, starting with /, ~ or a variable such as $SCRATCH.".to_owned());
     }
     Ok(words)
 }

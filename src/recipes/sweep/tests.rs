@@ -42,6 +42,32 @@ fn a_grid_has_every_pair_once() {
     assert!(large.count_points().is_err());
 }
 
+/// Arguments are several words each: tasks get them as an array.
+#[test]
+fn values_of_several_words() {
+    let axis = SweepAxis {
+        name: "arguments".into(),
+        values: vec!["--lr 0.1".into(), "--name 'a b' '$(id)'".into(), "1,2".into()],
+        words: vec!["--lr 0.1".into(), "--name 'a b' '$(id)'".into(), "1,2".into()],
+        has_several_words: true,
+        key: Some("arguments".into()),
+    };
+    let mut sweep = Sweep { axes: parse_parameters("seed = 5, 6").unwrap(), how: SweepMode::Grid };
+    sweep.axes.push(axis);
+    let lines: Vec<String> = sweep.script_lines().into_iter().map(|line| line.text).collect();
+    let script = format!("{}\nprintf '%s|' \"$seed\" \"${{arguments[@]}}\"\n", lines.join("\n"));
+    for (task, expected) in [(0, "5|--lr|0.1|"), (1, "5|--name|a b|$(id)|"), (5, "6|1,2|")] {
+        let done = std::process::Command::new("bash")
+            .args(["-c", &script])
+            .env("SLURM_ARRAY_TASK_ID", task.to_string())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(done.stdout).unwrap();
+        assert_eq!(said.lines().last(), Some(expected), "{said}");
+    }
+    assert!(lines.contains(&"export seed".to_owned()), "{lines:?}");
+}
+
 #[test]
 fn names_are_small_and_known_once() {
     for bad in ["LR = 1", "1a = 2", "path-x = 3", "a = 1\na = 2", "just words", "a b = 1"] {

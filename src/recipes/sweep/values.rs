@@ -23,6 +23,12 @@ pub fn parse_values(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
+/// Sets of command-line arguments, one per line: commas mean something in arguments.
+pub fn parse_argument_lines(text: &str) -> Result<Vec<String>, String> {
+    let lines: Vec<String> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if lines.len() > MAX_POINTS { Err(too_many()) } else { Ok(lines) }
+}
+
 fn too_many() -> String {
     format!("Enter at most {MAX_POINTS} values.")
 }

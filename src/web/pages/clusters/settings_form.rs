@@ -139,7 +139,7 @@ impl ClusterSettingsForm {
             let existing = site.jobs.accounts.iter().find(|account| account.prefix == prefix).cloned();
             existing.unwrap_or_else(|| SiteAccountPrefix {
                 prefix: prefix.to_owned(),
-                meaning: "Your group's account.".to_owned(),
+                meaning: "A group's account.".to_owned(),
             })
         };
         self.accounts.split(',').map(str::trim).filter(|prefix| !prefix.is_empty()).map(account).collect()

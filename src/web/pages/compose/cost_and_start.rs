@@ -40,7 +40,8 @@ pub fn assess_cost_and_start(
 
 /// The key of the question that sets this part of the request; empty if there is none.
 pub fn question_key(chosen: &ChosenRecipe, sets: RequestField) -> String {
-    chosen.form.find_setting(sets).map(|question| question.key.clone()).unwrap_or_default()
+    let shown = chosen.form.find_setting(sets).filter(|question| !chosen.form.hidden.contains(&question.key));
+    shown.map(|question| question.key.clone()).unwrap_or_default()
 }
 
 /// Answers to apply, encoded for a button; `None` if the form can't express one of them.
@@ -48,7 +49,7 @@ pub fn encode_changes(chosen: &ChosenRecipe, changes: &[(RequestField, String)])
     let mut text = form_urlencoded::Serializer::new(String::new());
     for (sets, value) in changes {
         let question = chosen.form.find_setting(*sets)?;
-        if chosen.form.locked.contains(&question.key) {
+        if chosen.form.locked.contains(&question.key) || chosen.form.hidden.contains(&question.key) {
             return None;
         }
         text.append_pair(&question.key, value);

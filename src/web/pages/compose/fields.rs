@@ -72,6 +72,8 @@ pub struct ComposeField {
     pub can_sweep: bool,
     /// The values of the sweep.
     pub sweep: String,
+    /// Whether those are lines, because values contain spaces and commas.
+    pub sweeps_lines: bool,
     /// How many lines the field shows at first.
     pub rows: usize,
 }
@@ -151,6 +153,7 @@ fn build_field(
 ) -> ComposeField {
     let value = answers.get(&question.key).cloned().unwrap_or_default();
     let control = control_for(question.kind);
+    let sweep = answers.get(&sweep_key(&question.key)).cloned().unwrap_or_default();
     let note = |sentences: &BTreeMap<&str, &str>| {
         sentences.get(question.key.as_str()).map(|text| (*text).to_owned()).unwrap_or_default()
     };
@@ -167,8 +170,9 @@ fn build_field(
         options: list_options(question, &value, cluster),
         example: question.example.clone(),
         pick: question.pick.as_str(),
-        can_sweep: form.can_sweep(question),
-        sweep: answers.get(&sweep_key(&question.key)).cloned().unwrap_or_default(),
+        can_sweep: form.offers_sweep(question) || (!sweep.is_empty() && form.can_sweep(question)),
+        sweep,
+        sweeps_lines: question.kind == RecipeQuestionKind::Arguments,
         rows: match control {
             FieldControl::Code if question.kind == RecipeQuestionKind::Script => 16,
             FieldControl::Code => value.lines().count().clamp(4, 20),
