@@ -55,7 +55,7 @@ pub async fn check_before_submit(
 ) -> Result<SubmitCheckReply, RunCommandError> {
     let paths = &paths[..paths.len().min(MAX_CHECKED_PATHS)];
     let output = connection.run(check_command(paths, job), urgency).await?;
-    parse_reply(&output.stdout_text(), paths.len(), job.is_some()).ok_or(RunCommandError::ConnectionLost)
+    parse_reply(&output.stdout_text(), paths.len(), job.is_some()).ok_or(RunCommandError::IncompleteReply)
 }
 
 fn check_command(paths: &[String], job: Option<u64>) -> RemoteCommand {

@@ -84,6 +84,9 @@ pub enum RunCommandError {
     TimedOut,
     #[error("The cluster's reply was too long.")]
     OutputTooLong,
+    /// It ran and printed something else than it should.
+    #[error("The cluster's reply was incomplete.")]
+    IncompleteReply,
     /// The connection broke after the command was sent: it may or may not have run.
     #[error("The connection to the cluster was lost.")]
     ConnectionLost,
