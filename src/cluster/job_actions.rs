@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::nonce;
+use crate::domain::codes;
 use crate::slurm::array_tasks::ArrayTaskSet;
 use crate::slurm::job::JobId;
 use crate::ssh::{CallUrgency, ClusterConnection, CommandOutput, RemoteCommand, RunCommandError};
@@ -23,6 +24,7 @@ pub enum JobAction {
     /// Move it before all other pending jobs of the same person.
     Top,
 }
+codes!(JobAction { Cancel = "cancel", Hold = "hold", Release = "release", Requeue = "requeue", Top = "top" });
 
 /// The target of an action: a job, an array, a task, or some tasks of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]

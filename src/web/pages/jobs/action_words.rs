@@ -17,22 +17,6 @@ pub struct SelectionName {
     pub button: String,
 }
 
-pub fn parse_verb(word: &str) -> Option<JobAction> {
-    [JobAction::Cancel, JobAction::Hold, JobAction::Release, JobAction::Requeue, JobAction::Top]
-        .into_iter()
-        .find(|verb| verb_name(*verb) == word)
-}
-
-pub const fn verb_name(verb: JobAction) -> &'static str {
-    match verb {
-        JobAction::Cancel => "cancel",
-        JobAction::Hold => "hold",
-        JobAction::Release => "release",
-        JobAction::Requeue => "requeue",
-        JobAction::Top => "top",
-    }
-}
-
 pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPrompt {
     let SelectionName { title: jobs, button: what } = name;
     match verb {

@@ -15,9 +15,7 @@ use crate::ssh::RunCommandError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::action_words::{
-    JobActionPrompt, SelectionName, confirmation_prompt, parse_verb, result_heading, verb_name,
-};
+use crate::web::pages::jobs::action_words::{JobActionPrompt, SelectionName, confirmation_prompt, result_heading};
 use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_options::safe_list_path;
 
@@ -46,7 +44,7 @@ impl JobActionForm {
     }
 
     const fn verb_name(&self) -> &'static str {
-        verb_name(self.verb)
+        self.verb.as_str()
     }
 }
 
@@ -126,7 +124,7 @@ pub async fn post(
 
 fn parse_form(fields: &[(String, String)]) -> Result<JobActionForm, AppError> {
     let value = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str());
-    let verb = parse_verb(value("verb")).ok_or_else(|| AppError::BadRequest("unknown action".into()))?;
+    let verb = JobAction::parse(value("verb")).ok_or_else(|| AppError::BadRequest("unknown action".into()))?;
     let mut picks: Vec<String> =
         fields.iter().filter(|(name, _)| name == "job").map(|(_, value)| value.clone()).collect();
     let mut seen = std::collections::HashSet::new();
