@@ -316,6 +316,21 @@ async fn list_gives_each_hint_once() {
     cancel("dave", &jobs.join(" "));
 }
 
+/// An array is one row: in the counts above the list as in the sum below it.
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_above_and_below_the_list_agree() {
+    let (_portal, _, dave) = connected("dave").await;
+    let options = ["-o", "/dev/null", "-t", "5", "--hold", "-J", "counted rows"];
+    let array: Vec<&str> = options.into_iter().chain(["--array=0-4"]).collect();
+    let jobs = [submit("dave", "sleep 200", &options), submit("dave", "sleep 200", &array)];
+    let all_listed = |list: &Page| jobs.iter().all(|job| !row(list, job).is_empty());
+    let list = wait_for_list(&dave, "/jobs?q=counted+rows", "all listed", all_listed).await;
+    let counts = list.select_all("#jobs-chips .chip-count");
+    assert_eq!(counts[..4], ["2", "0", "2", "0"], "all, running, pending, ended");
+    assert!(list.select_text(".jobs-sum").starts_with("2 jobs"), "{}", list.select_text(".jobs-sum"));
+    cancel("dave", &jobs.join(" "));
+}
+
 /// Names that try everything: the list shows them as text, and no row is forged.
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_job_names_are_shown_as_text() {

@@ -10,8 +10,7 @@ use crate::error::AppError;
 use crate::explain::waiting::WaitKind;
 use crate::format;
 use crate::jobs::JobRecord;
-use crate::jobs::job_list::{JobCounts, JobListItem};
-use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::jobs::job_list::JobListItem;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
 use crate::store::jobs::{HistoryCluster, JobHistorySearch};
@@ -25,6 +24,10 @@ use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell, 
 const JOBS_PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
 pub const COLUMNS_PREFERENCE: &str = "jobs.columns";
+
+/// The states of one's own jobs to choose from.
+const MINE_STATES: [(&str, &str); 5] =
+    [("", "All"), ("running", "Running"), ("waiting", "Pending"), ("ended", "Ended"), ("problem", "Needs attention")];
 
 #[derive(Template)]
 #[template(path = "jobs/list.html")]
@@ -207,17 +210,17 @@ impl JobList {
         let now = context.app.clock.now();
         let text = self.view.search_text();
         let queues = self.selected_queues();
-        let mut counts = JobCounts::default();
-        let mut stuck = 0;
+        let mut counts = MINE_STATES.map(|(state, label)| (state, label, 0));
         let mut found: Vec<(&PersonClusterQueue, &JobListItem)> = Vec::new();
         for queue in &queues {
             for item in queue.snapshot.items() {
                 if !matches_filter(&item.head.job, &self.view.account, &text) {
                     continue;
                 }
-                counts.add_all(item.counts);
-                stuck += u64::from(item.is_stuck);
-                if self.matches_state(item) {
+                for (state, _, count) in &mut counts {
+                    *count += u64::from(is_in_state(item, state));
+                }
+                if is_in_state(item, &self.view.state) {
                     found.push((queue, item));
                 }
             }
@@ -242,29 +245,13 @@ impl JobList {
             ..row_builder(queue, now, &self.view.open).item_row(item)
         };
         self.rows = rows.map(row).collect();
-        self.chips = vec![
-            self.chip("", "All", counts.total()),
-            self.chip("running", "Running", counts.running),
-            self.chip("waiting", "Pending", counts.waiting),
-            self.chip("ended", "Ended", counts.ended()),
-            self.chip("problem", "Needs attention", counts.bad + stuck),
-        ];
-    }
-
-    fn matches_state(&self, item: &JobListItem) -> bool {
-        match self.view.state.as_str() {
-            "running" => item.counts.running > 0,
-            "waiting" => item.counts.waiting > 0,
-            "ended" => item.counts.ended() > 0,
-            "problem" => item.counts.bad > 0 || item.is_stuck,
-            _ => true,
-        }
+        self.chips = counts.map(|(state, label, count)| self.chip(state, label, count)).into();
     }
 
     fn fill_with_group(&mut self, context: &RequestContext) {
         let now = context.app.clock.now();
         let text = self.view.search_text();
-        let mut counts = JobCounts::default();
+        let (mut waiting, mut running) = (0, 0);
         let queues = self.selected_queues();
         let mut found: Vec<(&PersonClusterQueue, &SlurmJob)> = Vec::new();
         for queue in &queues {
@@ -274,12 +261,11 @@ impl JobList {
                 if !by_user && !matches_filter(job, &self.view.account, &text) {
                     continue;
                 }
-                let tasks = job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
                 let (count, state) = match job.state.stage() {
-                    JobStage::Pending => (&mut counts.waiting, "waiting"),
-                    JobStage::Running | JobStage::Ended => (&mut counts.running, "running"),
+                    JobStage::Pending => (&mut waiting, "waiting"),
+                    JobStage::Running | JobStage::Ended => (&mut running, "running"),
                 };
-                *count += tasks;
+                *count += 1;
                 if self.view.state.is_empty() || self.view.state == state {
                     found.push((queue, job));
                 }
@@ -290,9 +276,9 @@ impl JobList {
         let rows = found.iter().skip(self.skip()).take(JOBS_PER_PAGE);
         self.rows = rows.map(|(queue, job)| row_builder(queue, now, "").job_row(job, false)).collect();
         self.chips = vec![
-            self.chip("", "All", counts.total()),
-            self.chip("running", "Running", counts.running),
-            self.chip("waiting", "Pending", counts.waiting),
+            self.chip("", "All", waiting + running),
+            self.chip("running", "Running", running),
+            self.chip("waiting", "Pending", waiting),
         ];
     }
 
@@ -346,7 +332,7 @@ impl JobList {
         clusters
     }
 
-    /// A state to choose, and how many jobs are in it.
+    /// A state to choose, and how many rows the list then has: an array is one, as in the sum below the list.
     fn chip(&self, state: &str, label: &'static str, count: u64) -> (String, &'static str, String, bool) {
         (self.view.with_state(state), label, format::number(count), self.view.state == state)
     }
@@ -365,6 +351,17 @@ impl JobList {
         let wanted =
             |queue: &&PersonClusterQueue| self.view.cluster.is_empty() || queue.cluster().slug == self.view.cluster;
         self.queues.iter().filter(wanted).cloned().collect()
+    }
+}
+
+/// Whether a job is in this state, or some task of an array is.
+fn is_in_state(item: &JobListItem, state: &str) -> bool {
+    match state {
+        "running" => item.counts.running > 0,
+        "waiting" => item.counts.waiting > 0,
+        "ended" => item.counts.ended() > 0,
+        "problem" => item.counts.bad > 0 || item.is_stuck,
+        _ => true,
     }
 }
 
