@@ -75,7 +75,11 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     }
     let page = alice.get("/clusters/own").await;
     let links = page.attributes("nav[aria-label='Next steps'] a", "href");
-    assert_eq!(links, ["/compose?cluster=own", "/jobs?cluster=own", "/dashboards"]);
+    assert_eq!(links, ["/compose?cluster=own", "/jobs?cluster=own", "/dashboards?cluster=own"]);
+    let dashboards = alice.get("/dashboards?cluster=own").await;
+    assert!(dashboards.select_text("main").contains("Only dashboards on"), "{}", dashboards.select_text("main"));
+    assert_eq!(dashboards.attribute("#boards", "hx-get"), "/dashboards?cluster=own");
+    assert!(!alice.get("/dashboards?cluster=nowhere").await.text().contains("Only dashboards on"));
     let about = page.select_text("#about-cluster");
     assert!(about.contains("Commands available"), "{about}");
     assert!(page.select_all("#about-cluster[open]").is_empty(), "folded");

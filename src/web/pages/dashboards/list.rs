@@ -1,13 +1,14 @@
 //! All dashboards that someone can see: their own, and those of their groups.
 
 use askama::Template;
+use serde::Deserialize;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::dashboards::DashboardWithRuns;
 use crate::store::dashboards::Dashboard;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::dashboards::guest_links::oversight_action;
@@ -31,6 +32,8 @@ struct DashboardListFragment {
 }
 
 struct DashboardLists {
+    /// The cluster that they are limited to: short name and title.
+    cluster: Option<(String, String)>,
     mine: Vec<DashboardListRow>,
     groups: Vec<DashboardListRow>,
 }
@@ -48,21 +51,44 @@ struct DashboardListRow {
     can_start: bool,
 }
 
-pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct DashboardListQuery {
+    /// The short name of a cluster, to see only its dashboards.
+    cluster: String,
+}
+
+pub async fn get(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(query): QueryParams<DashboardListQuery>,
+) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let targets = compose_target::list_targets(&context, &me).await?;
-    let all = context.app.dashboards.list(&me.0.viewer).await?;
+    let mut all = context.app.dashboards.list(&me.0.viewer).await?;
+    let cluster = targets.iter().map(ComposeTarget::cluster).find(|cluster| cluster.slug == query.cluster);
+    all.retain(|status| cluster.is_none_or(|cluster| status.dashboard.cluster_id == cluster.id));
     let (mine, groups): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|status| status.dashboard.person_id == me.0.person.id);
     let rows = |all: Vec<DashboardWithRuns>, is_mine| {
         all.into_iter().map(|status| build_row(status, is_mine, &targets)).collect()
     };
-    let lists = DashboardLists { mine: rows(mine, true), groups: rows(groups, false) };
+    let cluster = cluster.map(|cluster| (cluster.slug.clone(), cluster.title.clone()));
+    let lists = DashboardLists { cluster, mine: rows(mine, true), groups: rows(groups, false) };
     if context.is_fragment {
         return respond(&DashboardListFragment { lists });
     }
     let page = PageFrame::for_person(&context, &me.0, "Dashboards", NavSection::Dashboards);
     respond(&DashboardListPage { page, lists, oversees: me.may(oversight_action(&me)).is_ok() })
+}
+
+impl DashboardLists {
+    /// Where this list is loaded again.
+    fn href(&self) -> String {
+        self.cluster
+            .as_ref()
+            .map_or_else(|| "/dashboards".to_owned(), |(slug, _)| format!("/dashboards?cluster={slug}"))
+    }
 }
 
 fn build_row(status: DashboardWithRuns, is_mine: bool, targets: &[ComposeTarget]) -> DashboardListRow {
