@@ -6,6 +6,7 @@ mod action_buttons;
 mod action_words;
 pub mod actions;
 mod array;
+mod can_resubmit;
 pub mod cluster_queues;
 pub mod download;
 mod facts;

@@ -15,6 +15,7 @@ use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::jobs::can_resubmit::can_resubmit;
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::job::JobPageQuery;
 use crate::web::pages::jobs::job_lookup::JobOfPage;
@@ -45,6 +46,8 @@ struct JobArrayView {
     why: Option<WaitExplanation>,
     counts: JobCounts,
     is_own: bool,
+    /// Whether it can be resubmitted, as far as is known.
+    can_resubmit: bool,
     can_act: bool,
     /// Whether only the part that refreshes itself is sent, to a page that is open.
     is_fragment: bool,
@@ -91,6 +94,7 @@ async fn load_array_view(
     query: &JobPageQuery,
 ) -> Result<JobArrayView, AppError> {
     let sweep = find_sweep(context, found).await?;
+    let details = context.app.job_details.get_cached(found.queue.account.id, &item.head).await?.details;
     let rows = row_builder(&found.queue, context.app.clock.now(), "");
     let row = rows.item_row(item);
     let state = query.state.as_str();
@@ -130,6 +134,7 @@ async fn load_array_view(
         can_act: found.is_own && counts.waiting + counts.running > 0,
         is_fragment: false,
         is_own: found.is_own,
+        can_resubmit: can_resubmit(context, found, &item.head, &details).await?,
         queue: found.queue.clone(),
         href,
         row,

@@ -29,6 +29,7 @@ use crate::web::pages::dashboards::dashboard_path;
 use crate::web::pages::groups::fair_share;
 use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
 use crate::web::pages::jobs::array;
+use crate::web::pages::jobs::can_resubmit::can_resubmit;
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::facts::{JobFact, build_job_facts};
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest, life_stage};
@@ -77,6 +78,8 @@ pub struct JobLiveView {
     row: JobListRow,
     stage: JobStage,
     is_own: bool,
+    /// Whether it can be resubmitted, as far as is known.
+    can_resubmit: bool,
     actions: Vec<JobActionButton>,
     pick: String,
     verdict: Option<JobVerdict>,
@@ -195,6 +198,7 @@ async fn build_live_view(
         }
         _ => String::new(),
     };
+    let can_resubmit = can_resubmit(context, &found, record, &loaded.details).await?;
     let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
     let stage = record_stage(record);
     let details = &loaded.details;
@@ -233,6 +237,7 @@ async fn build_live_view(
         finding,
         facts: build_job_facts(record, details, &found, &point),
         is_own: found.is_own,
+        can_resubmit,
         queue: found.queue,
         is_first: false,
         mark: 0,
