@@ -88,10 +88,9 @@ fn other_gpus(request: &JobRequest, cluster: &ComposeCluster) -> Vec<Alternative
         then.gpus.as_mut()?.model = Some(model.clone());
         let mut changes = vec![(RequestField::GpuModel, model)];
         if request.partition.is_some() {
-            then.partition = gpu.partition.clone().or_else(|| {
-                let unset = JobRequest { partition: None, ..then.clone() };
-                choose_partition(&unset, cluster).map(|partition| partition.name.clone())
-            });
+            let unset = JobRequest { partition: None, ..then.clone() };
+            let by_cluster = || choose_partition(&unset, cluster).map(|partition| partition.name.clone());
+            then.partition = gpu.partition.clone().or_else(by_cluster).or(then.partition);
             let other = then.partition.iter().find(|partition| request.partition.as_ref() != Some(partition));
             changes.extend(other.map(|partition| (RequestField::Partition, form_value(cluster, partition))));
         }

@@ -84,15 +84,21 @@ pub fn read_request(script: &str) -> JobRequest {
 
 /// Adds options that take precedence, as those on the command line do over those in the script.
 pub fn override_options(options: &mut Vec<SbatchOption>, stronger: &[SbatchOption]) {
-    let field = |option: &str| match find_part(option)?.sets {
+    let field = |option: &SbatchOption| match find_part(&option.0)?.sets {
         // A job has memory per node, or per core.
         RequestField::MemoryPerCore => Some(RequestField::Memory),
+        // Other resources than GPUs stay beside them.
+        RequestField::Gpus if !is_about_gpus(option) => None,
         sets => Some(sets),
     };
-    for (option, value) in stronger {
-        options.retain(|(known, _)| known != option && (field(known).is_none() || field(known) != field(option)));
-        options.push((option.clone(), value.clone()));
+    for new in stronger {
+        options.retain(|known| known.0 != new.0 && (field(known).is_none() || field(known) != field(new)));
+        options.push(new.clone());
     }
+}
+
+fn is_about_gpus((option, value): &SbatchOption) -> bool {
+    option != "--gres" || value.as_deref().is_some_and(|value| value.starts_with("gpu"))
 }
 
 /// Whether the request already sets what this option would set.

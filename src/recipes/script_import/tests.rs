@@ -47,6 +47,15 @@ fn single_options() {
 }
 
 #[test]
+fn the_command_line_counts_more_than_the_script() {
+    let mut options = parse_directives("#SBATCH --mem=4G --gres=gpu:2 --time=5\n#SBATCH --gres=tmp:9G --nice=1\n");
+    let typed = |option: &str, value: &str| (option.to_owned(), Some(value.to_owned()));
+    override_options(&mut options, &[typed("--mem-per-cpu", "1G"), typed("--gpus", "1"), typed("--nice", "2")]);
+    let left: Vec<String> = options.iter().map(format_option).collect();
+    assert_eq!(left, ["--time=5", "--gres=tmp:9G", "--mem-per-cpu=1G", "--gpus=1", "--nice=2"]);
+}
+
+#[test]
 fn gpus_in_all_their_forms() {
     let read = |option: &str, value: &str, nodes| {
         let script = format!("#!/bin/sh\n#SBATCH {option}={value} --nodes={nodes}\n");
