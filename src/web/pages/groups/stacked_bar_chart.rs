@@ -133,16 +133,22 @@ impl DrawnBarSeries {
     }
 }
 
-/// The top of a scale and its step: round numbers, three to five steps.
+/// The top of a scale and its step: the lowest top that three to six round steps reach, with few steps rather than many.
 fn axis_scale(most: f64) -> (f64, f64) {
     if !most.is_finite() || most <= 0.0 {
         return (1.0, 1.0);
     }
-    let size = 10_f64.powf((most / 4.0).log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let step = steps.iter().map(|step| step * size).find(|step| *step * 4.0 >= most);
-    let step = step.unwrap_or(size * 10.0);
-    ((most / step).ceil() * step, step)
+    // Six steps of this size are too few, and six of ten times this size are enough.
+    let size = 10_f64.powf((most / 6.0).log10().floor());
+    let mut best = (f64::INFINITY, size * 10.0);
+    for step in [10.0, 8.0, 5.0, 4.0, 2.5, 2.0, 1.0].map(|step| step * size) {
+        // Not one step more because of how numbers are rounded.
+        let count = (most / step - 1e-9).ceil().max(3.0);
+        if count <= 6.0 && count * step < best.0 * (1.0 - 1e-9) {
+            best = (count * step, step);
+        }
+    }
+    best
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bars")]
@@ -168,14 +174,25 @@ mod tests {
 
     #[test]
     fn scales_are_round() {
-        for (most, top, step) in
-            [(0.0, 1.0, 1.0), (7.0, 8.0, 2.0), (100.0, 100.0, 25.0), (0.3, 0.3, 0.1), (f64::NAN, 1.0, 1.0)]
-        {
+        for (most, top, step) in [
+            (0.0, 1.0, 1.0),
+            (7.0, 7.5, 2.5),
+            (20.5, 24.0, 8.0),
+            (100.0, 100.0, 25.0),
+            (0.3, 0.3, 0.1),
+            (f64::NAN, 1.0, 1.0),
+        ] {
             let (found, by) = axis_scale(most);
             assert!((found - top).abs() < 1e-9 && (by - step).abs() < 1e-9, "{most}: {found} {by}");
         }
         for most in [-1.0, f64::INFINITY, 1e-9, 1e15] {
             assert!(axis_scale(most).0 > 0.0 && axis_scale(most).0.is_finite(), "{most}");
+        }
+        for tenths in 1..5000 {
+            let most = f64::from(tenths) / 10.0;
+            let (top, step) = axis_scale(most);
+            assert!(top >= most - 1e-9 && top <= most * 1.26, "the axis of {most} ends at {top}");
+            assert!((2.9..6.1).contains(&(top / step)), "{most}: {top} by {step}");
         }
     }
 
