@@ -79,8 +79,6 @@ glossary! {
     Dashboard "dashboard" "Dashboard":
         "TensorBoard or MLflow, opened in your browser: pages that show the curves of your training runs. The \
          portal starts it as a small job on the cluster.";
-    DeadlineMissed "deadline-missed" "Deadline missed":
-        "A job state: the job could no longer finish by its deadline, so Slurm removed it.";
     Dependency "dependency" "Dependency":
         "Another job that this one waits for. It starts when the other job has ended, or only if the other job \
          completed.";
@@ -137,6 +135,8 @@ glossary! {
          requested is stopped.";
     MemoryEfficiency "memory-efficiency" "Memory efficiency":
         "The most memory a job used at once, compared with the memory allocated to it.";
+    MissedDeadline "deadline-missed" "Missed its deadline":
+        "A job state: the job could no longer finish by its deadline, so Slurm removed it.";
     Module "module" "Module":
         "Software that the centre has installed on the cluster, for example python or r. A job loads the modules it \
          needs, in the version it needs.";
@@ -236,8 +236,8 @@ glossary! {
         "The name you sign in to a cluster with. The computing centre gives it to you, and it's often different from \
          your user name in this portal.";
     WastedHours "wasted-hours" "Wasted hours":
-        "Core and GPU hours of jobs that failed, timed out, ran out of memory or were interrupted by the cluster. Some \
-         may still have produced useful files.";
+        "Core and GPU hours of jobs that failed, timed out, ran out of memory, missed their deadline, or were lost to \
+         a node failure or interrupted by the cluster. Some may still have produced useful files.";
 }
 
 #[cfg(test)]

@@ -125,8 +125,14 @@ pub fn verdict(ended: &EndedJobFacts<'_>) -> JobVerdict {
         .with_advice("Resubmit the job. A program that saves checkpoints can continue from the last one."),
         JobState::Deadline => JobVerdict::new(
             VerdictTone::Warning,
-            "Deadline missed",
-            "The job couldn't finish before its deadline, so Slurm removed it from the queue.",
+            "Missed its deadline",
+            match ended.job.submitted {
+                Some(at) => format!(
+                    "The job, submitted {}, couldn't finish before its deadline, so Slurm removed it from the queue.",
+                    at.words()
+                ),
+                None => "The job couldn't finish before its deadline, so Slurm removed it from the queue.".to_owned(),
+            },
         )
         .with_advice("Resubmit it with a later deadline or none, or request less time."),
         JobState::Revoked => JobVerdict::new(

@@ -29,7 +29,10 @@ pub struct JobCounts {
     pub running: u64,
     pub done: u64,
     pub cancelled: u64,
+    /// Unsuccessful, for whatever reason.
     pub bad: u64,
+    /// Of `bad`, those whose node failed or didn't boot.
+    pub node_failed: u64,
 }
 
 impl JobCounts {
@@ -45,6 +48,9 @@ impl JobCounts {
             (JobStage::Ended, true) => &mut self.bad,
         };
         *count += tasks;
+        if matches!(record.job.state, JobState::NodeFail | JobState::BootFail) {
+            self.node_failed += tasks;
+        }
     }
 
     pub fn add_all(&mut self, others: Self) {
@@ -53,6 +59,12 @@ impl JobCounts {
         self.done += others.done;
         self.cancelled += others.cancelled;
         self.bad += others.bad;
+        self.node_failed += others.node_failed;
+    }
+
+    /// Unsuccessful for another reason than a node.
+    pub const fn failed(self) -> u64 {
+        self.bad.saturating_sub(self.node_failed)
     }
 
     pub const fn ended(self) -> u64 {
@@ -173,7 +185,7 @@ mod tests {
         let numbers: Vec<u64> = list.iter().map(|entry| entry.head.job.id.number).collect();
         assert_eq!(numbers, [7, 9, 8], "what runs, what waits, what ended");
         let array = &list[0];
-        assert_eq!(array.counts, JobCounts { waiting: 5, running: 1, done: 1, cancelled: 0, bad: 1 });
+        assert_eq!(array.counts, JobCounts { waiting: 5, running: 1, done: 1, cancelled: 0, bad: 1, node_failed: 0 });
         assert_eq!(array.head.job.id.task, Some(3));
         assert_eq!(array.tasks[0].job.tasks.as_ref().unwrap().len(), 5);
     }

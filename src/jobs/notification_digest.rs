@@ -228,7 +228,7 @@ impl<'a> NotificationDigestBuilder<'a> {
             }
             (_, false) => format!("/jobs/{}/{}", first.slug, first.number),
             (_, true) if is_array => format!("/jobs/{}/{}", first.slug, first.number),
-            (NotificationKind::Ended, true) if self.counts.failed > 0 => "/jobs?state=problem".to_owned(),
+            (NotificationKind::Ended, true) if self.counts.has_failures() => "/jobs?state=problem".to_owned(),
             (NotificationKind::Ended, true) => "/jobs?state=ended".to_owned(),
             (NotificationKind::Started, true) => "/jobs?state=running".to_owned(),
             (NotificationKind::NeverStarts, true) => "/jobs?state=problem".to_owned(),
@@ -252,7 +252,7 @@ impl<'a> NotificationDigestBuilder<'a> {
             NotificationKind::Started => "running",
             NotificationKind::NeverStarts => "failed",
             NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group => "warning",
-            NotificationKind::Ended if self.counts.failed > 0 => "failed",
+            NotificationKind::Ended if self.counts.has_failures() => "failed",
             NotificationKind::Ended if self.started > 0 => "running",
             NotificationKind::Ended if self.counts.done > 0 => "ok",
             NotificationKind::Ended if self.counts.cancelled > 0 => "neutral",

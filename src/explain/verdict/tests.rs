@@ -136,6 +136,10 @@ fn other_ends() {
         assert_eq!(told.tone, VerdictTone::Warning);
         assert!(!told.advice.is_empty());
     }
+    let submitted = SlurmJob { submitted: Some(UnixTime(1_794_833_843)), ..job(JobState::Deadline) };
+    let told = verdict(&EndedJobFacts::new(&submitted));
+    assert_eq!(told.title, "Missed its deadline");
+    assert!(told.text.contains(&format!("submitted {}", UnixTime(1_794_833_843).words())), "{}", told.text);
     assert_eq!(verdict(&EndedJobFacts::new(&job(JobState::Running))).tone, VerdictTone::Neutral);
 }
 

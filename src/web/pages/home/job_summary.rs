@@ -90,7 +90,7 @@ impl HomeJobSummary {
         for end in &ends {
             sums.add_all(end.sums);
         }
-        ends.sort_by_key(|end| (end.sums.failed == 0, Reverse(end.at)));
+        ends.sort_by_key(|end| (!end.sums.has_failures(), Reverse(end.at)));
         Self {
             is_worth_showing: queues.iter().any(|queue| queue.is_connected || queue.seen().is_some()),
             is_known: queues.iter().any(|queue| queue.seen().is_some()),
