@@ -3,6 +3,7 @@
 
 mod account_usage;
 pub mod alerts;
+mod breakdown;
 pub mod daily_totals;
 pub mod demand;
 pub mod fair_share;
@@ -22,6 +23,7 @@ mod wait_histogram;
 mod worker;
 
 pub use account_usage::{AccountUsage, UserDayUsage};
+pub use breakdown::{BreakdownSums, UsageBreakdown};
 pub use forecast::{AllocationForecast, forecast_allocation};
 pub use group_usage::{GroupAccountContext, GroupAccountUsage, GroupMemberName, GroupUsage};
 pub use periods::allocation_period;

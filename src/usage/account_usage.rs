@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::breakdown::UsageBreakdown;
 use super::daily_totals::DayUsageBreakdown;
 use super::totals::UsageTotals;
 use super::wait_histogram::WaitHistogram;
@@ -94,6 +95,8 @@ impl AccountUsage {
 
 fn totals_from_row(row: &UsageDailyRow) -> UsageTotals {
     let whole = |number: i64| u64::try_from(number).unwrap_or(0);
+    let (node_failed, interrupted) = (whole(row.node_failed), whole(row.interrupted));
+    let missed_deadline = whole(row.missed_deadline);
     UsageTotals {
         core_s: whole(row.core_s),
         site_ms: whole(row.site_ms),
@@ -101,8 +104,11 @@ fn totals_from_row(row: &UsageDailyRow) -> UsageTotals {
         gpus: parse_gpus(&row.gpus),
         jobs: whole(row.jobs),
         done: whole(row.done),
-        failed: whole(row.failed),
-        timed_out: whole(row.timed_out),
+        failed: whole(row.failed).saturating_sub(node_failed + interrupted),
+        node_failed,
+        interrupted,
+        timed_out: whole(row.timed_out).saturating_sub(missed_deadline),
+        missed_deadline,
         memory_out: whole(row.memory_out),
         cancelled: whole(row.cancelled),
         held_core_s: whole(row.held_core_s),
@@ -115,6 +121,9 @@ fn totals_from_row(row: &UsageDailyRow) -> UsageTotals {
         lost_gpu_s: whole(row.lost_gpu_s),
         spare_core_s: whole(row.spare_core_s),
         spare_mb_s: whole(row.spare_mb_s),
+        spare_gpu_s: whole(row.spare_gpu_s),
+        partitions: UsageBreakdown::parse(&row.partitions),
+        qos: UsageBreakdown::parse(&row.qos),
         waits: WaitHistogram::parse(&row.waits),
     }
 }
@@ -132,8 +141,11 @@ pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, totals: &UsageTotal
         gpus: format_gpus(&totals.gpus),
         jobs: whole(totals.jobs),
         done: whole(totals.done),
-        failed: whole(totals.failed),
-        timed_out: whole(totals.timed_out),
+        failed: whole(totals.failed + totals.node_failed + totals.interrupted),
+        node_failed: whole(totals.node_failed),
+        interrupted: whole(totals.interrupted),
+        timed_out: whole(totals.timed_out + totals.missed_deadline),
+        missed_deadline: whole(totals.missed_deadline),
         memory_out: whole(totals.memory_out),
         cancelled: whole(totals.cancelled),
         held_core_s: whole(totals.held_core_s),
@@ -146,6 +158,9 @@ pub fn row_from_totals(day: Day, user_id: i64, kind_id: i64, totals: &UsageTotal
         lost_gpu_s: whole(totals.lost_gpu_s),
         spare_core_s: whole(totals.spare_core_s),
         spare_mb_s: whole(totals.spare_mb_s),
+        spare_gpu_s: whole(totals.spare_gpu_s),
+        partitions: totals.partitions.to_string(),
+        qos: totals.qos.to_string(),
         waits: totals.waits.to_string(),
     }
 }
@@ -176,7 +191,10 @@ mod tests {
             jobs: 4,
             done: 1,
             failed: 1,
+            node_failed: 2,
+            interrupted: 3,
             timed_out: 1,
+            missed_deadline: 2,
             memory_out: 1,
             cancelled: 5,
             held_core_s: 6,
@@ -189,6 +207,9 @@ mod tests {
             lost_gpu_s: 13,
             spare_core_s: 14,
             spare_mb_s: 15,
+            spare_gpu_s: 16,
+            partitions: UsageBreakdown::parse("cpu:1:0:1,gpu:2:3:1"),
+            qos: UsageBreakdown::parse("normal:3:3:2"),
             ..UsageTotals::default()
         };
         totals.add_gpus("", 10);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::breakdown::BreakdownSums;
 use super::totals::{UsageJobOutcome, UsageTotals};
 use super::units::SiteUnit;
 use crate::clock::UnixTime;
@@ -12,7 +13,7 @@ use crate::slurm::job_usage::JobUsage;
 
 /// Shorter runs are sampled too rarely to be judged.
 const MIN_JUDGED_SECONDS: u64 = 60;
-/// Headroom: a job needs the cores that were busy, and a fifth more.
+/// Headroom: a job needs the cores and GPUs that were busy, and a fifth more.
 const CORE_HEADROOM: (u64, u64) = (6, 5);
 /// A job needs its peak memory and a fifth more, but never less than this, in mebibytes.
 const MIN_MEMORY_MB: u64 = 1024;
@@ -52,8 +53,9 @@ pub struct DayUsageBreakdown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRunDay {
     pub raw: u64,
-    /// When this run started.
+    /// When this run started; when it ended, if it never did.
     pub start: UnixTime,
+    pub submitted: Option<UnixTime>,
     pub number: u64,
     /// The array task's index.
     pub task: Option<u32>,
@@ -71,6 +73,8 @@ pub struct UsageRunDay {
     pub memory_mb: u64,
     /// GPUs by model, such as `v100:2`.
     pub gpus: String,
+    pub partition: String,
+    pub qos: String,
     /// CPU time, if it was measured.
     pub cpu_s: Option<u64>,
     /// Peak memory, if it was measured.
@@ -154,20 +158,32 @@ fn seconds_in(run: &AccountedRun, window: OneDayWindow) -> u64 {
 fn add_time(totals: &mut UsageTotals, run: &AccountedRun, seconds: u64, rate: u64) {
     totals.core_s += seconds * u64::from(run.cores);
     totals.site_ms += seconds.saturating_mul(rate);
+    let mut gpu_s = 0;
     for gpus in &run.gpus {
         let held = seconds * u64::from(gpus.count);
-        totals.gpu_s += held;
+        gpu_s += held;
         totals.add_gpus(gpus.model.as_deref().unwrap_or_default(), held);
     }
+    totals.gpu_s += gpu_s;
+    add_breakdown(totals, run, &BreakdownSums { core_s: seconds * u64::from(run.cores), gpu_s, ..Default::default() });
+}
+
+fn add_breakdown(totals: &mut UsageTotals, run: &AccountedRun, sums: &BreakdownSums) {
+    totals.partitions.add(&BreakdownSums { name: run.partition.clone(), ..sums.clone() });
+    totals.qos.add(&BreakdownSums { name: run.qos.clone(), ..sums.clone() });
 }
 
 /// Adds a job's end: its outcome, its wait, and its usage against what was allocated.
 fn add_end(totals: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
     let outcome = UsageJobOutcome::from_state(run.state);
     totals.jobs += 1;
+    add_breakdown(totals, run, &BreakdownSums { jobs: 1, ..BreakdownSums::default() });
     match outcome {
         UsageJobOutcome::Done => totals.done += 1,
-        UsageJobOutcome::Failed | UsageJobOutcome::Interrupted => totals.failed += 1,
+        UsageJobOutcome::Failed => totals.failed += 1,
+        UsageJobOutcome::NodeFailed => totals.node_failed += 1,
+        UsageJobOutcome::Interrupted => totals.interrupted += 1,
+        UsageJobOutcome::MissedDeadline => totals.missed_deadline += 1,
         UsageJobOutcome::TimedOut => totals.timed_out += 1,
         UsageJobOutcome::OutOfMemory => totals.memory_out += 1,
         UsageJobOutcome::Cancelled => totals.cancelled += 1,
@@ -208,6 +224,9 @@ fn add_end(totals: &mut UsageTotals, run: &AccountedRun, whole_node: bool) {
         let held = elapsed * gpus;
         totals.held_gpu_s += held;
         totals.used_gpu_s += (elapsed * u64::from(percent) / 100).min(held);
+        if judged {
+            totals.spare_gpu_s += spare_gpu_s(gpus, elapsed, percent.into());
+        }
     }
 }
 
@@ -219,6 +238,13 @@ pub fn spare_core_s(cores: u64, elapsed: u64, used: u64) -> u64 {
     }
     let busy = (used * CORE_HEADROOM.0).div_ceil(CORE_HEADROOM.1 * elapsed).max(1);
     cores.saturating_sub(busy) * elapsed
+}
+
+/// The GPU seconds that a successful job with several GPUs would have saved with fewer. `percent` counts all its GPUs:
+/// 150 is one and a half.
+fn spare_gpu_s(gpus: u64, elapsed: u64, percent: u64) -> u64 {
+    let busy = (percent * CORE_HEADROOM.0).div_ceil(CORE_HEADROOM.1 * 100).max(1);
+    gpus.saturating_sub(busy) * elapsed
 }
 
 /// The most memory that all its tasks together can have used.
@@ -255,6 +281,7 @@ fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window:
     UsageRunDay {
         raw: run.raw_id,
         start,
+        submitted: run.submitted,
         number: run.number,
         task: run.task,
         user,
@@ -266,6 +293,8 @@ fn job_run(run: &AccountedRun, user: String, kind: String, seconds: u64, window:
         cores: run.cores.into(),
         memory_mb: run.memory_mb,
         gpus: gpus.collect::<Vec<_>>().join(","),
+        partition: run.partition.clone(),
+        qos: run.qos.clone(),
         cpu_s: run.usage.cpu_s.filter(|_| run.state.is_over()),
         rss_mb: held_mb(&run.usage).filter(|_| run.state.is_over()),
     }

@@ -1,10 +1,14 @@
 //! The figures of a page: sums for a period, by person, by job type, and by day, week or month. Pure.
 
+mod breakdown;
 mod cache;
+mod period_before;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+pub use self::breakdown::{BreakdownKind, FiguresBreakdown};
 pub(super) use self::cache::FiguresCache;
+pub use self::period_before::PeriodBefore;
 use super::group_usage::{GroupAccountUsage, GroupUsage};
 use super::totals::UsageTotals;
 use super::units::UsageMeasure;
@@ -125,6 +129,15 @@ pub struct UsageFigures {
     pub missing: u64,
     /// Whether a day had more jobs than could be read.
     pub is_cut: bool,
+    /// The period of the same length before it.
+    pub before: PeriodBefore,
+}
+
+impl UsageFigures {
+    /// How the period compares with the one before, in one line.
+    pub fn comparison(&self) -> String {
+        self.before.comparison(&self.totals, self.missing)
+    }
 }
 
 /// Whether a query includes an account.
@@ -134,7 +147,7 @@ pub fn is_selected(account: &GroupAccountUsage, choice: &FiguresSelection) -> bo
 
 /// Adds up all figures.
 pub fn compute_figures(view: &GroupUsage, choice: &FiguresSelection) -> UsageFigures {
-    let mut all = UsageFigures::default();
+    let mut all = UsageFigures { before: PeriodBefore::compute(view, choice), ..UsageFigures::default() };
     let mut people: HashMap<UsageMember, UsageTotals> = HashMap::new();
     let mut kinds: HashMap<&str, UsageTotals> = HashMap::new();
     let mut bars: BTreeMap<Day, HashMap<UsageMember, f64>> = BTreeMap::new();

@@ -1,10 +1,10 @@
 //! Builds, freezes, loads and deletes reports. Permissions are checked inside each transaction.
 
-use super::report::{ReportInputs, UsageReport};
+use super::report::{ReportInputs, ReportPeriod, UsageReport};
 use super::service::UsageService;
+use super::units::UsageMeasure;
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission, Viewer};
-use crate::clock::Month;
 use crate::domain::{GroupId, ReportId};
 use crate::store;
 pub use crate::store::reports::FrozenReport;
@@ -13,27 +13,34 @@ pub use crate::store::reports::FrozenReport;
 pub const MAX_REPORTS: i64 = 240;
 
 impl UsageService {
-    /// A month of a group as the viewer sees it now.
-    pub async fn build_report(&self, viewer: &Viewer, group: GroupId, month: Month) -> Result<UsageReport, AuthError> {
+    /// A period of a group as the viewer sees it now, in cores or in GPUs.
+    pub async fn build_report(
+        &self,
+        viewer: &Viewer,
+        group: GroupId,
+        period: ReportPeriod,
+        measure: UsageMeasure,
+    ) -> Result<UsageReport, AuthError> {
         let view = self.load_group_usage(viewer, group).await?;
         let mut db = self.0.core.store.read().await?;
         let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
         let allocations = store::allocations::list_for_group(&mut db, group).await?;
         drop(db);
         let now = self.0.core.clock.now();
-        let subject = ReportInputs { group: &named.name, month, allocations: &allocations, now };
+        let subject = ReportInputs { group: &named.name, period, measure, allocations: &allocations, now };
         Ok(UsageReport::build(&view, subject))
     }
 
-    /// Freezes a month as it is now. None if the group has too many reports.
+    /// Freezes a period as it is now. None if the group has too many reports.
     pub async fn freeze_report(
         &self,
         actor: &Actor,
         viewer: &Viewer,
         group: GroupId,
-        month: Month,
+        period: ReportPeriod,
+        measure: UsageMeasure,
     ) -> Result<Option<ReportId>, AuthError> {
-        let report = self.build_report(viewer, group, month).await?;
+        let report = self.build_report(viewer, group, period, measure).await?;
         let body = serde_json::to_string(&report).map_err(std::io::Error::other)?;
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;

@@ -1,29 +1,37 @@
-//! A group's month on one page: made from a view, frozen, and read years later. Pure.
+//! A group's month, or any other period, on one page: made from a view, frozen, and read years later. Pure.
 
 mod formatting;
+mod period;
+mod rows;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{self, COLOUR_COUNT, ChartStep, FiguresSelection, UsageFigures};
+use self::rows::rows_with_rest;
+use super::figures::{self, BreakdownKind, COLOUR_COUNT, ChartStep, FiguresSelection, PeriodBefore, UsageFigures};
 use super::group_usage::GroupUsage;
-use super::totals::{UsageTotals, hours};
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
-use crate::clock::{Day, Month, UnixTime};
+use crate::clock::{Day, UnixTime};
 use crate::store::allocations::Allocation;
 pub use formatting::clean_name;
+pub use period::{MAX_REPORT_DAYS, ReportPeriod};
+pub use rows::{ReportBreakdown, ReportBreakdownRow, ReportTableRow};
 
 /// How many job types have a row of their own; the others share one.
 const MAX_KIND_ROWS: usize = 15;
 /// How many people have a row of their own; the others share one.
 const MAX_MEMBER_ROWS: usize = 30;
+const CORE_HOURS: &str = "core hours";
+const GPU_HOURS: &str = "GPU hours";
+/// Instead of a month in a query string: any days.
+pub const CUSTOM_PERIOD: &str = "days";
 
-/// A month of a group. Every field has a default, so that reports of older versions can still be read.
+/// A period of a group. Every field has a default, so that reports of older versions can still be read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
     pub title: String,
     pub group: String,
-    /// Such as `2026-11`.
+    /// Such as `2026-11`; empty if the period is no month.
     pub month: String,
     pub from: Day,
     /// The last day that is counted.
@@ -37,54 +45,31 @@ pub struct UsageReport {
     pub members: Vec<ReportTableRow>,
     /// By job type, likewise.
     pub kinds: Vec<ReportTableRow>,
+    /// By partition, QOS and GPU model. Older reports have none.
+    pub breakdowns: Vec<ReportBreakdown>,
+    /// How the period compares with the one before, in one line. Older reports have none.
+    pub comparison: String,
     /// What the chart shows: `core hours` or `GPU hours`.
     pub measure: String,
     /// Names in the order of a bar's parts. The last may stand for several people.
     pub series: Vec<String>,
-    /// Their colours: a person has the same one in every month. Older reports have none.
+    /// Their colours: a person has the same one in every report. Older reports have none.
     pub colours: Vec<usize>,
-    /// One bar per day.
+    /// One bar per day, or per week if `is_weekly`.
     pub bars: Vec<ReportChartDay>,
+    pub is_weekly: bool,
     pub allocations: Vec<ReportAllocation>,
     /// What is missing, in sentences.
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReportTableRow {
-    /// The person, job type or account.
-    pub name: String,
-    /// More detail, such as the cluster.
-    pub detail: String,
-    pub core_hours: f64,
-    pub gpu_hours: f64,
-    /// GPU hours by model.
-    pub gpus: Vec<(String, f64)>,
-    /// Hours of the centre's own unit.
-    pub site_hours: f64,
-    pub jobs: u64,
-    /// The successful fraction of all jobs that were not cancelled.
-    pub success: Option<f64>,
-    /// Median wait, in seconds.
-    pub median_wait_s: Option<u64>,
-    /// Core efficiency: used against allocated.
-    pub core_use: Option<f64>,
-    /// Memory efficiency: used against allocated.
-    pub memory_use: Option<f64>,
-    /// GPU utilisation.
-    pub gpu_use: Option<f64>,
-    /// Wasted core hours: those of jobs that did not succeed.
-    pub lost_core_hours: f64,
-    /// Wasted GPU hours.
-    pub lost_gpu_hours: f64,
-}
-
-/// One day of the chart.
+/// One bar of the chart.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportChartDay {
     pub day: Day,
+    /// Its last day, if it covers several.
+    pub until: Option<Day>,
     /// Hours of each of [`UsageReport::series`].
     pub parts: Vec<f64>,
     /// Whether some of this day was not read.
@@ -109,7 +94,7 @@ pub struct ReportAllocation {
     pub ends: Day,
     /// The granted amount, in its unit.
     pub granted: f64,
-    /// Used by the end of the month, in its unit.
+    /// Used by the end of the period, in its unit.
     pub used: f64,
     /// The used fraction.
     pub part: f64,
@@ -123,36 +108,26 @@ pub struct ReportAllocation {
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInputs<'a> {
     pub group: &'a str,
-    pub month: Month,
+    pub period: ReportPeriod,
+    /// What the chart shows and tables are sorted by.
+    pub measure: UsageMeasure,
     /// The group's allocations.
     pub allocations: &'a [Allocation],
     /// When the report is made.
     pub now: UnixTime,
 }
 
-impl ReportTableRow {
-    fn new(name: String, detail: String, totals: &UsageTotals) -> Self {
-        let model = |(model, seconds): &(String, u64)| (clean_name(model), hours(*seconds));
-        Self {
-            name,
-            detail,
-            core_hours: UsageMeasure::Cores.hours(totals),
-            gpu_hours: UsageMeasure::Gpus.hours(totals),
-            gpus: totals.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),
-            site_hours: UsageMeasure::Site.hours(totals),
-            jobs: totals.jobs,
-            success: totals.success_rate(),
-            median_wait_s: totals.waits.median(),
-            core_use: totals.core_use(),
-            memory_use: totals.memory_use(),
-            gpu_use: totals.gpu_use(),
-            lost_core_hours: hours(totals.lost_core_s),
-            lost_gpu_hours: hours(totals.lost_gpu_s),
+impl UsageReport {
+    /// What it is about, as a query string of the page for reports.
+    pub fn query(&self) -> String {
+        let show = if self.measure == GPU_HOURS { UsageMeasure::Gpus } else { UsageMeasure::Cores }.as_str();
+        if self.month.is_empty() {
+            format!("month={CUSTOM_PERIOD}&first={}&last={}&show={show}", self.from, self.until)
+        } else {
+            format!("month={}&show={show}", self.month)
         }
     }
-}
 
-impl UsageReport {
     /// Whether unread days could still change it.
     pub fn is_incomplete(&self) -> bool {
         self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|allocation| allocation.unread > 0)
@@ -160,23 +135,14 @@ impl UsageReport {
 
     /// Builds a report. All text from others is truncated and cleaned here; pages escape it.
     pub fn build(view: &GroupUsage, subject: ReportInputs<'_>) -> Self {
-        let ReportInputs { month, now, .. } = subject;
+        let ReportInputs { period, now, measure, .. } = subject;
         let today = view.accounts.iter().map(|account| account.today).max();
-        let until = month.last().min(today.unwrap_or_else(|| Day::from_time(now)));
-        let choice = |measure| FiguresSelection {
-            from: month.first(),
-            until: month.last(),
-            step: ChartStep::Day,
-            measure,
-            account: None,
-        };
-        let mut all = figures::compute_figures(view, &choice(UsageMeasure::Cores));
-        let measure = if all.totals.core_s == 0 && all.totals.gpu_s > 0 {
-            all = figures::compute_figures(view, &choice(UsageMeasure::Gpus));
-            UsageMeasure::Gpus
-        } else {
-            UsageMeasure::Cores
-        };
+        let until = period.until.min(today.unwrap_or_else(|| Day::from_time(now)));
+        let choice =
+            FiguresSelection { from: period.from, until: period.until, step: period.step(), measure, account: None };
+        let all = figures::compute_figures(view, &choice);
+        // A period that is not over is compared with as many days as have passed.
+        let before = PeriodBefore::compute(view, &FiguresSelection { until, ..choice });
         let account = |figures: &figures::AccountFigures| {
             ReportTableRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals)
         };
@@ -190,10 +156,10 @@ impl UsageReport {
             .collect();
         let group = clean_name(subject.group);
         Self {
-            title: format!("{group}: {}", month.words()),
+            title: format!("{group}: {}", period.words()),
             group,
-            month: month.to_string(),
-            from: month.first(),
+            month: period.month_code(),
+            from: period.from,
             until,
             made_at: now.0,
             site_unit: site_unit(view),
@@ -201,35 +167,20 @@ impl UsageReport {
             accounts: all.accounts.iter().map(account).collect(),
             members: rows_with_rest(members, MAX_MEMBER_ROWS, "people"),
             kinds: rows_with_rest(kinds, MAX_KIND_ROWS, "job types"),
-            measure: if measure == UsageMeasure::Gpus { "GPU hours" } else { "core hours" }.to_owned(),
+            breakdowns: BreakdownKind::ALL
+                .into_iter()
+                .filter_map(|kind| ReportBreakdown::new(&all.breakdown(kind, measure)))
+                .collect(),
+            comparison: if until < period.from { String::new() } else { before.comparison(&all.totals, all.missing) },
+            measure: if measure == UsageMeasure::Gpus { GPU_HOURS } else { CORE_HOURS }.to_owned(),
             series,
             colours,
             bars,
+            is_weekly: period.step() == ChartStep::Week,
             allocations: list_allocations(view, subject),
-            notes: formatting::list_gaps(view, &all, month, until),
+            notes: formatting::list_gaps(view, &all, period, until),
         }
     }
-}
-
-/// The first rows as they are, and the others as one.
-fn rows_with_rest(all: Vec<(&str, &UsageTotals)>, most: usize, noun: &str) -> Vec<ReportTableRow> {
-    // A single extra row needs no row for the others.
-    let most = if all.len() == most + 1 { all.len() } else { most };
-    let mut rest = UsageTotals::default();
-    let mut others = 0_usize;
-    let mut rows = Vec::new();
-    for (index, (name, totals)) in all.into_iter().enumerate() {
-        if index < most {
-            rows.push(ReportTableRow::new(clean_name(name), String::new(), totals));
-        } else {
-            rest.add(totals);
-            others += 1;
-        }
-    }
-    if others > 0 {
-        rows.push(ReportTableRow::new(format!("{others} other {noun}"), String::new(), &rest));
-    }
-    rows
 }
 
 /// The chart's series, their colours and its bars: those with a colour of their own one by one, the others together.
@@ -252,7 +203,8 @@ fn build_chart(all: &UsageFigures, until: Day) -> (Vec<String>, Vec<usize>, Vec<
         if !others.is_empty() {
             parts.push(others.iter().map(of).sum());
         }
-        ReportChartDay { day: bar.from, parts, is_missing: bar.missing > 0 && bar.from <= until }
+        let is_missing = bar.missing > 0 && bar.from <= until;
+        ReportChartDay { day: bar.from, until: Some(bar.until).filter(|last| *last > bar.from), parts, is_missing }
     };
     (series, colours, all.bars.iter().map(bar).collect())
 }
@@ -266,7 +218,7 @@ fn site_unit(view: &GroupUsage) -> String {
 }
 
 fn list_allocations(view: &GroupUsage, subject: ReportInputs<'_>) -> Vec<ReportAllocation> {
-    let (first, last) = (subject.month.first(), subject.month.last());
+    let (first, last) = (subject.period.from, subject.period.until);
     let report = |allocation: &Allocation| {
         if allocation.begins() > last || allocation.ends() < first {
             return None;

@@ -121,8 +121,9 @@ impl UsageService {
             return Ok(usage);
         }
         let today = Day::from_time(self.0.core.clock.now());
-        // A year and some days more: allocations begin on the first of a month.
-        let from = today.plus(-self.0.core.config.usage_pace.history_days - 35);
+        // A year and some days more, because allocations begin on the first of a month; and the year before, to
+        // compare with, as far as it was read in its time.
+        let from = today.plus(-2 * self.0.core.config.usage_pace.history_days - 35);
         let mut db = self.0.core.store.read().await?;
         let days = store::usage::list_days(&mut db, source, from).await?;
         let names = store::usage::list_names(&mut db, source).await?;

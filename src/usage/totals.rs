@@ -1,6 +1,7 @@
 //! What is added up: hours, jobs, waste. Everything here can be summed over days, people and job types.
 //! `docs/FIGURES.md` defines each figure.
 
+use super::breakdown::UsageBreakdown;
 use super::wait_histogram::WaitHistogram;
 use crate::domain::codes;
 use crate::slurm::job::JobState;
@@ -19,10 +20,15 @@ pub struct UsageTotals {
     /// Jobs that ended within the period. Everything below is about these jobs, over their whole run.
     pub jobs: u64,
     pub done: u64,
-    /// Ended with an error, or interrupted by the cluster.
+    /// The program ended with an error.
     pub failed: u64,
+    /// A node failed or didn't boot.
+    pub node_failed: u64,
+    /// Preempted; on days that an older version read, also node failures.
+    pub interrupted: u64,
     /// Reached the time limit.
     pub timed_out: u64,
+    pub missed_deadline: u64,
     /// Ran out of memory.
     pub memory_out: u64,
     pub cancelled: u64,
@@ -46,6 +52,12 @@ pub struct UsageTotals {
     pub spare_core_s: u64,
     /// Over-requested memory, in mebibytes times seconds.
     pub spare_mb_s: u64,
+    /// Over-requested GPU seconds.
+    pub spare_gpu_s: u64,
+    /// Hours and jobs by partition, as far as known.
+    pub partitions: UsageBreakdown,
+    /// The same by QOS.
+    pub qos: UsageBreakdown,
     /// Their waiting times.
     pub waits: WaitHistogram,
 }
@@ -61,6 +73,9 @@ impl UsageTotals {
         self.jobs += other.jobs;
         self.done += other.done;
         self.failed += other.failed;
+        self.node_failed += other.node_failed;
+        self.interrupted += other.interrupted;
+        self.missed_deadline += other.missed_deadline;
         self.timed_out += other.timed_out;
         self.memory_out += other.memory_out;
         self.cancelled += other.cancelled;
@@ -74,6 +89,9 @@ impl UsageTotals {
         self.lost_gpu_s += other.lost_gpu_s;
         self.spare_core_s += other.spare_core_s;
         self.spare_mb_s += other.spare_mb_s;
+        self.spare_gpu_s += other.spare_gpu_s;
+        self.partitions.add_all(&other.partitions);
+        self.qos.add_all(&other.qos);
         self.waits.add(&other.waits);
     }
 
@@ -132,8 +150,11 @@ pub enum UsageJobOutcome {
     TimedOut,
     OutOfMemory,
     Cancelled,
-    /// The cluster interrupted it: a node failed, or another job preempted it.
+    /// Another job preempted it. In rows of older versions also [`Self::NodeFailed`].
     Interrupted,
+    /// A node failed or didn't boot.
+    NodeFailed,
+    MissedDeadline,
 }
 
 // In the order of their numbers in the database.
@@ -145,16 +166,20 @@ codes!(UsageJobOutcome {
     OutOfMemory = "out-of-memory",
     Cancelled = "cancelled",
     Interrupted = "interrupted",
+    NodeFailed = "node-failed",
+    MissedDeadline = "missed-deadline",
 });
 
 impl UsageJobOutcome {
     pub const fn from_state(state: JobState) -> Self {
         match state {
             JobState::Completed => Self::Done,
-            JobState::Timeout | JobState::Deadline => Self::TimedOut,
+            JobState::Timeout => Self::TimedOut,
+            JobState::Deadline => Self::MissedDeadline,
             JobState::OutOfMemory => Self::OutOfMemory,
             JobState::Cancelled | JobState::Revoked => Self::Cancelled,
-            JobState::NodeFail | JobState::BootFail | JobState::Preempted => Self::Interrupted,
+            JobState::NodeFail | JobState::BootFail => Self::NodeFailed,
+            JobState::Preempted => Self::Interrupted,
             JobState::Failed => Self::Failed,
             _ => Self::Running,
         }
@@ -178,12 +203,14 @@ impl UsageJobOutcome {
             Self::OutOfMemory => "Out of memory",
             Self::Cancelled => "Cancelled",
             Self::Interrupted => "Interrupted by the cluster",
+            Self::NodeFailed => "Node failed",
+            Self::MissedDeadline => "Missed its deadline",
         }
     }
 
     /// Whether its hours count as wasted.
     pub const fn is_lost(self) -> bool {
-        matches!(self, Self::Failed | Self::TimedOut | Self::OutOfMemory | Self::Interrupted)
+        !matches!(self, Self::Running | Self::Done | Self::Cancelled)
     }
 }
 
@@ -212,6 +239,11 @@ mod tests {
             assert_eq!(UsageJobOutcome::parse(one.as_str()), Some(one));
         }
         assert_eq!(UsageJobOutcome::from_number(99), UsageJobOutcome::Running);
+        assert_eq!(UsageJobOutcome::Interrupted.number(), 6, "databases of older versions have these numbers");
+        let outcome = UsageJobOutcome::from_state;
+        assert_eq!(outcome(JobState::NodeFail).title(), "Node failed", "not a failure of the program");
+        assert_eq!(outcome(JobState::BootFail), outcome(JobState::NodeFail));
+        assert_eq!(outcome(JobState::Deadline).title(), "Missed its deadline", "not a timeout");
         assert_eq!(UsageJobOutcome::from_state(JobState::Running), UsageJobOutcome::Running);
         assert!(UsageJobOutcome::from_state(JobState::NodeFail).is_lost() && !UsageJobOutcome::Cancelled.is_lost());
     }

@@ -281,6 +281,7 @@ pub async fn save_daily_totals(
             day: read.day.0,
             raw: whole(job.raw),
             start_at: job.start.0,
+            submitted_at: job.submitted.map_or(-1, |at| at.0),
             number: whole(job.number),
             task: job.task.map_or(-1, i64::from),
             user_id: number(&job.user),
@@ -292,6 +293,8 @@ pub async fn save_daily_totals(
             cores: whole(job.cores),
             memory_mb: whole(job.memory_mb),
             gpus: job.gpus.clone(),
+            partition: job.partition.clone(),
+            qos: job.qos.clone(),
             cpu_s: job.cpu_s.map_or(-1, whole),
             rss_mb: job.rss_mb.map_or(-1, whole),
         };

@@ -211,6 +211,7 @@ fn usage_routes() -> Router<PortalState> {
         .route("/groups/{id}/usage/accounts.csv", get(usage::csv::accounts))
         .route("/groups/{id}/usage/allocations.csv", get(usage::csv::allocations))
         .route("/groups/{id}/usage/kinds.csv", get(usage::csv::kinds))
+        .route("/groups/{id}/usage/breakdown.csv", get(usage::csv::breakdown))
         .route("/groups/{id}/usage/days.csv", get(usage::csv::days))
         .route("/groups/{id}/usage/jobs.csv", get(usage::csv::jobs))
         .route("/groups/{id}/accounts", get(usage::settings::get).post(usage::settings::set_accounts))

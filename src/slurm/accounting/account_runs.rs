@@ -13,8 +13,8 @@ use crate::slurm::job_usage::JobUsage;
 use crate::slurm::text::is_user_or_account;
 
 const FIELDS: &str = "JobID,State,ElapsedRaw,TotalCPU,MaxRSS,NTasks,TRESUsageInAve,TRESUsageInMax,JobIDRaw,User,Account,\
-                      Partition,Eligible,Start,End,Suspended,NNodes,AllocTRES,JobName";
-const FIELD_COUNT: usize = STEP_FIELD_COUNT + 11;
+                      Partition,QOS,Submit,Eligible,Start,End,Suspended,NNodes,AllocTRES,JobName";
+const FIELD_COUNT: usize = STEP_FIELD_COUNT + 13;
 /// The most rows, jobs and steps together, read from one output; callers with more must request shorter periods.
 pub const MAX_ROWS: usize = 400_000;
 /// The most accounts in one request.
@@ -35,6 +35,8 @@ pub struct AccountedRun {
     pub name: String,
     pub state: JobState,
     pub partition: String,
+    pub qos: String,
+    pub submitted: Option<UnixTime>,
     /// When it became eligible to run.
     pub eligible: Option<UnixTime>,
     /// When it started; none if it never did.
@@ -101,7 +103,7 @@ fn add_record(
 }
 
 fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT]) -> Option<AccountedRun> {
-    let [raw, user, account, partition, eligible, start, end, suspended, nodes, tres, name] = *own;
+    let [raw, user, account, partition, qos, submitted, eligible, start, end, suspended, nodes, tres, name] = *own;
     let raw = parse_number(raw);
     let (JobId { number: id, task }, None) = parse_job_id(job, raw)? else { return None };
     let resources = parse_tres(tres);
@@ -114,6 +116,8 @@ fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT
         name: clean_field(name, MAX_NAME_LEN),
         state: JobState::parse(state),
         partition: clean_value(partition, MAX_NAME_LEN),
+        qos: clean_value(qos, MAX_NAME_LEN),
+        submitted: parse_time(submitted),
         eligible: parse_time(eligible),
         start: parse_time(start),
         end: parse_time(end),
@@ -127,6 +131,17 @@ fn parse_run(job: &str, state: &str, own: &[&str; FIELD_COUNT - STEP_FIELD_COUNT
     })
 }
 
+/// What `sacct` would have printed: the recording was made before QOS and Submit were asked for, so they are empty.
+#[cfg(test)]
+pub fn recorded_answer(recorded: &str, nonce: &str) -> Vec<u8> {
+    let with_new_fields = |line: &str| {
+        let cells: Vec<&str> = line.split('|').collect();
+        let (before, after) = cells.split_at(STEP_FIELD_COUNT + 4);
+        [before, &["", ""], after].concat().join(&format!("_{nonce}"))
+    };
+    recorded.lines().map(|line| with_new_fields(line) + "\n").collect::<String>().into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -134,12 +149,11 @@ mod tests {
     use super::*;
 
     const NONCE: &str = "k3j9x0ab";
-    /// Recorded from Slurm 22.05; only the delimiter was added.
+    /// Recorded from Slurm 22.05; see [`recorded_answer`].
     const RECORDED: &str = include_str!("../../../tests/fixtures/slurm/sacct-spent-22.05.txt");
 
     fn recorded() -> Vec<AccountedRun> {
-        let answer = RECORDED.replace('|', "_k3j9x0ab");
-        parse_account_runs(answer.as_bytes(), NONCE).0
+        parse_account_runs(&recorded_answer(RECORDED, NONCE), NONCE).0
     }
 
     #[test]
@@ -175,9 +189,9 @@ mod tests {
     #[test]
     fn a_job_that_was_put_back_is_two_runs() {
         let row = |start: u64, end: &str, state: &str, cpu: &str| {
-            let own = format!("7|bob|a|cpu|90|{start}|{end}|00:00:10|1|billing=2,cpu=2,mem=1G,node=1|x\n|y");
+            let own = format!("7|bob|a|cpu|long|80|90|{start}|{end}|00:00:10|1|billing=2,cpu=2,mem=1G,node=1|x\n|y");
             let job = format!("7|{state}|50|{cpu}|||||{own}|\n");
-            let step = format!("7.batch|{state}|50|{cpu}|2048K|1|||7||a||90|{start}|{end}|00:00:00|1|cpu=2|batch|\n");
+            let step = format!("7.batch|{state}|50|{cpu}|2048K|1|||7||a||||90|{start}|{end}|00:00:00|1|cpu=2|batch|\n");
             format!("{job}{step}").replace("x\n|y", "x")
         };
         let text = row(100, "150", "NODE_FAIL", "00:10") + &row(200, "Unknown", "RUNNING", "00:00");
@@ -186,6 +200,7 @@ mod tests {
         assert_eq!((runs[0].start, runs[0].end), (Some(UnixTime(100)), Some(UnixTime(150))));
         assert_eq!((runs[0].suspended_s, runs[0].usage.max_rss_mb), (10, Some(2)));
         assert_eq!((runs[1].end, runs[1].state), (None, JobState::Running));
+        assert_eq!((runs[1].qos.as_str(), runs[1].submitted), ("long", Some(UnixTime(80))));
     }
 
     proptest! {

@@ -19,8 +19,13 @@ pub struct UsageDailyRow {
     pub gpus: String,
     pub jobs: i64,
     pub done: i64,
+    /// Including `node_failed` and `interrupted`.
     pub failed: i64,
+    pub node_failed: i64,
+    pub interrupted: i64,
+    /// Including `missed_deadline`.
     pub timed_out: i64,
+    pub missed_deadline: i64,
     pub memory_out: i64,
     pub cancelled: i64,
     /// Core seconds allocated to jobs whose usage was measured.
@@ -38,6 +43,10 @@ pub struct UsageDailyRow {
     pub spare_core_s: i64,
     /// Over-requested memory.
     pub spare_mb_s: i64,
+    /// Over-requested GPUs.
+    pub spare_gpu_s: i64,
+    pub partitions: String,
+    pub qos: String,
     pub waits: String,
 }
 
@@ -46,13 +55,14 @@ pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &UsageDailyR
         db,
         "INSERT INTO usage_daily (source_id, day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed,
                                   timed_out, memory_out, cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s,
-                                  held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s, spare_core_s, spare_mb_s, waits)
+                                  held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s, spare_core_s, spare_mb_s, waits,
+                                  node_failed, interrupted, missed_deadline, spare_gpu_s, partitions, qos)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-                 $23, $24, $25)",
+                 $23, $24, $25, $26, $27, $28, $29, $30, $31)",
         [source], row.{
             day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out, cancelled,
             held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s, lost_gpu_s,
-            spare_core_s, spare_mb_s, waits
+            spare_core_s, spare_mb_s, waits, node_failed, interrupted, missed_deadline, spare_gpu_s, partitions, qos
         }
     )
 }
@@ -68,7 +78,8 @@ pub async fn list_between(
         db,
         "SELECT day, user_id, kind_id, core_s, site_ms, gpu_s, gpus, jobs, done, failed, timed_out, memory_out,
                 cancelled, held_core_s, used_core_s, held_mb_s, used_mb_s, held_gpu_s, used_gpu_s, lost_core_s,
-                lost_gpu_s, spare_core_s, spare_mb_s, waits
+                lost_gpu_s, spare_core_s, spare_mb_s, waits, node_failed, interrupted, missed_deadline, spare_gpu_s,
+                partitions, qos
          FROM usage_daily WHERE source_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, user_id, kind_id",
         [source, from, until]
     )

@@ -1,7 +1,7 @@
 //! Table `usage_jobs`: the jobs behind the sums, one row for each day on which a job ran.
 
 use crate::clock::Day;
-use crate::domain::UsageSourceId;
+use crate::domain::{UsageSourceId, codes};
 use crate::store::{DbConnection, Result};
 
 /// A row of plain numbers, which the `usage` module interprets.
@@ -12,6 +12,8 @@ pub struct StoredUsageJob {
     pub raw: i64,
     /// When this run started.
     pub start_at: i64,
+    /// -1 if not known.
+    pub submitted_at: i64,
     pub number: i64,
     /// The array task's index; -1 for none.
     pub task: i64,
@@ -29,6 +31,8 @@ pub struct StoredUsageJob {
     pub cores: i64,
     pub memory_mb: i64,
     pub gpus: String,
+    pub partition: String,
+    pub qos: String,
     /// CPU time; -1 if not measured.
     pub cpu_s: i64,
     /// Peak memory; -1 if not measured.
@@ -47,19 +51,61 @@ pub struct UsageJobFilter {
     pub states: Vec<i64>,
     /// Only jobs that had a GPU.
     pub with_gpus: bool,
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    /// Only jobs that had a GPU of this model; empty for GPUs of unknown model.
+    pub gpu_model: Option<String>,
+    pub order: UsageJobOrder,
     /// At most this many.
     pub limit: i64,
 }
+
+/// What jobs are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UsageJobOrder {
+    pub column: UsageJobColumn,
+    pub is_ascending: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UsageJobColumn {
+    #[default]
+    CoreHours,
+    GpuHours,
+    Job,
+    User,
+    Outcome,
+    Started,
+    RunTime,
+    Wait,
+    Cores,
+    CpuEfficiency,
+    MemoryEfficiency,
+}
+
+codes!(UsageJobColumn {
+    CoreHours = "cores",
+    GpuHours = "gpus",
+    Job = "job",
+    User = "member",
+    Outcome = "outcome",
+    Started = "started",
+    RunTime = "run-time",
+    Wait = "wait",
+    Cores = "allocated",
+    CpuEfficiency = "cpu",
+    MemoryEfficiency = "memory",
+});
 
 pub async fn add(db: &mut DbConnection, source: UsageSourceId, row: &StoredUsageJob) -> Result<()> {
     execute!(
         db,
         "INSERT INTO usage_jobs (source_id, day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s,
-                                 wait_s, cores, memory_mb, gpus, cpu_s, rss_mb)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+                                 wait_s, cores, memory_mb, gpus, cpu_s, rss_mb, submitted_at, partition, qos)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         [source], row.{
             day, raw, start_at, number, task, user_id, kind_id, state, seconds, elapsed_s, wait_s, cores, memory_mb,
-            gpus, cpu_s, rss_mb
+            gpus, cpu_s, rss_mb, submitted_at, partition, qos
         }
     )
 }
@@ -85,11 +131,14 @@ macro_rules! from_fitting {
             "SELECT ",
             $select,
             " FROM (SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state,
-                sum(seconds) AS seconds, elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
+                sum(seconds) AS seconds, elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb, submitted_at,
+                partition, qos
              FROM usage_jobs WHERE source_id = $1 AND day BETWEEN $2 AND $3
                AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
                AND ($5 IS NULL OR kind_id = (SELECT id FROM usage_names WHERE name = $5))
                AND (NOT $7 OR gpus <> '')
+               AND ($8 IS NULL OR partition = $8) AND ($9 IS NULL OR qos = $9)
+               AND ($10 IS NULL OR instr(',' || gpus, ',' || $10 || ':') > 0)
              GROUP BY raw, start_at
              HAVING $6 = '[]' OR state IN (SELECT value FROM json_each($6))) ",
             $rest
@@ -97,16 +146,55 @@ macro_rules! from_fitting {
     };
 }
 
-/// The matching jobs, those with the most core seconds first.
+// What jobs are sorted by, as a `UsageJobColumn` names it; the number of GPUs follows the last colon of each model.
+// Jobs that were not measured come below all others.
+macro_rules! sorted {
+    ($end:literal) => {
+        concat!(
+            "CASE $11 WHEN 'gpus' THEN seconds * CASE WHEN gpus <> '' AND
+                     json_valid('[\"' || replace(gpus, ',', '\",\"') || '\"]') THEN
+                   (SELECT sum(CAST(substr(value, length(rtrim(value, '0123456789')) + 1) AS INTEGER))
+                    FROM json_each('[\"' || replace(gpus, ',', '\",\"') || '\"]')) ELSE 0 END
+               WHEN 'job' THEN number WHEN 'member' THEN (SELECT name FROM usage_names WHERE id = user_id)
+               WHEN 'outcome' THEN state WHEN 'started' THEN start_at WHEN 'run-time' THEN elapsed_s
+               WHEN 'wait' THEN wait_s WHEN 'allocated' THEN cores
+               WHEN 'cpu' THEN iif(cpu_s >= 0 AND elapsed_s * cores > 0, 1.0 * cpu_s / (elapsed_s * cores), -1)
+               WHEN 'memory' THEN iif(rss_mb >= 0 AND memory_mb > 0, 1.0 * rss_mb / memory_mb, -1)
+               ELSE seconds * cores END ",
+            $end
+        )
+    };
+}
+
+/// The matching jobs, in the order of the filter.
 pub async fn find(
     db: &mut DbConnection,
     source: UsageSourceId,
     filter: &UsageJobFilter,
 ) -> Result<Vec<StoredUsageJob>> {
+    let UsageJobOrder { column, is_ascending } = filter.order;
+    let sql = if is_ascending {
+        concat!(from_fitting!("*", "ORDER BY "), sorted!("ASC, raw, start_at LIMIT $12"))
+    } else {
+        concat!(from_fitting!("*", "ORDER BY "), sorted!("DESC, raw, start_at LIMIT $12"))
+    };
     fetch_all!(
         db,
-        from_fitting!("*", "ORDER BY seconds * cores DESC, raw, start_at LIMIT $8"),
-        [source, filter.from, filter.until, &filter.user, &filter.kind, states(filter), filter.with_gpus, filter.limit]
+        sql,
+        [
+            source,
+            filter.from,
+            filter.until,
+            &filter.user,
+            &filter.kind,
+            states(filter),
+            filter.with_gpus,
+            &filter.partition,
+            &filter.qos,
+            &filter.gpu_model,
+            column.as_str(),
+            filter.limit
+        ]
     )
 }
 
@@ -123,7 +211,18 @@ pub async fn sum_by_gpus(
          sum(elapsed_s * cores) AS run_core_s",
             "GROUP BY gpus"
         ),
-        [source, filter.from, filter.until, &filter.user, &filter.kind, states(filter), filter.with_gpus]
+        [
+            source,
+            filter.from,
+            filter.until,
+            &filter.user,
+            &filter.kind,
+            states(filter),
+            filter.with_gpus,
+            &filter.partition,
+            &filter.qos,
+            &filter.gpu_model
+        ]
     )
 }
 

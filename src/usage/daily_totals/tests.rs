@@ -51,7 +51,7 @@ fn reported(account: &str, user: &str, resource: &str) -> u64 {
 fn a_day_equals_what_sreport_says() {
     let mut saga = demo();
     saga.units.name = Some("billing hours".into());
-    let (runs, cut) = account_runs::parse_account_runs(SACCT.replace('|', "_k3j9x0ab").as_bytes(), "k3j9x0ab");
+    let (runs, cut) = account_runs::parse_account_runs(&account_runs::recorded_answer(SACCT, "k3j9x0ab"), "k3j9x0ab");
     assert!(!cut && runs.len() > 10);
     for account in ["def-smith", "rrg-smith"] {
         let mine: Vec<&AccountedRun> = runs.iter().filter(|run| run.account == account).collect();
@@ -66,6 +66,8 @@ fn a_day_equals_what_sreport_says() {
         for (user, sums) in people.into_iter().chain([("", whole)]) {
             assert_eq!(sums.core_s, reported(account, user, "cpu"), "{account} {user}");
             assert_eq!(sums.gpu_s, reported(account, user, "gres/gpu"), "{account} {user}");
+            let by_partition: u64 = sums.partitions.sums().iter().map(|one| one.core_s).sum();
+            assert_eq!(by_partition, sums.core_s, "every job has a partition");
             assert_eq!(sums.site_ms, 1000 * reported(account, user, "billing"), "{account} {user}");
             for model in ["t4", "v100"] {
                 let counted = sums.gpus.iter().find(|(name, _)| name == model).map_or(0, |one| one.1);
@@ -136,10 +138,28 @@ fn waste_and_what_would_have_been_enough() {
     gpu.usage.gpu_percent = Some(150);
     let sums = all(&[gpu], DAY);
     assert_eq!((sums.held_gpu_s, sums.used_gpu_s, sums.spare_core_s), (7200, 5400, 0));
+    assert_eq!(sums.spare_gpu_s, 0, "one and a half GPUs were busy");
+    assert_eq!((spare_gpu_s(4, 10, 150), spare_gpu_s(4, 10, 0), spare_gpu_s(1, 10, 1)), (20, 30, 0));
     let mut whole = demo();
     whole.jobs.whole_node = true;
     let totals = count_day(&[&one], DAY, &UserNameVisibility::All, &whole);
     assert_eq!((totals.rows[0].2.spare_core_s, totals.rows[0].2.spare_mb_s), (0, 0));
+}
+
+#[test]
+fn node_failures_and_missed_deadlines_are_counted_apart() {
+    let ended = |state: JobState| AccountedRun {
+        state,
+        partition: "gpu".into(),
+        qos: "long".into(),
+        ..run(DAY.from.0, DAY.from.0 + 3600)
+    };
+    let states = [JobState::Failed, JobState::NodeFail, JobState::BootFail, JobState::Preempted, JobState::Deadline];
+    let sums = all(&states.map(ended), DAY);
+    assert_eq!((sums.jobs, sums.failed, sums.timed_out), (5, 1, 0), "failures of the program");
+    assert_eq!((sums.node_failed, sums.interrupted, sums.missed_deadline), (2, 1, 1));
+    assert_eq!(sums.lost_core_s, 5 * 4 * 3600, "all of it is wasted");
+    assert_eq!((sums.partitions.to_string(), sums.qos.to_string()), ("gpu:72000:0:5".into(), "long:72000:0:5".into()));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Formats the text and numbers of a report.
 
-use crate::clock::{Day, Month};
+use super::ReportPeriod;
+use crate::clock::Day;
 use crate::format;
 use crate::text::strip_hidden;
 use crate::usage::figures::UsageFigures;
@@ -50,15 +51,16 @@ pub fn forecast_sentence(forecast: &AllocationForecast, unread: usize, ends: Day
     }
 }
 
-pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, month: Month, until: Day) -> Vec<String> {
+pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, period: ReportPeriod, until: Day) -> Vec<String> {
     let mut notes = Vec::new();
     if view.accounts.is_empty() {
         notes.push("No accounts selected for this group.".to_owned());
     }
-    if until < month.first() {
-        notes.push("This month hasn't started.".to_owned());
-    } else if until < month.last() {
-        notes.push(format!("The month wasn't over; figures run up to {}.", until.words()));
+    let noun = period.noun();
+    if until < period.from {
+        notes.push(format!("This {noun} hasn't started."));
+    } else if until < period.until {
+        notes.push(format!("The {noun} wasn't over; figures run up to {}.", until.words()));
     }
     let unread: Vec<String> = view
         .accounts

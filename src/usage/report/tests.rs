@@ -63,8 +63,34 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
 }
 
 fn report(view: &GroupUsage) -> UsageReport {
-    let month = TODAY.month();
-    UsageReport::build(view, ReportInputs { group: "Lab", month, allocations: &[], now: UnixTime(5) })
+    report_of(view, ReportPeriod::month(TODAY.month()), UsageMeasure::Cores)
+}
+
+fn report_of(view: &GroupUsage, period: ReportPeriod, measure: UsageMeasure) -> UsageReport {
+    UsageReport::build(view, ReportInputs { group: "Lab", period, measure, allocations: &[], now: UnixTime(5) })
+}
+
+#[test]
+fn a_renewal_year_adds_up_and_is_compared_with_the_year_before() {
+    let view = view(800, &[3, 1], 1);
+    let (from, until) = (TODAY.plus(-400), TODAY.plus(-36));
+    let period = ReportPeriod::days(from, until).unwrap();
+    let made = report_of(&view, period, UsageMeasure::Gpus);
+    assert_eq!((made.title.as_str(), made.month.as_str()), ("Lab: 12 Oct 2025 to 11 Oct 2026", ""));
+    assert_eq!(
+        (made.measure.as_str(), made.query().as_str()),
+        ("GPU hours", "month=days&first=2025-10-12&last=2026-10-11&show=gpus")
+    );
+    assert!((made.totals.core_hours - 4.0 * 365.0).abs() < 1e-9);
+    assert!(made.is_weekly && (53..=54).contains(&made.bars.len()), "{} bars", made.bars.len());
+    assert!(
+        made.comparison.contains("the 365 days before") && made.comparison.contains("core hours unchanged"),
+        "{}",
+        made.comparison
+    );
+    assert!(!made.is_incomplete());
+    let unread = report_of(&view, ReportPeriod::days(from.plus(-365), until.plus(-365)).unwrap(), UsageMeasure::Cores);
+    assert!(unread.comparison.starts_with("No comparison"), "{}", unread.comparison);
 }
 
 #[test]

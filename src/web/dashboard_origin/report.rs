@@ -12,9 +12,11 @@ use crate::usage::report::UsageReport;
 use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
 use crate::web::dashboard_origin::{check_report_access, enter};
 use crate::web::http::assets;
-use crate::web::http::extractors::PathParams;
+use crate::web::http::extractors::{PathParams, QueryParams};
+use crate::web::pages::groups::reports::ReportQuery;
 use crate::web::pages::groups::reports::chart::draw_report_chart;
 use crate::web::pages::groups::reports::report_format;
+use crate::web::pages::groups::reports::report_tables::ReportTables;
 use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
 #[derive(Template)]
@@ -27,11 +29,13 @@ struct GuestReportPage {
     until: UnixTime,
     report: UsageReport,
     chart: StackedBarChart,
+    tables: ReportTables,
 }
 
 pub async fn get(
     State(app): State<AppState>,
     PathParams(access_key): PathParams<String>,
+    QueryParams(query): QueryParams<ReportQuery>,
     headers: HeaderMap,
 ) -> Response {
     let link = match check_report_access(&app, &access_key, &headers).await {
@@ -52,6 +56,7 @@ pub async fn get(
         group: frozen.group_name,
         until: link.expires_at,
         chart: draw_report_chart(&report),
+        tables: ReportTables::new(&report, "", &query.sort),
         report,
     };
     viewer::render_page(StatusCode::OK, &page)

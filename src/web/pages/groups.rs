@@ -4,6 +4,7 @@ pub(in crate::web) mod fair_share;
 pub(in crate::web) mod invitations;
 pub(in crate::web) mod reports;
 pub(in crate::web) mod stacked_bar_chart;
+pub(in crate::web) mod table_sort;
 pub(in crate::web) mod usage;
 pub(in crate::web) mod usage_alerts;
 

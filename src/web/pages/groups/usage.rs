@@ -3,6 +3,7 @@
 
 mod allocation_card;
 mod allocation_form;
+mod breakdown_tables;
 mod chart;
 pub mod csv;
 mod formatting;
@@ -13,6 +14,7 @@ pub mod page;
 mod query;
 pub mod settings;
 mod summary;
+mod table_cells;
 mod tables;
 mod usage_job;
 

@@ -11,7 +11,7 @@ pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
     let colour = |at: usize| report.colours.get(at).copied().unwrap_or(at);
     let series = report.series.iter().enumerate().map(|(at, name)| (Some(colour(at)), name.clone()));
     let bar = |bar: &ReportChartDay| StackedBar {
-        label: bar.day.words(),
+        label: bar.until.map_or_else(|| bar.day.words(), |until| format!("{} to {}", bar.day.short(), until.words())),
         mark: bar.day.short(),
         parts: bar.parts.clone(),
         missing: if bar.is_missing { "incomplete".to_owned() } else { String::new() },
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn days_of_which_not_all_was_read_are_told() {
-        let bar = |day: i64| ReportChartDay { day: Day(day), parts: vec![1.0, 2.0], is_missing: day == 3 };
+        let bar = |day: i64| ReportChartDay { day: Day(day), until: None, parts: vec![1.0, 2.0], is_missing: day == 3 };
         let report = UsageReport {
             bars: (0..31).map(bar).collect(),
             series: vec!["Ada".into(), "Others".into()],

@@ -10,13 +10,15 @@ use crate::usage::frozen_reports::FrozenReport;
 use crate::usage::report::UsageReport;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 use crate::web::pages::dashboards::dashboard::GuestLinkFormState;
 use crate::web::pages::dashboards::guest_links::GuestLinkForm;
+use crate::web::pages::groups::reports::ReportQuery;
 use crate::web::pages::groups::reports::chart::draw_report_chart;
+use crate::web::pages::groups::reports::report_tables::ReportTables;
 use crate::web::pages::groups::reports::{report_format, report_path};
 use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
@@ -30,6 +32,7 @@ struct FrozenReportPage {
     frozen: FrozenReport,
     report: UsageReport,
     chart: StackedBarChart,
+    tables: ReportTables,
     link_form: GuestLinkFormState,
     shown: SecretLinkShownOnce,
     open: Vec<GuestLink>,
@@ -40,12 +43,13 @@ pub async fn get(
     context: RequestContext,
     me: CurrentPerson,
     PathParams((group, id)): PathParams<(GroupId, ReportId)>,
+    QueryParams(query): QueryParams<ReportQuery>,
 ) -> HandlerResult {
     me.may(Permission::ManageUsage(group))?;
     let link_form = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
     let shown = reveal_once::take_pending(&context, &me, &report_path(group, id));
     let has_shown = shown.is_some();
-    let page = render_page(&context, &me, (group, id), link_form, shown.unwrap_or_default()).await?;
+    let page = render_page(&context, &me, (group, id), link_form, shown.unwrap_or_default(), &query.sort).await?;
     Ok(if has_shown { reveal_once::clear_cookie(&context, page) } else { page })
 }
 
@@ -55,6 +59,7 @@ async fn render_page(
     (group, id): (GroupId, ReportId),
     link_form: GuestLinkFormState,
     shown: SecretLinkShownOnce,
+    sort: &str,
 ) -> HandlerResult {
     let (frozen, report) = context.app.usage.load_frozen_report(group, id).await?;
     let now = context.app.clock.now();
@@ -68,6 +73,7 @@ async fn render_page(
         links_href: format!("{}/guest-links", report_path(group, id)),
         frozen,
         chart: draw_report_chart(&report),
+        tables: ReportTables::new(&report, "", sort),
         report,
         link_form,
         shown,
@@ -98,7 +104,7 @@ pub async fn create_link(
     me.may(Permission::ManageUsage(group))?;
     match form.create_link(&context, &me, GuestLinkTarget::Report(group, id)).await? {
         Ok(shown) => reveal_once::redirect(context, &me, &report_path(group, id), &shown),
-        Err(link_form) => render_page(&context, &me, (group, id), link_form, SecretLinkShownOnce::default()).await,
+        Err(link_form) => render_page(&context, &me, (group, id), link_form, SecretLinkShownOnce::default(), "").await,
     }
 }
 

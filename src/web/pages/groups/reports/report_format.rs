@@ -26,7 +26,21 @@ pub fn filled(part: &f64) -> u64 {
 
 /// How long jobs waited, if it is known.
 pub fn wait(seconds: &Option<u64>) -> String {
-    format::or_unknown(*seconds, format::duration)
+    format::or_unknown(*seconds, |wait| format!("about {}", format::duration(wait)))
+}
+
+/// How jobs ended without success, such as `2 failed, 1 lost to node failures`; empty if none did.
+pub fn outcomes(row: &ReportTableRow) -> String {
+    let parts = [
+        (row.failed, "failed"),
+        (row.timed_out, "timed out"),
+        (row.memory_out, "out of memory"),
+        (row.missed_deadline, if row.missed_deadline == 1 { "missed its deadline" } else { "missed their deadline" }),
+        (row.node_failed, "lost to node failures"),
+        (row.interrupted, "interrupted by the cluster"),
+    ];
+    let part = |(count, words): (u64, &str)| (count > 0).then(|| format!("{} {words}", format::number(count)));
+    parts.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
 }
 
 pub fn number(jobs: &u64) -> String {

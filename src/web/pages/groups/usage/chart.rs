@@ -1,17 +1,24 @@
 //! The chart of usage over time: bars stacked by person, with the same figures as a table. Labels are placed beside
 //! the drawing, so that it can stretch to any width without distorting text.
 
+use std::cmp::Ordering;
+
 use crate::domain::GroupId;
 use crate::usage::figures::{ChartStep, MemberFigures, UsageFigures, UsageMember, UsagePeriodBar};
-use crate::web::pages::groups::stacked_bar_chart::{ChartFrame, StackedBar, StackedBarChart};
+use crate::web::pages::groups::stacked_bar_chart::{ChartFrame, DrawnBarSeries, StackedBar, StackedBarChart};
+use crate::web::pages::groups::table_sort::{SortColumn, SortHeading, compare_known};
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 use crate::web::pages::groups::usage::query::UsageFilter;
-use crate::web::pages::groups::usage::tables::jobs_href;
+use crate::web::pages::groups::usage::tables::{jobs_href, sort_href};
 
 /// The drawing's internal width.
 pub const WIDTH: f64 = 1000.0;
 /// The drawing's internal height.
 pub const HEIGHT: f64 = 300.0;
+/// The table of the same figures, and two of its columns, in the query string.
+const TIME_TABLE: &str = "time";
+const PERIOD_COLUMN: &str = "period";
+const TOTAL_COLUMN: &str = "total";
 /// Labels below the bars.
 const MAX_AXIS_LABELS: usize = 5;
 
@@ -21,6 +28,11 @@ pub struct UsageChart {
     pub unit: String,
     pub marks: Vec<String>,
     pub drawing: StackedBarChart,
+    pub headings: Vec<SortHeading>,
+    /// Whether the query string sorts the table: then it is open.
+    pub is_sorted: bool,
+    /// The bars in the order of the table.
+    pub rows: Vec<usize>,
 }
 
 /// Members that share a colour, as indexes into a bar's parts.
@@ -34,7 +46,7 @@ impl UsageChart {
     pub fn draw(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) -> Self {
         let step = filter.choice.step;
         let unit = measure_label(filter.choice.measure, filter.unit);
-        let series = build_series(&figures.members);
+        let series = build_series(figures);
         let stacked = |bar: &UsagePeriodBar| {
             let used =
                 |group: &MemberColourGroup| group.member_indexes.iter().filter_map(|index| bar.parts.get(*index)).sum();
@@ -65,15 +77,45 @@ impl UsageChart {
         let marks = axis_labels(&bars);
         let frame = ChartFrame { left: 0.0, right: WIDTH, top: 0.0, bottom: HEIGHT };
         let series = series.into_iter().map(|group| (group.colour, group.name)).collect();
-        Self { label, marks, drawing: StackedBarChart::draw(&frame, &unit, series, bars), unit }
+        let mut rows: Vec<usize> = (0..bars.len()).collect();
+        filter.sort.apply(TIME_TABLE, &mut rows, |a, b, column| compare_bars(&bars, *a, *b, column));
+        let drawing = StackedBarChart::draw(&frame, &unit, series, bars);
+        let columns = time_columns(&drawing);
+        let sorted = |sort: &str| sort_href(group, filter, TIME_TABLE, sort);
+        let headings = filter.sort.headings(TIME_TABLE, columns, Some((PERIOD_COLUMN, true)), sorted);
+        Self { label, marks, drawing, unit, headings, is_sorted: filter.sort.is_for(TIME_TABLE), rows }
     }
 }
 
-/// A series for each member with a colour of their own, in order, and one for all others together.
-fn build_series(members: &[MemberFigures]) -> Vec<MemberColourGroup> {
+/// The columns of the same figures as a table: the period, each series, and the total.
+fn time_columns(drawing: &StackedBarChart) -> Vec<SortColumn> {
+    let one = |(index, series): (usize, &DrawnBarSeries)| SortColumn::number(&format!("s{index}"), &series.name);
+    let series = drawing.series.iter().enumerate().map(one);
+    let first = SortColumn::text(PERIOD_COLUMN, "Period");
+    std::iter::once(first).chain(series).chain([SortColumn::number(TOTAL_COLUMN, "Total")]).collect()
+}
+
+fn compare_bars(bars: &[StackedBar], a: usize, b: usize, column: &str) -> Option<Ordering> {
+    let part = |bar: usize, series: usize| bars.get(bar)?.parts.get(series).copied();
+    let total = |bar: usize| bars.get(bar).map(|bar| bar.parts.iter().sum::<f64>());
+    match column {
+        PERIOD_COLUMN => Some(a.cmp(&b)),
+        TOTAL_COLUMN => Some(compare_known(total(a), total(b))),
+        other => {
+            let series = other.strip_prefix('s')?.parse().ok()?;
+            Some(compare_known(part(a, series), part(b, series)))
+        }
+    }
+}
+
+/// A series for each member with a colour of their own, in order, and one for all others together. Members without
+/// usage have none.
+fn build_series(figures: &UsageFigures) -> Vec<MemberColourGroup> {
+    let members: &[MemberFigures] = &figures.members;
+    let is_drawn = |index: usize| figures.bars.iter().any(|bar| bar.parts.get(index).is_some_and(|used| *used > 0.0));
     let mut series = Vec::new();
     let mut others: Vec<usize> = Vec::new();
-    for (index, member) in members.iter().enumerate() {
+    for (index, member) in members.iter().enumerate().filter(|(index, _)| is_drawn(*index)) {
         match member.colour {
             Some(_) => series.push(MemberColourGroup {
                 colour: member.colour,
@@ -168,6 +210,14 @@ mod tests {
         );
         assert_eq!(chart.drawing.bars[0].cells, ["1", "2", "1"]);
         assert_eq!((chart.drawing.bars[0].total.as_str(), chart.drawing.ticks[0].1.as_str()), ("4", "4"));
+    }
+
+    #[test]
+    fn members_without_usage_are_not_in_the_legend() {
+        let members = vec![member(1, Some(0)), member(2, Some(1)), member(3, None), member(4, None)];
+        let chart = chart(&[&[1.0, 0.0, 0.0, 2.0], &[3.0, 0.0, 0.0, 0.0]], members);
+        let names: Vec<_> = chart.drawing.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["P1", "P4"]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use axum::response::Response;
 
+use crate::clock::UnixTime;
+use crate::usage::figures::{BreakdownKind, UsageFigures};
 use crate::usage::{AllocationUnit, UsageMeasure, UsageTotals, hours};
 use crate::web::HandlerResult;
 use crate::web::http::csv::{download_response, format_row};
@@ -15,7 +17,7 @@ use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData};
 type CsvColumn<T> = (&'static str, fn(&T) -> String);
 
 /// The columns after the first one, in tables of totals.
-const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 21] = [
+const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 25] = [
     ("core hours", |sums| exact_hours(sums.core_s)),
     ("GPU hours", |sums| exact_hours(sums.gpu_s)),
     ("site unit hours", |sums| format_exact(UsageMeasure::Site.hours(sums))),
@@ -28,8 +30,11 @@ const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 21] = [
     ("failed", |sums| sums.failed.to_string()),
     ("timed out", |sums| sums.timed_out.to_string()),
     ("out of memory", |sums| sums.memory_out.to_string()),
+    ("missed deadline", |sums| sums.missed_deadline.to_string()),
+    ("node failed", |sums| sums.node_failed.to_string()),
+    ("interrupted by the cluster", |sums| sums.interrupted.to_string()),
     ("cancelled", |sums| sums.cancelled.to_string()),
-    ("median wait s", |sums| sums.waits.median().map(|wait| wait.to_string()).unwrap_or_default()),
+    ("approximate median wait s", |sums| sums.waits.median().map(|wait| wait.to_string()).unwrap_or_default()),
     ("core hours measured", |sums| exact_hours(sums.held_core_s)),
     ("core hours used of measured", |sums| exact_hours(sums.used_core_s)),
     ("GB hours measured", |sums| exact_gb_hours(sums.held_mb_s)),
@@ -39,10 +44,11 @@ const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 21] = [
     ("wasted core hours", |sums| exact_hours(sums.lost_core_s)),
     ("wasted GPU hours", |sums| exact_hours(sums.lost_gpu_s)),
     ("over-requested core hours", |sums| exact_hours(sums.spare_core_s)),
+    ("over-requested GPU hours", |sums| exact_hours(sums.spare_gpu_s)),
     ("over-requested GB hours", |sums| exact_gb_hours(sums.spare_mb_s)),
 ];
 
-const JOB_COLUMNS: [CsvColumn<UsageJobView>; 19] = [
+const JOB_COLUMNS: [CsvColumn<UsageJobView>; 22] = [
     ("cluster", |job| job.slug.clone()),
     ("account", |job| job.account.clone()),
     ("job", |job| job.id.clone()),
@@ -62,6 +68,9 @@ const JOB_COLUMNS: [CsvColumn<UsageJobView>; 19] = [
     ("CPU seconds used", |job| if_measured(job.row.cpu_s)),
     ("memory MB used", |job| if_measured(job.row.rss_mb)),
     ("over-requested core hours", |job| exact_hours(job.spare_s)),
+    ("submitted", |job| job.submitted().map(UnixTime::iso).unwrap_or_default()),
+    ("partition", |job| job.row.partition.clone()),
+    ("QOS", |job| job.row.qos.clone()),
 ];
 
 fn exact_hours(seconds: u64) -> String {
@@ -113,6 +122,31 @@ pub async fn kinds(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), &kind.totals));
     Ok(file_response(&data, "kinds", render_totals("job type", rows)))
+}
+
+/// Usage by partition, QOS and GPU model; the first column says which.
+pub async fn breakdown(request: GroupUsageRequest) -> HandlerResult {
+    let data = request.load_with_names().await?;
+    Ok(file_response(&data, "breakdown", render_breakdown(&data.figures, data.filter.choice.measure)))
+}
+
+fn render_breakdown(figures: &UsageFigures, measure: UsageMeasure) -> String {
+    let mut text = format_row(&["by", "name", "core hours", "GPU hours", "jobs ended"]);
+    for kind in BreakdownKind::ALL {
+        let breakdown = figures.breakdown(kind, measure);
+        let unknown = breakdown.unknown.iter().map(|sums| ("not known", sums));
+        let known = breakdown.known.iter().map(|sums| match sums.name.as_str() {
+            "" => ("unknown model", sums),
+            name => (name, sums),
+        });
+        for (name, sums) in known.chain(unknown) {
+            // Cores and jobs are not counted by GPU model.
+            let counted = |cell: String| if kind == BreakdownKind::GpuModel { String::new() } else { cell };
+            let (cores, jobs) = (counted(exact_hours(sums.core_s)), counted(sums.jobs.to_string()));
+            text.push_str(&format_row(&[kind.title(), name, &cores, &exact_hours(sums.gpu_s), &jobs]));
+        }
+    }
+    text
 }
 
 /// Each allocation and its usage.

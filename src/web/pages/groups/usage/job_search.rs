@@ -3,9 +3,10 @@
 use crate::clock::Day;
 use crate::error::AppError;
 use crate::store;
-use crate::store::usage::jobs::{UsageGpuTotal, UsageJobFilter};
+use crate::store::usage::jobs::{UsageGpuTotal, UsageJobColumn, UsageJobFilter, UsageJobOrder};
 use crate::usage::figures::{UsageMember, is_selected};
-use crate::usage::{GroupAccountUsage, UsageJobOutcome};
+use crate::usage::{GroupAccountUsage, UsageJobOutcome, UsageMeasure};
+use crate::web::pages::groups::usage::breakdown_tables::UNKNOWN_MODEL;
 use crate::web::pages::groups::usage::tables::{OUTCOME_OVERSIZED, parse_member};
 use crate::web::pages::groups::usage::usage_job::{UsageJobView, count_gpus, whole};
 use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData, record_names_seen};
@@ -18,6 +19,10 @@ pub const OUTCOME_LOST: &str = "lost";
 pub const OUTCOME_ENDED: &str = "ended";
 /// Filter value: jobs that held a GPU.
 pub const WITH_GPUS: &str = "gpus";
+/// The name of the list in the query string.
+pub const JOB_TABLE: &str = "jobs";
+/// The column of over-requested hours, which only their own list has.
+pub const SORT_OVERSIZED: &str = "over-requested";
 
 pub struct UsageJobSearchResults {
     /// The jobs shown, of all that match; largest first.
@@ -35,6 +40,24 @@ pub struct UsageJobSearchResults {
     pub kind: String,
     /// Whether only jobs that held a GPU are shown.
     pub with_gpus: bool,
+    /// The column that they are sorted by, and whether the smallest comes first.
+    pub order: (&'static str, bool),
+}
+
+/// What the list is sorted by: what the query string says, or the hours of which the figure consists.
+fn resolve_order(data: &UsagePageData, is_spare: bool, in_gpus: bool) -> (&'static str, bool) {
+    let of_column = |code: &str| match UsageJobColumn::parse(code) {
+        Some(column) => Some(column.as_str()),
+        None => (code == SORT_OVERSIZED && is_spare).then_some(SORT_OVERSIZED),
+    };
+    let chosen = data.filter.sort.of_table(JOB_TABLE);
+    let chosen = chosen.and_then(|(code, is_ascending)| Some((of_column(code)?, is_ascending)));
+    let usual = match (is_spare, in_gpus) {
+        (true, _) => SORT_OVERSIZED,
+        (false, true) => UsageJobColumn::GpuHours.as_str(),
+        (false, false) => UsageJobColumn::CoreHours.as_str(),
+    };
+    chosen.unwrap_or((usual, false))
 }
 
 /// Totals over all matching jobs.
@@ -60,10 +83,9 @@ impl UsageJobTotals {
     }
 }
 
-/// Keeps the jobs that requested more cores than they needed, largest saving first.
+/// Keeps the jobs that requested more cores than they needed.
 fn keep_oversized(jobs: &mut Vec<UsageJobView>) -> UsageJobTotals {
     jobs.retain(|job| job.spare_s > 0);
-    jobs.sort_by_key(|job| (std::cmp::Reverse(job.spare_s), job.row.raw));
     let mut all = UsageJobTotals { count: u64::try_from(jobs.len()).unwrap_or(u64::MAX), ..UsageJobTotals::default() };
     for job in jobs {
         all.core_s += job.core_s;
@@ -100,13 +122,22 @@ pub async fn find_jobs(
         Some(UsageMember::Person(request.me.0.person.id))
     };
     let is_spare = query.outcome == OUTCOME_OVERSIZED;
+    let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let gpu_model = named(&query.gpu).map(|model| if model == UNKNOWN_MODEL { String::new() } else { model });
+    let with_gpus = query.with == WITH_GPUS;
+    let in_gpus = with_gpus || gpu_model.is_some() || choice.measure == UsageMeasure::Gpus;
+    let order = resolve_order(data, is_spare, in_gpus);
     let filter = UsageJobFilter {
         from,
         until,
         user: None,
-        kind: Some(query.kind.clone()).filter(|kind| !kind.is_empty()),
+        kind: named(&query.kind),
+        partition: named(&query.partition),
+        qos: named(&query.qos),
+        gpu_model,
+        order: UsageJobOrder { column: UsageJobColumn::parse(order.0).unwrap_or_default(), is_ascending: order.1 },
         states: outcome_states(&query.outcome),
-        with_gpus: query.with == WITH_GPUS,
+        with_gpus,
         // Over-requested hours are not stored, so every job has to be checked.
         limit: i64::try_from(if is_spare { MAX_JOBS } else { paging.skip + paging.limit }).unwrap_or(i64::MAX),
     };
@@ -138,21 +169,25 @@ pub async fn find_jobs(
     }
     if is_spare {
         all = keep_oversized(&mut jobs);
-    } else {
-        jobs.sort_by_key(|job| (std::cmp::Reverse(job.core_s), job.row.raw));
     }
+    jobs.sort_by(|a, b| {
+        let by_column = a.compare(b, order.0);
+        let by_column = if order.1 { by_column } else { by_column.reverse() };
+        by_column.then(a.row.raw.cmp(&b.row.raw))
+    });
     jobs.drain(..paging.skip.min(jobs.len()));
     jobs.truncate(paging.limit);
     let ended = match canonical_outcome(&query.outcome) {
         "" => "",
         OUTCOME_ENDED => "that ended",
-        OUTCOME_LOST => "that failed, timed out, ran out of memory or were interrupted",
+        OUTCOME_LOST => "that were unsuccessful",
         OUTCOME_OVERSIZED => "that completed and requested more cores than they used",
-        "failed" => "that failed or were interrupted by the cluster",
+        "missed-deadline" => "that missed their deadline",
+        "node-failed" => "that ended because a node failed",
         word => UsageJobOutcome::parse(word).map_or("", UsageJobOutcome::title),
     };
-    let (kind, with_gpus) = (query.kind.clone(), filter.with_gpus);
-    Ok(UsageJobSearchResults { jobs, totals: all, member: owner, from, until, ended, kind, with_gpus })
+    let kind = query.kind.clone();
+    Ok(UsageJobSearchResults { jobs, totals: all, member: owner, from, until, ended, kind, with_gpus, order })
 }
 
 /// Finds the owner that a query value names: a remote user that a member connected as means that member.
@@ -243,8 +278,6 @@ fn outcome_states(word: &str) -> Vec<i64> {
         OUTCOME_ENDED => all.filter(|outcome| *outcome != UsageJobOutcome::Running).collect(),
         OUTCOME_LOST => all.filter(|outcome| outcome.is_lost()).collect(),
         OUTCOME_OVERSIZED => vec![UsageJobOutcome::Done],
-        // Same grouping as in the figures.
-        "failed" => vec![UsageJobOutcome::Failed, UsageJobOutcome::Interrupted],
         other => UsageJobOutcome::parse(other).into_iter().collect(),
     };
     wanted.into_iter().map(UsageJobOutcome::number).collect()

@@ -9,6 +9,7 @@ use crate::clock::{Day, Month, UnixTime};
 use crate::store::allocations::Allocation;
 use crate::usage::figures::{ChartStep, FiguresSelection, MAX_BARS};
 use crate::usage::{GroupAccountUsage, GroupUsage, SiteUnit, UsageMeasure};
+use crate::web::pages::groups::table_sort::TableSort;
 use crate::web::pages::groups::usage::formatting::{capitalize, measure_label};
 
 /// Longer values are cut.
@@ -39,8 +40,12 @@ pub struct UsageQuery {
     pub with: String,
     pub from: String,
     pub until: String,
+    pub partition: String,
+    pub qos: String,
+    pub gpu: String,
     /// The page number in a long list.
     pub page: String,
+    pub sort: String,
 }
 
 impl UsageQuery {
@@ -106,6 +111,7 @@ pub struct UsageFilter {
     /// The site's own unit, if all selected accounts use the same one.
     pub unit: Option<SiteUnit>,
     pub today: Day,
+    pub sort: TableSort,
     chosen_step: Option<ChartStep>,
     /// The period of the selected allocation.
     allocation_days: Option<(Day, Day)>,
@@ -154,7 +160,8 @@ impl UsageFilter {
         let step = chosen_step.unwrap_or(usual);
         let choice = FiguresSelection { from, until, step, measure, account };
         let granted = granted.map(|allocation| (allocation.begins(), allocation.ends()));
-        Self { choice, period, unit, today, chosen_step, allocation_days: granted }
+        let sort = TableSort::parse(&query.sort);
+        Self { choice, period, unit, today, sort, chosen_step, allocation_days: granted }
     }
 
     /// The filter as a query string, with some values replaced; an empty value drops its key.
@@ -165,6 +172,7 @@ impl UsageFilter {
             ("by", self.chosen_step.map_or("", ChartStep::as_str).to_owned()),
             ("show", self.choice.measure.as_str().to_owned()),
             ("account", account.unwrap_or_default()),
+            ("sort", self.sort.query_value()),
         ];
         for (key, value) in changes {
             match pairs.iter_mut().find(|(present, _)| present == key) {

@@ -16,9 +16,11 @@ use crate::usage::figures::UsageFigures;
 use crate::usage::{SiteUnit, UsageMeasure, UsageTotals};
 use crate::web::http::page_frame::render;
 use crate::web::pages::groups::usage::allocation_card::{AllocationCard, build_allocation_cards};
+use crate::web::pages::groups::usage::breakdown_tables::{BreakdownTable, breakdown_tables};
 use crate::web::pages::groups::usage::chart::UsageChart;
 use crate::web::pages::groups::usage::job_search::WITH_GPUS;
-use crate::web::pages::groups::usage::tables::{self, UsageTable, UsageTableCells};
+use crate::web::pages::groups::usage::table_cells::{UsageTableCells, waste_noun};
+use crate::web::pages::groups::usage::tables::{self, UsageTable};
 use crate::web::pages::groups::usage::{UsagePageData, formatting, usage_path};
 
 const MAX_CACHED: usize = 64;
@@ -98,6 +100,10 @@ struct UsageSummaryFragment<'a> {
     accounts: UsageTable,
     members: UsageTable,
     kinds: UsageTable,
+    breakdowns: Vec<BreakdownTable>,
+    /// How the period compares with the one before.
+    comparison: String,
+    waste_noun: &'static str,
     totals: UsageTableCells,
     site_unit: Option<String>,
 }
@@ -119,7 +125,7 @@ struct UsageKeyFigure {
 impl<'a> UsageSummaryFragment<'a> {
     fn new(data: &'a UsagePageData, query: &'a str) -> Self {
         let (filter, figures, group) = (&data.filter, &*data.figures, data.group.id);
-        let totals = UsageTableCells::from_sums(&figures.totals);
+        let totals = UsageTableCells::from_sums(&figures.totals, filter.choice.measure);
         let site_unit = filter.unit.map(|_| formatting::measure_label(UsageMeasure::Site, filter.unit));
         Self {
             data,
@@ -131,6 +137,9 @@ impl<'a> UsageSummaryFragment<'a> {
             accounts: tables::account_table(figures, group, filter, data.view.is_leader),
             members: tables::member_table(figures, group, filter),
             kinds: tables::kind_table(figures, group, filter),
+            breakdowns: breakdown_tables(figures, group, filter, data.view.is_leader),
+            comparison: figures.comparison(),
+            waste_noun: waste_noun(filter.choice.measure),
             totals,
             site_unit,
         }
@@ -180,7 +189,7 @@ fn key_figures(
         exact: sums.jobs.to_string(),
         ..fact("Jobs ended", &totals.jobs, 0.0, ended, behind("ended"))
     });
-    let lost = totals.lost_summary();
+    let lost = totals.lost_summary.clone();
     let words_only = |label: &str, value: &str, hint: String, href: String| UsageKeyFigure {
         exact: String::new(),
         ..fact(label, value, 0.0, hint, href)

@@ -1,12 +1,14 @@
 //! A row in the list of jobs behind a figure.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::clock::UnixTime;
 use crate::format;
-use crate::store::usage::jobs::StoredUsageJob;
+use crate::store::usage::jobs::{StoredUsageJob, UsageJobColumn};
 use crate::usage::daily_totals::spare_core_s;
 use crate::usage::{GroupAccountUsage, UsageJobOutcome, hours};
+use crate::web::pages::groups::table_sort::compare_known;
 use crate::web::pages::groups::usage::UsagePageData;
 
 pub struct UsageJobView {
@@ -90,7 +92,36 @@ impl UsageJobView {
             UsageJobOutcome::Running => "running",
             UsageJobOutcome::Cancelled => "neutral",
             UsageJobOutcome::Failed | UsageJobOutcome::TimedOut | UsageJobOutcome::OutOfMemory => "failed",
-            UsageJobOutcome::Interrupted => "warning",
+            UsageJobOutcome::Interrupted | UsageJobOutcome::NodeFailed | UsageJobOutcome::MissedDeadline => "warning",
+        }
+    }
+
+    /// When it was submitted, if that is known.
+    pub fn submitted(&self) -> Option<UnixTime> {
+        (self.row.submitted_at > 0).then_some(UnixTime(self.row.submitted_at))
+    }
+
+    /// Whether when it was submitted tells more than when it started.
+    pub const fn needs_submit_time(&self) -> bool {
+        !self.has_begun() || matches!(self.outcome, UsageJobOutcome::MissedDeadline)
+    }
+
+    /// Compares by a column of the list, as the database does.
+    pub fn compare(&self, other: &Self, column: &str) -> Ordering {
+        let (a, b) = (&self.row, &other.row);
+        match UsageJobColumn::parse(column) {
+            None => self.spare_s.cmp(&other.spare_s),
+            Some(UsageJobColumn::CoreHours) => self.core_s.cmp(&other.core_s),
+            Some(UsageJobColumn::GpuHours) => self.gpu_s.cmp(&other.gpu_s),
+            Some(UsageJobColumn::Job) => a.number.cmp(&b.number),
+            Some(UsageJobColumn::User) => self.user.cmp(&other.user),
+            Some(UsageJobColumn::Outcome) => a.state.cmp(&b.state),
+            Some(UsageJobColumn::Started) => a.start_at.cmp(&b.start_at),
+            Some(UsageJobColumn::RunTime) => a.elapsed_s.cmp(&b.elapsed_s),
+            Some(UsageJobColumn::Wait) => a.wait_s.cmp(&b.wait_s),
+            Some(UsageJobColumn::Cores) => a.cores.cmp(&b.cores),
+            Some(UsageJobColumn::CpuEfficiency) => compare_known(core_use(a), core_use(b)),
+            Some(UsageJobColumn::MemoryEfficiency) => compare_known(memory_use(a), memory_use(b)),
         }
     }
 
@@ -147,13 +178,21 @@ impl UsageJobView {
 
     /// CPU efficiency.
     pub fn core_use(&self) -> String {
-        format::or_unknown(ratio(self.row.cpu_s, self.row.elapsed_s.saturating_mul(self.row.cores)), format::percent)
+        format::or_unknown(core_use(&self.row), |part| format::percent(part.min(1.0)))
     }
 
     /// Memory efficiency.
     pub fn memory_use(&self) -> String {
-        format::or_unknown(ratio(self.row.rss_mb, self.row.memory_mb), format::percent)
+        format::or_unknown(memory_use(&self.row), |part| format::percent(part.min(1.0)))
     }
+}
+
+fn core_use(row: &StoredUsageJob) -> Option<f64> {
+    ratio(row.cpu_s, row.elapsed_s.saturating_mul(row.cores))
+}
+
+fn memory_use(row: &StoredUsageJob) -> Option<f64> {
+    ratio(row.rss_mb, row.memory_mb)
 }
 
 /// What isn't known is stored as a negative number, and counts as nothing.
@@ -168,5 +207,5 @@ pub fn count_gpus(list: &str) -> u64 {
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
 fn ratio(some: i64, all: i64) -> Option<f64> {
-    (some >= 0 && all > 0).then(|| (some as f64 / all as f64).min(1.0))
+    (some >= 0 && all > 0).then(|| some as f64 / all as f64)
 }
