@@ -127,6 +127,8 @@ fn run(number: u64, day: Day) -> AccountedRun {
             _ => JobState::Completed,
         },
         partition: "cpu".to_owned(),
+        qos: "normal".to_owned(),
+        submitted: Some(start.plus(-small(20_000))),
         eligible: Some(start.plus(-small(20_000))),
         start: Some(start),
         end: Some(start.plus(elapsed)),

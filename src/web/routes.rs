@@ -184,7 +184,7 @@ fn dashboard_routes() -> Router<PortalState> {
         .route("/dashboards/{id}/guest-links", post(dashboards::guest_links::create))
 }
 
-/// Monthly reports of groups, guest links to them, and usage alerts for PIs.
+/// Reports of groups, guest links to them, and usage alerts for PIs.
 fn report_routes() -> Router<PortalState> {
     Router::new()
         .route("/groups/{id}/report", get(reports::get))

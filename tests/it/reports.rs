@@ -1,4 +1,4 @@
-//! Monthly reports of groups: who may make them, that a frozen one stays as it is, and links for guests.
+//! Reports of groups: who may make them, that a frozen one stays as it is, and links for guests.
 
 use portolan::clock::Day;
 use portolan::cluster::discovered_facts::SubmitAccount;
@@ -180,6 +180,54 @@ async fn only_pis_see_and_make_reports() {
     }
     assert_eq!(world.pi.post(&format!("{report}/guest-links"), &form).await.status, 403);
     assert_eq!(world.pi.post(&format!("{report}/guest-links/1/revoke"), &[]).await.status, 403);
+}
+
+#[tokio::test]
+async fn any_days_up_to_a_year_make_a_report_in_cores_or_gpus() {
+    let world = Lab::new().await;
+    for back in 1..20 {
+        let trained = UsageTotals { gpu_s: 3600, node_failed: 1, jobs: 4, ..sums(7, 3, 0) };
+        world.put_day(back, &[("pia", "train", trained), (EVIL, EVIL, sums(2, 4, 2))]).await;
+    }
+    let today = Day::from_time(START);
+    let days = |first: i64, last: i64| format!("month=days&first={}&last={}", today.plus(-first), today.plus(-last));
+    let path = |query: &str| format!("/groups/{}/report?{query}", world.group);
+    let page = world.pi.get(&path(&format!("{}&show=gpus", days(8, 1)))).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    is_clean(&page);
+    assert_eq!(page.select_text(".report-facts dd"), "72", "eight days of nine hours");
+    assert_eq!(page.select_text("#days-title"), "Daily usage, in GPU hours");
+    let compared = page.select_text(".report-compared");
+    assert!(
+        compared.starts_with("Compared with the 8 days before") && compared.contains("core hours unchanged"),
+        "{compared}"
+    );
+    let outcomes = page.select_all(".report-facts dd .report-small");
+    assert!(outcomes.iter().any(|one| *one == "16 failed, 8 lost to node failures"), "{outcomes:?}");
+    // Sorted by any column; the link keeps the days.
+    let first_member = |page: &Page| page.select_text("[aria-labelledby=people-title] tbody th");
+    assert_eq!(first_member(&page), "pia");
+    let link = page.attribute("[aria-labelledby=people-title] thead a[href*='people.name']", "href");
+    let sorted = world.pi.get(&path(link.trim_start_matches('?'))).await;
+    assert!(first_member(&sorted).starts_with("<b"), "{}", first_member(&sorted));
+    assert_eq!(sorted.select_text(".report-facts dd"), "72");
+    // A year, by week; what was not read is said.
+    let year = world.pi.get(&path(&days(365, 1))).await;
+    assert_eq!(year.select_text("#days-title"), "Weekly usage, in core hours");
+    assert!(year.select_text(".report-compared").starts_with("No comparison"), "{}", year.text());
+    let form = [("month", "days"), ("first", "2026-11-01"), ("last", "2026-11-10"), ("show", "gpus")];
+    let frozen = world.pi.post(&format!("/groups/{}/reports", world.group), &form).await;
+    assert_eq!(frozen.status, 303, "{}", frozen.text());
+    let frozen = world.pi.get(frozen.location()).await;
+    assert!(frozen.select_text(".report-sub").contains("1 Nov 2026 to 10 Nov 2026"));
+    let back = frozen.attribute(".crumbs a[href*='month=days']", "href");
+    assert_eq!(world.pi.get(&back).await.status, 200, "{back}");
+    for query in [days(367, 1), days(1, 5), "month=days".into(), "month=days&first=x&last=2026-11-01".into()] {
+        let page = world.pi.get(&path(&query)).await;
+        assert_eq!(page.status, 422, "{query}");
+        assert!(page.select_text(".alert").contains("at most 366 days"), "{}", page.text());
+        assert_eq!(page.attribute("#report-month option[selected]", "value"), "days", "{query}");
+    }
 }
 
 #[tokio::test]

@@ -124,6 +124,12 @@ async fn totals_equal_sreport() {
         for (user, sums) in people.into_iter().chain([(String::new(), whole)]) {
             assert_eq!(sums.core_s, told(name, &user, "cpu"), "{name} {user}");
             assert_eq!(sums.gpu_s, told(name, &user, "gres/gpu"), "{name} {user}");
+            // Every job of a real cluster has a partition and a QOS, so these add up to the same.
+            for breakdown in [&sums.partitions, &sums.qos] {
+                let (cores, gpus) =
+                    breakdown.sums().iter().fold((0, 0), |all, one| (all.0 + one.core_s, all.1 + one.gpu_s));
+                assert_eq!((cores, gpus), (sums.core_s, sums.gpu_s), "{name} {user} {breakdown:?}");
+            }
             for (model, seconds) in &sums.gpus {
                 let resource = format!("gres/gpu:{model}");
                 assert_eq!(*seconds, told(name, &user, &resource), "{name} {user} {model}");
@@ -136,6 +142,47 @@ async fn totals_equal_sreport() {
     assert_eq!(shown.totals.core_s, both.iter().sum::<u64>());
     let sum: f64 = shown.bars.iter().map(|bar| bar.total).sum();
     assert!((sum - portolan::usage::hours(shown.totals.core_s)).abs() < 0.001);
+}
+
+/// How many jobs of both accounts ended in a state on these days, as `sacct` tells.
+fn count_ended(from: Day, until: Day) -> HashMap<String, u64> {
+    let script = format!(
+        "sacct -n -P -X -D -a -A def-smith,rrg-smith -S {from}T00:00:00 -E {}T00:00:00 -o State,End",
+        until.plus(1)
+    );
+    let done = Cluster::get().script(&["exec", "--as", "asmith", "bash", "-lc", &script]);
+    assert!(done.status.success(), "{done:?}");
+    let mut counts = HashMap::new();
+    for line in String::from_utf8(done.stdout).unwrap().lines() {
+        let Some((state, end)) = line.split_once('|') else { continue };
+        let day = end.get(..10).and_then(Day::parse);
+        if day.is_some_and(|day| (from..=until).contains(&day)) {
+            *counts.entry(state.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outcomes_equal_sacct_with_node_failures_apart() {
+    let (portal, _, _) = led().await;
+    let view = portal.all_usage_seen_by("asmith").await;
+    let (from, until) = settled(&view);
+    let ended = count_ended(from, until);
+    let told = |state: &str| ended.get(state).copied().unwrap_or(0);
+    let totals = between(&view, from, until).totals;
+    assert!(totals.failed > 0, "the history has failures: {ended:?}");
+    for (counted, told) in [
+        (totals.done, told("COMPLETED")),
+        (totals.failed, told("FAILED")),
+        (totals.node_failed, told("NODE_FAIL") + told("BOOT_FAIL")),
+        (totals.interrupted, told("PREEMPTED")),
+        (totals.timed_out, told("TIMEOUT")),
+        (totals.missed_deadline, told("DEADLINE")),
+        (totals.memory_out, told("OUT_OF_MEMORY")),
+    ] {
+        assert_eq!(counted, told, "{ended:?} {totals:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@
 mod browser;
 mod clicks;
 mod settings;
+mod sorting;
 
 use portolan::clock::{Day, UnixTime};
 use portolan::domain::PersonId;
@@ -11,7 +12,7 @@ use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
 use portolan::store::usage::{self, UsageDayReadRow, UsageSource};
 use portolan::usage::daily_totals::{DayUsageBreakdown, UsageRunDay};
-use portolan::usage::{UsageJobOutcome, UsageTotals, save_daily_totals};
+use portolan::usage::{BreakdownSums, UsageJobOutcome, UsageTotals, save_daily_totals};
 
 use crate::support::app::START;
 use crate::support::{Client, Page, TestApp};
@@ -144,7 +145,9 @@ fn sums(hours: u64, outcome: UsageJobOutcome) -> UsageTotals {
         jobs: 1,
         done: one(outcome == UsageJobOutcome::Done),
         failed: one(outcome == UsageJobOutcome::Failed),
+        node_failed: one(outcome == UsageJobOutcome::NodeFailed),
         timed_out: one(outcome == UsageJobOutcome::TimedOut),
+        missed_deadline: one(outcome == UsageJobOutcome::MissedDeadline),
         memory_out: one(outcome == UsageJobOutcome::OutOfMemory),
         held_core_s: seconds * 4,
         used_core_s: seconds * 3,
@@ -156,6 +159,9 @@ fn sums(hours: u64, outcome: UsageJobOutcome) -> UsageTotals {
         ..UsageTotals::default()
     };
     sums.add_gpus("v100", seconds);
+    let whole = BreakdownSums { name: "gpu".into(), core_s: sums.core_s, gpu_s: seconds, jobs: 1 };
+    sums.partitions.add(&whole);
+    sums.qos.add(&BreakdownSums { name: "normal".into(), ..whole });
     sums.waits.record(90);
     sums
 }
@@ -164,6 +170,7 @@ fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> UsageRunDa
     UsageRunDay {
         raw,
         start: UnixTime(day.start().0 + 60),
+        submitted: Some(day.start()),
         number: raw,
         task: None,
         user: user.to_owned(),
@@ -175,6 +182,8 @@ fn line(raw: u64, day: Day, (user, kind, hours, outcome): Did<'_>) -> UsageRunDa
         cores: 4,
         memory_mb: 4096,
         gpus: "v100:1".into(),
+        partition: "gpu".into(),
+        qos: "normal".into(),
         cpu_s: Some(hours * 3600 * 3),
         rss_mb: Some(1024),
     }
@@ -283,8 +292,8 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
     world.choose(&["key/def-one", "key/def-two"]).await;
     let failed = ("pia", "over-midnight", 2, UsageJobOutcome::Failed);
     let over = UsageRunDay { elapsed_s: 10 * 3600, gpus: String::new(), ..line(1, TODAY.plus(-1), failed) };
-    let never =
-        UsageRunDay { cores: 0, gpus: String::new(), ..line(3, TODAY, ("pia", "late", 0, UsageJobOutcome::TimedOut)) };
+    let late = ("pia", "late", 0, UsageJobOutcome::MissedDeadline);
+    let never = UsageRunDay { cores: 0, gpus: String::new(), ..line(3, TODAY, late) };
     let trained = line(2, TODAY, ("pia", "train", 3, UsageJobOutcome::Done));
     let rolls = [&over, &trained, &never].map(|one| {
         let sums = sums(one.seconds / 3600, one.outcome);
@@ -301,9 +310,12 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
     let list = world.pi.get(&with_gpus).await;
     assert_eq!(list.select_all("tbody .use-name .cell-sub:nth-child(2)"), ["train"]);
     assert!(list.select_text("main").contains("The group's jobs with GPUs"));
-    let all = world.pi.get(&world.url("usage/jobs?account=key/def-one&outcome=out-of-time")).await;
+    let all = world.pi.get(&world.url("usage/jobs?account=key/def-one&outcome=missed-deadline")).await;
     assert!(all.text().contains("charged to <span dir=\"auto\">def-one on Harbour key</span>"));
-    assert_eq!(all.select_all("[data-label=Started]"), ["never"]);
+    assert_eq!(all.select_all("[data-label=Outcome]"), ["Missed its deadline"]);
+    let started = all.select_text("[data-label=Started]");
+    assert!(started.starts_with("never") && started.contains("submitted"), "{started}");
+    assert_eq!(all.attribute("[data-label=Started] time", "datetime"), TODAY.start().iso());
     assert_eq!(all.select_all("[data-label=Wait]"), ["–"]);
 }
 

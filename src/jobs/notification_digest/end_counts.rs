@@ -72,7 +72,9 @@ mod tests {
 
     fn counts(states: &[JobState]) -> JobEndCounts {
         let mut counts = JobEndCounts::default();
-        states.iter().for_each(|state| counts.add(*state));
+        for state in states {
+            counts.add(*state);
+        }
         counts
     }
 

@@ -1,6 +1,7 @@
 //! Groups: members, roles, and the administrators' tools for them.
 
 pub(in crate::web) mod fair_share;
+mod group_tables;
 pub(in crate::web) mod invitations;
 pub(in crate::web) mod reports;
 pub(in crate::web) mod stacked_bar_chart;
@@ -23,11 +24,12 @@ use crate::store::groups::{Group, GroupMember};
 use crate::store::one_time_links::{self, OneTimeLink};
 use crate::usage::GroupUsage;
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage, see_other};
 use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
+use crate::web::pages::groups::table_sort::SortHeading;
 use crate::web::portal_state::PortalState;
 
 /// A request about a group.
@@ -75,6 +77,7 @@ pub struct MemberRoleForm {
 struct GroupListPage {
     page: PageFrame,
     groups: Vec<Group>,
+    headings: Vec<SortHeading>,
     may_manage: bool,
     typed_name: String,
     problems: FormErrors,
@@ -86,7 +89,9 @@ struct GroupPage {
     page: PageFrame,
     group: Group,
     members: Vec<GroupMember>,
+    member_headings: Vec<SortHeading>,
     invitations: Vec<InvitationRow>,
+    invitation_headings: Vec<SortHeading>,
     me: PersonId,
     rights: GroupRights,
     state: GroupPageForms,
@@ -119,6 +124,15 @@ pub struct GroupPageForms {
     pub name_problems: FormErrors,
     /// The group's new name as typed.
     pub name: Option<String>,
+    /// The order of the tables, as the query string names it.
+    pub sort: String,
+}
+
+/// How the tables of groups and members are sorted.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct GroupTablesQuery {
+    sort: String,
 }
 
 impl Default for GroupPageForms {
@@ -131,6 +145,7 @@ impl Default for GroupPageForms {
             invite_problems: FormErrors::default(),
             name_problems: FormErrors::default(),
             name: None,
+            sort: String::new(),
         }
     }
 }
@@ -144,6 +159,7 @@ impl GroupPageForms {
 impl GroupPage {
     fn has_open_invitations(&self) -> bool {
         self.invitations.iter().any(|invitation| invitation.is_open)
+            || group_tables::is_sorting_invitations(&self.state.sort)
     }
 }
 
@@ -171,13 +187,17 @@ impl InvitationRow {
 }
 
 /// The viewer's groups; all groups for administrators. Someone with one group goes straight to it.
-pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+pub async fn list(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(query): QueryParams<GroupTablesQuery>,
+) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
     let may_manage = me.may(Permission::ManageGroups).is_ok();
     if let ([only], false) = (me.0.memberships.as_slice(), may_manage) {
         return Ok(see_other(&group_path(only.group_id)));
     }
-    render_list(&context, &me, String::new(), FormErrors::default()).await
+    render_list(&context, &me, String::new(), FormErrors::default(), &query.sort).await
 }
 
 async fn render_list(
@@ -185,12 +205,14 @@ async fn render_list(
     me: &CurrentPerson,
     typed_name: String,
     problems: FormErrors,
+    sort: &str,
 ) -> HandlerResult {
     let mut groups = store::groups::list(&mut *context.app.store.read().await?).await?;
     groups.retain(|group| me.may(Permission::SeeGroup(group.id)).is_ok());
     let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let page = GroupListPage {
         page: PageFrame::for_person(context, &me.0, "Groups", NavSection::Groups),
+        headings: group_tables::sort_groups(sort, &mut groups),
         groups,
         may_manage: me.may(Permission::ManageGroups).is_ok(),
         typed_name,
@@ -211,7 +233,7 @@ pub async fn add(context: RequestContext, me: CurrentPerson, FormBody(form): For
             Err(error) => problems = name_taken_error(error)?,
         }
     }
-    render_list(&context, &me, echo_input(&form.name), problems).await
+    render_list(&context, &me, echo_input(&form.name), problems, "").await
 }
 
 /// Opens a group: PIs come for its usage, everyone else sees its members.
@@ -220,17 +242,18 @@ pub async fn open(request: GroupRequest) -> HandlerResult {
     if request.me.may(Permission::SeePeoplesUsage(request.group)).is_ok() {
         return Ok(see_other(&usage::usage_path(request.group)));
     }
-    members(request).await
+    members(request, QueryParams(GroupTablesQuery::default())).await
 }
 
 /// The group's members and invitations.
-pub async fn members(request: GroupRequest) -> HandlerResult {
+pub async fn members(request: GroupRequest, QueryParams(query): QueryParams<GroupTablesQuery>) -> HandlerResult {
     let GroupRequest { context, me, group } = request;
     me.may(Permission::SeeGroup(group))?;
+    let state = GroupPageForms { sort: query.sort, ..GroupPageForms::default() };
     let Some(shown) = reveal_once::take_pending(&context, &me, &members_path(group)) else {
-        return render_group(&context, &me, group, GroupPageForms::default()).await;
+        return render_group(&context, &me, group, state).await;
     };
-    let page = render_group(&context, &me, group, GroupPageForms { shown, ..GroupPageForms::default() }).await?;
+    let page = render_group(&context, &me, group, GroupPageForms { shown, ..state }).await?;
     Ok(reveal_once::clear_cookie(&context, page))
 }
 
@@ -251,8 +274,8 @@ pub async fn render_group(
     let now = context.app.clock.now();
     let mut db = context.app.store.read().await?;
     let found = store::groups::get(&mut db, group).await?.ok_or(AppError::NotFound)?;
-    let members = store::groups::list_members(&mut db, group).await?;
-    let invitations = if me.may(Permission::SeeInvitations(group)).is_ok() {
+    let mut members = store::groups::list_members(&mut db, group).await?;
+    let mut invitations: Vec<InvitationRow> = if me.may(Permission::SeeInvitations(group)).is_ok() {
         let links = one_time_links::list_invitations(&mut db, group).await?;
         links.into_iter().map(|link| InvitationRow::new(link, now)).collect()
     } else {
@@ -262,7 +285,9 @@ pub async fn render_group(
     let page = GroupPage {
         page: PageFrame::for_person(context, &me.0, &found.name, NavSection::Groups),
         group: found,
+        member_headings: group_tables::sort_members(&state.sort, &members_path(group), &mut members),
         members,
+        invitation_headings: group_tables::sort_invitations(&state.sort, &members_path(group), &mut invitations),
         invitations,
         me: me.0.person.id,
         rights,

@@ -6,6 +6,7 @@ pub mod report_format;
 pub mod report_tables;
 
 use askama::Template;
+use axum::http::StatusCode;
 use serde::Deserialize;
 
 use self::chart::draw_report_chart;
@@ -21,7 +22,8 @@ use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::http::form_errors::echo_input;
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::pages::groups::GroupRequest;
 use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
@@ -39,8 +41,10 @@ struct GroupReportPage {
     tables: ReportTables,
     /// Each month as its URL value and its label, and whether it is selected; and any other days.
     months: Vec<(String, String, bool)>,
-    /// The first and last day that are chosen.
+    /// The first and last day that are chosen, as typed if there is no such period.
     days: (String, String),
+    /// Why the days can't be shown; empty if they are.
+    problem: String,
     units: Vec<(String, String, bool)>,
     /// What was chosen, to freeze just that.
     chosen: ReportQuery,
@@ -87,10 +91,8 @@ impl ReportQuery {
 }
 
 /// Says which days can be chosen.
-fn bad_days() -> AppError {
-    AppError::BadRequest(format!(
-        "Choose a first and a last day, in this order, from 2000 on and at most {MAX_REPORT_DAYS} days in all."
-    ))
+fn days_problem() -> String {
+    format!("Choose a first and a last day, in this order. A report covers at most {MAX_REPORT_DAYS} days.")
 }
 
 pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQuery>) -> HandlerResult {
@@ -99,10 +101,10 @@ pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQ
     let now = Day::from_time(context.app.clock.now()).month();
     // Default to the last complete month.
     let default = ReportPeriod::month(now.previous());
-    let period = match (choice.month.as_str(), choice.period(now)) {
-        (_, Some(period)) => period,
-        ("", None) => default,
-        (CUSTOM_PERIOD, None) => return Err(bad_days()),
+    let (period, problem) = match (choice.month.as_str(), choice.period(now)) {
+        (_, Some(period)) => (period, String::new()),
+        ("", None) => (default, String::new()),
+        (CUSTOM_PERIOD, None) => (default, days_problem()),
         (_, None) => return Err(AppError::NotFound),
     };
     let measure = choice.measure();
@@ -114,10 +116,14 @@ pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQ
         .map(|offered| (offered.to_string(), offered.words(), offered.to_string() == period.month_code()))
         .collect();
     let is_custom = period.month_code().is_empty();
-    if !is_custom && !months.iter().any(|(_, _, is_chosen)| *is_chosen) {
+    if is_custom || !problem.is_empty() {
+        for (_, _, is_chosen) in &mut months {
+            *is_chosen = false;
+        }
+    } else if !months.iter().any(|(_, _, is_chosen)| *is_chosen) {
         months.push((period.month_code(), period.words(), true));
     }
-    months.push((CUSTOM_PERIOD.to_owned(), "Custom dates…".to_owned(), is_custom));
+    months.push((CUSTOM_PERIOD.to_owned(), "Custom dates…".to_owned(), is_custom || !problem.is_empty()));
     let unit = |(unit, label): (UsageMeasure, &str)| (unit.as_str().to_owned(), label.to_owned(), unit == measure);
     let chosen = ReportQuery {
         month: if is_custom { CUSTOM_PERIOD.to_owned() } else { period.month_code() },
@@ -126,7 +132,8 @@ pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQ
         show: measure.as_str().to_owned(),
         sort: String::new(),
     };
-    respond(&GroupReportPage {
+    let status = if problem.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = GroupReportPage {
         page: PageFrame::for_person(&context, &me.0, &report.title, NavSection::Groups),
         report_css: assets::asset_url("report.css"),
         group,
@@ -134,11 +141,17 @@ pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQ
         tables: ReportTables::new(&report, &chosen.query_string(), &choice.sort),
         report,
         months,
-        days: (chosen.first.clone(), chosen.last.clone()),
+        days: if problem.is_empty() {
+            (chosen.first.clone(), chosen.last.clone())
+        } else {
+            (echo_input(&choice.first), echo_input(&choice.last))
+        },
+        problem,
         units: [(UsageMeasure::Cores, "Core hours"), (UsageMeasure::Gpus, "GPU hours")].map(unit).into(),
         chosen,
         frozen,
-    })
+    };
+    respond_with(status, &page)
 }
 
 /// Saves the report as it is now.
@@ -147,7 +160,7 @@ pub async fn freeze(request: GroupRequest, FormBody(choice): FormBody<ReportQuer
     me.may(Permission::ManageUsage(group))?;
     let now = Day::from_time(context.app.clock.now()).month();
     let period = choice.period(now).ok_or_else(|| match choice.month.as_str() {
-        CUSTOM_PERIOD => bad_days(),
+        CUSTOM_PERIOD => AppError::BadRequest(days_problem()),
         _ => AppError::BadRequest("Choose a month, such as 2026-11.".to_owned()),
     })?;
     let actor = me.actor(&context);

@@ -158,8 +158,8 @@ pub async fn find_jobs(
                         all.add(&total);
                     }
                 }
-                let names = store::usage::list_names(&mut db, source.id).await?;
-                jobs.extend(rows.into_iter().map(|row| UsageJobView::from_row(data, account, row, &names)));
+                let by_id = store::usage::list_names(&mut db, source.id).await?;
+                jobs.extend(rows.into_iter().map(|row| UsageJobView::from_row(data, account, row, &by_id)));
             }
         }
     }

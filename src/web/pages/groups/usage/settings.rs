@@ -19,13 +19,14 @@ use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, QueryPar
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::pages::groups::table_sort::SortHeading;
 use crate::web::pages::groups::usage::UsageQueryPairs;
 use crate::web::pages::groups::usage::allocation_form::{
     AllocationForm, account_options, field_of_error, find_offered_account, form_from_allocation, parse_form,
     unit_options,
 };
 use crate::web::pages::groups::usage::query::UsageSelectOption;
-use crate::web::pages::groups::{GroupRequest, accounts_path};
+use crate::web::pages::groups::{GroupRequest, accounts_path, group_tables};
 
 #[derive(Template)]
 #[template(path = "groups/usage/settings.html")]
@@ -36,6 +37,7 @@ struct UsageSettingsPage {
     offers: Vec<GroupAccountChoices>,
     has_accounts: bool,
     granted: Vec<AllocationListItem>,
+    headings: Vec<SortHeading>,
     /// The allocation being edited; `None` when adding one.
     changed: Option<AllocationId>,
     form: AllocationForm,
@@ -59,6 +61,7 @@ struct AllocationListItem {
 pub struct UsageSettingsQuery {
     /// The allocation to edit.
     change: Option<AllocationId>,
+    sort: String,
 }
 
 /// What a submitted form leaves to show again.
@@ -68,11 +71,14 @@ struct UsageSettingsFormState {
     form: Option<AllocationForm>,
     account_problems: FormErrors,
     problems: FormErrors,
+    /// The order of the table, as the query string names it.
+    sort: String,
 }
 
 pub async fn get(request: GroupRequest, QueryParams(query): QueryParams<UsageSettingsQuery>) -> HandlerResult {
     request.me.may(Permission::ManageUsage(request.group))?;
-    render_page(request, UsageSettingsFormState { changed: query.change, ..UsageSettingsFormState::default() }).await
+    let state = UsageSettingsFormState { changed: query.change, sort: query.sort, ..UsageSettingsFormState::default() };
+    render_page(request, state).await
 }
 
 /// Sets which accounts belong to the group.
@@ -153,7 +159,8 @@ async fn render_page(request: GroupRequest, state: UsageSettingsFormState) -> Ha
     let GroupRequest { context, me, group } = request;
     let offers = context.app.usage.list_account_options(me.0.person.id, group).await?;
     let mut db = context.app.store.read().await?;
-    let allocations = store::allocations::list_for_group(&mut db, group).await?;
+    let mut allocations = store::allocations::list_for_group(&mut db, group).await?;
+    let headings = group_tables::sort_allocations(&state.sort, &accounts_path(group), &mut allocations);
     let clusters = store::clusters::list(&mut db).await?;
     drop(db);
     let today = Day::from_time(context.app.clock.now());
@@ -209,6 +216,7 @@ async fn render_page(request: GroupRequest, state: UsageSettingsFormState) -> Ha
             name: group_row.name,
             has_accounts: offers.iter().any(chosen),
             granted: granted.collect(),
+            headings,
             changed: changed.map(|allocation| allocation.id),
             accounts: account_options(&offers, &form),
             units: unit_options(&offers, &form),

@@ -131,8 +131,8 @@ impl UsageTableBuilder<'_> {
     }
 
     /// The column by which figures are sorted.
-    fn by_measure(&self) -> Option<(&'static str, bool)> {
-        Some((self.filter.choice.measure.as_str(), false))
+    const fn by_measure(&self) -> (&'static str, bool) {
+        (self.filter.choice.measure.as_str(), false)
     }
 
     /// A row whose figures lead to jobs; `behind` makes the link for changes of the query string.
@@ -181,7 +181,7 @@ pub fn member_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter
     let builder = UsageTableBuilder { table: MEMBER_TABLE, first: "Member", group, figures, filter };
     builder.build(
         &figures.members,
-        builder.by_measure(),
+        Some(builder.by_measure()),
         |member| (member.name.as_str(), &member.totals),
         |member| {
             let word = member_query_value(&member.owner);
@@ -202,7 +202,7 @@ pub fn kind_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter) 
     let builder = UsageTableBuilder { table: "kinds", first: "Job type", group, figures, filter };
     builder.build(
         &figures.kinds,
-        builder.by_measure(),
+        Some(builder.by_measure()),
         |kind| (kind_label(&kind.name), &kind.totals),
         |kind| {
             builder.row(kind_label(&kind.name), &kind.totals, |changes| match kind.name.as_str() {
