@@ -30,12 +30,12 @@ async fn with_two_jobs(world: &World) {
         partition: "cpu".into(),
         ..line(1, TODAY, ("pia", "wide", 2, UsageJobOutcome::Done))
     };
-    let gpus =
+    let trained =
         UsageRunDay { gpus: "v100:4,t4:2".into(), ..line(2, TODAY, ("max", "gpus", 2, UsageJobOutcome::Failed)) };
     let interrupted =
         UsageRunDay { gpus: String::new(), ..line(3, TODAY, ("max", "node", 1, UsageJobOutcome::NodeFailed)) };
     let mut rows = Vec::new();
-    for (job, gpu_count) in [(&wide, 1), (&gpus, 6), (&interrupted, 0)] {
+    for (job, gpu_count) in [(&wide, 1), (&trained, 6), (&interrupted, 0)] {
         let (core_s, gpu_s) = (job.seconds * job.cores, job.seconds * gpu_count);
         let lost = |seconds: u64| if job.outcome.is_lost() { seconds } else { 0 };
         let mut sums = UsageTotals {
@@ -51,7 +51,7 @@ async fn with_two_jobs(world: &World) {
         sums.add_gpus(if gpu_count == 1 { "t4" } else { "v100" }, gpu_s);
         rows.push((job.user.clone(), job.kind.clone(), sums));
     }
-    let sheet = DayUsageBreakdown { rows, jobs: vec![wide, gpus, interrupted] };
+    let sheet = DayUsageBreakdown { rows, jobs: vec![wide, trained, interrupted] };
     world.put_sheet("pia", true, TODAY, &sheet).await;
 }
 

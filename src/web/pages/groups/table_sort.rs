@@ -24,6 +24,8 @@ pub struct SortColumn {
     pub code: String,
     pub label: String,
     pub is_number: bool,
+    /// Whether the label is someone's name, in whatever script.
+    pub is_name: bool,
     /// What the label means, where the page explains it.
     pub term: Option<GlossaryTerm>,
 }
@@ -40,11 +42,16 @@ pub struct SortHeading {
 
 impl SortColumn {
     pub fn text(code: &str, label: &str) -> Self {
-        Self { code: code.to_owned(), label: label.to_owned(), is_number: false, term: None }
+        Self { code: code.to_owned(), label: label.to_owned(), is_number: false, is_name: false, term: None }
     }
 
     pub fn number(code: &str, label: &str) -> Self {
         Self { is_number: true, ..Self::text(code, label) }
+    }
+
+    /// The figures of someone.
+    pub fn person(code: &str, name: &str) -> Self {
+        Self { is_name: true, ..Self::number(code, name) }
     }
 
     /// Explains the label, if the page has not explained it already.

@@ -89,7 +89,7 @@ impl UsageChart {
 
 /// The columns of the same figures as a table: the period, each series, and the total.
 fn time_columns(drawing: &StackedBarChart) -> Vec<SortColumn> {
-    let one = |(index, series): (usize, &DrawnBarSeries)| SortColumn::number(&format!("s{index}"), &series.name);
+    let one = |(index, series): (usize, &DrawnBarSeries)| SortColumn::person(&format!("s{index}"), &series.name);
     let series = drawing.series.iter().enumerate().map(one);
     let first = SortColumn::text(PERIOD_COLUMN, "Period");
     std::iter::once(first).chain(series).chain([SortColumn::number(TOTAL_COLUMN, "Total")]).collect()
