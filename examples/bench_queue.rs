@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use memchr::memchr2_iter;
 use mimalloc::MiMalloc;
+use portolan::clock::UnixTime;
 use portolan::slurm::queue;
 use zeroizing_alloc::ZeroAlloc;
 
@@ -20,6 +21,7 @@ const ANSWERS: usize = 2;
 /// Both methods take turns, so that a busy moment affects both; the best of each counts.
 const ROUNDS: usize = 30;
 const NONCE: &str = "k3v9q2xw";
+const ASKED_AT: UnixTime = UnixTime(1_794_900_000);
 const LIMIT: f64 = 0.15;
 
 fn main() -> anyhow::Result<()> {
@@ -33,7 +35,7 @@ fn main() -> anyhow::Result<()> {
         split_best = split_best.min(took);
         let (mut jobs, mut all) = (0, Duration::ZERO);
         for text in &answers {
-            let (answer, took) = timed(|| queue::parse_queue(text.as_bytes(), NONCE));
+            let (answer, took) = timed(|| queue::parse_queue(text.as_bytes(), NONCE, ASKED_AT));
             jobs += answer.jobs.len();
             all += took;
         }
@@ -94,13 +96,15 @@ fn row(text: &mut String, number: usize) {
         text,
         "{array}\t{id}\tuser{:03}\t{state}\t{reason}\trrg-group{:02}_gpu\tgpubase_bygpu_b3\tnormal\t{moment}\t{moment}\t\
          {moment}\t{}\t1-00:00:00\t{}\t1\tcpu=8,mem={}M,node=1,billing=4000{gpus}\t{nodes}\t{}\t{dependency}\t0\t{exit}\t\
-         /scratch/user{:03}/projects/model/runs_{NONCE}train-model-{number}_{NONCE}",
+         {}:{:02}:07\t/scratch/user{:03}/projects/model/runs_{NONCE}train-model-{number}_{NONCE}",
         number % 400,
         number % 60,
         moment + 86_400,
         8 + number % 56,
         16_000 + number % 90_000,
         1_000_000 + number * 7 % 900_000,
+        number % 20,
+        number % 60,
         number % 400,
     );
 }

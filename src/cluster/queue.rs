@@ -81,11 +81,12 @@ enum QueueReadPart {
     Cost,
 }
 
-/// Runs the query with one command.
+/// Runs the query with one command; `asked_at` is the time now.
 pub async fn load_queue(
     connection: &Arc<ClusterConnection>,
     user: &str,
     request: &QueueReadOptions,
+    asked_at: UnixTime,
     urgency: CallUrgency,
 ) -> Result<QueueReadReply, RunCommandError> {
     let (marks, fields) = (nonce()?, nonce()?);
@@ -98,7 +99,7 @@ pub async fn load_queue(
     for (query, _) in queries {
         // A missing part was cut off with everything after it.
         let part = parts.next().flatten().ok_or(RunCommandError::ConnectionLost)?;
-        reply.add_part(query, &part, &fields, request);
+        reply.add_part(query, &part, &fields, request, asked_at);
     }
     Ok(reply)
 }
@@ -157,15 +158,22 @@ fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(
 }
 
 impl QueueReadReply {
-    fn add_part(&mut self, kind: QueueReadPart, part: &CommandOutput, fields: &str, request: &QueueReadOptions) {
+    fn add_part(
+        &mut self,
+        kind: QueueReadPart,
+        part: &CommandOutput,
+        fields: &str,
+        request: &QueueReadOptions,
+        asked_at: UnixTime,
+    ) {
         let is_ok = part.code == 0;
         let check = || if is_ok { Ok(()) } else { Err(error_text(part)) };
         match kind {
             QueueReadPart::OwnJobs => {
-                self.queue = Some(check().map(|()| queue::parse_queue(&part.stdout, fields)));
+                self.queue = Some(check().map(|()| queue::parse_queue(&part.stdout, fields, asked_at)));
             }
             QueueReadPart::GroupJobs => {
-                self.group_jobs = Some(check().map(|()| queue::parse_queue(&part.stdout, fields)));
+                self.group_jobs = Some(check().map(|()| queue::parse_queue(&part.stdout, fields, asked_at)));
             }
             QueueReadPart::History => {
                 self.history = Some(check().map(|()| accounting::parse_accounting(&part.stdout, fields)));

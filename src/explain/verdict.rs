@@ -37,8 +37,8 @@ impl<'a> EndedJobFacts<'a> {
     fn elapsed_s(&self) -> Option<u64> {
         let measured = self.usage.map(|usage| usage.elapsed_s).filter(|elapsed| *elapsed > 0);
         measured.or_else(|| {
-            let (start, end) = (self.job.start?, self.job.end?);
-            u64::try_from(end.since(start)).ok().filter(|elapsed| *elapsed > 0)
+            let (_, end) = (self.job.start?, self.job.end?);
+            Some(self.job.running_s(end)).filter(|elapsed| *elapsed > 0)
         })
     }
 

@@ -84,9 +84,8 @@ impl JobDetailsCache {
         }
         cached.asked_at = Some(now);
         let job = &record.job;
-        let running_s = (job.state.stage() == JobStage::Running && !record.is_over)
-            .then(|| job.start.map_or(0, |start| self.0.core.clock.now().since(start).max(0)))
-            .and_then(|seconds| u64::try_from(seconds).ok());
+        let running_s =
+            (job.state.stage() == JobStage::Running && !record.is_over).then(|| job.running_s(self.0.core.clock.now()));
         let request = JobDetailsRequest { id: job.id, raw_id: job.raw_id, running_s, is_over: record.is_over };
         let reply = match self.0.connections.connection(key.connection_key()) {
             Ok(connection) => job_details_query::load_job_details(&connection, request).await,

@@ -83,6 +83,7 @@ impl JobRecord {
             priority: u64::try_from(row.priority).unwrap_or(0),
             dependency: row.dependency,
             restarts: small(row.restarts),
+            suspended_s: u64::try_from(row.suspended_s).unwrap_or(0),
             exit,
             work_dir: row.work_dir,
         };
@@ -133,6 +134,7 @@ impl JobRecord {
             priority: big(job.priority),
             dependency: job.dependency.clone(),
             restarts: i64::from(job.restarts),
+            suspended_s: big(job.suspended_s),
             exit_code: job.exit.map(|exit| i64::from(exit.code)),
             exit_signal: job.exit.map(|exit| i64::from(exit.signal)),
             work_dir: job.work_dir.clone(),
@@ -187,6 +189,7 @@ mod tests {
             memory_mb: Some(16_384),
             gpus: vec![GpuCount { model: Some("v100".into()), count: 2 }, GpuCount { model: None, count: 1 }],
             start: Some(UnixTime(5)),
+            suspended_s: 90,
             exit: Some(ExitStatus { code: 3, signal: 9 }),
             ..SlurmJob::default()
         };

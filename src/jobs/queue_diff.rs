@@ -12,6 +12,10 @@ use crate::slurm::job::{JobId, JobStage, JobState, SlurmJob};
 /// How long to ask about a job that disappeared from the queue before its end becomes "unknown".
 const LOST_AFTER: i64 = 15 * 60;
 
+/// A suspended time that differs by less than this many seconds from the known one is the same: clocks and answers
+/// vary a little, and the record of a running job shouldn't change with each read.
+const SUSPENDED_TOLERANCE_S: u64 = 10;
+
 /// The most tasks that are stored one by one when they ended together.
 const MAX_TASKS: usize = 5000;
 
@@ -154,6 +158,10 @@ fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -
     if job.exit.is_none() {
         job.exit = record.job.exit.filter(|_| job.state.is_over());
     }
+    let is_running = job.state == JobState::Running && record.job.restarts == job.restarts;
+    if is_running && job.suspended_s.abs_diff(record.job.suspended_s) < SUSPENDED_TOLERANCE_S {
+        job.suspended_s = record.job.suspended_s;
+    }
     if record.job == job && !record.is_over {
         return None;
     }
@@ -167,10 +175,12 @@ fn known_job_change(record: &Arc<JobRecord>, mut job: SlurmJob, now: UnixTime) -
     let is_new_state = record.job.state != job.state || record.job.restarts != job.restarts;
     let passing = SlurmJob {
         priority: job.priority,
+        suspended_s: job.suspended_s,
         start: if job.state.stage() == JobStage::Pending { job.start } else { record.job.start },
         ..record.job.clone()
     };
-    let is_lasting = passing != job || record.is_over;
+    // One that was listed when it was submitted is not saved yet.
+    let is_lasting = passing != job || record.is_over || record.id.0 == 0;
     let record = JobRecord {
         is_over: job.state.is_over(),
         is_settled: false,
@@ -211,6 +221,8 @@ fn confirmed_end(record: &Arc<JobRecord>, mut job: SlurmJob, extra: AccountingEx
     // Keep what only the queue reports.
     job.priority = record.job.priority;
     job.dependency.clone_from(&record.job.dependency);
+    job.restarts = record.job.restarts;
+    job.suspended_s = record.job.suspended_s;
     if job.reason.is_empty() {
         job.reason.clone_from(&record.job.reason);
     }

@@ -69,7 +69,8 @@ impl QueueMonitor {
         if is_viewed {
             connection.call_budget().record_use(Instant::now());
         }
-        let reply = queue::load_queue(&connection, &account.remote_user, &request, CallUrgency::Background).await?;
+        let (user, asked_at) = (&account.remote_user, self.0.core.clock.now());
+        let reply = queue::load_queue(&connection, user, &request, asked_at, CallUrgency::Background).await?;
         self.apply_reply(key, &before, reply, &request).await
     }
 

@@ -219,6 +219,8 @@ pub struct SlurmJob {
     pub dependency: String,
     /// How often it was requeued.
     pub restarts: u32,
+    /// Seconds since its start in which it was suspended, as of when it was read.
+    pub suspended_s: u64,
     pub exit: Option<ExitStatus>,
     pub work_dir: String,
 }
@@ -230,6 +232,12 @@ impl Default for JobId {
 }
 
 impl SlurmJob {
+    /// For how many seconds it has run until then, or until its end. Time in which it was suspended doesn't count.
+    pub fn running_s(&self, until: UnixTime) -> u64 {
+        let since = self.start.and_then(|start| u64::try_from(until.since(start)).ok()).unwrap_or(0);
+        since.saturating_sub(self.suspended_s)
+    }
+
     pub fn gpu_count(&self) -> u32 {
         self.gpus.iter().fold(0, |sum, gpus| sum.saturating_add(gpus.count))
     }

@@ -8,17 +8,18 @@ use std::borrow::Cow;
 use memchr::{memchr_iter, memmem};
 
 use super::fields::{
-    MAX_LIST_LEN, MAX_NAME_LEN, MAX_PATH_LEN, clean_field, clean_value, field_delimiter, parse_common, parse_number,
-    parse_tres, parse_u32,
+    MAX_LIST_LEN, MAX_NAME_LEN, MAX_PATH_LEN, clean_field, clean_value, field_delimiter, parse_common,
+    parse_cpu_seconds, parse_number, parse_tres, parse_u32,
 };
-use super::job::{ExitStatus, SlurmJob};
+use super::job::{ExitStatus, JobStage, JobState, SlurmJob};
 use super::text::is_user_or_account;
+use crate::clock::UnixTime;
 
 /// The program. It needs `SLURM_TIME_FORMAT=%s` and `SLURM_BITSTR_LEN=0` in its environment.
 pub const PROGRAM: &str = "squeue";
 
 /// The fields that end in a tab, in our order; the folder and the name follow.
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 22] = [
     "JobArrayID",
     "JobID",
     "UserName",
@@ -40,12 +41,16 @@ const FIELDS: [&str; 21] = [
     "Dependency",
     "RestartCnt",
     "exit_code",
+    "TimeUsed",
 ];
 
 /// The most jobs kept from one output.
 pub const MAX_JOBS: usize = 60_000;
 /// Hardly any record is shorter, so this sizes the list of jobs before parsing.
 const MIN_RECORD_LEN: usize = 200;
+/// Up to this much less running time than time since the start is no sign that a job was suspended: clocks differ a
+/// little, and an answer takes a moment.
+const CLOCK_TOLERANCE_S: u64 = 30;
 /// The most accounts in one request.
 const MAX_ACCOUNTS: usize = 200;
 
@@ -89,7 +94,8 @@ pub struct SqueueOutput {
     pub is_cut: bool,
 }
 
-pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
+/// Parses the answer to a request made at `asked_at`.
+pub fn parse_queue(answer: &[u8], nonce: &str, asked_at: UnixTime) -> SqueueOutput {
     let Some(mark) = field_delimiter(nonce) else { return SqueueOutput::default() };
     // It is nearly always UTF-8, and checking that is faster than repairing it. Repairs leave the delimiters in
     // place.
@@ -104,7 +110,7 @@ pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
         if jobs.len() == MAX_JOBS {
             break;
         }
-        if let Some(job) = parse_job(&rest[..folder_end], &after_folder[..name_end]) {
+        if let Some(job) = parse_job(&rest[..folder_end], &after_folder[..name_end], asked_at) {
             jobs.push(job);
         }
         let next = &after_folder[name_end + mark.len()..];
@@ -114,7 +120,7 @@ pub fn parse_queue(answer: &[u8], nonce: &str) -> SqueueOutput {
 }
 
 /// Parses one job from the fields that end in a tab, with the folder after them, and the name.
-fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
+fn parse_job(record: &str, name: &str, asked_at: UnixTime) -> Option<SlurmJob> {
     let mut fields = [""; FIELDS.len()];
     let mut tabs = memchr_iter(b'\t', record.as_bytes());
     let mut begin = 0;
@@ -124,7 +130,7 @@ fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
         begin = end + 1;
     }
     let mut job = parse_common(fields.first_chunk()?)?;
-    let [tres, node_list, priority, dependency, restarts, exit] = *fields.last_chunk()?;
+    let [tres, node_list, priority, dependency, restarts, exit, time_used] = *fields.last_chunk()?;
     let resources = parse_tres(tres);
     if job.cpus == 0 {
         job.cpus = resources.cpus;
@@ -139,8 +145,23 @@ fn parse_job(record: &str, name: &str) -> Option<SlurmJob> {
     job.dependency = clean_value(dependency, MAX_LIST_LEN);
     job.restarts = parse_u32(restarts);
     job.exit = if job.state.is_over() { ExitStatus::parse_squeue(exit) } else { None };
+    job.suspended_s = suspended_seconds(&job, time_used, asked_at);
     job.work_dir = clean_field(&record[begin..], MAX_PATH_LEN);
     Some(job)
+}
+
+/// How long a job was suspended: the part of the time since its start in which Slurm doesn't count it as running.
+fn suspended_seconds(job: &SlurmJob, time_used: &str, asked_at: UnixTime) -> u64 {
+    let stage = job.state.stage();
+    let until = if stage == JobStage::Ended { job.end } else { Some(asked_at) };
+    let (Some(start), Some(until)) = (job.start, until) else { return 0 };
+    if stage == JobStage::Pending {
+        return 0;
+    }
+    let Some(used) = parse_cpu_seconds(time_used) else { return 0 };
+    let gap = u64::try_from(until.since(start)).unwrap_or(0).saturating_sub(used);
+    let is_exact = stage == JobStage::Ended || job.state == JobState::Suspended;
+    if is_exact || gap > CLOCK_TOLERANCE_S { gap } else { 0 }
 }
 
 #[cfg(test)]

@@ -49,6 +49,8 @@ pub struct StoredJobRow {
     pub dependency: String,
     /// How often it was requeued.
     pub restarts: i64,
+    /// Seconds in which it was suspended.
+    pub suspended_s: i64,
     pub exit_code: Option<i64>,
     pub exit_signal: Option<i64>,
     /// The working directory.
@@ -81,7 +83,7 @@ macro_rules! select {
             "SELECT id, person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account, partition,
                     qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes, memory_mb, gpus,
                     node_list, priority, dependency, restarts, exit_code, exit_signal, work_dir, submit_line,
-                    cancelled_by, is_over, is_settled, first_seen_at, seen_at FROM jobs ",
+                    cancelled_by, is_over, is_settled, first_seen_at, seen_at, suspended_s FROM jobs ",
             $rest
         )
     };
@@ -94,21 +96,22 @@ pub async fn save(db: &mut DbConnection, row: &StoredJobRow) -> Result<JobRowId>
         "INSERT INTO jobs (person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account,
                            partition, qos, submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes,
                            memory_mb, gpus, node_list, priority, dependency, restarts, exit_code, exit_signal, work_dir,
-                           submit_line, cancelled_by, is_over, is_settled, first_seen_at, seen_at)
+                           submit_line, cancelled_by, is_over, is_settled, first_seen_at, seen_at,
+                           suspended_s)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-                 $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)
+                 $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
          ON CONFLICT (person_id, cluster_id, number, task) DO UPDATE SET
              raw = $5, tasks = $6, user = $7, name = $8, state = $9, reason = $10, account = $11, partition = $12,
              qos = $13, submitted_at = $14, eligible_at = $15, start_at = $16, end_at = $17, limit_minutes = $18,
              cpus = $19, nodes = $20, memory_mb = $21, gpus = $22, node_list = $23, priority = $24, dependency = $25,
              restarts = $26, exit_code = $27, exit_signal = $28, work_dir = $29, submit_line = $30, cancelled_by = $31,
-             is_over = $32, is_settled = $33, seen_at = $35
+             is_over = $32, is_settled = $33, seen_at = $35, suspended_s = $36
          RETURNING id",
         row.{
             person_id, cluster_id, number, task, raw, tasks, user, name, state, reason, account, partition, qos,
             submitted_at, eligible_at, start_at, end_at, limit_minutes, cpus, nodes, memory_mb, gpus, node_list,
             priority, dependency, restarts, exit_code, exit_signal, work_dir, submit_line, cancelled_by, is_over,
-            is_settled, first_seen_at, seen_at
+            is_settled, first_seen_at, seen_at, suspended_s
         }
     )
 }

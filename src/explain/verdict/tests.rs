@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::logs::findings::find_errors;
 use crate::slurm::job::ExitStatus;
+use crate::slurm::queue::parse_queue;
 
 fn job(state: JobState) -> SlurmJob {
     SlurmJob {
@@ -91,6 +92,26 @@ fn programs_that_failed() {
     assert!(verdict(&EndedJobFacts::new(&job)).text.contains("SIGSEGV"));
     job.exit = Some(ExitStatus { code: 0, signal: 53 });
     assert!(verdict(&EndedJobFacts::new(&job)).text.contains("its output folder"));
+}
+
+/// From the exit codes as a newer Slurm prints them in its queue to the words.
+#[test]
+fn recorded_ends_of_a_newer_version() {
+    let answer = include_bytes!("../../../tests/fixtures/slurm/squeue-24.11.txt");
+    let jobs = parse_queue(answer, "k3v9q2xw", UnixTime(1_794_791_000)).jobs;
+    for (name, title, words) in [
+        ("ok", "Completed", "completed successfully"),
+        ("one", "Failed with an error", "It ended with exit code 1: a general error"),
+        ("nine", "Failed with an error", "It ended with exit code 9: an error specific to the program"),
+        ("segfault", "Stopped or crashed", "It ended with signal 11, SIGSEGV: it crashed"),
+        ("oom", "Out of memory", "100 MB of memory it requested"),
+        ("nodefail", "Node failed", "isn't caused by your program"),
+    ] {
+        let job = jobs.iter().find(|job| job.name == name).unwrap();
+        let told = verdict(&EndedJobFacts::new(job));
+        assert_eq!(told.title, title, "{name}");
+        assert!(told.text.contains(words), "{name}: {}", told.text);
+    }
 }
 
 #[test]

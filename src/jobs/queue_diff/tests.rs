@@ -172,3 +172,25 @@ fn fifty_thousand_jobs_are_compared_and_listed() {
     assert_eq!(listed.len(), 200 + 30_000, "arrays are one each");
     assert!(listed.windows(2).all(|pair| pair[0].sort_key() <= pair[1].sort_key()));
 }
+
+#[test]
+fn what_only_the_queue_knows_outlives_the_end() {
+    let running = SlurmJob { restarts: 2, suspended_s: 60, ..job(1, JobState::Running) };
+    let told = vec![(job(1, JobState::Completed), AccountingExtra::default())];
+    let changes = diff_accounting(&known(vec![running]), told, None, NOW);
+    let ended = &changes[0].record.job;
+    assert_eq!((ended.state, ended.restarts, ended.suspended_s), (JobState::Completed, 2, 60));
+}
+
+#[test]
+fn suspended_time_grows_only_while_a_job_is_suspended() {
+    let at = |state, suspended_s| SlurmJob { suspended_s, ..job(1, state) };
+    let change = |before: SlurmJob, after: SlurmJob| {
+        diff_queue(&known(vec![before]), vec![after], None, NOW).changes.into_iter().next()
+    };
+    assert!(change(at(JobState::Running, 60), at(JobState::Running, 63)).is_none(), "clocks differ a little");
+    let grown = change(at(JobState::Suspended, 60), at(JobState::Suspended, 90)).unwrap();
+    assert!(grown.record.job.suspended_s == 90 && !grown.is_worth_saving);
+    let resumed = change(at(JobState::Suspended, 60), at(JobState::Running, 120)).unwrap();
+    assert!(resumed.record.job.suspended_s == 120 && resumed.is_worth_saving && resumed.is_new_state);
+}

@@ -9,10 +9,17 @@ use crate::slurm::job::{JobId, JobState};
 use crate::slurm::units::TimeLimit;
 
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/squeue-22.05.txt");
+const V24: &[u8] = include_bytes!("../../../tests/fixtures/slurm/squeue-24.11.txt");
 const NONCE: &str = "k3v9q2xw";
+/// A moment after the first recording.
+const ASKED: UnixTime = UnixTime(1_794_823_070);
+
+fn parse(answer: &[u8]) -> SqueueOutput {
+    parse_queue(answer, NONCE, ASKED)
+}
 
 fn recorded() -> Vec<SlurmJob> {
-    let answer = parse_queue(V22, NONCE);
+    let answer = parse(V22);
     assert!(!answer.is_cut);
     answer.jobs
 }
@@ -26,7 +33,7 @@ fn the_words_hold_names_and_a_nonce() {
     let args = args(NONCE, SqueueFilter::User("alice")).unwrap();
     assert_eq!(args[..5], ["-h", "-t", "all", "-u", "alice"]);
     assert!(args[6].starts_with("JobArrayID:\t,JobID:\t,"), "{}", args[6]);
-    assert!(args[6].ends_with(",exit_code:\t,WorkDir:_k3v9q2xw,Name:_k3v9q2xw"), "{}", args[6]);
+    assert!(args[6].ends_with(",exit_code:\t,TimeUsed:\t,WorkDir:_k3v9q2xw,Name:_k3v9q2xw"), "{}", args[6]);
     let accounts = ["def-smith_gpu".to_owned(), "rrg-smith".to_owned()];
     let args = super::args(NONCE, SqueueFilter::Accounts(&accounts)).unwrap();
     assert_eq!(args[3..5], ["-A", "def-smith_gpu,rrg-smith"]);
@@ -103,6 +110,50 @@ fn recorded_ends() {
     assert_eq!(one(20010).exit, None, "it still runs");
 }
 
+/// Newer versions print `code:signal` instead of the raw status.
+#[test]
+fn recorded_ends_of_a_newer_version() {
+    let answer = parse(V24);
+    assert!(!answer.is_cut);
+    let one = |raw: u64| answer.jobs.iter().find(|job| job.raw_id == raw).unwrap();
+    for (raw, state, (code, signal)) in [
+        (20001, JobState::Completed, (0, 0)),
+        (20002, JobState::Failed, (3, 0)),
+        (20016, JobState::Failed, (1, 0)),
+        (20041, JobState::Failed, (9, 0)),
+        (20042, JobState::Failed, (0, 11)),
+        (20043, JobState::Failed, (1, 0)),
+        (20007, JobState::OutOfMemory, (0, 125)),
+        (20009, JobState::NodeFail, (1, 0)),
+    ] {
+        let job = one(raw);
+        assert_eq!((job.state, job.exit), (state, Some(ExitStatus { code, signal })), "{raw}");
+    }
+    assert_eq!(one(20031).exit, None, "it still runs");
+    assert_eq!(one(20032).tasks.as_ref().unwrap().len(), 20);
+}
+
+#[test]
+fn suspended_time_is_not_running_time() {
+    let row = |state: &str, end: &str, used: &str| {
+        let row = format!(
+            "7\t7\teve\t{state}\tNone\ta\tp\tq\t100\t100\t1000\t{end}\t50:00\t1\t1\tcpu=1\tc1\t9\t(null)\t0\t0\t{used}\t\
+             /home_k3v9q2xwx_k3v9q2xw\n"
+        );
+        parse_queue(row.as_bytes(), NONCE, UnixTime(2000)).jobs.remove(0)
+    };
+    let suspended = row("S", "9000", "5:00");
+    assert_eq!((suspended.suspended_s, suspended.running_s(UnixTime(2000))), (700, 300));
+    let resumed = row("R", "9000", "10:00");
+    assert_eq!((resumed.suspended_s, resumed.running_s(UnixTime(2060))), (400, 660));
+    assert_eq!(row("R", "9000", "16:35").suspended_s, 0, "clocks differ by a few seconds");
+    assert_eq!(row("R", "9000", "17:00").suspended_s, 0);
+    let ended = row("CD", "1900", "10:00");
+    assert_eq!((ended.suspended_s, ended.running_s(UnixTime(1900))), (300, 600));
+    assert_eq!(row("PD", "N/A", "0:00").suspended_s, 0);
+    assert_eq!(row("R", "9000", "INVALID").suspended_s, 0);
+}
+
 #[test]
 fn names_forge_nothing() {
     assert_eq!(one(20002).name, "xy|z9999999999mallory");
@@ -114,34 +165,34 @@ fn names_forge_nothing() {
 
 #[test]
 fn an_answer_that_breaks_off() {
-    let cut = parse_queue(&V22[..V22.len() - 3], NONCE);
+    let cut = parse(&V22[..V22.len() - 3]);
     assert!(cut.is_cut);
     assert_eq!(cut.jobs.len(), recorded().len() - 1);
-    assert_eq!(parse_queue(b"", NONCE), SqueueOutput::default());
-    let refused = parse_queue(b"slurm_load_jobs error: Unable to contact slurm controller\n", NONCE);
+    assert_eq!(parse(b""), SqueueOutput::default());
+    let refused = parse(b"slurm_load_jobs error: Unable to contact slurm controller\n");
     assert_eq!((refused.jobs.len(), refused.is_cut), (0, true));
     let mut noisy = b"a banner\n\n".to_vec();
     noisy.extend_from_slice(V22);
-    assert_eq!(parse_queue(&noisy, NONCE).jobs, recorded());
+    assert_eq!(parse(&noisy).jobs, recorded());
 }
 
 #[test]
 fn jobs_are_bounded() {
     let record = V22.split_inclusive(|byte| *byte == b'\n').next().unwrap();
     let many = record.repeat(MAX_JOBS + 2);
-    let answer = parse_queue(&many, NONCE);
+    let answer = parse(&many);
     assert_eq!((answer.jobs.len(), answer.is_cut), (MAX_JOBS, true));
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let _ = parse_queue(&bytes, NONCE);
+        let _ = parse(&bytes);
     }
 
     #[test]
     fn any_mixture_is_survived(pieces in proptest::collection::vec("\t|\n|_k3v9q2xw|[0-9]{1,5}|[a-z=,]{1,8}", 0..120)) {
-        let _ = parse_queue(pieces.concat().as_bytes(), NONCE);
+        let _ = parse(pieces.concat().as_bytes());
     }
 
     #[test]
@@ -150,11 +201,11 @@ proptest! {
         folder in "(\t|\n|.|PD){0,20}",
     ) {
         let record = |folder: &[u8], name: &[u8]| {
-            let fixed = b"7\t7\teve\tPD\tPriority\ta\tp\tq\t1\t1\tN/A\tN/A\t5:00\t1\t1\tcpu=1\t\t9\t(null)\t0\t0\t";
+            let fixed = b"7\t7\teve\tPD\tPriority\ta\tp\tq\t1\t1\tN/A\tN/A\t5:00\t1\t1\tcpu=1\t\t9\t(null)\t0\t0\t0:00\t";
             [fixed, folder, b"_k3v9q2xw", name, b"_k3v9q2xw\n"].concat()
         };
-        let hostile = parse_queue(&record(folder.as_bytes(), &name).repeat(2), NONCE);
-        let tame = parse_queue(&record(b"", b""), NONCE);
+        let hostile = parse(&record(folder.as_bytes(), &name).repeat(2));
+        let tame = parse(&record(b"", b""));
         prop_assert_eq!(hostile.jobs.len(), 2);
         for job in hostile.jobs {
             let job = SlurmJob { name: String::new(), work_dir: String::new(), ..job };

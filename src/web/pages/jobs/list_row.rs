@@ -105,6 +105,10 @@ pub struct JobRowBuilder<'a> {
     pub open: &'a str,
     /// How many of the person's jobs and tasks are pending here.
     pub own_waiting: u64,
+    /// The person's user name there, if none of their jobs runs and none ended a moment ago.
+    pub idle_user: Option<&'a str>,
+    /// Whether all jobs of their accounts are known, as of a moment ago.
+    pub is_group_known: bool,
 }
 
 impl JobRowBuilder<'_> {
@@ -202,19 +206,18 @@ impl JobRowBuilder<'_> {
             factors: self.snapshot.factors.get(&job.raw_id).map(priority_points),
             fair_share_counts: self.uses_fair_share,
             level_fs: share.and_then(|share| share.level_fs),
+            is_own_idle: self.idle_user == Some(job.user.as_str()),
+            is_account_idle: self.is_group_known && group.is_some_and(|group| !group.has_running(&job.account)),
             ..WaitingJob::new(job, self.now)
         })
     }
 
     fn job_time(&self, job: &SlurmJob, is_over: bool) -> JobTimeCell {
-        let seconds = |from: Option<UnixTime>, until: UnixTime| {
-            from.and_then(|from| u64::try_from(until.since(from)).ok()).unwrap_or(0)
-        };
         match job.state.stage() {
             _ if is_over => JobTimeCell::Ended {
                 at: job.end,
                 lasted: match (job.start, job.end) {
-                    (Some(start), Some(end)) if end > start => format::duration(seconds(Some(start), end)),
+                    (Some(start), Some(end)) if end > start => format::duration(job.running_s(end)),
                     _ => String::new(),
                 },
             },
@@ -224,7 +227,10 @@ impl JobRowBuilder<'_> {
                 place: self.queue_position(job),
             },
             JobStage::Running | JobStage::Ended => {
-                let elapsed = seconds(job.start, self.now);
+                // While it is suspended, it is as old as when it was last read.
+                let is_suspended = job.state == JobState::Suspended;
+                let until = self.snapshot.seen.filter(|seen| is_suspended && *seen < self.now).unwrap_or(self.now);
+                let elapsed = job.running_s(until);
                 let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
                 JobTimeCell::Running {
                     elapsed: format::duration(elapsed),
@@ -245,8 +251,9 @@ impl JobRowBuilder<'_> {
 
     /// Its position in the queue; empty if it isn't in line.
     fn queue_position(&self, job: &SlurmJob) -> String {
-        let stands = job.priority > 0 && self.is_in_line(job);
-        let Some(ahead) = self.snapshot.ahead.as_ref().filter(|_| stands) else {
+        // At a limit, the jobs ahead aren't what it waits for.
+        let is_ranked = matches!(self.explain_waiting(job).kind, WaitKind::Normal | WaitKind::Soon);
+        let Some(ahead) = self.snapshot.ahead.as_ref().filter(|_| job.priority > 0 && is_ranked) else {
             return String::new();
         };
         match ahead.count_ahead(&job.partition, job.priority).0 {

@@ -6,7 +6,7 @@ use crate::explain::waiting::can_never_start;
 use crate::format;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::record_stage;
-use crate::slurm::job::{JobStage, JobState};
+use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store::jobs::JobEvent;
 use crate::web::pages::jobs::list_row::state_label;
 
@@ -22,9 +22,15 @@ pub struct TimelineEntry {
 }
 
 /// Titles of entries that are expected rather than reported.
-const EXPECTED_TITLES: [&str; 3] = ["Earliest start", "Estimated start", "Time limit"];
+const EXPECTED_TITLES: [&str; 4] = ["Earliest start", "Estimated start", "Time limit", "Deadline"];
 
-pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime) -> Vec<TimelineEntry> {
+/// `deadline` is when it must have finished, if its owner set that.
+pub fn build_timeline(
+    record: &JobRecord,
+    job_events: &[JobEvent],
+    deadline: Option<UnixTime>,
+    now: UnixTime,
+) -> Vec<TimelineEntry> {
     let job = &record.job;
     let stage = record_stage(record);
     let is_held = job.reason.contains("Held") || can_never_start(&job.reason);
@@ -80,12 +86,14 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
             "Slurm's estimate, which changes.".to_owned(),
         );
     } else {
-        let started = job
-            .start
-            .filter(|start| start.0 > 0 && job.end.is_none_or(|end| end != *start || !job.node_list.is_empty()));
+        let started = job.start.filter(|_| has_started(job));
         let on = if job.node_list.is_empty() { String::new() } else { format!("On {}", job.node_list) };
         let again = if job.restarts > 0 { "Restarted" } else { "Started" };
         add(started, "running", again, on);
+    }
+    if stage != JobStage::Ended {
+        let detail = "Slurm cancels the job if it can't finish by then.";
+        add(deadline, "neutral", "Deadline", detail.to_owned());
     }
     match stage {
         JobStage::Running => add(job.end, "neutral", "Time limit", "Slurm stops the job at this time.".to_owned()),
@@ -93,12 +101,12 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
             let (kind, title) =
                 if record.is_lost() { ("unknown", "Ended, outcome unknown") } else { state_label(job.state) };
             // A job that never started has no exit code.
-            let exit = job.exit.filter(|_| job.end > job.start && job.start.is_some());
+            let exit = job.exit.filter(|_| has_started(job));
             let mut detail = exit.and_then(exit::explain_exit).map(|exit| exit.name).unwrap_or_default();
             if let (Some(start), Some(end)) = (job.start, job.end)
                 && end > start
             {
-                let lasted = format::duration(u64::try_from(end.since(start)).unwrap_or(0));
+                let lasted = format::duration(job.running_s(end));
                 let join = if detail.is_empty() { "" } else { ", " };
                 detail = format!("After {lasted}{join}{detail}");
             }
@@ -110,13 +118,18 @@ pub fn build_timeline(record: &JobRecord, job_events: &[JobEvent], now: UnixTime
     events
 }
 
+/// Whether it ever ran. One that ended in the second of its start did if it had a node.
+fn has_started(job: &SlurmJob) -> bool {
+    job.start.is_some_and(|start| start.0 > 0 && (job.end.is_none_or(|end| end != start) || !job.node_list.is_empty()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slurm::job::{ExitStatus, SlurmJob};
+    use crate::slurm::job::ExitStatus;
 
     fn titles(record: &JobRecord, job_events: &[JobEvent]) -> Vec<&'static str> {
-        build_timeline(record, job_events, UnixTime(1000)).into_iter().map(|event| event.title).collect()
+        build_timeline(record, job_events, None, UnixTime(1000)).into_iter().map(|event| event.title).collect()
     }
 
     #[test]
@@ -140,9 +153,47 @@ mod tests {
         record.job.end = Some(UnixTime(400));
         record.job.exit = Some(ExitStatus { code: 3, signal: 0 });
         record.is_over = true;
-        let events = build_timeline(&record, &job_events, UnixTime(1000));
+        let events = build_timeline(&record, &job_events, None, UnixTime(1000));
         assert_eq!(events.last().unwrap().title, "Failed");
         assert_eq!(events.last().unwrap().detail, "After 5 min, exit code 3");
+        record.job.suspended_s = 100;
+        let events = build_timeline(&record, &job_events, None, UnixTime(1000));
+        assert_eq!(events.last().unwrap().detail, "After 3 min 20 s, exit code 3", "without the time it was suspended");
+        record.job.suspended_s = 0;
+        record.job.start = record.job.end;
+        let events = build_timeline(&record, &[], None, UnixTime(1000));
+        assert_eq!(events.last().unwrap().detail, "exit code 3", "it ran for less than a second");
+    }
+
+    #[test]
+    fn requeues_are_there_while_it_runs_and_after_it_ended() {
+        let mut job = SlurmJob {
+            state: JobState::Running,
+            submitted: Some(UnixTime(10)),
+            start: Some(UnixTime(300)),
+            node_list: "c1".into(),
+            restarts: 1,
+            ..SlurmJob::default()
+        };
+        let event = JobEvent { at: UnixTime(200), state: "PENDING".into(), detail: String::new() };
+        let record = JobRecord::new(job.clone(), UnixTime(10));
+        let story = titles(&record, std::slice::from_ref(&event));
+        assert_eq!(story, ["Submitted", "Requeued", "Restarted"]);
+        (job.state, job.end) = (JobState::Completed, Some(UnixTime(400)));
+        let story = titles(&JobRecord::new(job, UnixTime(10)), &[event]);
+        assert_eq!(story, ["Submitted", "Requeued", "Restarted", "Completed"]);
+    }
+
+    #[test]
+    fn a_deadline_is_ahead_until_the_job_has_ended() {
+        let job = SlurmJob { state: JobState::Pending, submitted: Some(UnixTime(10)), ..SlurmJob::default() };
+        let mut record = JobRecord::new(job, UnixTime(10));
+        let events = build_timeline(&record, &[], Some(UnixTime(5000)), UnixTime(1000));
+        let last = events.last().unwrap();
+        assert_eq!((last.title, last.at, last.is_ahead), ("Deadline", UnixTime(5000), true));
+        (record.job.state, record.job.end, record.is_over) = (JobState::Deadline, Some(UnixTime(900)), true);
+        let events = build_timeline(&record, &[], Some(UnixTime(5000)), UnixTime(1000));
+        assert_eq!(events.last().unwrap().title, "Deadline missed");
     }
 
     #[test]
