@@ -23,6 +23,17 @@ pub(super) fn checked_version(version: &str) -> Option<String> {
     good.then(|| version.to_owned())
 }
 
+/// Whether this version creates missing folders of a job's output path; none if that is unknown. Tried: 22.05 doesn't,
+/// 24.11 does.
+pub fn creates_output_folders(version: &str) -> Option<bool> {
+    let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    match (numbers.next()?, numbers.next()?) {
+        (..=21, _) | (22, ..=5) => Some(false),
+        (24, 11..) | (25.., _) => Some(true),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +43,22 @@ mod tests {
         assert_eq!(parse_version("slurm-wlm 22.05.8\n").as_deref(), Some("22.05.8"));
         assert_eq!(parse_version("slurm 24.11.5").as_deref(), Some("24.11.5"));
         assert_eq!(parse_version("Welcome to Narval\nslurm 25.05.0-0rc1\n").as_deref(), Some("25.05.0-0rc1"));
+    }
+
+    #[test]
+    fn output_folders() {
+        for (version, creates) in [
+            ("20.11.9", Some(false)),
+            ("22.05.8", Some(false)),
+            ("23.02.7", None),
+            ("24.05.2", None),
+            ("24.11.5", Some(true)),
+            ("25.05.0-0rc1", Some(true)),
+            ("new", None),
+            ("", None),
+        ] {
+            assert_eq!(creates_output_folders(version), creates, "{version}");
+        }
     }
 
     #[test]

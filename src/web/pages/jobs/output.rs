@@ -12,6 +12,7 @@ use crate::jobs::job_list::record_stage;
 use crate::jobs::output::{JobWritingState, OutputFileKey, OutputFileState, OutputTail};
 use crate::logs::terminal::LogLine;
 use crate::slurm::job::JobStage;
+use crate::slurm::version::creates_output_folders;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{QueryParams, RequestContext};
@@ -81,6 +82,8 @@ struct OutputViewer {
     has_reported_paths: bool,
     has_begun: bool,
     is_over: bool,
+    /// Whether this cluster's Slurm creates missing output folders, if that is known.
+    creates_folders: Option<bool>,
     shown: OutputTail,
     /// The number of the first line sent.
     first_line: usize,
@@ -193,6 +196,7 @@ async fn load_viewer(
         is_split,
         has_reported_paths,
         has_begun,
+        creates_folders: found.queue.account.discovered.slurm_version.as_deref().and_then(creates_output_folders),
         shown,
         first_line: 0,
     })
@@ -277,13 +281,9 @@ impl OutputViewer {
                 "No output yet",
                 "The job hasn't written anything. If this doesn't change, the portal may be unable to reach the output folder, or your storage quota may be used up.".to_owned(),
             ),
-            OutputFileState::NoFolder if self.is_over => (
-                "Output folder not found",
-                format!("The folder {folder} doesn't exist. If it never did, the job couldn't write any output: Slurm doesn't create output folders."),
-            ),
             OutputFileState::NoFolder => (
                 "Output folder not found",
-                format!("The folder {folder} doesn't exist, and Slurm doesn't create output folders. The job will fail as soon as it starts, so create the folder now or resubmit with another one."),
+                explain_missing_folder(folder, self.is_over, self.creates_folders),
             ),
             OutputFileState::Denied => ("You can't read this file", "It belongs to someone else, or its permissions don't allow it. Ask its owner for access.".to_owned()),
             OutputFileState::NotAFile if self.path == "/dev/null" => ("Output discarded", "The job's script or options send its output to /dev/null.".to_owned()),
@@ -294,5 +294,44 @@ impl OutputViewer {
 
     fn modified(&self) -> Option<UnixTime> {
         self.shown.modified
+    }
+}
+
+/// Why there is no folder for the output, which depends on whether this cluster's Slurm would have created it.
+fn explain_missing_folder(folder: &str, is_over: bool, creates_folders: Option<bool>) -> String {
+    let sentence = match (creates_folders, is_over) {
+        (Some(false), true) => {
+            "If it never did, the job couldn't write any output: this version of Slurm doesn't create output folders."
+        }
+        (Some(false), false) => {
+            "This version of Slurm doesn't create output folders. The job will fail as soon as it starts, so create the folder now or resubmit with another one."
+        }
+        (Some(true), true) => "It was moved or deleted, or Slurm wasn't allowed to create it.",
+        (Some(true), false) => {
+            "Slurm creates it when the job starts, unless it isn't allowed to. It may also be on a node's local disk, which the portal can't reach."
+        }
+        (None, true) => {
+            "It was moved or deleted, or the job couldn't write any output: not every version of Slurm creates output folders."
+        }
+        (None, false) => {
+            "Not every version of Slurm creates output folders. If the job fails as soon as it starts, create the folder and resubmit."
+        }
+    };
+    format!("The folder {folder} doesn't exist. {sentence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_slurm_that_creates_no_folders_is_said_not_to() {
+        for is_over in [true, false] {
+            let told = |creates| explain_missing_folder("/home/a/logs", is_over, creates);
+            assert!(told(Some(false)).contains("doesn't create output folders"));
+            for creates in [Some(true), None] {
+                assert!(!told(creates).contains("doesn't create output folders"), "{}", told(creates));
+            }
+        }
     }
 }
