@@ -173,11 +173,12 @@ fn propose_cores(runs: &[PastJobRun], asked: &JobRequest) -> Option<RequestField
         value: value.to_string(),
         was: was.to_string(),
         sentence: format!(
-            "{} kept {}.{} of {} busy on average. More cores only help a program that is set to use them.",
+            "{} kept {}.{} cores busy on average, and you're requesting {} now. More cores only help a program that is set to \
+             use them.",
             based_on(found.len()),
             most / 10,
             most % 10,
-            format::count(was.into(), "core")
+            was
         ),
     })
 }

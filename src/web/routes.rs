@@ -149,7 +149,7 @@ fn compose_routes() -> Router<PortalState> {
         .route("/compose/{slug}/{recipe}/edit", post(compose::edit_form::post))
         .route("/compose/{slug}/{recipe}/check", post(compose::submit_checks::post))
         .route("/compose/{slug}/{recipe}/estimate", post(compose::start_estimate::post))
-        .route("/compose/{slug}/{recipe}/right-size", get(compose::right_size::get))
+        .route("/compose/{slug}/{recipe}/right-size", post(compose::right_size::post))
         .route("/compose/{slug}/{recipe}/save", post(recipes::save::show_form))
         .route("/jobs/{slug}/{id}/again", get(compose::resubmit::show_job))
         .route("/recipes", get(recipes::list::get).post(recipes::save::save))

@@ -111,7 +111,7 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/compose/{slug}/{recipe}/edit"),
     ("POST", "/compose/{slug}/{recipe}/check"),
     ("POST", "/compose/{slug}/{recipe}/estimate"),
-    ("GET", "/compose/{slug}/{recipe}/right-size"),
+    ("POST", "/compose/{slug}/{recipe}/right-size"),
     ("POST", "/compose/{slug}/{recipe}/save"),
     ("GET", "/recipes"),
     ("POST", "/recipes"),

@@ -44,7 +44,11 @@ fn what_was_not_used_is_not_asked_for() {
         "Your last 3 runs used at most 3.1 GB of the 16 GB you're requesting now. 4 GB leaves some margin."
     );
     assert!(found[0].sentence.starts_with("Your last 2 runs took at most 1 h 23 min."));
-    assert!(found[2].sentence.contains("1.3 of 8 cores"), "{}", found[2].sentence);
+    assert!(
+        found[2].sentence.contains("1.3 cores busy on average, and you're requesting 8 now"),
+        "{}",
+        found[2].sentence
+    );
     assert_eq!(right_size(&runs, &asked(), true).len(), 1, "whole nodes are given as they are");
 }
 
@@ -88,6 +92,19 @@ fn memory_for_each_core_and_tasks_on_several_nodes() {
     let many = PastJobRun { usage: JobUsage { tasks: 4, ..good.usage }, ..good };
     let found = values(&[many], &asked());
     assert_eq!(found, [(RequestField::Time, "1:30:00".to_owned())], "4 × 3 GB is close to 16");
+}
+
+#[test]
+fn sentences_are_about_what_is_requested_now() {
+    let wide = PastJobRun { cores: 32, ..run(JobState::Completed, 5000, 3174, 6000) };
+    let now = JobRequest { cores: Some(4), memory: Some(MemoryRequest::PerNode(8192)), ..asked() };
+    let found = right_size(&[wide], &now, false);
+    let of = |sets: RequestField| found.iter().find(|one| one.sets == sets).unwrap();
+    assert_eq!((of(RequestField::Cores).was.as_str(), of(RequestField::Memory).was.as_str()), ("4", "8G"));
+    assert!(
+        of(RequestField::Cores).sentence.contains("1.2 cores busy") && !of(RequestField::Cores).sentence.contains("32")
+    );
+    assert!(of(RequestField::Memory).sentence.contains("of the 8 GB you're requesting now"));
 }
 
 proptest! {

@@ -15,7 +15,7 @@ use crate::recipes::compose::ComposeProblem;
 use crate::recipes::form::{SWEEP_AT_ONCE, SWEEP_HOW, SWEEP_ONLY};
 use crate::recipes::request::RequestField;
 use crate::recipes::sweep::PARAMETERS_KEY;
-use crate::slurm::job::{JobId, JobStage};
+use crate::slurm::job::JobStage;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
@@ -55,8 +55,6 @@ struct ComposePage<'a> {
     wrong: Vec<ComposeTodo>,
     /// The earlier job that this one repeats.
     repeated: Option<RepeatedJob>,
-    /// The URL of the right-sizing suggestions.
-    sizes: String,
     /// Jobs that this one can depend on: number, and what they are.
     recent: Vec<(u64, String)>,
     /// For an older version of a recipe: its number, and where the newest is.
@@ -166,10 +164,6 @@ pub async fn build_page<'a>(
         found.map(|problem| problem.sentence.clone()).unwrap_or_default()
     };
     let repeated = repeated_job::load(context, me, &target.cluster().slug, &values.repeats).await?;
-    let sizes = match values.repeats.parse::<JobId>() {
-        Ok(job) => format!("{}/right-size?job={}", panel.base, job.number),
-        Err(_) => format!("{}/right-size", panel.base),
-    };
     let page = PageFrame::for_person(context, &me.0, &chosen.recipe.title, NavSection::Jobs);
     Ok(ComposePage {
         page,
@@ -189,7 +183,6 @@ pub async fn build_page<'a>(
         wrong,
         repeated,
         recent: list_open_jobs(context, target).await?,
-        sizes,
         older: chosen.version.zip(chosen.newest.clone()),
         panel,
     })
