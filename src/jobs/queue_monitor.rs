@@ -12,6 +12,7 @@ use crate::clock::UnixTime;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::{Core, lock};
 use crate::domain::ConnectionRole;
+use crate::slurm::job::SlurmJob;
 use crate::store::{self, StoreError};
 
 /// Jobs that ended within this time are in the snapshot; older ones are history.
@@ -157,6 +158,19 @@ impl QueueMonitor {
             queue.due_at = queue.due_at.min(Instant::now() + self.0.core.config.queue_pace.after_action);
             queue.failures = 0;
         }
+    }
+
+    /// Lists a job that Slurm has just accepted. The next read of the queue completes it.
+    pub async fn add_submitted(&self, key: ClusterAccountId, job: SlurmJob) -> Result<(), StoreError> {
+        self.snapshot(key).await?;
+        let now = self.0.core.clock.now();
+        self.update_snapshot(key, |snapshot| {
+            // A read that was under way may have seen it already, or its tasks.
+            if snapshot.records_of_number(job.id.number).next().is_none() {
+                snapshot.records.insert(job.id, Arc::new(super::JobRecord::new(job, now)));
+            }
+        });
+        Ok(())
     }
 
     /// Someone wants to see older jobs: the next refresh reads one more month.

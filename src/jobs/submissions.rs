@@ -4,6 +4,7 @@
 
 mod send;
 mod submit_request;
+mod submitted_job;
 mod unconfirmed;
 mod worker;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::submitted_job::submitted_job;
 use super::unconfirmed::UnconfirmedSubmission;
 use super::worker::SubmissionWorkerState;
 use super::{Submission, SubmissionState, SubmissionWorker};
@@ -11,6 +12,7 @@ use crate::cluster::submit::{self, SbatchOutcome, SbatchTimeouts, SubmissionSear
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::domain::SubmissionId;
 use crate::slurm;
+use crate::slurm::job::SlurmJob;
 use crate::slurm::submit::{SbatchAnswer, SubmitTokenField};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::{self, StoreError, submissions};
@@ -84,7 +86,23 @@ impl SubmissionWorker {
         )
         .await;
         state.last_sent_at = Some(Instant::now());
+        if let SbatchOutcome::Answered(SbatchAnswer::Accepted(number)) = outcome {
+            self.list_job(&context, submission, number).await;
+        }
         self.apply_outcome(submission, outcome).await
+    }
+
+    /// Lists the new job before its submission is marked as accepted, so that nobody waits for the next read of the queue
+    /// to see it.
+    async fn list_job(&self, context: &SubmissionSendContext, submission: &Submission, number: u64) {
+        let now = self.0.core.clock.now();
+        let Some(job) = submitted_job(&submission.script, &submission.job_name, number, now) else { return };
+        let work_dir = submission.folders().into_iter().next().unwrap_or_default();
+        let job = SlurmJob { user: context.account.remote_user.to_string(), work_dir, ..job };
+        if let Err(error) = self.0.queues.add_submitted(context.account.id, job).await {
+            // The queue will list it.
+            tracing::warn!(%error, submission = submission.id.0, "Could not list a new job at once");
+        }
     }
 
     /// Saves the outcome of sending.
@@ -265,8 +283,12 @@ impl SubmissionWorker {
             let mut db = core.store.read().await?;
             let last = submissions::last_sent_at(&mut db, key.person, key.cluster).await?;
             let seconds = last.map_or(i64::MAX, |last| core.clock.now().since(last));
-            if u64::try_from(seconds).is_ok_and(|seconds| seconds <= spacing.as_secs()) {
-                state.last_sent_at = Some(Instant::now());
+            if let Ok(seconds) = u64::try_from(seconds)
+                && seconds <= spacing.as_secs()
+            {
+                // Times are stored in whole seconds, so up to one of these has not passed yet.
+                let passed = Duration::from_secs(seconds.saturating_sub(1));
+                state.last_sent_at = Instant::now().checked_sub(passed);
             }
         }
         if let Some(sent) = state.last_sent_at {
