@@ -79,6 +79,10 @@ pub struct WaitingJob<'a> {
     pub level_fs: Option<f64>,
     /// The partition's time limit.
     pub partition_max_minutes: Option<u32>,
+    /// Whether none of the person's other jobs runs, and none ended a moment ago.
+    pub is_own_idle: bool,
+    /// The same for the jobs of its account; false if that is unknown.
+    pub is_account_idle: bool,
 }
 
 impl<'a> WaitingJob<'a> {
@@ -94,6 +98,8 @@ impl<'a> WaitingJob<'a> {
             fair_share_counts: false,
             level_fs: None,
             partition_max_minutes: None,
+            is_own_idle: false,
+            is_account_idle: false,
         }
     }
 }
@@ -118,17 +124,49 @@ pub fn can_never_start(reason: &str) -> bool {
     explain_wait(&WaitingJob::new(&job, UnixTime(0))).kind == WaitKind::Never
 }
 
+/// Whether its owner can release a job with this pending reason: one that the centre holds, they can't.
+pub fn can_release(reason: &str) -> bool {
+    let job = SlurmJob { reason: reason.to_owned(), ..SlurmJob::default() };
+    let reason = normalise_reason(reason);
+    split_reasons(&reason).iter().all(|part| reasons::first_word(part) != "JobHeldAdmin")
+        && explain_wait(&WaitingJob::new(&job, UnixTime(0))).kind == WaitKind::Held
+}
+
 pub fn explain_wait(waiting: &WaitingJob<'_>) -> WaitExplanation {
-    let job = waiting.job;
-    let slurm = sanitize(&job.reason, MAX_REASON);
+    let slurm = sanitize(&waiting.job.reason, MAX_REASON);
     let reason = normalise_reason(&slurm);
-    let mut why = reasons::explain_known(&reason)
-        .or_else(|| limits::parse_limit(&reason).map(|limit| limit.explain(waiting)))
-        .unwrap_or_else(|| reasons::explain_unknown(&reason));
+    let mut parts: Vec<WaitExplanation> =
+        split_reasons(&reason).into_iter().map(|part| explain_reason(waiting, part)).collect();
+    // Where only some tasks can never start, the row is about the others.
+    let main = parts.iter().position(|part| part.kind != WaitKind::Never).unwrap_or(0);
+    let mut why = parts.remove(main);
     why.slurm = slurm;
+    let others = if waiting.job.tasks.is_some() { "Other tasks of this array" } else { "Another reason" };
+    why.advice.extend(parts.into_iter().map(|part| format!("{others}: {}. {}", part.headline, part.sentence)));
+    why
+}
+
+/// The reasons of one row. Slurm joins those of an array's tasks, or of several partitions, with commas; some reasons
+/// have a comma of their own.
+fn split_reasons(reason: &str) -> Vec<&str> {
+    let parts: Vec<&str> = reason.split(',').map(str::trim).collect();
+    let is_reason = |part: &&str| {
+        !part.is_empty()
+            && !part.contains(' ')
+            && (reasons::explain_known(part).is_some() || limits::parse_limit(part).is_some())
+    };
+    if parts.len() > 1 && parts.iter().all(|part| is_reason(&part)) { parts } else { vec![reason] }
+}
+
+/// Explains one reason.
+fn explain_reason(waiting: &WaitingJob<'_>, reason: &str) -> WaitExplanation {
+    let job = waiting.job;
+    let mut why = reasons::explain_known(reason)
+        .or_else(|| limits::parse_limit(reason).map(|limit| limit.explain(waiting)))
+        .unwrap_or_else(|| reasons::explain_unknown(reason));
     let set = job.eligible.filter(|_| why.kind == WaitKind::Later);
     why.start = job.start.or(set).filter(|start| *start > waiting.now);
-    let word = reasons::first_word(&reason);
+    let word = reasons::first_word(reason);
     match (why.kind, word) {
         (WaitKind::Depends, "Dependency") => explain_dependency(&mut why, &job.dependency),
         (WaitKind::Never, "PartitionTimeLimit") => explain_time_limit(&mut why, waiting),

@@ -1,7 +1,7 @@
 //! What is known about one person's jobs on one cluster at one moment. Pages render from it and never wait for a
 //! cluster.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::{JobStage, SlurmJob};
 use crate::slurm::pending_counts::PendingPriorityCounts;
 use crate::slurm::priority_factors::SprioFactors;
+
+/// Within this many seconds, Slurm has looked at all pending jobs again.
+const SCHEDULER_LAG: i64 = 300;
 
 #[derive(Debug, Clone, Default)]
 pub struct PersonQueueSnapshot {
@@ -55,6 +58,8 @@ pub struct GroupQueue {
     /// Whether the list was longer than the portal reads.
     pub is_cut: bool,
     waiting: HashMap<String, u64>,
+    /// The accounts with jobs that have started.
+    running: HashSet<String>,
 }
 
 impl GroupQueue {
@@ -64,7 +69,14 @@ impl GroupQueue {
         for job in jobs.iter().filter(is_waiting) {
             *waiting.entry(job.account.clone()).or_default() += 1;
         }
-        Self { jobs, seen: Some(seen), is_cut, waiting }
+        let running = jobs.iter().filter(|job| job.state.stage() == JobStage::Running);
+        let running = running.map(|job| job.account.clone()).collect();
+        Self { jobs, seen: Some(seen), is_cut, waiting, running }
+    }
+
+    /// Whether any job of an account has started and not ended.
+    pub fn has_running(&self, account: &str) -> bool {
+        self.running.contains(account)
     }
 
     /// How many jobs of an account are pending.
@@ -139,7 +151,50 @@ impl PersonQueueSnapshot {
         })
     }
 
+    /// Whether none of the person's jobs runs, and Slurm has had time to notice those that ended.
+    pub fn is_idle(&self, now: UnixTime) -> bool {
+        let is_idle = |record: &Arc<JobRecord>| match record.ended_at() {
+            Some(end) => now.since(end) > SCHEDULER_LAG,
+            None => record.job.state.stage() == JobStage::Pending,
+        };
+        self.seen.is_some() && !self.is_cut && self.records.values().all(is_idle)
+    }
+
+    /// Whether the jobs of the person's accounts were read a moment ago, and all of them.
+    pub fn is_group_current(&self, now: UnixTime) -> bool {
+        let is_current =
+            |group: &Arc<GroupQueue>| !group.is_cut && group.seen.is_some_and(|seen| now.since(seen) <= SCHEDULER_LAG);
+        self.group.as_ref().is_some_and(is_current)
+    }
+
     pub fn has_unfinished(&self) -> bool {
         self.records.values().any(|record| !record.is_over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::job::{JobId, JobState};
+
+    #[test]
+    fn idle_is_who_has_nothing_running_and_no_recent_end() {
+        let now = UnixTime(10_000);
+        let snapshot = |jobs: &[(JobState, i64)]| {
+            let record = |(number, (state, end)): (u64, &(JobState, i64))| {
+                let id = JobId::without_task(number);
+                let job = SlurmJob { id, state: *state, end: Some(UnixTime(*end)), ..SlurmJob::default() };
+                (id, Arc::new(JobRecord::new(job, UnixTime(1))))
+            };
+            PersonQueueSnapshot {
+                records: (1..).zip(jobs).map(record).collect(),
+                seen: Some(now),
+                ..PersonQueueSnapshot::default()
+            }
+        };
+        assert!(snapshot(&[(JobState::Pending, 0), (JobState::Completed, 9_000)]).is_idle(now));
+        assert!(!snapshot(&[(JobState::Pending, 0), (JobState::Completed, 9_900)]).is_idle(now));
+        assert!(!snapshot(&[(JobState::Pending, 0), (JobState::Running, 20_000)]).is_idle(now));
+        assert!(!PersonQueueSnapshot::default().is_idle(now), "nothing was read");
     }
 }

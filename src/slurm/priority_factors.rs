@@ -38,6 +38,20 @@ pub struct SprioFactors {
     pub resources: String,
 }
 
+impl SprioFactors {
+    /// The points for the requested resources together, rounded.
+    pub fn resource_points(&self) -> u64 {
+        let tenths = |piece: &str| -> Option<u64> {
+            let (_, points) = piece.split_once('=')?;
+            let (whole, part) = points.split_once('.').unwrap_or((points, ""));
+            let part = part.bytes().next().filter(u8::is_ascii_digit).map_or(0, |digit| u64::from(digit - b'0'));
+            whole.parse::<u32>().ok().map(|whole| u64::from(whole) * 10 + part)
+        };
+        let sum: u64 = self.resources.split(',').filter_map(tenths).sum();
+        (sum + 5) / 10
+    }
+}
+
 pub fn parse_factors(answer: &str) -> Vec<SprioFactors> {
     answer.lines().take(super::MAX_LINES).filter_map(parse_row).take(MAX_ROWS).collect()
 }
@@ -98,7 +112,8 @@ mod tests {
             },
             "an array of six tasks"
         );
-        assert_eq!(parse_factors("7|p|5|x|||||||-3|CPU=1,Mem=2\nrubbish\n")[0].resources, "CPU=1,Mem=2");
+        let priced = &parse_factors("7|p|5|x|||||||-3|CPU=1.3,Mem=2.4\nrubbish\n")[0];
+        assert_eq!((priced.resources.as_str(), priced.resource_points()), ("CPU=1.3,Mem=2.4", 4));
     }
 
     proptest! {

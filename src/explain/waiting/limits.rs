@@ -100,6 +100,20 @@ impl BlockingLimit {
                 "Remove --qos, choose another QOS, or request more.",
             ),
             (LimitScope::Job | LimitScope::Machine, counted) => self.too_much(counted, waiting),
+            // Nothing else counts towards the limit, so this job alone is more than it allows.
+            (whose, LimitMeasure::Now | LimitMeasure::Reserved) if whose.is_idle(waiting) => {
+                let times = if self.counted == LimitMeasure::Now { "" } else { " × time" };
+                new_explanation(
+                    WaitKind::Never,
+                    "More than the limit allows",
+                    &format!(
+                        "It requests more than the limit of {} allows in total ({what}{times}), although no other job counts \
+                         towards it. It can never start as submitted.",
+                        whose.noun()
+                    ),
+                    "Request less, or choose another QOS or account.",
+                )
+            }
             (whose, LimitMeasure::Spent) => new_explanation(
                 WaitKind::Limit,
                 "Limit used up",
@@ -190,6 +204,15 @@ impl BlockingLimit {
 }
 
 impl LimitScope {
+    /// Whether nothing but the waiting job can count towards a limit of this scope, as far as is known.
+    const fn is_idle(self, waiting: &WaitingJob<'_>) -> bool {
+        match self {
+            Self::Person => waiting.is_own_idle,
+            Self::Project => waiting.is_own_idle && waiting.is_account_idle,
+            Self::Service | Self::Job | Self::Machine => false,
+        }
+    }
+
     const fn noun(self) -> &'static str {
         match self {
             Self::Service => "this QOS",

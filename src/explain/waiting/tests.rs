@@ -204,6 +204,57 @@ fn limits_with_figures() {
     assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("this array to 3 tasks"));
 }
 
+#[test]
+fn a_limit_that_the_job_alone_exceeds() {
+    for (reason, is_account_idle) in [
+        ("QOSMaxCpuPerUserLimit", false),
+        ("AssocGrpCpuLimit", true),
+        ("AssocGrpCPURunMinutesLimit", true),
+        ("MaxMemoryPerAccount", true),
+    ] {
+        let job = job(reason);
+        let alone = WaitingJob { is_own_idle: true, is_account_idle, ..WaitingJob::new(&job, NOW) };
+        let told = explain_wait(&alone);
+        assert_eq!((told.kind, told.headline.as_str()), (WaitKind::Never, "More than the limit allows"), "{reason}");
+        assert!(told.sentence.contains("can never start") && !told.advice.is_empty(), "{reason}");
+        assert_eq!(explain_wait(&WaitingJob::new(&job, NOW)).kind, WaitKind::Limit, "{reason}: others may be running");
+    }
+    // Others of the account may be running, or the limit is one of past usage, or of everyone in a QOS.
+    for reason in ["AssocGrpCpuLimit", "AssocGrpCPUMinutesLimit", "QOSGrpCpuLimit"] {
+        let job = job(reason);
+        let alone = WaitingJob { is_own_idle: true, ..WaitingJob::new(&job, NOW) };
+        assert_eq!(explain_wait(&alone).kind, WaitKind::Limit, "{reason}");
+    }
+}
+
+#[test]
+fn several_reasons_of_one_row() {
+    let mut several = job("JobArrayTaskLimit,Priority");
+    several.tasks = ArrayTaskSet::parse("1-50%3");
+    let told = explain_wait(&WaitingJob::new(&several, NOW));
+    assert_eq!((told.kind, told.slurm.as_str()), (WaitKind::Limit, "JobArrayTaskLimit,Priority"));
+    assert!(told.sentence.contains("3 tasks"), "{}", told.sentence);
+    let advice = told.advice.join(" ");
+    assert!(advice.contains("Other tasks of this array: Other jobs come first."), "{advice}");
+    let told = of("DependencyNeverSatisfied,Priority");
+    assert_eq!(told.kind, WaitKind::Normal, "some of it can still start");
+    assert!(told.advice.iter().any(|advice| advice.starts_with("Another reason: Can't start.")), "{:?}", told.advice);
+    assert_eq!(of("PartitionTimeLimit,QOSMaxWallDurationPerJobLimit").kind, WaitKind::Never);
+    assert!(
+        can_never_start("PartitionTimeLimit,PartitionNodeLimit") && !can_never_start("PartitionTimeLimit,Priority")
+    );
+}
+
+#[test]
+fn who_can_release() {
+    for reason in ["JobHeldUser", "JobHoldMaxRequeue", "launch_failed_requeued_held"] {
+        assert!(can_release(reason), "{reason}");
+    }
+    for reason in ["JobHeldAdmin", "(JobHeldAdmin)", "Priority", "", "DependencyNeverSatisfied"] {
+        assert!(!can_release(reason), "{reason}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_reason_is_survived(

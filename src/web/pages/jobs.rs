@@ -17,4 +17,5 @@ pub mod list_options;
 mod list_query;
 pub mod list_row;
 pub mod output;
+mod priority_parts;
 mod timeline;

@@ -9,12 +9,12 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
+use crate::clock::UnixTime;
 use crate::dashboards;
 use crate::error::AppError;
 use crate::explain::efficiency::{EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency};
 use crate::explain::verdict::{EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict};
 use crate::explain::waiting::WaitKind;
-use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::output::OutputFileKey;
 use crate::jobs::{JobDetails, JobRecord, LoadedJobDetails};
@@ -35,6 +35,7 @@ use crate::web::pages::jobs::facts::{JobFact, build_job_facts};
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
+use crate::web::pages::jobs::priority_parts::{PriorityPart, priority_parts};
 use crate::web::pages::jobs::submissions;
 use crate::web::pages::jobs::timeline::{TimelineEntry, build_timeline};
 
@@ -87,8 +88,7 @@ pub struct JobLiveView {
     finding: Option<LogFinding>,
     last_lines: Vec<String>,
     timeline: Vec<TimelineEntry>,
-    /// The factors of its priority: name, points, and the points in words.
-    priority_factors: Vec<(&'static str, u64, String)>,
+    priority_parts: Vec<PriorityPart>,
     used: Option<JobEfficiency>,
     /// The URL of the viewer's priority page; empty if no group of theirs has the account.
     priority: String,
@@ -231,8 +231,8 @@ async fn build_live_view(
         actions,
         is_dashboard,
         dashboard,
-        timeline: build_timeline(record, &events, now),
-        priority_factors: priority_factors(&found.queue, record),
+        timeline: build_timeline(record, &events, details.deadline.map(UnixTime), now),
+        priority_parts: found.queue.snapshot.factors.get(&job.raw_id).map(priority_parts).unwrap_or_default(),
         priority,
         finding,
         facts: build_job_facts(record, details, &found, &point),
@@ -288,29 +288,13 @@ pub fn judge_ended_job(
     }))
 }
 
-/// The factors of a pending job's priority, largest first.
-fn priority_factors(queue: &PersonClusterQueue, record: &JobRecord) -> Vec<(&'static str, u64, String)> {
-    let Some(factors) = queue.snapshot.factors.get(&record.job.raw_id) else { return Vec::new() };
-    let mut parts = vec![
-        ("Age", factors.age),
-        ("Fair share", factors.fair_share),
-        ("Job size", factors.size),
-        ("Partition", factors.partition_points),
-        ("QOS", factors.qos),
-        ("Account", factors.association),
-    ];
-    parts.retain(|(_, points)| *points > 0);
-    parts.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    parts.into_iter().map(|(what, points)| (what, points, format::count(points, "point"))).collect()
-}
-
 /// Changes with the fragment's content. The page itself shows how old it is.
 fn content_hash(live: &JobLiveView) -> u64 {
     let mut hasher = DefaultHasher::new();
     (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at).hash(&mut hasher);
     live.queue.seen().hash(&mut hasher);
     live.last_lines.hash(&mut hasher);
-    (live.timeline.len(), &live.facts).hash(&mut hasher);
+    (live.timeline.len(), live.deadline(), &live.facts).hash(&mut hasher);
     if let Some(verdict) = &live.verdict {
         (&verdict.title, &verdict.text, &verdict.advice).hash(&mut hasher);
     }
@@ -340,14 +324,19 @@ impl JobLiveView {
     }
 
     /// The largest number of points, for scaling bars.
-    fn most_points(&self) -> u64 {
-        self.priority_factors.iter().map(|(_, points, _)| *points).max().unwrap_or(1)
+    fn most_points(&self) -> i64 {
+        self.priority_parts.iter().map(|part| part.points).max().unwrap_or(1)
     }
 
     /// Whether its position in the queue means anything.
     fn is_in_line(&self) -> bool {
         let kind = self.row.why.as_ref().map(|why| why.kind);
-        matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Limit | WaitKind::Site))
+        matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Site))
+    }
+
+    /// The time by which it must finish, if its owner set one.
+    fn deadline(&self) -> Option<UnixTime> {
+        self.details.details.deadline.map(UnixTime)
     }
 
     /// The style of a figure.

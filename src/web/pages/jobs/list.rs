@@ -382,5 +382,7 @@ pub fn row_builder<'a>(queue: &'a PersonClusterQueue, now: UnixTime, open: &'a s
         uses_fair_share: queue.account.uses_fair_share(),
         open,
         own_waiting: queue.snapshot.waiting_count(),
+        idle_user: queue.snapshot.is_idle(now).then_some(queue.account.remote_user.as_str()),
+        is_group_known: !queue.hides_jobs() && queue.snapshot.is_group_current(now),
     }
 }
