@@ -4,12 +4,15 @@
 Against the real cluster in CLUSTER-FOLDER, on loopback, for a bounded time; the portal runs on a throw-away data folder.
 """
 import html
+import http.client
 import json
+import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 from bench_portal import Figures, Portal
@@ -19,6 +22,9 @@ from bench_ssh import add_cluster, prepare, wait_until_connected
 ROUNDS, SECONDS = 5, 2
 RECIPE = "python-script"
 FORM = f"/compose/bench/{RECIPE}"
+SCRIPT = "#!/bin/bash\n#SBATCH --account=def-smith --time=5 --output=/dev/null\ntrue\n"
+# A little more than the pause between submissions that the cluster of these benchmarks asks for.
+SPACING = 2.2
 
 
 def fields(page, changes):
@@ -82,6 +88,45 @@ def submission(figure, portal, cookie):
     figure("ssh_commands_for_a_submission", commands(portal) - before, 2)
 
 
+def press_submit(portal, cookie, form):
+    """Seconds from pressing the button to the job's page, as a browser follows the redirects."""
+    began = time.monotonic()
+    answer = portal.post(FORM, form, cookie)
+    while answer.status == 303:
+        path = answer.getheader("location")
+        connection = http.client.HTTPConnection("127.0.0.1", portal.ports[0], timeout=10)
+        connection.request("GET", path, headers={"Host": portal.host, **cookie})
+        answer = connection.getresponse()
+        answer.read()
+    took = time.monotonic() - began
+    assert answer.status == 200 and path.startswith("/jobs/bench/"), (path, answer.status)
+    return took
+
+
+def plain_sbatch(folder, person, script):
+    """Seconds of `sbatch` with the same script over the portal's own connection."""
+    run = f"{folder}/data/run"
+    socket = f"{run}/{os.listdir(run)[0]}/m"
+    command = ["ssh", "-F", "none", "-o", "ControlMaster=no", "-S", socket, f"{person['name']}@bench", "sbatch --parsable"]
+    began = time.monotonic()
+    subprocess.run(command, input=script, capture_output=True, text=True, check=True)
+    return time.monotonic() - began
+
+
+def job_page(figure, portal, cookie, person, folder):
+    """From the button to the job's page, against `sbatch` alone; they take turns."""
+    ratios = []
+    for round in range(ROUNDS):
+        page = portal.get(FORM, cookie)[1].decode()
+        changes = {"a.script": "/bin/true", "a.time": "5m", "a.job_name": f"bench{round}"}
+        form = dict(urllib.parse.parse_qsl(fields(page, changes), keep_blank_values=True))
+        # The cluster asks for a second between submissions; nobody presses that fast.
+        time.sleep(SPACING)
+        took = press_submit(portal, cookie, form)
+        ratios.append(took / plain_sbatch(folder, person, SCRIPT))
+    figure("submit_to_job_page_to_sbatch", statistics.median(ratios), 2)
+
+
 def main():
     programs, cluster_dir = sys.argv[1:]
     with open(f"{cluster_dir}/cluster.json") as file:
@@ -98,6 +143,7 @@ def main():
             wait_until_connected(portal, 1, 30)
             previews(figure, portal, member, programs, folder)
             submission(figure, portal, member)
+            job_page(figure, portal, member, person, folder)
         finally:
             portal.stop()
             portal.command("disconnect-all")

@@ -155,7 +155,7 @@ fn split_reasons(reason: &str) -> Vec<&str> {
             && !part.contains(' ')
             && (reasons::explain_known(part).is_some() || limits::parse_limit(part).is_some())
     };
-    if parts.len() > 1 && parts.iter().all(|part| is_reason(&part)) { parts } else { vec![reason] }
+    if parts.len() > 1 && parts.iter().all(is_reason) { parts } else { vec![reason] }
 }
 
 /// Explains one reason.

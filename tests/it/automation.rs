@@ -4,6 +4,7 @@ use portolan::domain::{ConnectionRole, PersonId};
 use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use portolan::store::connections::ConnectionKey;
 
+use crate::support::cluster::Cluster;
 use crate::support::server::{CODE, Server, with_automation_host};
 use crate::support::wait::wait_until;
 use crate::support::{Client, Page, TestApp};
@@ -69,7 +70,8 @@ async fn each_missing_step_has_its_own_message() {
     says(&test_it(&alice).await, &["accepted your SSH key, but your account"]);
     server.write("enrolled", "alice\n");
     let page = test_it(&alice).await;
-    says(&page, &["It works", "22.05", "squeue, scontrol", "rejected this command: sinfo"]);
+    let version = Cluster::get().slurm_version();
+    says(&page, &["It works", &version, "squeue, scontrol", "rejected this command: sinfo"]);
     says(&page, &["rejected this command: sacctmgr", "such as portolan-commands"]);
     let key = portal.connection_key("alice", "own").await;
     let line = portal.app.connections.connection(ConnectionKey { role: ConnectionRole::Automation, ..key }).unwrap();

@@ -1,10 +1,10 @@
 //! A full disk, a locked database, a killed server: nothing half-written, and clear words.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::support::app::new_person;
 use crate::support::program::{Installation, PROGRAM, Server, stderr, stdout};
+use crate::support::wait::wait_until;
 use crate::support::{Client, PASSWORD, TestApp};
 
 /// Starts the portal with its data on a disk of four megabytes of its own.
@@ -85,7 +85,9 @@ async fn a_server_killed_during_a_sign_up_leaves_a_whole_account_or_none() {
     let add = ["user", "add", "ada", "--admin", "--password-stdin"];
     assert!(installation.run_with_input(&add, PASSWORD).status.success());
     let mut outcomes = [0, 0];
-    for round in 0..8_u64 {
+    let log = installation.data().join("portolan.db-wal");
+    let written = || std::fs::metadata(&log).map_or(0, |file| file.len());
+    for round in 0..8 {
         let name = format!("bob{round}");
         let server = installation.serve().await;
         let link = stdout(&installation.run(&["invite", "--group", "Smith Lab"]));
@@ -93,9 +95,15 @@ async fn a_server_killed_during_a_sign_up_leaves_a_whole_account_or_none() {
         let visitor = Client::new(&installation.url());
         let request =
             visitor.request(reqwest::Method::POST, &path).header("origin", installation.url()).form(&new_person(&name));
+        let before = written();
         let answer = tokio::spawn(request.send());
-        // The moment differs from round to round; whatever it hits must hold.
-        tokio::time::sleep(Duration::from_millis(round * 12)).await;
+        // The moment differs from round to round: at once, as soon as something is written, and after the answer.
+        // Whatever it hits must hold.
+        match round % 3 {
+            0 => tokio::task::yield_now().await,
+            1 => wait_until("it writes", async || written() != before || answer.is_finished()).await,
+            _ => wait_until("it answers", async || answer.is_finished()).await,
+        }
         let _killed = server.stop("KILL");
         let _ = answer.await;
 

@@ -349,11 +349,10 @@ async fn busy_connection_asks_people_to_wait() {
     let line = portal.connection("alice", "own").await;
     let long = {
         let line = line.clone();
-        let command = RemoteCommand::new("sleep").arg("30").with_deadline(Duration::from_secs(40));
+        let command = RemoteCommand::new("sleep").arg("4711.04").with_deadline(Duration::from_secs(40));
         tokio::spawn(async move { line.run(command, CallUrgency::Interactive).await })
     };
-    wait_for_value("it runs", async || server.log().matches("command for alice").count(), |seen| *seen > 0).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    wait_for_value("it runs", async || Cluster::get().count_processes("sleep 4711.04"), |seen| *seen == 1).await;
     let begun = Instant::now();
     let page = ask(&alice, "own", &[("path", "/scratch/alice")]).await;
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
@@ -396,8 +395,10 @@ async fn silent_network_is_noticed_and_blocks_nothing() {
     let page = ask(&alice, "own", &[("path", "/scratch/alice")]).await;
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     assert!(page.select_text(".alert").contains("respond in time"), "{}", page.text());
+    let calls = || line.call_budget().stats(Instant::now()).commands;
+    let before = calls();
     let asked = tokio::spawn(async move { ask(&alice, "own", &[("path", "/scratch")]).await.status });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    wait_for_value("it asks", async || calls(), |seen| *seen > before).await;
     drop(line);
     asked.abort();
     let begun = Instant::now();
@@ -424,8 +425,6 @@ async fn idle_sftp_session_is_closed() {
     let (portal, _alice) = with_alice_on(&server).await;
     let line = portal.connection("alice", "own").await;
     folders::list(&line, "/scratch").await.unwrap();
-    tokio::time::sleep(Duration::from_secs(50)).await;
     assert_eq!(services(&server), 1);
-    tokio::time::sleep(Duration::from_secs(12)).await;
-    assert_eq!(services(&server), 0);
+    wait_for_value("it is closed", async || services(&server), |seen| *seen == 0).await;
 }

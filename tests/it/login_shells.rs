@@ -21,7 +21,7 @@ async fn connecting_and_discovery_work_with_every_login_shell() {
         assert_eq!((&learnt["user"], &learnt["shell"]), (&user.into(), &shell.clone().into()));
         assert_eq!(learnt["home"], format!("/home/{user}"), "{shell}");
         let page = alice.get(&format!("/clusters/{user}")).await;
-        for words in ["22.05", "def-smith", "t4", "squeue, sbatch"] {
+        for words in [&*Cluster::get().slurm_version(), "def-smith", "t4", "squeue, sbatch"] {
             assert!(page.text().contains(words), "{shell}: {words} in {}", page.text());
         }
         let line = portal.connection("alice", user).await;

@@ -172,6 +172,38 @@ async fn a_page_leads_from_the_button_to_the_job() {
     one_job_each("bob", &[one]);
 }
 
+/// Nobody waits for a read of the queue to see their new job: here there is none at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_job_has_its_page_as_soon_as_slurm_has_accepted_it() {
+    let portal = TestApp::start_with(|config| {
+        hurry(config);
+        config.queue_pace.is_on = false;
+    })
+    .await;
+    let admin = portal.set_up("ada").await;
+    let bob = portal.member(&admin, "bob").await;
+    portal.add_cluster("key").await;
+    bob.prepare("key", "bob").await;
+    bob.connect("key").await;
+    let script = HELD.replace("--hold", "--hold --cpus-per-task=2 --mem=300M");
+    let id = portal.submit(&portal.order("bob", "key", &script).await).await;
+    let one = portal.settled(id).await;
+    let job = format!("/jobs/key/{}", one.number.unwrap());
+    assert_eq!(bob.get(&format!("/submissions/{id}")).await.location(), job);
+    let page = bob.get(&job).await;
+    assert_eq!((page.status, page.select_text("h1").as_str()), (200, "it's a <test>"));
+    assert!(page.select_text(".job-head").contains("Pending"), "{}", page.select_text("main"));
+    let facts = page.select_text(".job-facts");
+    assert!(facts.contains("2 cores") && facts.contains("300 MB") && facts.contains("5 min"), "{facts}");
+    assert!(!crate::queue::row(&bob.get("/jobs").await, &one.number.unwrap().to_string()).is_empty());
+    let array = HELD.replace("--hold", "--hold --array=1-4%2");
+    let array = portal.settled(portal.submit(&portal.order("bob", "key", &array).await).await).await;
+    let row = crate::queue::row(&bob.get("/jobs").await, &array.number.unwrap().to_string());
+    assert!(row.contains("4 tasks"), "{row}");
+    assert_eq!(bob.get(&format!("/jobs/key/{}", array.number.unwrap())).await.status, 200);
+    one_job_each("bob", &[one, array]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_form_that_is_sent_again_is_the_same_job() {
     let portal = connected_to("bob", |_| ()).await;

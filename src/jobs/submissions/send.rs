@@ -98,7 +98,7 @@ impl SubmissionWorker {
         let now = self.0.core.clock.now();
         let Some(job) = submitted_job(&submission.script, &submission.job_name, number, now) else { return };
         let work_dir = submission.folders().into_iter().next().unwrap_or_default();
-        let job = SlurmJob { user: context.account.remote_user.to_string(), work_dir, ..job };
+        let job = SlurmJob { user: context.account.remote_user.clone(), work_dir, ..job };
         if let Err(error) = self.0.queues.add_submitted(context.account.id, job).await {
             // The queue will list it.
             tracing::warn!(%error, submission = submission.id.0, "Could not list a new job at once");

@@ -5,6 +5,7 @@ use crate::clock::UnixTime;
 use crate::recipes::request::MemoryRequest;
 use crate::recipes::script_import::read_request;
 use crate::slurm::array_tasks::ArrayTaskSet;
+use crate::slurm::gres::GpuCount;
 use crate::slurm::job::{JobId, JobState, SlurmJob};
 use crate::slurm::units::TimeLimit;
 
@@ -25,6 +26,9 @@ pub(super) fn submitted_job(script: &str, job_name: &str, number: u64, now: Unix
         MemoryRequest::PerCore(mb) => Some(mb.saturating_mul(cores.into())),
         MemoryRequest::PerGpu(_) => None,
     });
+    let gpus = request.gpus.iter();
+    let gpus =
+        gpus.map(|gpus| GpuCount { model: gpus.model.clone(), count: gpus.count.saturating_mul(nodes) }).collect();
     Some(SlurmJob {
         id: JobId::without_task(number),
         raw_id: number,
@@ -39,6 +43,7 @@ pub(super) fn submitted_job(script: &str, job_name: &str, number: u64, now: Unix
         cpus: cores,
         nodes,
         memory_mb,
+        gpus,
         ..SlurmJob::default()
     })
 }

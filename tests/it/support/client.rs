@@ -1,5 +1,6 @@
 //! Someone's browser without a screen: keeps cookies, follows nothing, says where it comes from.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +91,33 @@ impl Client {
 
 /// Sends a request and reads the whole answer.
 pub async fn send(request: RequestBuilder) -> Page {
-    let response = request.send().await.unwrap();
+    read_answer(request.send().await.unwrap()).await
+}
+
+/// Sends a body that is too large. The portal answers and closes the connection without reading all of it: a client
+/// that is still sending then finds a broken pipe, and may never see the answer. Nothing is given in that case, which
+/// is a refusal, too.
+pub async fn send_too_large(request: RequestBuilder) -> Option<Page> {
+    match request.send().await {
+        Ok(response) => Some(read_answer(response).await),
+        Err(error) if was_cut_off(&error) => None,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Whether the other side closed the connection while a request was being sent.
+fn was_cut_off(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+async fn read_answer(response: reqwest::Response) -> Page {
     let path = response.url().path().to_owned();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let is_html = headers

@@ -66,6 +66,13 @@ impl Cluster {
         String::from_utf8(found.stdout).unwrap().trim().parse().unwrap()
     }
 
+    /// The version of its Slurm: `22.05.8` on Debian 12, `24.11.5` on Debian 13.
+    pub fn slurm_version(&self) -> String {
+        let told = self.script(&["exec", "sinfo", "--version"]);
+        let told = String::from_utf8(told.stdout).unwrap();
+        told.split_whitespace().next_back().unwrap().to_owned()
+    }
+
     /// Runs `script/cluster`.
     pub fn script(&self, args: &[&str]) -> Output {
         let output =
