@@ -59,6 +59,9 @@ pub struct PriorityPoints {
     pub size: f64,
     pub partition: f64,
     pub qos: f64,
+    pub account: f64,
+    /// For the requested resources.
+    pub resources: f64,
     pub total: f64,
 }
 
@@ -317,6 +320,8 @@ fn main_rank_source(factors: &PriorityPoints) -> Option<String> {
         (factors.size, "its size"),
         (factors.partition, "its partition"),
         (factors.qos, "its QOS"),
+        (factors.account, "its account"),
+        (factors.resources, "the resources it requests"),
     ];
     let (most, name) = parts.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let known = most.is_finite() && most > 0.0 && factors.total > 0.0;

@@ -71,7 +71,7 @@ impl QueueMonitor {
         }
         let (user, asked_at) = (&account.remote_user, self.0.core.clock.now());
         let reply = queue::load_queue(&connection, user, &request, asked_at, CallUrgency::Background).await?;
-        self.apply_reply(key, &before, reply, &request).await
+        self.apply_reply(key, &before, reply, &request, asked_at).await
     }
 
     /// Decides what to read besides the queue itself.
@@ -133,6 +133,7 @@ impl QueueMonitor {
         before: &Arc<PersonQueueSnapshot>,
         mut reply: QueueReadReply,
         request: &QueueReadOptions,
+        asked_at: UnixTime,
     ) -> Result<(), QueueReadError> {
         let now = self.0.core.clock.now();
         let answer = match reply.queue.take() {
@@ -182,7 +183,8 @@ impl QueueMonitor {
                 snapshot.records.insert(change.record.job.id, Arc::new(change.record));
             }
             snapshot.records.retain(|_, record| record.ended_at().is_none_or(|ended| now.since(ended) < RECENT));
-            snapshot.seen = Some(now);
+            // What a slow cluster says is as old as the question.
+            snapshot.seen = Some(asked_at);
             snapshot.trouble = None;
             snapshot.is_cut = answer.is_cut;
             if accounting_trouble.is_some() || !request.ended_jobs.is_empty() || request.history.is_some() {

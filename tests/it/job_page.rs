@@ -170,6 +170,52 @@ async fn missing_output_is_explained() {
     run(&portal_line, "scancel", &[id]).await.unwrap();
 }
 
+/// What Slurm prints about a job for one of `squeue`'s formats.
+fn ask_queue(id: &str, format: &str) -> String {
+    let told = Cluster::get().script(&["exec", "squeue", "-h", "-j", id, "-o", format]);
+    String::from_utf8(told.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn suspended_time_does_not_count() {
+    let (_portal, max) = harbour("alice").await;
+    let id = state("suspended", "alice").await;
+    // It stands still there: `0:02`.
+    let used = ask_queue(&id, "%M");
+    let (minutes, seconds) = used.split_once(':').unwrap();
+    let used = minutes.parse::<u64>().unwrap() * 60 + seconds.parse::<u64>().unwrap();
+    let began: u64 = {
+        let told =
+            Cluster::get().script(&["exec", "env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-j", &id, "-o", "%S"]);
+        String::from_utf8(told.stdout).unwrap().trim().parse().unwrap()
+    };
+    wait_for("more time has passed than it ran", async || {
+        let now = String::from_utf8(Cluster::get().script(&["exec", "date", "+%s"]).stdout).unwrap();
+        let now: u64 = now.trim().parse().unwrap();
+        if now > began + used + 3 { Ok(()) } else { Err(format!("{now} {began} {used}")) }
+    })
+    .await;
+    let words = format!("{} of", portolan::format::duration(used));
+    until(&max, &format!("/jobs/key/{id}/fragment"), &words, |page| page.select_text(".job-clock").contains(&words))
+        .await;
+    Cluster::get().script(&["exec", "scancel", &id]);
+}
+
+#[tokio::test]
+async fn hold_of_an_administrator_offers_no_release() {
+    let (portal, max) = harbour("alice").await;
+    let id = submit(&portal, &["--begin=now+2hours", "--deadline=now+3hours"], "true").await;
+    let path = format!("/jobs/key/{id}/fragment");
+    let page = until_says(&max, &path, "Must finish by").await;
+    assert!(page.select_text(".timeline").contains("Deadline"), "{}", page.text());
+    assert!(page.text().contains("value=\"hold\""));
+    assert!(Cluster::get().script(&["exec", "scontrol", "hold", &id]).status.success());
+    let page = until_says(&max, &path, "The centre put it on hold").await;
+    let buttons = page.attributes(".job-head button[name=verb]", "value");
+    assert_eq!(buttons, ["cancel"], "{}", page.text());
+    Cluster::get().script(&["exec", "scancel", &id]);
+}
+
 #[tokio::test]
 async fn an_array_has_a_page_of_its_tasks() {
     let (_portal, max) = harbour("alice").await;

@@ -289,6 +289,8 @@ fn priority_points(factors: &SprioFactors) -> waiting::PriorityPoints {
         size: number(factors.size),
         partition: number(factors.partition_points),
         qos: number(factors.qos),
+        account: number(factors.association),
+        resources: number(factors.resource_points()),
         total: number(factors.priority),
     }
 }

@@ -26,7 +26,7 @@ pub fn priority_parts(factors: &SprioFactors) -> Vec<PriorityPart> {
         ("QOS", whole(factors.qos)),
         ("Account", whole(factors.association)),
         ("Requested resources", whole(factors.resource_points())),
-        ("Set by the centre", factors.site),
+        ("Site factor", factors.site),
         ("Nice", factors.nice.saturating_neg()),
     ];
     let sum = parts.iter().fold(0_i64, |sum, (_, points)| sum.saturating_add(*points));
