@@ -247,6 +247,21 @@ async fn job_submitted_elsewhere_can_be_resubmitted_from_its_script() {
     cancel("carol", &job);
 }
 
+/// Right-sizing compares with what the form requests now, not with what the earlier job requested.
+#[tokio::test(flavor = "multi_thread")]
+async fn right_sizing_follows_the_form() {
+    let (_portal, _, carol) = connected("carol").await;
+    make_ok();
+    let form = carol.get(PYTHON).await;
+    let fields = |time: &str| filled(&form, &[("a.script", OK), ("a.time", time)]);
+    let job = submitted(&carol, PYTHON, &fields("2h")).await;
+    assert_eq!(ended("carol", &job).await, "COMPLETED");
+    for (time, words) in [("4h", "instead of 4:00:00"), ("3h", "instead of 3:00:00")] {
+        let path = format!("{PYTHON}/right-size");
+        wait_until(words, async || send(&carol, &path, &fields(time)).await.text().contains(words)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn submissions_of_others_are_not_found() {
     let (portal, admin, carol) = connected("carol").await;
