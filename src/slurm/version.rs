@@ -23,8 +23,8 @@ pub(super) fn checked_version(version: &str) -> Option<String> {
     good.then(|| version.to_owned())
 }
 
-/// Whether this version creates missing folders of a job's output path; none if that is unknown. Tried: 22.05 doesn't,
-/// 24.11 does.
+/// Whether this version creates missing folders of a job's output path; none if that is unknown. 22.05 doesn't. That
+/// 24.11 does is inferred from a test run on 24.11.5, not from Slurm's release notes; where it began is unknown.
 pub fn creates_output_folders(version: &str) -> Option<bool> {
     let mut numbers = version.split('.').map_while(|part| part.parse::<u32>().ok());
     match (numbers.next()?, numbers.next()?) {

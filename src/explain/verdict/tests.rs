@@ -96,7 +96,7 @@ fn programs_that_failed() {
 
 /// From the exit codes as a newer Slurm prints them in its queue to the words.
 #[test]
-fn recorded_ends_of_a_newer_version() {
+fn ends_of_a_newer_version() {
     let answer = include_bytes!("../../../tests/fixtures/slurm/squeue-24.11.txt");
     let jobs = parse_queue(answer, "k3v9q2xw", UnixTime(1_794_791_000)).jobs;
     for (name, title, words) in [

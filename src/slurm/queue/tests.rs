@@ -11,7 +11,7 @@ use crate::slurm::units::TimeLimit;
 const V22: &[u8] = include_bytes!("../../../tests/fixtures/slurm/squeue-22.05.txt");
 const V24: &[u8] = include_bytes!("../../../tests/fixtures/slurm/squeue-24.11.txt");
 const NONCE: &str = "k3v9q2xw";
-/// A moment after the first recording.
+/// A moment after the recording, as the column `TimeUsed` assumes.
 const ASKED: UnixTime = UnixTime(1_794_823_070);
 
 fn parse(answer: &[u8]) -> SqueueOutput {
@@ -112,7 +112,7 @@ fn recorded_ends() {
 
 /// Newer versions print `code:signal` instead of the raw status.
 #[test]
-fn recorded_ends_of_a_newer_version() {
+fn ends_of_a_newer_version() {
     let answer = parse(V24);
     assert!(!answer.is_cut);
     let one = |raw: u64| answer.jobs.iter().find(|job| job.raw_id == raw).unwrap();
