@@ -75,6 +75,12 @@ impl DashboardWithRuns {
     pub fn is_open(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.state != DashboardRunState::Over)
     }
+
+    /// When its time is up. One that was asked to stop ends before that.
+    pub fn ends_at(&self) -> Option<UnixTime> {
+        let run = self.run.as_ref().filter(|run| self.is_open() && run.stop.is_empty());
+        run.and_then(DashboardRun::ends_at)
+    }
 }
 
 impl Dashboards {

@@ -99,8 +99,12 @@ async fn dashboard_can_be_started_extended_and_stopped() {
     assert!(follow("start").await.contains("already running or starting"));
     assert!(follow("extend").await.contains("Dashboard extended."));
     assert!(follow("extend").await.contains("The dashboard has already been extended."));
-    assert!(!buttons(&max.get(&path).await).contains(&"Extend".to_owned()));
+    let extended = max.get(&path).await;
+    assert!(!buttons(&extended).contains(&"Extend".to_owned()) && says(&extended).contains("This run ends"));
     assert_eq!(follow("stop").await, "");
+    let told = says(&max.get(&path).await);
+    assert!(!told.contains("This run ends") && !told.contains("It stops"), "it ends earlier than that: {told}");
+    assert!(!max.get("/dashboards").await.select_text(".dashboard-row").contains("stops"));
     let mut db = portal.app.store.read().await.unwrap();
     let stops: Vec<String> = sqlx::query_scalar("SELECT stop FROM dashboard_runs").fetch_all(&mut *db).await.unwrap();
     assert_eq!(stops, ["person", "person"]);

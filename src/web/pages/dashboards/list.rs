@@ -92,8 +92,8 @@ impl DashboardLists {
 }
 
 fn build_row(status: DashboardWithRuns, is_mine: bool, targets: &[ComposeTarget]) -> DashboardListRow {
-    let (is_open, badge) = (status.is_open(), badge(&status));
-    let DashboardWithRuns { dashboard, run, is_live, .. } = status;
+    let (is_open, ends_at, badge) = (status.is_open(), status.ends_at(), badge(&status));
+    let DashboardWithRuns { dashboard, is_live, .. } = status;
     // The cost comes from the viewer's own cluster account; the owner may pay other prices.
     let target = targets.iter().find(|target| is_mine && target.cluster().id == dashboard.cluster_id);
     let cost = target.and_then(|target| cost::dashboard_cost_text(&dashboard, &target.compose_context));
@@ -103,7 +103,7 @@ fn build_row(status: DashboardWithRuns, is_mine: bool, targets: &[ComposeTarget]
         is_mine,
         places: dashboard.places(),
         badge,
-        ends_at: run.filter(|_| is_open).and_then(|run| run.ends_at()),
+        ends_at,
         cost: cost.unwrap_or_default(),
         can_open: is_live,
         can_start: is_mine && !is_open,

@@ -99,7 +99,7 @@ pub async fn build_live_view(
     let is_open = status.is_open();
     let wake = DashboardWakeOffer::load(context, me, status, is_down).await?;
     let has_stop = run.as_ref().is_some_and(|run| !run.stop.is_empty());
-    let ends_at = run.as_ref().filter(|_| is_open).and_then(DashboardRun::ends_at);
+    let ends_at = status.ends_at();
     let is_on = is_open && !has_stop;
     Ok(DashboardLiveView {
         href: dashboard_path(dashboard.id),
