@@ -137,6 +137,11 @@ async fn a_pi_invites_members_and_sees_only_their_own_group() {
     assert!(states(&bob, lab).await.is_empty(), "members see no invitations");
     portal.invite(&admin, lab, "pi").await;
     assert_eq!(revoke_newest(&pi, lab).await, 303, "a PI may take back what was made for the group");
+    portal.invite(&pi, lab, "member").await;
+    let page = pi.get(&format!("/groups/{lab}/members")).await;
+    assert_eq!(page.select_text("#invitations-title"), "Invitations (1 open)");
+    assert_eq!(page.select_all("#closed-invitations td[data-label=Status]").len(), 3, "two used and one revoked");
+    assert!(!page.select_text("#closed-invitations").contains("Open"));
 }
 
 #[tokio::test]

@@ -157,9 +157,13 @@ impl GroupPageForms {
 }
 
 impl GroupPage {
-    fn has_open_invitations(&self) -> bool {
-        self.invitations.iter().any(|invitation| invitation.is_open)
-            || group_tables::is_sorting_invitations(&self.state.sort)
+    /// Those that still work, and those that were used, revoked or have expired.
+    fn invitations_by_state(&self) -> (Vec<&InvitationRow>, Vec<&InvitationRow>) {
+        self.invitations.iter().partition(|invitation| invitation.is_open)
+    }
+
+    fn is_sorting_invitations(&self) -> bool {
+        group_tables::is_sorting_invitations(&self.state.sort)
     }
 }
 
