@@ -238,6 +238,7 @@ async fn frozen_report_never_changes() {
     is_clean(&page);
     assert_eq!(page.select_text(".report-facts dd"), "81", "{}", page.text());
     assert!(page.text().contains("81%"), "of the allocation");
+    assert_eq!(page.attribute(".report-table progress", "class"), "is-warning", "as on the usage page");
     assert!(page.text().contains("&#60;b id=evil&#62;") && !page.text().contains(" style="));
     assert!(page.text().contains("over; figures run up to"));
     let report = world.freeze().await;

@@ -1,7 +1,7 @@
 //! A group's usage: the page with its chart and tables, the jobs behind a figure, CSV files, and the PIs' settings.
 //! All totals come from `crate::usage`.
 
-mod allocation_card;
+pub(super) mod allocation_card;
 mod allocation_form;
 mod breakdown_tables;
 mod chart;

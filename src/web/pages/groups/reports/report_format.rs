@@ -4,6 +4,7 @@
 use crate::clock::UnixTime;
 use crate::format;
 use crate::usage::report::ReportTableRow;
+use crate::web::pages::groups::usage::allocation_card;
 
 pub fn amount(hours: &f64) -> String {
     format::amount(*hours)
@@ -22,6 +23,11 @@ pub fn part(part: &f64) -> String {
 /// A fraction as a percentage for a bar, at most 100.
 pub fn filled(part: &f64) -> u64 {
     format::round(part.min(1.0) * 100.0)
+}
+
+/// The style of that bar, by the same rule as on the usage page.
+pub fn level(part: &f64) -> &'static str {
+    allocation_card::level(*part)
 }
 
 /// How long jobs waited, if it is known.

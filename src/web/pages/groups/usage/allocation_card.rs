@@ -72,15 +72,20 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
         period: format!("{} to {}", begins.words(), ends.words()),
         used: format!("{} of {} {named} ({})", words(found.used), words(granted), format::percent(part)),
         value: format::round(part.min(1.0) * 1000.0),
-        level: if part >= 1.0 {
-            "danger"
-        } else if part >= WARNING_FRACTION {
-            "warning"
-        } else {
-            ""
-        },
+        level: level(part),
         sentences,
         chart: account.filter(|_| begins <= today).map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
+    }
+}
+
+/// The style of a bar that shows how much of an allocation is used.
+pub fn level(part: f64) -> &'static str {
+    if part >= 1.0 {
+        "danger"
+    } else if part >= WARNING_FRACTION {
+        "warning"
+    } else {
+        ""
     }
 }
 
@@ -191,6 +196,11 @@ mod tests {
         let (begins, ends) = (TODAY.plus(begins), TODAY.plus(ends));
         let found = forecast_allocation(&days, granted, begins, ends, TODAY);
         forecast_sentences(&found, begins, ends, TODAY, &format::amount).join(" ")
+    }
+
+    #[test]
+    fn a_bar_warns_before_everything_is_used() {
+        assert_eq!([0.0, 0.79, 0.8, 1.0, 8.71].map(level), ["", "", "warning", "danger", "danger"]);
     }
 
     #[test]
