@@ -183,7 +183,8 @@ async fn errors_are_shown_at_their_field_and_nothing_is_saved() {
     let (portal, _admin, max) = TestApp::with_member("max").await;
     portal.give_place(&max, "max").await;
     let page = post(&max, "/compose/key/python-script/save", &form_of(&max, "python-script").await).await;
-    let form = with(fields(&page, "form[action='/recipes']"), &[("d.script", "x.py")]);
+    assert_eq!(page.attribute("[name=title]", "value"), "", "it needs a name of its own");
+    let form = with(fields(&page, "form[action='/recipes']"), &[("title", TITLE), ("d.script", "x.py")]);
     for (changes, problem) in [
         (vec![("title", " ")], "Enter a name."),
         (vec![("title", "a\u{202E}b")], "contains an invisible character"),

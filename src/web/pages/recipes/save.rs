@@ -37,7 +37,9 @@ struct SaveRecipePage {
 pub async fn show_form(request: ComposeRequest) -> HandlerResult {
     let (context, me, draft) = request.into_draft().await?;
     let (job, chosen) = (draft.compose(), draft.chosen);
-    let overrides = overrides_from_form(&chosen.recipe, &chosen.form, Some(&draft.values.answers));
+    let mut overrides = overrides_from_form(&chosen.recipe, &chosen.form, Some(&draft.values.answers));
+    // With the name of the recipe it comes from, nobody could tell the two apart.
+    overrides.title.clear();
     let mut page = build_page(&context, &me, &chosen, (&overrides, None), &[]);
     page.is_by_hand = job.edited.is_some_and(|edited| !edited.changes.is_empty());
     page.is_swept = job.sweep.is_some();
