@@ -39,17 +39,33 @@ impl JobCounts {
     /// Counts one record; an array's pending remainder counts once per task.
     pub fn add(&mut self, record: &JobRecord) {
         let tasks = record.job.tasks.as_ref().map_or(1, ArrayTaskSet::len);
-        let is_cancelled = record.job.state == JobState::Cancelled;
-        let count = match (record_stage(record), record.job.state.is_failure()) {
+        self.add_tasks(record.job.state, record.is_over, tasks);
+    }
+
+    /// Counts tasks that are in the same state.
+    pub fn add_tasks(&mut self, state: JobState, is_over: bool, tasks: u64) {
+        let stage = if is_over { JobStage::Ended } else { state.stage() };
+        let count = match (stage, state.is_failure()) {
             (JobStage::Pending, _) => &mut self.waiting,
             (JobStage::Running, _) => &mut self.running,
-            (JobStage::Ended, false) if is_cancelled => &mut self.cancelled,
+            (JobStage::Ended, false) if state == JobState::Cancelled => &mut self.cancelled,
             (JobStage::Ended, false) => &mut self.done,
             (JobStage::Ended, true) => &mut self.bad,
         };
         *count += tasks;
         if matches!(record.job.state, JobState::NodeFail | JobState::BootFail) {
             self.node_failed += tasks;
+        }
+    }
+
+    /// Anything counts as running while any of its tasks runs.
+    pub const fn stage(self) -> JobStage {
+        if self.running > 0 {
+            JobStage::Running
+        } else if self.waiting > 0 {
+            JobStage::Pending
+        } else {
+            JobStage::Ended
         }
     }
 
@@ -102,14 +118,8 @@ impl JobListItem {
     }
 
     /// An array counts as running while any of its tasks runs.
-    pub fn stage(&self) -> JobStage {
-        if self.counts.running > 0 {
-            JobStage::Running
-        } else if self.counts.waiting > 0 {
-            JobStage::Pending
-        } else {
-            JobStage::Ended
-        }
+    pub const fn stage(&self) -> JobStage {
+        self.counts.stage()
     }
 
     pub fn sort_key(&self) -> JobListSortKey {

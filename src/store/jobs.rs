@@ -209,7 +209,19 @@ macro_rules! history_filter {
     };
 }
 
-/// A person's finished jobs, latest first, and how many there are.
+/// Tasks of an array that are in the same state.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct StoredTaskCount {
+    pub cluster_id: i64,
+    pub number: i64,
+    pub state: String,
+    /// Array tasks that were pending together; each such row counts all of them.
+    pub tasks: String,
+    pub is_over: bool,
+    pub row_count: i64,
+}
+
+/// A person's finished jobs, latest first, and how many there are. An array is one of them: its task that ended last.
 pub async fn search_history(
     db: &mut DbConnection,
     person: PersonId,
@@ -221,15 +233,39 @@ pub async fn search_history(
     let clusters = clusters_json(&search.clusters);
     let rows = fetch_all!(
         db,
-        concat!(select!(""), history_filter!(), "ORDER BY end_at DESC, id DESC LIMIT $6 OFFSET $7"),
+        concat!(
+            select!(""),
+            // The other columns of an aggregate with max() come from the row that has the maximum.
+            "JOIN (SELECT id AS latest_id, max(end_at) AS latest_end FROM jobs ",
+            history_filter!(),
+            "GROUP BY cluster_id, number ORDER BY latest_end DESC, latest_id DESC LIMIT $6 OFFSET $7)
+             ON latest_id = id ORDER BY latest_end DESC, latest_id DESC"
+        ),
         [person, &clusters, &search.state, &search.account, &pattern, most, offset]
     )?;
     let count = scalar_one!(
         db,
-        concat!("SELECT count(*) FROM jobs ", history_filter!()),
+        concat!("SELECT count(*) FROM (SELECT 1 FROM jobs ", history_filter!(), "GROUP BY cluster_id, number)"),
         [person, &clusters, &search.state, &search.account, &pattern]
     )?;
     Ok((rows, count))
+}
+
+/// Counts the tasks of arrays by state. Each array is given as its cluster and its number.
+pub async fn count_array_tasks(
+    db: &mut DbConnection,
+    person: PersonId,
+    arrays: &[(i64, i64)],
+) -> Result<Vec<StoredTaskCount>> {
+    let pairs: Vec<String> = arrays.iter().map(|(cluster, number)| format!("[{cluster},{number}]")).collect();
+    fetch_all!(
+        db,
+        "SELECT cluster_id, number, state, tasks, is_over, count(*) AS row_count
+         FROM json_each($2) AS wanted
+         JOIN jobs ON person_id = $1 AND cluster_id = wanted.value ->> 0 AND number = wanted.value ->> 1
+         GROUP BY cluster_id, number, state, tasks, is_over",
+        [person, format!("[{}]", pairs.join(","))]
+    )
 }
 
 /// The clusters as a list for `json_each`: `[[3,null],[5,3]]`.
@@ -305,5 +341,29 @@ mod tests {
         assert_eq!((found, count), (vec![(clusters[0].0, 10), (clusters[1].0, 11)], 2));
         let none = search_history(&mut tx, person, &JobHistorySearch::default(), 0, 10).await.unwrap();
         assert_eq!(none, (Vec::new(), 0), "no cluster, no jobs");
+
+        // An array is one entry, by its last task; what still runs is counted, but isn't history.
+        let tasks =
+            [(0, "COMPLETED", 50, true), (1, "FAILED", 70, true), (2, "COMPLETED", 60, true), (3, "RUNNING", 0, false)];
+        for (task, state, end, is_over) in tasks {
+            let (state, end_at) = (state.to_owned(), Some(end));
+            let (person_id, cluster_id) = (person.0, clusters[2].0);
+            let row =
+                StoredJobRow { person_id, cluster_id, number: 20, task, state, end_at, is_over, ..Default::default() };
+            save(&mut tx, &row).await.unwrap();
+        }
+        let clusters_of = vec![wanted(clusters[2], None)];
+        let search = JobHistorySearch { clusters: clusters_of.clone(), ..JobHistorySearch::default() };
+        let (rows, count) = search_history(&mut tx, person, &search, 0, 10).await.unwrap();
+        let found: Vec<_> = rows.iter().map(|row| (row.number, row.task)).collect();
+        assert_eq!((found, count), (vec![(20, 1), (12, -1)], 2));
+        let search =
+            JobHistorySearch { clusters: clusters_of, state: "COMPLETED".to_owned(), ..JobHistorySearch::default() };
+        let (rows, _) = search_history(&mut tx, person, &search, 0, 10).await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.task).collect::<Vec<_>>(), [2]);
+        let counted = count_array_tasks(&mut tx, person, &[(clusters[2].0, 20)]).await.unwrap();
+        let mut counted: Vec<_> = counted.iter().map(|one| (one.state.as_str(), one.row_count)).collect();
+        counted.sort_unstable();
+        assert_eq!(counted, [("COMPLETED", 2), ("FAILED", 1), ("RUNNING", 1)]);
     }
 }

@@ -77,6 +77,17 @@ pub async fn load_job_details(db: &mut DbConnection, job: JobRowId) -> Result<Op
     fetch_optional!(db, "SELECT details, read_at FROM job_details WHERE job_id = $1", [job])
 }
 
+/// What was read for the pages of several jobs, without their scripts.
+pub async fn list_job_details(db: &mut DbConnection, jobs: &[JobRowId]) -> Result<Vec<(i64, String)>> {
+    let ids: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+    fetch_all!(
+        db,
+        "SELECT job_id, json_remove(details, '$.script') FROM job_details
+         WHERE job_id IN (SELECT value FROM json_each($1))",
+        [format!("[{}]", ids.join(","))]
+    )
+}
+
 pub async fn save_job_details(db: &mut DbConnection, job: JobRowId, details: &str, now: UnixTime) -> Result<()> {
     execute!(
         db,

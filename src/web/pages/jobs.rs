@@ -10,6 +10,8 @@ mod can_resubmit;
 pub mod cluster_queues;
 pub mod download;
 mod facts;
+mod failure_hints;
+mod history;
 pub mod job;
 pub mod job_lookup;
 pub mod list;

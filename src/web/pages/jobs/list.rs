@@ -1,7 +1,5 @@
 //! The list of jobs, built from what is known. Viewing it keeps it up to date.
 
-use std::sync::Arc;
-
 use askama::Template;
 
 use crate::auth::Permission;
@@ -9,7 +7,6 @@ use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::explain::waiting::WaitKind;
 use crate::format;
-use crate::jobs::JobRecord;
 use crate::jobs::job_list::JobListItem;
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::store;
@@ -20,6 +17,7 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_shown_queues};
 use crate::web::pages::jobs::list_query::{JobListQuery, JobListScope, OPTIONAL_COLUMNS, SORT_ORDERS, parse_columns};
 use crate::web::pages::jobs::list_row::{JobListRow, JobRowBuilder, JobTimeCell, mark_repeated_hints};
+use crate::web::pages::jobs::{failure_hints, history};
 
 const JOBS_PER_PAGE: usize = 50;
 /// The preference that holds the chosen columns.
@@ -202,6 +200,7 @@ async fn load_list(context: &RequestContext, me: &CurrentPerson, view: JobListQu
         JobListScope::History => list.fill_with_history(context, me).await?,
     }
     mark_repeated_hints(&mut list.rows);
+    failure_hints::add_failure_hints(context, &mut list.rows).await?;
     Ok(list)
 }
 
@@ -283,24 +282,16 @@ impl JobList {
     }
 
     async fn fill_with_history(&mut self, context: &RequestContext, me: &CurrentPerson) -> Result<(), AppError> {
-        let now = context.app.clock.now();
         let search = JobHistorySearch {
             clusters: self.history_clusters(),
             state: self.view.state.clone(),
             account: self.view.account.clone(),
             text: self.view.search_text(),
         };
-        let (offset, most) = (i64::try_from(self.skip()).unwrap_or(0), i64::try_from(JOBS_PER_PAGE).unwrap_or(50));
-        let mut db = context.app.store.read().await?;
-        let (rows, total) = store::jobs::search_history(&mut db, me.0.person.id, &search, offset, most).await?;
-        drop(db);
-        let records = rows.into_iter().map(|row| (row.cluster_id, Arc::new(JobRecord::from_row(row))));
-        let rows = records.filter_map(|(cluster, record)| {
-            let mut entries = self.queues.iter().flat_map(|queue| std::iter::once(queue).chain(&queue.other_entries));
-            let queue = entries.find(|entry| entry.cluster().id.0 == cluster)?;
-            Some(row_builder(queue, now, "").record_row(&record, false))
-        });
-        self.rows = rows.collect();
+        let page = (self.skip(), JOBS_PER_PAGE);
+        let (rows, total) =
+            history::load_history_rows(context, me, &self.queues, &search, page, &self.view.open).await?;
+        self.rows = rows;
         let states = [
             ("", "All"),
             (JobState::Completed.slurm_name(), "Completed"),
@@ -315,7 +306,7 @@ impl JobList {
             Some((queue.cluster().slug.clone(), queue.cluster().title.clone(), queue.snapshot.history_from?))
         };
         self.more_history = self.queues.iter().filter_map(history).collect();
-        self.set_total(usize::try_from(total).unwrap_or(0));
+        self.set_total(total);
         Ok(())
     }
 

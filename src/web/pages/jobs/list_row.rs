@@ -1,6 +1,7 @@
 //! One row of the list of jobs, as text ready to be shown.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use crate::clock::UnixTime;
 use crate::explain::amounts;
@@ -37,6 +38,10 @@ pub struct JobListRow {
     pub why: Option<WaitExplanation>,
     /// Whether a row above already says why it waits in the same words.
     pub is_why_repeated: bool,
+    /// For a job or task that failed: what is known about it.
+    pub failure: Option<Box<JobRecord>>,
+    /// Why it failed, in a few words; empty if its state says it all.
+    pub failure_hint: String,
     /// For an array: its tasks by state.
     pub counts: Option<JobCounts>,
     /// For an expanded array: the first tasks.
@@ -113,25 +118,32 @@ pub struct JobRowBuilder<'a> {
 
 impl JobRowBuilder<'_> {
     pub fn item_row(&self, item: &JobListItem) -> JobListRow {
-        let mut row = self.record_row(&item.head, true);
-        if !item.is_array() {
-            return row;
+        if item.is_array() {
+            self.array_row(&item.head, item.counts, &item.tasks)
+        } else {
+            self.record_row(&item.head, true)
         }
-        let number = item.head.job.id.number;
+    }
+
+    /// The row of an array. `tasks` are shown if it is expanded.
+    pub fn array_row(&self, head: &JobRecord, counts: JobCounts, tasks: &[Arc<JobRecord>]) -> JobListRow {
+        let mut row = self.record_row(head, true);
+        let number = head.job.id.number;
         row.key = format!("{}-{number}", self.cluster.slug);
         row.href = format!("/jobs/{}/{number}", self.cluster.slug);
         row.pick = format!("{}/{number}", self.cluster.slug);
         row.id = number.to_string();
-        row.counts = Some(item.counts);
+        row.counts = Some(counts);
+        row.failure = None;
         row.is_open = self.open == row.key;
-        (row.kind, row.label) = match item.stage() {
+        (row.kind, row.label) = match counts.stage() {
             JobStage::Running => ("running", "Running"),
-            JobStage::Ended if item.counts.bad > 0 => ("failed", "Some tasks failed"),
+            JobStage::Ended if counts.bad > 0 => ("failed", "Some tasks failed"),
             JobStage::Pending | JobStage::Ended => (row.kind, row.label),
         };
         if row.is_open {
             // Tasks that need attention come first.
-            let mut tasks: Vec<_> = item.tasks.iter().collect();
+            let mut tasks: Vec<_> = tasks.iter().collect();
             tasks.sort_by_key(|task| (!task.job.state.is_failure(), record_stage(task) != JobStage::Running));
             row.tasks = tasks.iter().take(MAX_SHOWN_TASKS).map(|task| self.record_row(task, true)).collect();
             let shown = u64::try_from(row.tasks.len()).unwrap_or(0);
@@ -146,6 +158,9 @@ impl JobRowBuilder<'_> {
         let mut row = self.job_row(&record.job, record.is_over);
         if can_act && !record.is_over {
             row.pick = format!("{}/{}", self.cluster.slug, record.job.id);
+        }
+        if record.is_over && record.job.state.is_failure() {
+            row.failure = Some(Box::new(record.clone()));
         }
         if record.is_lost() {
             (row.kind, row.label) = ("unknown", "Ended, outcome unknown");
@@ -175,6 +190,8 @@ impl JobRowBuilder<'_> {
             time: self.job_time(job, is_over),
             why,
             is_why_repeated: false,
+            failure: None,
+            failure_hint: String::new(),
             counts: None,
             tasks: Vec::new(),
             more_tasks: 0,
