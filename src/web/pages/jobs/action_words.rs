@@ -15,15 +15,27 @@ pub struct JobActionPrompt {
 pub struct SelectionName {
     pub title: String,
     pub button: String,
+    pub stages: SelectionStages,
+}
+
+/// What is known about the stages of the selected jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelectionStages {
+    OnePending,
+    AllPending,
+    OneRunning,
+    AllRunning,
+    /// Both, or not known of all of them.
+    Mixed,
 }
 
 pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPrompt {
-    let SelectionName { title: jobs, button: what } = name;
+    let SelectionName { title: jobs, button: what, .. } = name;
     match verb {
         JobAction::Cancel => JobActionPrompt {
             title: format!("Cancel {jobs}?"),
             button: format!("Cancel {what}"),
-            effect: "Running jobs stop immediately and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job.",
+            effect: cancel_effect(name.stages),
             kind: "danger",
         },
         JobAction::Hold => JobActionPrompt {
@@ -50,6 +62,22 @@ pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPr
             effect: "It goes ahead of your other pending jobs, which may start later. Other people's jobs aren't affected. Some centres don't allow this.",
             kind: "primary",
         },
+    }
+}
+
+const fn cancel_effect(stages: SelectionStages) -> &'static str {
+    match stages {
+        SelectionStages::OnePending => "The job leaves the queue. You can't undo this, but you can resubmit it.",
+        SelectionStages::AllPending => "The jobs leave the queue. You can't undo this, but you can resubmit them.",
+        SelectionStages::OneRunning => {
+            "The job stops immediately. Files already written stay. You can't undo this, but you can resubmit it."
+        }
+        SelectionStages::AllRunning => {
+            "The jobs stop immediately. Files already written stay. You can't undo this, but you can resubmit them."
+        }
+        SelectionStages::Mixed => {
+            "Running jobs stop immediately and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job."
+        }
     }
 }
 

@@ -15,7 +15,9 @@ use crate::ssh::RunCommandError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
-use crate::web::pages::jobs::action_words::{JobActionPrompt, SelectionName, confirmation_prompt, result_heading};
+use crate::web::pages::jobs::action_words::{
+    JobActionPrompt, SelectionName, SelectionStages, confirmation_prompt, result_heading,
+};
 use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::pages::jobs::list_options::safe_list_path;
 
@@ -176,16 +178,28 @@ fn find_job_name(snapshot: &PersonQueueSnapshot, id: JobId) -> Option<String> {
 
 /// The selection in words: what the question calls it, and what its button does.
 fn name_selection(selected: &[SelectedJob]) -> SelectionName {
+    let stages = selection_stages(selected);
     match selected {
         [SelectedJob { name, target: JobActionTarget { tasks: Some(tasks), .. }, .. }] => {
             let count = format::count(tasks.len(), "task");
-            SelectionName { title: format!("{count} ({tasks}) of {name}"), button: count }
+            SelectionName { title: format!("{count} ({tasks}) of {name}"), button: count, stages }
         }
-        [job] => SelectionName { title: job.name.clone(), button: "job".to_owned() },
+        [job] => SelectionName { title: job.name.clone(), button: "job".to_owned(), stages },
         _ => {
             let count = format::count(u64::try_from(selected.len()).unwrap_or(0), "job");
-            SelectionName { title: count.clone(), button: count }
+            SelectionName { title: count.clone(), button: count, stages }
         }
+    }
+}
+
+fn selection_stages(selected: &[SelectedJob]) -> SelectionStages {
+    let all_in = |stage| selected.iter().all(|job| job.stage() == Some(stage));
+    match selected {
+        [_] if all_in(JobStage::Pending) => SelectionStages::OnePending,
+        [_] if all_in(JobStage::Running) => SelectionStages::OneRunning,
+        _ if all_in(JobStage::Pending) => SelectionStages::AllPending,
+        _ if all_in(JobStage::Running) => SelectionStages::AllRunning,
+        _ => SelectionStages::Mixed,
     }
 }
 
@@ -207,7 +221,7 @@ fn show_confirmation(
         ""
     };
     let named = selected.iter().take(MAX_NAMED_JOBS).map(|job| {
-        let state = job.queue.snapshot.records.get(&job.target.id).map_or("", |record| match record_stage(record) {
+        let state = job.stage().map_or("", |stage| match stage {
             JobStage::Pending => "pending",
             JobStage::Running => "running",
             JobStage::Ended => "ended",
@@ -290,6 +304,14 @@ impl SelectedJob {
         }
         let mut records = snapshot.records_of_number(self.target.id.number).peekable();
         self.target.id.task.is_none() && records.peek().is_some() && records.all(|record| record.is_over)
+    }
+
+    /// The stage of a job of the person's own; none for tasks of an array and where it isn't known.
+    fn stage(&self) -> Option<JobStage> {
+        let record = self.queue.snapshot.records.get(&self.target.id);
+        record
+            .filter(|record| self.target.tasks.is_none() && record.job.tasks.is_none())
+            .map(|record| record_stage(record))
     }
 
     fn label(&self) -> String {
