@@ -105,7 +105,8 @@ pub fn efficiency(measured: &MeasuredJob<'_>) -> JobEfficiency {
     all
 }
 
-const TIME_LABEL: &str = "Time";
+/// The label of the figure for the time.
+pub const TIME_LABEL: &str = "Time";
 
 /// None instead of a division by zero.
 fn percent(used: u64, asked: u64) -> Option<u32> {

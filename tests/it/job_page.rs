@@ -71,12 +71,18 @@ async fn job_page_explains_how_the_job_ended() {
         })
         .await;
         assert!(part.text().contains("Requested and used"), "{title}");
-        until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch --parsable").await;
+        let script = until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch --parsable").await;
+        assert!(script.text().contains("without quotation marks"), "it was submitted in a terminal");
         assert!(!part.text().contains("name=\"verb\""), "nothing can be done to it any more");
         // From now on the page says it without asking anyone.
         until_says(&max, &format!("/jobs/key/{id}/script"), "sbatch").await;
         let page = max.get(&format!("/jobs/key/{id}")).await;
         assert!(page.text().contains(title) && page.text().contains("sbatch"), "{}", page.text());
+        // The list says why, unless the state does.
+        let list = max.get("/jobs").await;
+        let row = list.select_text(&format!("#job-key-{id}"));
+        let hint = if title == "Failed with an error" { "Exit code 3" } else { title };
+        assert!(row.contains(hint), "{row}");
     }
 }
 
@@ -224,6 +230,9 @@ async fn an_array_has_a_page_of_its_tasks() {
     let page =
         until(&max, &path, "four tasks", |page| page.status == 200 && page.select_all("tbody tr").len() == 4).await;
     assert!(page.text().contains("Some tasks failed"));
+    let facts = page.select_all(".fact-label");
+    assert_eq!(facts[..2], ["Tasks", "Failed"], "what needs attention comes first");
+    assert!(!facts.contains(&"Pending".to_owned()), "nothing is said of states without tasks: {facts:?}");
     let page = max.get(&format!("{path}?state=problem")).await;
     assert_eq!(page.select_all("tbody tr .cell-title"), [format!("{id}_2")]);
     let task = until_says(&max, &format!("{path}_2/fragment"), "Failed with an error").await;

@@ -184,6 +184,21 @@ fn matches_state(task: &JobRecord, state: &str) -> bool {
 }
 
 impl JobArrayView {
+    /// All tasks, and how many are in each state in which there are any; what needs attention comes first.
+    fn shown_counts(&self) -> Vec<(&'static str, String)> {
+        let counts = &self.counts;
+        let all = [
+            ("Tasks", counts.total()),
+            ("Failed", counts.failed()),
+            ("Node failed", counts.node_failed),
+            ("Running", counts.running),
+            ("Pending", counts.waiting),
+            ("Completed", counts.done),
+            ("Cancelled", counts.cancelled),
+        ];
+        all.into_iter().filter(|(_, count)| *count > 0).map(|(label, count)| (label, format::number(count))).collect()
+    }
+
     /// Tasks that are pending together have no page of their own.
     fn has_page(&self, row: &JobListRow) -> bool {
         row.href != self.href

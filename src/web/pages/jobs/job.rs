@@ -12,7 +12,9 @@ use serde::Deserialize;
 use crate::clock::UnixTime;
 use crate::dashboards;
 use crate::error::AppError;
-use crate::explain::efficiency::{EfficiencyFigure, JobEfficiency, MeasuredJob, UsageJudgement, efficiency};
+use crate::explain::efficiency::{
+    EfficiencyFigure, JobEfficiency, MeasuredJob, TIME_LABEL, UsageJudgement, efficiency,
+};
 use crate::explain::verdict::{EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict};
 use crate::explain::waiting::WaitKind;
 use crate::jobs::job_list::record_stage;
@@ -99,6 +101,8 @@ pub struct JobLiveView {
     /// The URL of the dashboard that it serves; empty if there is none any more.
     dashboard: String,
     details: LoadedJobDetails,
+    /// Whether this portal submitted it, with a command of its own that needs no quotation marks.
+    is_from_portal: bool,
     /// Whether this was built without asking the cluster, so that the fragment must load at once.
     is_first: bool,
     mark: u64,
@@ -191,6 +195,7 @@ async fn build_live_view(
         Some(_) => array::load_sweep_point_label(context, &found, record).await?,
         None => String::new(),
     };
+    let is_from_portal = found.is_own && is_submitted_here(context, &found).await?;
     let job = &record.job;
     let priority = match record_stage(record) {
         JobStage::Pending if found.is_own => {
@@ -247,6 +252,7 @@ async fn build_live_view(
         last_lines,
         used,
         details: loaded,
+        is_from_portal,
     };
     live.mark = content_hash(&live);
     Ok(live)
@@ -264,6 +270,13 @@ async fn find_dashboard_path(
     let cluster = found.queue.cluster().id;
     let dashboard = store::dashboards::find_by_job(&mut db, me.0.person.id, cluster, number).await?;
     Ok(dashboard.map(dashboard_path).unwrap_or_default())
+}
+
+/// Whether the viewer submitted the job with this portal.
+async fn is_submitted_here(context: &RequestContext, found: &JobOfPage) -> Result<bool, AppError> {
+    let (key, number) = (found.queue.account.id, i64::try_from(found.id.number).unwrap_or(-1));
+    let mut db = context.app.store.read().await?;
+    Ok(store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?.is_some())
 }
 
 /// How a job ended; none if it hasn't, or if the cluster forgot it before anyone could know.
@@ -321,6 +334,11 @@ impl JobLiveView {
     /// Whether the job can have written anything.
     fn has_output(&self) -> bool {
         self.stage != JobStage::Pending
+    }
+
+    /// Whether it runs and has a time limit.
+    const fn has_time_bar(&self) -> bool {
+        matches!(self.row.time, JobTimeCell::Running { max, .. } if max > 0)
     }
 
     /// The largest number of points, for scaling bars.
