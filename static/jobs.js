@@ -151,23 +151,55 @@
 
   let opener = null;
 
-  function closeAction() {
+  // isAsked: whether the person closed it; otherwise the focus moves only if it was in it.
+  function closeAction(isAsked) {
     const place = document.getElementById("job-action");
     if (!place || place.childElementCount === 0) return;
+    const isLeft = !isAsked && !place.contains(document.activeElement);
     place.replaceChildren();
+    if (isLeft) return;
     const back = opener?.isConnected ? opener : document.querySelector("[data-picks] button, #main");
     back?.focus({ preventScroll: true });
   }
 
+  // What an action was sent for, as it looked then: once all of it looks different, the new state is shown, and the
+  // outcome need not announce it any more. On the page of one job or array, all of it is that page.
+  let awaited = new Map();
+  const markOf = (id) => (document.getElementById("job-live") ?? document.getElementById(id))?.dataset.mark;
+
+  function awaitChange(form) {
+    const ids = all("input[name=job]", form).map((pick) => `job-${pick.value.replace("/", "-")}`);
+    // Moving a job to the top changes no row: the next list has it.
+    const isMoved = form.querySelector("input[name=verb]")?.value === "top";
+    awaited = new Map(ids.map((id) => [id, isMoved ? null : markOf(id)]));
+  }
+
+  function settleAction(isRenewed) {
+    const card = document.querySelector("#job-action [data-action-done]");
+    const isShown = ([id, mark]) => (mark === null ? isRenewed : markOf(id) !== mark);
+    if (!card || ![...awaited].every(isShown)) return;
+    // What can be undone stays until it is closed.
+    if (card.querySelector("form")) card.querySelector("[data-action-note]")?.remove();
+    else closeAction(false);
+  }
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.matches?.("[data-queue], #job-live")) settleAction(true);
+    else if (event.target.closest?.("#job-action")) settleAction(false);
+  });
+
   document.addEventListener("submit", (event) => {
-    if (event.target.closest?.("#job-action")) return;
+    if (event.target.closest?.("#job-action")) {
+      awaitChange(event.target);
+      return;
+    }
     if (event.target.matches?.("[hx-target='#job-action']")) opener = event.submitter;
   });
   document.addEventListener("click", (event) => {
-    if (event.target.closest?.("[data-action-close]")) closeAction();
+    if (event.target.closest?.("[data-action-close]")) closeAction(true);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && event.target.closest?.("#job-action")) closeAction();
+    if (event.key === "Escape" && event.target.closest?.("#job-action")) closeAction(true);
   });
 
   document.addEventListener("htmx:load", (event) => {

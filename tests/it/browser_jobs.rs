@@ -38,8 +38,11 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     phone.press("Cancel job").await;
     phone.wait_for_text("Cancel first one?").await;
     phone.find("#job-action .btn-danger").await.click().await.unwrap();
-    phone.wait_for_text("Cancelling 1 job").await;
+    let is_cancelled = "return document.querySelector('#job-live .job-line').innerText.includes('Cancelled')";
+    phone.wait_until_true("the page shows the new state", is_cancelled).await;
     assert_eq!(phone.path().await, format!("/jobs/key/{first}"), "asked and done on the page itself");
+    let is_closed = "return document.querySelector('#job-action').childElementCount === 0";
+    phone.wait_until_true("the outcome makes way for the new state", is_closed).await;
     let words = format!("#job-key-{first}");
     let cancelled = format!(
         "const row = document.querySelector('{words}'); return Boolean(row) && row.innerText.includes('Cancelled')"
@@ -52,12 +55,14 @@ async fn job_list_updates_in_every_tab_and_keeps_the_selection() {
     desk.press("Release jobs").await;
     desk.wait_for_text("Release second one?").await;
     desk.press("Go back").await;
-    let is_closed = "return document.querySelector('#job-action').childElementCount === 0";
     desk.wait_until_true("nothing is asked any more", is_closed).await;
     desk.press("Release jobs").await;
     desk.press("Release job").await;
     desk.wait_for_text("1 job released").await;
     assert_eq!(desk.path().await, "/jobs");
+    let is_settled = "return !document.querySelector('#job-action [data-action-note]')";
+    desk.wait_until_true("the new state is shown, and no longer promised", is_settled).await;
+    desk.wait_for_text("Undo release").await;
     desk.press("Close").await;
     desk.wait_until_true("nothing is said any more", is_closed).await;
     desk.wait_for_text("second one").await;

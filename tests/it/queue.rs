@@ -265,6 +265,11 @@ async fn an_array_is_one_row() {
     assert!(tessa.get(&path).await.select_all("#array-act form").is_empty());
     let part = tessa.get(&format!("{path}/fragment")).await;
     assert_eq!(part.attribute("#array-act", "hx-swap-oob"), "true");
+    let history = format!("/jobs?view=history&q={job}");
+    let list = wait_for_list(&tessa, &history, "one row in the history as well", ended).await;
+    assert_eq!(list.select_all("#queue tbody tr").len(), 1, "{}", list.select_text("#queue"));
+    let open = tessa.get(&format!("{history}&open=key-{job}")).await;
+    assert!(row(&open, &format!("{job}_1")).contains("Cancelled"), "{}", open.select_text("#queue"));
     let late = tessa.post("/jobs/act", &[("job", &pick), ("verb", "cancel")]).await;
     assert!(late.text().contains("nothing left to cancel"), "{}", late.select_text("main"));
 }
@@ -287,6 +292,10 @@ async fn actions_are_asked_about_in_place() {
     let asked = send(&[]).await;
     assert!(asked.status == 200 && !asked.text().contains("<main"), "{}", asked.text());
     assert_eq!(asked.select_text("h2"), "Cancel in <place>?");
+    assert!(
+        asked.text().contains("The job leaves the queue.") && !asked.text().contains("Running jobs"),
+        "it's pending"
+    );
     assert_eq!(asked.select_text("button[type=submit]"), "Cancel job");
     assert_eq!(asked.attribute("form", "hx-target"), "#job-action");
     let done = send(&[("sure", "yes")]).await;
