@@ -44,8 +44,8 @@ impl JobCounts {
 
     /// Counts tasks that are in the same state.
     pub fn add_tasks(&mut self, state: JobState, is_over: bool, tasks: u64) {
-        let stage = if is_over { JobStage::Ended } else { state.stage() };
-        let count = match (stage, state.is_failure()) {
+        let reached = if is_over { JobStage::Ended } else { state.stage() };
+        let count = match (reached, state.is_failure()) {
             (JobStage::Pending, _) => &mut self.waiting,
             (JobStage::Running, _) => &mut self.running,
             (JobStage::Ended, false) if state == JobState::Cancelled => &mut self.cancelled,

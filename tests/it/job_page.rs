@@ -86,6 +86,20 @@ async fn job_page_explains_how_the_job_ended() {
     }
 }
 
+/// The portal's own command has nothing that would need quotation marks.
+#[tokio::test(flavor = "multi_thread")]
+async fn command_of_the_portal_itself_comes_without_a_warning() {
+    let (portal, _, bob) = crate::queue::connected("bob").await;
+    let order = portal.order("bob", "key", crate::submissions::HELD).await;
+    let sent = portal.settled(portal.submit(&order).await).await;
+    let number = sent.number.unwrap().to_string();
+    let path = format!("/jobs/key/{number}");
+    until(&bob, &path, "there", |page| page.status == 200).await;
+    let script = until_says(&bob, &format!("{path}/script"), "sbatch --parsable").await;
+    assert!(!script.text().contains("without quotation marks"), "{}", script.text());
+    crate::queue::cancel("bob", &number);
+}
+
 #[tokio::test]
 async fn output_of_a_running_job_is_followed() {
     let (portal, max) = harbour("bob").await;
@@ -101,6 +115,10 @@ echo "the last <b>words</b>""#;
     let part = until_says(&max, &format!("{path}/fragment"), ">Running<").await;
     assert!(part.text().contains("value=\"requeue\"") && part.text().contains("value=\"cancel\""));
     assert_eq!(part.select_text("h1"), "<script>x</script>|\"'");
+    let has_figure = |page: &Page| !page.select_all(".job-figure [data-elapsed]").is_empty();
+    let part = until(&max, &format!("{path}/fragment"), "what it used so far", has_figure).await;
+    let times = part.attributes("[data-elapsed]", "data-elapsed");
+    assert!(times.len() == 2 && times[0] == times[1], "one time, above and among the figures: {times:?}");
     let log = until_says(&max, &format!("{path}/output"), "step 3").await;
     assert_eq!(log.select_text(".log .fg-red"), "red <script>alert(1)</script>");
     assert!(!log.text().contains("step 1") && !log.text().contains("<script>alert"));
