@@ -53,7 +53,7 @@ impl JobCounts {
             (JobStage::Ended, true) => &mut self.bad,
         };
         *count += tasks;
-        if matches!(record.job.state, JobState::NodeFail | JobState::BootFail) {
+        if matches!(state, JobState::NodeFail | JobState::BootFail) {
             self.node_failed += tasks;
         }
     }
