@@ -74,9 +74,12 @@ impl SessionsEndedSignal {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// Wrong name or password, or the account is disabled. One answer for all, so that it reveals nothing.
+    /// Wrong name or password. One answer for both, so that it reveals nothing.
     #[error("wrong user name or password")]
     WrongPassword,
+    /// The password was right, but the account is disabled.
+    #[error("account disabled")]
+    AccountDisabled,
     /// Rate limit reached; holds the seconds to wait.
     #[error("too many attempts; wait {0} s")]
     TooManyTries(i64),
@@ -108,6 +111,9 @@ pub enum AuthError {
     /// It would leave the portal without an administrator.
     #[error("this is the last administrator")]
     LastAdmin,
+    /// It would leave a group with members but without a PI who can sign in.
+    #[error("this is the last PI of a group")]
+    LastPi,
     /// Their keychain is locked; they must sign in again.
     #[error("keychain locked")]
     KeychainLocked,

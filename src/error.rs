@@ -36,6 +36,9 @@ pub enum AppError {
     /// 409: it would leave the portal without an administrator.
     #[error("this is the last administrator")]
     LastAdmin,
+    /// 409: it would leave a group with members but without a PI.
+    #[error("this is the last PI of a group")]
+    LastPi,
     /// 409: a saved recipe no longer works; holds the reason as a sentence.
     #[error("a saved recipe can't be read")]
     BrokenRecipe(String),
@@ -79,6 +82,7 @@ impl From<AuthError> for AppError {
             AuthError::NotFound => Self::NotFound,
             AuthError::Denied => Self::Denied,
             AuthError::LastAdmin => Self::LastAdmin,
+            AuthError::LastPi => Self::LastPi,
             AuthError::SignInExpired => Self::NotSignedIn("/".into()),
             AuthError::KeychainLocked => Self::KeychainLocked,
             // Forms show these next to the field; reaching this point is a bug.

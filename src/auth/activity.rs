@@ -31,6 +31,8 @@ events! {
     SignedIn = "sign-in.done", "Signed in";
     /// Wrong name or password.
     SignInFailed = "sign-in.failed", "Failed to sign in";
+    /// The password was right, but the account is disabled.
+    SignInDisabled = "sign-in.disabled", "Tried to sign in to a disabled account";
     /// The one-time code was wrong.
     CodeFailed = "sign-in.code-failed", "Entered a wrong second-factor code";
     /// A recovery code was used instead of the phone.
@@ -77,6 +79,8 @@ events! {
     PersonDisabled = "person.disabled", "Disabled a portal account";
     /// An account was enabled again.
     PersonEnabled = "person.enabled", "Enabled a portal account";
+    /// An account was deleted.
+    PersonDeleted = "person.deleted", "Deleted a portal account";
     /// Someone became an administrator.
     AdminGranted = "person.admin-granted", "Made someone an administrator";
     /// Someone is no longer an administrator.

@@ -3,6 +3,7 @@
 use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use super::{AuthError, AuthService, Permission, Result};
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId};
+use crate::store::groups::{Group, GroupMember};
 use crate::store::{self, StoreError};
 
 impl AuthService {
@@ -35,22 +36,65 @@ impl AuthService {
         Ok(store::commit(tx).await?)
     }
 
-    /// Changes a member's role in a group.
-    pub async fn set_role(&self, actor: &Actor, group: GroupId, person: PersonId, role: GroupRole) -> Result<()> {
-        let now = self.clock.now();
+    /// Changes a member's role in a group. If they are its last PI, `successor` must name another.
+    pub async fn set_role(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        person: PersonId,
+        role: GroupRole,
+        successor: Option<PersonId>,
+    ) -> Result<()> {
         let mut tx = self.store.write().await?;
         self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
-        let group_row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let members = store::groups::list_members(&mut tx, group).await?;
-        let member = members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)?;
-        store::groups::set_member(&mut tx, group, person, role, now).await?;
+        let group = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let members = store::groups::list_members(&mut tx, group.id).await?;
+        let member = find_member(&members, person)?;
         if role == GroupRole::Member {
-            self.revoke_invitations_by(&mut tx, group, person).await?;
+            // A former PI stays in the group, so that it has at least one member.
+            self.keep_pi(&mut tx, actor, &group, &members, member, successor).await?;
+            self.revoke_invitations_by(&mut tx, group.id, person).await?;
         }
-        let detail = format!("{} is now a {}", member.name, role.noun());
-        let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
-        record(&mut tx, actor, ActivityEventKind::RoleChanged, about, now).await?;
+        self.save_role(&mut tx, actor, &group, member, role).await?;
         Ok(store::commit(tx).await?)
+    }
+
+    async fn save_role(
+        &self,
+        db: &mut store::DbConnection,
+        actor: &Actor,
+        group: &Group,
+        member: &GroupMember,
+        role: GroupRole,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        store::groups::set_member(db, group.id, member.person_id, role, now).await?;
+        let detail = format!("{} is now a {}", member.name, role.noun());
+        let about = ActivityDetails { person: Some(member.person_id), subject: &group.name, detail: &detail };
+        Ok(record(db, actor, ActivityEventKind::RoleChanged, about, now).await?)
+    }
+
+    /// Before someone stops being a PI: makes `successor` a PI, or refuses if nobody else is one who can sign in.
+    async fn keep_pi(
+        &self,
+        db: &mut store::DbConnection,
+        actor: &Actor,
+        group: &Group,
+        members: &[GroupMember],
+        leaver: &GroupMember,
+        successor: Option<PersonId>,
+    ) -> Result<()> {
+        if leaver.role() != GroupRole::Pi {
+            return Ok(());
+        }
+        let mut others = members.iter().filter(|member| member.person_id != leaver.person_id);
+        if let Some(successor) = successor {
+            let successor = others.find(|member| member.person_id == successor && !member.is_disabled);
+            let successor = successor.ok_or(AuthError::NotFound)?;
+            self.authorise(db, actor, Permission::ManageGroup(group.id)).await?;
+            return self.save_role(db, actor, group, successor, GroupRole::Pi).await;
+        }
+        if others.any(GroupMember::is_active_pi) { Ok(()) } else { Err(AuthError::LastPi) }
     }
 
     /// Revokes the open invitations of someone who may no longer invite; an administrator's stay valid.
@@ -67,21 +111,35 @@ impl AuthService {
         Ok(())
     }
 
-    /// Removes someone from a group; their account stays.
-    pub async fn remove_member(&self, actor: &Actor, group: GroupId, person: PersonId) -> Result<()> {
+    /// Removes someone from a group; their account stays. If they are its last PI and others stay, `successor` must
+    /// name another.
+    pub async fn remove_member(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        person: PersonId,
+        successor: Option<PersonId>,
+    ) -> Result<()> {
         let mut tx = self.store.write().await?;
-        self.authorise(&mut tx, actor, Permission::ManageGroup(group)).await?;
-        let group_row = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
-        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
-        if !store::groups::remove_member(&mut tx, group, person).await? {
-            return Err(AuthError::NotFound);
+        self.authorise(&mut tx, actor, Permission::RemoveFromGroup(group, GroupRole::Member)).await?;
+        let group = store::groups::get(&mut tx, group).await?.ok_or(AuthError::NotFound)?;
+        let members = store::groups::list_members(&mut tx, group.id).await?;
+        let member = find_member(&members, person)?;
+        self.authorise(&mut tx, actor, Permission::RemoveFromGroup(group.id, member.role())).await?;
+        if members.len() > 1 {
+            self.keep_pi(&mut tx, actor, &group, &members, member, successor).await?;
         }
-        self.revoke_invitations_by(&mut tx, group, person).await?;
-        store::dashboards::hide_from_group(&mut tx, person, group).await?;
-        let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &account.name };
+        store::groups::remove_member(&mut tx, group.id, person).await?;
+        self.revoke_invitations_by(&mut tx, group.id, person).await?;
+        store::dashboards::hide_from_group(&mut tx, person, group.id).await?;
+        let about = ActivityDetails { person: Some(person), subject: &group.name, detail: &member.name };
         record(&mut tx, actor, ActivityEventKind::RemovedFromGroup, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
+}
+
+fn find_member(members: &[GroupMember], person: PersonId) -> Result<&GroupMember> {
+    members.iter().find(|member| member.person_id == person).ok_or(AuthError::NotFound)
 }
 
 fn map_name_taken<T>(result: store::Result<T>) -> Result<T> {

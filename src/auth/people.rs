@@ -141,6 +141,28 @@ impl AuthService {
         Ok(())
     }
 
+    /// Deletes an account with everything that is theirs alone; the activity log and what belongs to groups stay.
+    /// Refused for the last administrator and for the last PI of a group that others are in.
+    pub async fn delete_account(&self, actor: &Actor, person: PersonId) -> Result<()> {
+        let now = self.clock.now();
+        let mut tx = self.store.write().await?;
+        self.authorise(&mut tx, actor, Permission::ManagePeople).await?;
+        let account = store::people::get(&mut tx, person).await?.ok_or(AuthError::NotFound)?;
+        refuse_last_admin(&mut tx, &account).await?;
+        if !store::groups::list_led_alone(&mut tx, person).await?.is_empty() {
+            return Err(AuthError::LastPi);
+        }
+        store::one_time_links::revoke_for_person(&mut tx, person, now).await?;
+        store::people::delete(&mut tx, person, now).await?;
+        store::recipes::delete_ownerless(&mut tx).await?;
+        let about = ActivityDetails { person: Some(person), subject: &account.name, detail: &account.display_name };
+        record(&mut tx, actor, ActivityEventKind::PersonDeleted, about, now).await?;
+        store::commit(tx).await?;
+        self.keychains.remove(person);
+        self.publish_sessions_ended(SessionsEndedSignal::Person(person, None));
+        Ok(())
+    }
+
     /// Grants or revokes administrator rights.
     pub async fn set_admin(&self, actor: &Actor, person: PersonId, is_admin: bool) -> Result<()> {
         let now = self.clock.now();

@@ -30,7 +30,7 @@ pub enum Permission {
     UseClusters,
     /// Add, change and retire clusters; decide about host keys.
     ManageClusters,
-    /// List all people; disable and enable accounts.
+    /// List all people; disable, enable and delete accounts.
     ManagePeople,
     /// See and export everyone's activity.
     SeeAllActivity,
@@ -42,8 +42,10 @@ pub enum Permission {
     Invite(GroupId, GroupRole),
     /// See and revoke a group's open invitations.
     SeeInvitations(GroupId),
-    /// Rename a group, change roles, remove people.
+    /// Rename a group, change roles.
     ManageGroup(GroupId),
+    /// Remove someone who has this role from a group.
+    RemoveFromGroup(GroupId, GroupRole),
     /// See a saved recipe and create jobs with it.
     UseRecipe(SharedItemOwnership),
     /// Save a new version of a recipe, withdraw it from its group, delete it.
@@ -79,8 +81,9 @@ impl Viewer {
         let allowed = match action {
             Permission::UseOwnAccount | Permission::UseClusters => true,
             Permission::SeeGroup(group) => self.is_admin || self.role_in(group).is_some(),
-            // A PI invites members; only administrators decide who else is a PI.
+            // A PI invites and removes members; only administrators decide who else is a PI.
             Permission::Invite(group, GroupRole::Member)
+            | Permission::RemoveFromGroup(group, GroupRole::Member)
             | Permission::SeeInvitations(group)
             | Permission::OverseeDashboardLinks(group) => self.is_admin || self.role_in(group) == Some(GroupRole::Pi),
             Permission::UseRecipe(item) => {
@@ -114,6 +117,7 @@ impl Viewer {
             | Permission::SeeAllActivity
             | Permission::ManageGroups
             | Permission::Invite(_, GroupRole::Pi)
+            | Permission::RemoveFromGroup(_, GroupRole::Pi)
             | Permission::ManageGroup(_) => self.is_admin,
         };
         if allowed { Ok(()) } else { Err(AccessDeniedError) }
@@ -172,8 +176,8 @@ mod tests {
     #[test]
     fn the_table_of_rights() {
         use Permission::{
-            Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, SeeAllActivity, SeeGroup, SeeInvitations,
-            SeeRecipeFiles, UseClusters, UseOwnAccount,
+            Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, RemoveFromGroup, SeeAllActivity, SeeGroup,
+            SeeInvitations, SeeRecipeFiles, UseClusters, UseOwnAccount,
         };
         let people = [
             viewer(true, &[]),
@@ -195,6 +199,8 @@ mod tests {
             (Invite(LAB, GroupRole::Member), /* */ [true, true, false, false, false]),
             (Invite(LAB, GroupRole::Pi), /*     */ [true, false, false, false, false]),
             (ManageGroup(LAB), /*          */ [true, false, false, false, false]),
+            (RemoveFromGroup(LAB, GroupRole::Member), [true, true, false, false, false]),
+            (RemoveFromGroup(LAB, GroupRole::Pi), /**/ [true, false, false, false, false]),
             (SeeRecipeFiles, /*            */ [true, false, false, false, false]),
             (Permission::OverseeDashboardLinks(LAB), /**/ [true, true, false, false, false]),
             (Permission::SeeUsage(LAB), /*     */ [false, true, true, false, false]),

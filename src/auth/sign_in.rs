@@ -56,8 +56,15 @@ impl AuthService {
                 let ready = self.stretch_password(Some(credentials.person.id), password).await?;
                 self.complete_password_step(&credentials, &ready, client).await
             }
+            // Only someone who knows the password learns that the account is disabled.
+            Some(credentials) if right => {
+                let person = Some(credentials.person.id);
+                self.record_refused_sign_in(ActivityEventKind::SignInDisabled, &name, person, client).await?;
+                Err(AuthError::AccountDisabled)
+            }
             credentials => {
-                self.record_failed_sign_in(&name, credentials.map(|credentials| credentials.person.id), client).await?;
+                let person = credentials.map(|credentials| credentials.person.id);
+                self.record_refused_sign_in(ActivityEventKind::SignInFailed, &name, person, client).await?;
                 Err(AuthError::WrongPassword)
             }
         }
@@ -172,8 +179,9 @@ impl AuthService {
         Ok(SignInCookies { session, browser_mark: self.issue_browser_mark(&made)? })
     }
 
-    async fn record_failed_sign_in(
+    async fn record_refused_sign_in(
         &self,
+        event: ActivityEventKind,
         name: &SignInName,
         person: Option<PersonId>,
         client: &RequestClient,
@@ -181,7 +189,7 @@ impl AuthService {
         let mut tx = self.store.write().await?;
         let about = ActivityDetails { person, ..ActivityDetails::default() };
         let actor = Actor::anonymous(name.as_str(), client);
-        record(&mut tx, &actor, ActivityEventKind::SignInFailed, about, self.clock.now()).await?;
+        record(&mut tx, &actor, event, about, self.clock.now()).await?;
         Ok(store::commit(tx).await?)
     }
 

@@ -165,7 +165,7 @@ impl Dashboards {
     }
 
     /// Wakes the reconciler, because something is due.
-    pub(super) fn wake_reconciler(&self) {
+    pub fn wake_reconciler(&self) {
         self.0.wake.notify_one();
     }
 }

@@ -43,6 +43,11 @@ impl GroupMember {
     pub fn role(&self) -> GroupRole {
         self.role.parse().unwrap_or(GroupRole::Member)
     }
+
+    /// Whether they lead the group and can sign in.
+    pub fn is_active_pi(&self) -> bool {
+        self.role() == GroupRole::Pi && !self.is_disabled
+    }
 }
 
 pub async fn add(db: &mut DbConnection, name: &DisplayName, now: UnixTime) -> Result<GroupId> {
@@ -115,5 +120,20 @@ pub async fn list_members(db: &mut DbConnection, group: GroupId) -> Result<Vec<G
          FROM memberships m JOIN people p ON p.id = m.person_id
          WHERE m.group_id = $1 ORDER BY m.role DESC, p.display_name",
         [group]
+    )
+}
+
+/// The groups that would have members but no PI who can sign in, if this person were not their PI.
+pub async fn list_led_alone(db: &mut DbConnection, person: PersonId) -> Result<Vec<Group>> {
+    fetch_all!(
+        db,
+        select_group!(
+            "JOIN memberships own ON own.group_id = g.id AND own.person_id = $1 AND own.role = 'pi'
+             WHERE EXISTS (SELECT 1 FROM memberships m WHERE m.group_id = g.id AND m.person_id <> $1)
+               AND NOT EXISTS (SELECT 1 FROM memberships m JOIN people p ON p.id = m.person_id
+                 WHERE m.group_id = g.id AND m.person_id <> $1 AND m.role = 'pi' AND p.disabled_at IS NULL)
+             ORDER BY g.name"
+        ),
+        [person]
     )
 }

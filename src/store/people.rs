@@ -148,3 +148,38 @@ pub async fn set_totp(db: &mut DbConnection, id: PersonId, sealed: Option<&[u8]>
 pub async fn use_totp_step(db: &mut DbConnection, id: PersonId, step: i64) -> Result<bool> {
     affects_row!(db, "UPDATE people SET totp_last_step = $2 WHERE id = $1 AND totp_last_step < $2", [id, step])
 }
+
+/// Deletes a person with everything that is theirs alone. Group recipes and reports stay without an owner, and the
+/// activity log keeps its names.
+pub async fn delete(db: &mut DbConnection, id: PersonId, now: UnixTime) -> Result<bool> {
+    execute!(db, "UPDATE guest_links SET revoked_at = $2 WHERE created_by = $1 AND revoked_at IS NULL", [id, now])?;
+    affects_row!(db, "DELETE FROM people WHERE id = $1", [id])
+}
+
+/// How much of a person's own would be deleted with their account.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct PersonBelongings {
+    pub ssh_keys: i64,
+    /// Clusters that they have a user name for.
+    pub clusters: i64,
+    pub jobs: i64,
+    pub dashboards: i64,
+    /// Guest links that work now.
+    pub guest_links: i64,
+    /// Recipes that no group uses.
+    pub recipes: i64,
+}
+
+pub async fn count_belongings(db: &mut DbConnection, id: PersonId, now: UnixTime) -> Result<PersonBelongings> {
+    fetch_one!(
+        db,
+        "SELECT (SELECT count(*) FROM ssh_keys WHERE person_id = $1) AS ssh_keys,
+           (SELECT count(DISTINCT cluster_id) FROM connections WHERE person_id = $1) AS clusters,
+           (SELECT count(*) FROM jobs WHERE person_id = $1) AS jobs,
+           (SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL) AS dashboards,
+           (SELECT count(*) FROM guest_links WHERE created_by = $1 AND revoked_at IS NULL AND expires_at > $2)
+             AS guest_links,
+           (SELECT count(*) FROM recipes WHERE owner_id = $1 AND group_id IS NULL AND archived_at IS NULL) AS recipes",
+        [id, now]
+    )
+}

@@ -8,7 +8,7 @@ use super::dashboard_origin;
 use super::http::{assets, errors, event_stream, health, middleware, old_urls};
 use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
 use super::pages::admin::{activity, people};
-use super::pages::groups::{self, fair_share, invitations, reports, usage, usage_alerts};
+use super::pages::groups::{self, fair_share, invitations, member_actions, reports, usage, usage_alerts};
 use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
 #[cfg(debug_assertions)]
@@ -89,12 +89,13 @@ pub fn portal_router(state: PortalState) -> Router {
         .route("/groups/{id}/name", post(groups::rename))
         .route("/groups/{id}/invitations", post(invitations::create))
         .route("/groups/{id}/invitations/{link}/revoke", post(invitations::revoke))
-        .route("/groups/{id}/people/{person}/role", post(groups::set_role))
-        .route("/groups/{id}/people/{person}/remove", post(groups::remove_member))
+        .route("/groups/{id}/people/{person}/role", post(member_actions::set_role))
+        .route("/groups/{id}/people/{person}/remove", post(member_actions::remove))
         .route("/people", get(people::list))
         .route("/people/{id}", get(people::get))
         .route("/people/{id}/disable", post(people::disable))
         .route("/people/{id}/enable", post(people::enable))
+        .route("/people/{id}/delete", get(people::confirm_delete).post(people::delete))
         .route("/people/{id}/admin", post(people::set_admin))
         .route("/people/{id}/reset-link", post(people::create_reset_link))
         .route("/people/{id}/second-factor-off", post(people::remove_second_factor))

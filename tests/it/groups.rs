@@ -40,7 +40,6 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("POST", "/groups/{lab}/invitations", "role=pi&days=7&label=x", &[]),
     ("POST", "/groups/{lab}/invitations/{link}/revoke", "", &["pia"]),
     ("POST", "/groups/{lab}/people/{max}/role", "role=pi", &[]),
-    ("POST", "/groups/{lab}/people/{max}/remove", "", &[]),
     ("GET", "/groups/{lab}/usage", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/usage/fragment", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/usage/fair-share", "", &["pia", "max"]),
@@ -72,6 +71,8 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/people/{max}", "", &[]),
     ("POST", "/people/{max}/disable", "", &[]),
     ("POST", "/people/{max}/enable", "", &[]),
+    ("GET", "/people/{max}/delete", "", &[]),
+    ("POST", "/people/{max}/delete", "", &[]),
     ("POST", "/people/{max}/admin", "admin=true", &[]),
     ("POST", "/people/{max}/reset-link", "", &[]),
     ("POST", "/people/{max}/second-factor-off", "", &[]),
@@ -93,6 +94,8 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/clusters/{slug}/host-keys", "", &[]),
     ("POST", "/clusters/{slug}/host-keys", "compared=true", &[]),
     ("POST", "/clusters/{slug}/end-alarm", "", &[]),
+    // Last, because afterwards max may no longer do what is above.
+    ("POST", "/groups/{lab}/people/{max}/remove", "", &["pia"]),
 ];
 
 /// The form of a cluster's settings.
@@ -332,6 +335,7 @@ async fn ids_of_other_groups_find_nothing() {
         "/groups/9223372036854775808/name".into(),
         "/people/999/disable".into(),
         "/people/999/enable".into(),
+        "/people/999/delete".into(),
         "/people/999/reset-link".into(),
         "/people/999/second-factor-off".into(),
         "/people/0/admin".into(),
@@ -426,8 +430,8 @@ async fn removed_member_keeps_the_account_but_loses_the_group() {
     let [(_, pi), (_, member), ..] = &people;
     let max = portal.person_id("max").await;
     let path = format!("/groups/{lab}/people/{max}/remove");
-    assert_eq!(pi.post(&path, &[]).await.status, 403);
-    assert_eq!(admin.post(&path, &[]).await.status, 303);
+    assert_eq!(member.post(&path, &[]).await.status, 403);
+    assert_eq!(pi.post(&path, &[]).await.status, 303, "a PI removes who has left");
     assert_eq!(member.get(&format!("/groups/{lab}")).await.status, 403);
     assert!(member.is_signed_in().await);
     assert_eq!(admin.post(&path, &[]).await.status, 404, "once is enough");
@@ -439,6 +443,7 @@ async fn removed_member_keeps_the_account_but_loses_the_group() {
 async fn invitations_of_a_former_pi_are_revoked() {
     let (portal, admin) = TestApp::with_admin().await;
     let lab = portal.group(&admin, "Smith Lab").await;
+    portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
     for ending in ["role", "remove"] {
         let name = format!("pi-{ending}");
         let pi = portal.join(&portal.invite(&admin, lab, "pi").await, &name).await;
@@ -457,4 +462,63 @@ async fn names_that_differ_in_case_only_are_the_same() {
     let page = admin.post("/groups", &[("name", "smith lab")]).await;
     assert_eq!(page.status, 422);
     assert!(page.text().contains("A group with this name already exists."));
+}
+
+/// A PI removes members of their own group, but neither other PIs nor members of other groups.
+#[tokio::test]
+async fn pis_remove_only_members_of_their_own_group() {
+    let World { portal, admin, lab, people, .. } = world().await;
+    let [(_, pi), _, (_, other_pi), _] = &people;
+    let (pia, max) = (portal.person_id("pia").await, portal.person_id("max").await);
+    let remove = |person: i64| format!("/groups/{lab}/people/{person}/remove");
+    assert_eq!(other_pi.post(&remove(max), &[]).await.status, 403);
+    assert_eq!(pi.post(&remove(pia), &[]).await.status, 403, "an administrator decides who is a PI");
+    admin.post(&format!("/groups/{lab}/people/{max}/role"), &[("role", "pi")]).await;
+    assert_eq!(pi.post(&remove(max), &[]).await.status, 403, "a PI by now");
+    let page = pi.get(&format!("/groups/{lab}/members")).await;
+    assert_eq!(page.attributes("form[action$='/remove']", "action"), Vec::<String>::new());
+    admin.post(&format!("/groups/{lab}/people/{max}/role"), &[("role", "member")]).await;
+    let page = pi.get(&format!("/groups/{lab}/members")).await;
+    assert_eq!(page.attributes("form[action$='/remove']", "action"), [remove(max)]);
+    assert!(page.select_text(".confirm-body").contains("loses access to Smith Lab"));
+    assert_eq!(pi.post(&remove(max), &[]).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_group_with_members_keeps_a_pi() {
+    let World { portal, admin, lab, people, .. } = world().await;
+    let [(_, pi), (_, member), ..] = &people;
+    let (pia, max) = (portal.person_id("pia").await, portal.person_id("max").await);
+    let nora = portal.person_id("nora").await;
+    let page = admin.get(&format!("/groups/{lab}/members")).await;
+    assert_eq!(page.select_all("select[name=successor] option"), ["max", "max"], "asked before both actions");
+    for (action, successor) in [("role", ""), ("remove", ""), ("role", "none"), ("remove", "none")] {
+        let before = portal.snapshot().await;
+        let path = format!("/groups/{lab}/people/{pia}/{action}");
+        let nora = nora.to_string();
+        let mut form = vec![("role", "member")];
+        if successor == "none" {
+            form.push(("successor", &nora));
+        }
+        let refused = admin.post(&path, &form).await;
+        let expected = if successor == "none" { 404 } else { 409 };
+        assert_eq!(refused.status, expected, "{action} {successor}");
+        assert_eq!(portal.snapshot().await, before, "{action} {successor}");
+    }
+    let max_text = max.to_string();
+    let form = [("role", "member"), ("successor", max_text.as_str())];
+    assert_eq!(admin.post(&format!("/groups/{lab}/people/{pia}/role"), &form).await.status, 303);
+    assert_eq!(pi.get(&format!("/groups/{lab}/accounts")).await.status, 403);
+    assert_eq!(member.get(&format!("/groups/{lab}/accounts")).await.status, 200);
+
+    // A PI who cannot sign in does not count.
+    admin.post(&format!("/groups/{lab}/people/{pia}/role"), &[("role", "pi")]).await;
+    admin.post(&format!("/people/{pia}/disable"), &[]).await;
+    let refused = admin.post(&format!("/groups/{lab}/people/{max}/remove"), &[]).await;
+    assert_eq!(refused.select_text("h1"), "A group with members needs a PI");
+    // Disabling works at once, because it may be urgent; the page says what is missing then.
+    assert!(admin.get(&format!("/people/{max}")).await.text().contains("the only PI of"));
+    assert_eq!(admin.post(&format!("/people/{max}/disable"), &[]).await.status, 303);
+    let page = admin.get(&format!("/groups/{lab}/members")).await;
+    assert!(page.select_text(".alert.is-warning").contains("This group has no PI"));
 }

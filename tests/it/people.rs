@@ -161,3 +161,90 @@ async fn a_new_password_ends_open_reset_links() {
     assert_eq!(bob.post("/account/password", &form).await.status, 303);
     assert_eq!(portal.visitor().get(&reset).await.status, 410);
 }
+
+#[tokio::test]
+async fn role_and_account_changes_ask_first() {
+    let (portal, admin, _bob) = TestApp::with_member("bob").await;
+    let bob = portal.person_id("bob").await;
+    let page = admin.get(&format!("/people/{bob}")).await;
+    let questions = page.select_all(".confirm");
+    assert_eq!(questions.len(), 2, "{questions:?}");
+    assert!(questions[0].contains("bob will be able to disable and delete accounts"), "{questions:?}");
+    assert!(questions[1].contains("closes their cluster connections"), "{questions:?}");
+    let page = admin.get("/groups/1/members").await;
+    let questions = page.select_all(".confirm");
+    assert!(questions[0].contains("bob will see each member's usage by name"), "{questions:?}");
+    assert!(questions[1].contains("bob loses access to Smith Lab"), "{questions:?}");
+    // Every button that changes something is inside its question.
+    let asked = page.select_all("tbody .confirm form").len();
+    assert_eq!(page.select_all("tbody form").len(), asked);
+}
+
+#[tokio::test]
+async fn deleting_an_account_says_what_goes_and_keeps_the_log() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let id = portal.person_id("bob").await;
+    bob.make_key().await;
+    let path = format!("/people/{id}/delete");
+    assert!(admin.get(&format!("/people/{id}")).await.attributes("a.btn", "href").contains(&path));
+    let page = admin.get(&path).await;
+    assert!(page.select_text("section[aria-labelledby=deleted-title]").contains("SSH keys on this portal: 1."));
+    assert!(page.select_text("section[aria-labelledby=kept-title]").contains("The activity log"));
+    assert_eq!(page.attributes("main form", "action"), [path.clone()]);
+    let done = admin.post(&path, &[]).await;
+    assert_eq!((done.status, done.location()), (303, "/people"));
+    assert!(!bob.is_signed_in().await);
+    assert_eq!(admin.get(&format!("/people/{id}")).await.status, 404);
+    assert_eq!(admin.post(&path, &[]).await.status, 404, "once is enough");
+    let answer = portal.visitor().sign_in("bob", PASSWORD).await;
+    assert!(answer.select_text(".error-summary").contains("Wrong user name or password."));
+    let words = admin.get("/activity?text=bob").await.select_all("tbody .cell-title");
+    for expected in ["Deleted a portal account", "Created an SSH key"] {
+        assert!(words.contains(&expected.to_owned()), "{words:?}");
+    }
+    let mut db = portal.app.store.read().await.unwrap();
+    let sql = "SELECT (SELECT count(*) FROM people WHERE id = $1) + (SELECT count(*) FROM ssh_keys WHERE person_id = $1)
+        + (SELECT count(*) FROM keychains WHERE person_id = $1) + (SELECT count(*) FROM memberships WHERE person_id = $1)
+        + (SELECT count(*) FROM sessions WHERE person_id = $1)";
+    let left: i64 = sqlx::query_scalar(sql).bind(id).fetch_one(&mut *db).await.unwrap();
+    assert_eq!(left, 0);
+    drop(db);
+    portal.member(&admin, "bob").await;
+    assert_ne!(portal.person_id("bob").await, id, "the name can be used again, by another account");
+}
+
+#[tokio::test]
+async fn the_last_administrator_and_the_last_pi_are_not_deleted() {
+    let (portal, admin) = TestApp::with_admin().await;
+    let lab = portal.group(&admin, "Smith Lab").await;
+    portal.join(&portal.invite(&admin, lab, "pi").await, "pia").await;
+    portal.join(&portal.invite(&admin, lab, "member").await, "max").await;
+    let (pia, max) = (portal.person_id("pia").await, portal.person_id("max").await);
+    for (name, title) in
+        [("ada", "The portal needs at least one administrator"), ("pia", "A group with members needs a PI")]
+    {
+        let path = format!("/people/{}/delete", portal.person_id(name).await);
+        let page = admin.get(&path).await;
+        assert!(page.select_text(".alert").contains(title), "{name}");
+        assert_eq!(page.select_all("main form").len(), 0, "{name}: nothing to press");
+        let before = portal.snapshot().await;
+        let refused = admin.post(&path, &[]).await;
+        assert_eq!((refused.status, refused.select_text("h1").as_str()), (409, title));
+        assert_eq!(portal.snapshot().await, before);
+    }
+    admin.post(&format!("/groups/{lab}/people/{max}/role"), &[("role", "pi")]).await;
+    assert_eq!(admin.post(&format!("/people/{pia}/delete"), &[]).await.status, 303);
+    // The last one of a group may go: nobody is left who would need a PI.
+    assert_eq!(admin.post(&format!("/people/{max}/delete"), &[]).await.status, 303);
+}
+
+#[tokio::test]
+async fn administrators_can_delete_their_own_account() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let (ada, bob_id) = (portal.person_id("ada").await, portal.person_id("bob").await);
+    admin.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
+    let done = admin.post(&format!("/people/{ada}/delete"), &[]).await;
+    assert_eq!((done.status, done.location()), (303, "/sign-in"));
+    assert!(!admin.is_signed_in().await);
+    assert_eq!(bob.get("/people").await.select_all("tbody tr").len(), 1);
+}

@@ -174,7 +174,8 @@ async fn only_pis_see_and_make_reports() {
     }
     let pia = world.portal.person_id("pia").await;
     let role = format!("/groups/{lab}/people/{pia}/role");
-    assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
+    let max = world.portal.person_id("max").await.to_string();
+    assert_eq!(world.admin.post(&role, &[("role", "member"), ("successor", &max)]).await.status, 303);
     for path in &gets {
         assert_eq!(world.pi.get(path).await.status, 403, "a former PI: {path}");
     }

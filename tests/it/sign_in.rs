@@ -44,7 +44,7 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
     for (name, password) in [
         ("nobody", WRONG),
         ("ada", WRONG),
-        ("bob", PASSWORD),
+        ("bob", WRONG),
         ("ada", ""),
         ("", PASSWORD),
         ("ada\u{0}", PASSWORD),
@@ -62,6 +62,23 @@ async fn every_wrong_sign_in_gets_the_same_answer() {
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert!(answers[0].contains("Wrong user name or password."));
+}
+
+/// Only someone who knows the password learns that the account is disabled.
+#[tokio::test]
+async fn disabled_person_with_the_right_password_is_told() {
+    let (portal, admin, _member) = TestApp::with_member("bob").await;
+    let bob = portal.person_id("bob").await;
+    admin.post(&format!("/people/{bob}/disable"), &[]).await;
+    let visitor = portal.visitor();
+    let page = visitor.sign_in("bob", PASSWORD).await;
+    assert_eq!(page.status, 422);
+    assert!(page.select_text(".error-summary").contains("This account is disabled."), "{}", page.text());
+    assert_eq!(visitor.cookies(), "");
+    assert!(!visitor.is_signed_in().await);
+    let rows = admin.get("/activity?action=sign-in.disabled").await.select_all("tbody tr");
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].contains("Tried to sign in to a disabled account") && rows[0].contains("bob"), "{rows:?}");
 }
 
 #[tokio::test]

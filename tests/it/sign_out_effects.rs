@@ -75,6 +75,21 @@ async fn switching_an_account_off_closes_its_connections() {
 }
 
 #[tokio::test]
+async fn deleting_an_account_closes_its_connections() {
+    let server = Server::start();
+    let (portal, admin, alice) = with_alice_connected(&server).await;
+    let master = portal.connection("alice", "own").await.master().pid();
+    let path = format!("/people/{}/delete", portal.person_id("alice").await);
+    assert_eq!(admin.post(&path, &[]).await.status, 303);
+    assert!(!alice.is_signed_in().await);
+    wait_until("the process has ended", async || !is_alive(master)).await;
+    wait_for_value("nothing is left", async || portal.run_folders(), Vec::is_empty).await;
+    portal.clock.advance(60);
+    portal.app.connections.sweep().await.unwrap();
+    assert_eq!(server.visits(), 1, "and it stays so");
+}
+
+#[tokio::test]
 async fn key_is_locked_after_the_last_sign_out_unless_its_owner_allowed_more() {
     let server = Server::start();
     let (portal, _, alice) = with_alice_connected(&server).await;

@@ -88,7 +88,8 @@ async fn former_pis_get_no_alerts() {
     choose(&world, &[("failing", "true")]).await;
     let pia = world.reader.person;
     let role = format!("/groups/{}/people/{pia}/role", world.group);
-    assert_eq!(world.admin.post(&role, &[("role", "member")]).await.status, 303);
+    let max = world.portal.person_id("max").await.to_string();
+    assert_eq!(world.admin.post(&role, &[("role", "member"), ("successor", &max)]).await.status, 303);
     world.portal.app.usage.notify_leader(world.reader).await.unwrap();
     assert!(notices(&world).await.is_empty());
 }

@@ -532,12 +532,14 @@ async fn usage_is_deleted_with_the_right_to_read_it() {
     assert_eq!(books().await, ["max", "pia"], "wanted");
     let pia = world.portal.person_id("pia").await;
     let role = format!("people/{pia}/role");
-    assert_eq!(world.admin.post(&world.url(&role), &[("role", "member")]).await.status, 303);
+    let max = world.portal.person_id("max").await;
+    let successor = max.to_string();
+    let form = [("role", "member"), ("successor", successor.as_str())];
+    assert_eq!(world.admin.post(&world.url(&role), &form).await.status, 303);
     portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
     assert_eq!(books().await, ["max"], "names go with the lead");
-    let max = world.portal.person_id("max").await;
     let remove = format!("people/{max}/remove");
-    assert_eq!(world.admin.post(&world.url(&remove), &[]).await.status, 303);
+    assert_eq!(world.admin.post(&world.url(&remove), &[("successor", &pia.to_string())]).await.status, 303);
     portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
     assert_eq!(books().await, Vec::<String>::new());
     let mut db = world.portal.app.store.read().await.unwrap();

@@ -69,7 +69,9 @@ const fn status_code(error: &AppError) -> StatusCode {
         AppError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         AppError::TooManyTries(_) => StatusCode::TOO_MANY_REQUESTS,
         AppError::OneTimeLink(_) => StatusCode::GONE,
-        AppError::LastAdmin | AppError::KeychainLocked | AppError::BrokenRecipe(_) => StatusCode::CONFLICT,
+        AppError::LastAdmin | AppError::LastPi | AppError::KeychainLocked | AppError::BrokenRecipe(_) => {
+            StatusCode::CONFLICT
+        }
         AppError::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AppError::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
         AppError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -117,6 +119,10 @@ fn error_message(error: &AppError) -> (&'static str, String) {
         AppError::LastAdmin => (
             "The portal needs at least one administrator",
             "This person is the last administrator who can sign in. Make someone else an administrator first. Nothing was changed.".into(),
+        ),
+        AppError::LastPi => (
+            "A group with members needs a PI",
+            "This person is the only PI of the group who can sign in. Choose another PI first. Nothing was changed.".into(),
         ),
         AppError::Busy => (
             "The portal is busy",

@@ -52,6 +52,7 @@ flashes! {
     MemberRemoved = "member-removed", "ok", "Member removed from the group. Their portal account still exists.";
     PersonDisabled = "person-disabled", "ok", "Account disabled and signed out on all devices.";
     PersonEnabled = "person-enabled", "ok", "Account enabled. This person can sign in again.";
+    PersonDeleted = "person-deleted", "ok", "Account deleted.";
     AdminChanged = "admin-changed", "ok", "Administrator rights changed.";
     OlderJobsAsked = "older-jobs", "info", "Loading older jobs from the cluster. They appear here in a moment.";
     CannotWithdraw = "not-given-up", "warning", "This submission can no longer be cancelled because it may already have reached the cluster. Once it shows up as a job, cancel the job.";

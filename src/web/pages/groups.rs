@@ -3,6 +3,7 @@
 pub(in crate::web) mod fair_share;
 mod group_tables;
 pub(in crate::web) mod invitations;
+pub(in crate::web) mod member_actions;
 pub(in crate::web) mod reports;
 pub(in crate::web) mod stacked_bar_chart;
 pub(in crate::web) mod table_sort;
@@ -67,11 +68,6 @@ pub struct NewGroupForm {
     lead: bool,
 }
 
-#[derive(Deserialize)]
-pub struct MemberRoleForm {
-    role: String,
-}
-
 #[derive(Template)]
 #[template(path = "groups/list.html")]
 struct GroupListPage {
@@ -103,6 +99,8 @@ struct GroupRights {
     invite: bool,
     invite_pi: bool,
     manage: bool,
+    /// Removing members who are no PIs; `manage` covers PIs as well.
+    remove: bool,
     /// Seeing the group's usage.
     see_usage: bool,
     manage_usage: bool,
@@ -164,6 +162,25 @@ impl GroupPage {
 
     fn is_sorting_invitations(&self) -> bool {
         group_tables::is_sorting_invitations(&self.state.sort)
+    }
+
+    fn may_remove(&self, member: &GroupMember) -> bool {
+        self.rights.manage || (self.rights.remove && member.role() == GroupRole::Member)
+    }
+
+    /// Whether nobody else is a PI who can sign in.
+    fn is_last_pi(&self, member: &GroupMember) -> bool {
+        let is_other = |other: &&GroupMember| other.person_id != member.person_id;
+        member.role() == GroupRole::Pi && !self.members.iter().filter(is_other).any(GroupMember::is_active_pi)
+    }
+
+    /// Who can become a PI in someone's place.
+    fn successors(&self, member: &GroupMember) -> Vec<&GroupMember> {
+        self.members.iter().filter(|other| other.person_id != member.person_id && !other.is_disabled).collect()
+    }
+
+    fn lacks_pi(&self) -> bool {
+        !self.members.is_empty() && !self.members.iter().any(GroupMember::is_active_pi)
     }
 }
 
@@ -272,6 +289,7 @@ pub async fn render_group(
         invite: me.may(Permission::Invite(group, GroupRole::Member)).is_ok(),
         invite_pi: me.may(Permission::Invite(group, GroupRole::Pi)).is_ok(),
         manage: me.may(Permission::ManageGroup(group)).is_ok(),
+        remove: me.may(Permission::RemoveFromGroup(group, GroupRole::Member)).is_ok(),
         see_usage: me.may(Permission::SeeUsage(group)).is_ok(),
         manage_usage: me.may(Permission::ManageUsage(group)).is_ok(),
     };
@@ -315,28 +333,6 @@ pub async fn rename(request: GroupRequest, FormBody(form): FormBody<RenameGroupF
     let state =
         GroupPageForms { name_problems: problems, name: Some(echo_input(&form.name)), ..GroupPageForms::default() };
     render_group(&context, &me, group, state).await
-}
-
-pub async fn set_role(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((group, person)): PathParams<(GroupId, PersonId)>,
-    FormBody(form): FormBody<MemberRoleForm>,
-) -> HandlerResult {
-    me.may(Permission::ManageGroup(group))?;
-    let role = form.role.parse::<GroupRole>().map_err(|error| AppError::BadRequest(error.to_string()))?;
-    context.app.auth.set_role(&me.actor(&context), group, person, role).await?;
-    Ok(flash::redirect(context, &members_path(group), FlashMessage::RoleChanged))
-}
-
-pub async fn remove_member(
-    context: RequestContext,
-    me: CurrentPerson,
-    PathParams((group, person)): PathParams<(GroupId, PersonId)>,
-) -> HandlerResult {
-    me.may(Permission::ManageGroup(group))?;
-    context.app.auth.remove_member(&me.actor(&context), group, person).await?;
-    Ok(flash::redirect(context, &members_path(group), FlashMessage::MemberRemoved))
 }
 
 fn group_path(group: GroupId) -> String {

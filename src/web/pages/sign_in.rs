@@ -152,6 +152,7 @@ fn refuse<T: Template>(error: AuthError, page: impl FnOnce(String) -> T) -> Hand
             return Ok(response);
         }
         AuthError::WrongPassword => "Wrong user name or password. Passwords are case-sensitive.",
+        AuthError::AccountDisabled => "This account is disabled. Ask your portal administrator to enable it.",
         AuthError::WrongCode => {
             "Wrong code. Enter the code your app shows now, or an unused recovery code. If new codes keep being rejected, check that your phone's clock is correct."
         }

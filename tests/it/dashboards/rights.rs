@@ -1,6 +1,10 @@
 //! Who sees and does what: owners all, their group looks and may wake, everybody else finds nothing.
 
+use portolan::auth::guest_links::GuestLinkRequest;
+use portolan::domain::DashboardId;
+
 use super::{EVIL, Run, buttons, says};
+use crate::dashboard_access::{actor, come_in, guest};
 use crate::support::app::START;
 use crate::support::{Client, TestApp};
 
@@ -167,4 +171,26 @@ async fn events_reach_everyone_who_may_see_the_dashboard() {
         told = stranger.chunk() => panic!("a stranger was told {told:?}"),
         () = async { for _ in 0..3 { otto.get("/healthz").await; } } => {}
     }
+}
+
+/// With an account go its dashboards, and every guest link to them.
+#[tokio::test]
+async fn deleting_the_owner_ends_dashboards_and_guest_links() {
+    let world = world().await;
+    let World { portal, admin, mia, lab, board, .. } = &world;
+    assert_eq!(world.show_to(&lab.to_string(), "0").await, 303);
+    let path = format!("/dashboards/{board}");
+    assert_eq!(mia.get(&path).await.status, 200);
+    let request = GuestLinkRequest { label: "Prof. Berg".to_owned(), days: 7, passphrase: String::new().into() };
+    let max = actor(portal, "max").await;
+    let token = portal.app.dashboards.create_guest_link(&max, DashboardId(*board), &request).await.unwrap();
+    let link = format!("/s/{}", token.as_str());
+    let visitor = guest(portal);
+    let place = come_in(&visitor, &link).await;
+    let page = admin.get(&format!("/people/{}/delete", max.id.unwrap())).await;
+    assert!(page.text().contains("Dashboards: 1, and guest links: 1."), "{}", page.text());
+    assert_eq!(admin.post(&format!("/people/{}/delete", max.id.unwrap()), &[]).await.status, 303);
+    assert_eq!(mia.get(&path).await.status, 404);
+    assert_eq!(visitor.get(&place).await.status, 404);
+    assert_eq!(guest(portal).get(&link).await.status, 404);
 }

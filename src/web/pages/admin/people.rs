@@ -1,4 +1,4 @@
-//! People, for administrators: the list, disabling and enabling accounts, roles, reset links.
+//! People, for administrators: the list, disabling, enabling and deleting accounts, roles, reset links.
 
 use askama::Template;
 use serde::Deserialize;
@@ -9,13 +9,14 @@ use crate::domain::PersonId;
 use crate::error::AppError;
 use crate::store;
 use crate::store::groups::{Group, Membership};
-use crate::store::people::{Person, PersonListItem};
+use crate::store::people::{Person, PersonBelongings, PersonListItem};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, PathParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::http::reveal_once::{self, SecretLinkShownOnce};
 use crate::web::pages::groups::invite_path;
+use crate::web::pages::sign_in;
 
 /// Groups in the menu to invite someone; the page of all groups has the rest.
 const MAX_INVITE_LINKS: usize = 20;
@@ -44,6 +45,27 @@ struct PersonPage {
     devices: usize,
     is_me: bool,
     link: String,
+    /// Groups with other members that would have no PI without this person.
+    led_alone: Vec<Group>,
+}
+
+#[derive(Template)]
+#[template(path = "admin/people/delete.html")]
+struct DeletePersonPage {
+    page: PageFrame,
+    person: Person,
+    heading: String,
+    is_me: bool,
+    belongings: PersonBelongings,
+    is_last_admin: bool,
+    /// Groups with other members that would have no PI without this person.
+    led_alone: Vec<Group>,
+}
+
+impl DeletePersonPage {
+    fn may_delete(&self) -> bool {
+        !self.is_last_admin && self.led_alone.is_empty()
+    }
 }
 
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
@@ -83,8 +105,9 @@ async fn render_person(context: &RequestContext, me: &CurrentPerson, id: PersonI
     let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
     let memberships = store::groups::list_for_person(&mut db, id).await?;
     let devices = store::sessions::list_for_person(&mut db, id).await?.len();
+    let led_alone = store::groups::list_led_alone(&mut db, id).await?;
     let page = PageFrame::for_person(context, &me.0, &person.display_name, NavSection::People);
-    respond(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link })
+    respond(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link, led_alone })
 }
 
 /// Disables an account and ends all its sessions at once.
@@ -102,6 +125,37 @@ pub async fn enable(context: RequestContext, me: CurrentPerson, PathParams(id): 
     me.may(Permission::ManagePeople)?;
     context.app.auth.set_account_state(&me.actor(&context), id, PortalAccountState::Active).await?;
     Ok(flash::redirect(context, &person_path(id), FlashMessage::PersonEnabled))
+}
+
+/// Says what deleting an account deletes and what stays, and asks.
+pub async fn confirm_delete(
+    context: RequestContext,
+    me: CurrentPerson,
+    PathParams(id): PathParams<PersonId>,
+) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    let mut db = context.app.store.read().await?;
+    let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
+    let belongings = store::people::count_belongings(&mut db, id, context.app.clock.now()).await?;
+    let is_last_admin =
+        person.is_admin && !person.is_disabled && store::people::count_active_admins(&mut db).await? <= 1;
+    let led_alone = store::groups::list_led_alone(&mut db, id).await?;
+    drop(db);
+    let heading = format!("Delete the account of {}", person.display_name);
+    let page = PageFrame::for_person(&context, &me.0, &heading, NavSection::People);
+    let is_me = me.0.person.id == id;
+    respond(&DeletePersonPage { page, person, heading, is_me, belongings, is_last_admin, led_alone })
+}
+
+/// Deletes an account. Its connections close, and its dashboards and guest links end.
+pub async fn delete(context: RequestContext, me: CurrentPerson, PathParams(id): PathParams<PersonId>) -> HandlerResult {
+    me.may(Permission::ManagePeople)?;
+    context.app.auth.delete_account(&me.actor(&context), id).await?;
+    context.app.dashboards.wake_reconciler();
+    if id == me.0.person.id {
+        return Ok(sign_in::redirect_signed_out(context, FlashMessage::PersonDeleted));
+    }
+    Ok(flash::redirect(context, "/people", FlashMessage::PersonDeleted))
 }
 
 /// Grants or removes the administrator role.
