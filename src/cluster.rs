@@ -21,6 +21,7 @@ pub mod output_file;
 pub mod past_runs;
 mod pool_maintenance;
 pub mod queue;
+pub mod same_cluster;
 pub mod submit;
 pub mod submit_checks;
 

@@ -115,6 +115,45 @@ pub struct UncertainSiteFact {
     pub why: String,
 }
 
+impl UncertainSiteFact {
+    /// The field in words.
+    pub fn title(&self) -> String {
+        let words = match self.field.as_str() {
+            "automation.hosts" => "Automation host",
+            "jobs.account_suffixes" => "Account names for CPU and GPU jobs",
+            "jobs.gpu_model" => "Naming the GPU model",
+            "jobs.gpus" => "GPUs",
+            "jobs.internet" => "Internet access in jobs",
+            "jobs.max_hours" => "Longest time limit",
+            "jobs.max_jobs" => "Most jobs per person",
+            "jobs.modules" => "Modules",
+            "jobs.partition" => "Naming the partition",
+            "jobs.slices" => "GPU slices",
+            "jobs.submit_from" => "Folder to submit from",
+            "jobs.types" => "Job types",
+            "login.accepts" => "Ways to log in",
+            "login.fingerprints" => "Published host keys",
+            "login.host" => "Login host",
+            "login.region" => "Allowed countries",
+            "shell.login_shell" => "Login shell",
+            "shell.prepare" => "Commands before Slurm's",
+            "storage.areas" => "Folders",
+            "units.cost_tool" => "Command for costs",
+            "units.factors" => "Price of each resource",
+            "units.fair_share" => "Fair share",
+            other => return in_words(other),
+        };
+        words.to_owned()
+    }
+}
+
+/// A field of someone's own preset: `jobs.max_nodes` reads "Jobs: max nodes".
+fn in_words(field: &str) -> String {
+    let words = field.replace('.', ": ").replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// Why a site's description was rejected, as a sentence for whoever wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SiteError {

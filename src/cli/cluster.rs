@@ -8,6 +8,7 @@ use crate::app::{self, AppState};
 use crate::auth::activity::Actor;
 use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
+use crate::cluster::cluster_profile::hops;
 use crate::config::Config;
 use crate::domain::Slug;
 use crate::sites::{Site, SiteName};
@@ -70,11 +71,17 @@ async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()
     let nothing_known = Site::with_defaults(SiteName(args.name.clone()), name);
     let site = args.description.into_site(app, &args.name, nothing_known)?;
     let pins = args.keys.choose_pins(&site).await?;
+    let login = pins.iter().filter(|(hop, _)| hop == hops::LOGIN);
+    let shown: Vec<String> = login.map(|(_, line)| line.clone()).collect();
+    let same = app.connections.find_same_hosts(&site, &shown).await?;
     match app.connections.add_cluster(&Actor::command_line(), &site, &pins).await {
         Err(ClusterChangeError::SlugTaken) => bail!("A cluster called {name} already exists."),
         other => other.context("Nothing was changed")?,
     };
     say!("Added {} with {} pinned host key(s).", site.title, pins.len());
+    for entry in same {
+        say!("It may already be on the portal: {} ({}) {}.", entry.title, entry.slug, entry.evidence.words());
+    }
     Ok(())
 }
 

@@ -106,7 +106,7 @@ impl ConnectionPool {
             other => other?,
         };
         store::clusters::replace_host_keys(&mut tx, id, pins, now).await?;
-        self.finish_change(tx, actor, ActivityEventKind::ClusterAdded, site.name.as_str()).await?;
+        self.finish_change(tx, actor, ActivityEventKind::ClusterAdded, title.as_str()).await?;
         Ok(id)
     }
 
@@ -128,7 +128,7 @@ impl ConnectionPool {
             store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
             store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
         }
-        self.finish_change(tx, actor, ActivityEventKind::ClusterChanged, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::ClusterChanged, title.as_str()).await?;
         if pins.is_some() {
             self.set_alarm(profile.row.id, false);
             self.close_cluster(profile.row.id).await;
@@ -147,7 +147,7 @@ impl ConnectionPool {
         let at = retired.then(|| self.0.core.clock.now());
         store::clusters::set_retired(&mut tx, profile.row.id, at).await?;
         let event = if retired { ActivityEventKind::ClusterRetired } else { ActivityEventKind::ClusterRestored };
-        self.finish_change(tx, actor, event, &profile.row.slug).await?;
+        self.finish_change(tx, actor, event, &profile.row.title).await?;
         if retired {
             self.close_cluster(profile.row.id).await;
         }
@@ -158,7 +158,7 @@ impl ConnectionPool {
     pub async fn remove_cluster(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
         store::clusters::remove(&mut tx, profile.slug()).await?;
-        self.finish_change(tx, actor, ActivityEventKind::ClusterRemoved, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::ClusterRemoved, &profile.row.title).await?;
         self.close_cluster(profile.row.id).await;
         Ok(())
     }
@@ -174,7 +174,7 @@ impl ConnectionPool {
         let mut tx = self.begin_change(actor).await?;
         store::clusters::replace_host_keys(&mut tx, profile.row.id, pins, self.0.core.clock.now()).await?;
         store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
-        self.finish_change(tx, actor, ActivityEventKind::HostKeysPinned, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::HostKeysPinned, &profile.row.title).await?;
         self.set_alarm(profile.row.id, false);
         self.close_cluster(profile.row.id).await;
         Ok(())
@@ -184,7 +184,7 @@ impl ConnectionPool {
     pub async fn end_alarm(&self, actor: &Actor, profile: &ClusterProfile) -> Result<(), ClusterChangeError> {
         let mut tx = self.begin_change(actor).await?;
         store::clusters::set_alarm(&mut tx, profile.row.id, None).await?;
-        self.finish_change(tx, actor, ActivityEventKind::HostKeyAlarmEnded, &profile.row.slug).await?;
+        self.finish_change(tx, actor, ActivityEventKind::HostKeyAlarmEnded, &profile.row.title).await?;
         self.set_alarm(profile.row.id, false);
         Ok(())
     }
@@ -201,9 +201,9 @@ impl ConnectionPool {
         mut tx: store::Transaction,
         actor: &Actor,
         event: ActivityEventKind,
-        slug: &str,
+        title: &str,
     ) -> Result<(), StoreError> {
-        let about = ActivityDetails { subject: slug, ..ActivityDetails::default() };
+        let about = ActivityDetails { subject: title, ..ActivityDetails::default() };
         record(&mut tx, actor, event, about, self.0.core.clock.now()).await?;
         store::commit(tx).await
     }

@@ -75,7 +75,7 @@ impl ConnectionPool {
         let mut tx = self.0.core.store.write().await?;
         store::clusters::set_alarm(&mut tx, request.key.cluster, Some((now, &words))).await?;
         let about =
-            ActivityDetails { subject: &request.profile.row.slug, detail: &words, ..ActivityDetails::default() };
+            ActivityDetails { subject: &request.profile.row.title, detail: &words, ..ActivityDetails::default() };
         record(&mut tx, &request.actor, ActivityEventKind::HostKeyAlarm, about, now).await?;
         tracing::error!(
             cluster.name = request.profile.row.slug,
@@ -119,7 +119,7 @@ impl ConnectionPool {
             store::connections::save_discovered(&mut tx, request.key, &json, now).await?;
             let about = ActivityDetails {
                 person: Some(request.key.person),
-                subject: &request.profile.row.slug,
+                subject: &request.profile.row.title,
                 detail: request.route.user.as_str(),
             };
             record(&mut tx, &request.actor, ActivityEventKind::Connected, about, now).await?;

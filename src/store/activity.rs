@@ -44,6 +44,10 @@ pub struct ActivityFilter {
     pub action: Option<String>,
     /// Only entries in which a name, the detail or the address contains this.
     pub text: Option<String>,
+    /// Only entries from then on.
+    pub since: Option<UnixTime>,
+    /// Only entries before then.
+    pub until: Option<UnixTime>,
     /// Only entries with a smaller number (for paging).
     pub before: Option<i64>,
     /// At most this many.
@@ -68,8 +72,18 @@ pub async fn list(db: &mut DbConnection, filter: &ActivityFilter) -> Result<Vec<
            AND ($2 IS NULL OR action = $2)
            AND ($3 IS NULL OR instr(lower(actor_name || ' ' || subject || ' ' || detail || ' ' || address), lower($3)) > 0)
            AND ($4 IS NULL OR id < $4)
-         ORDER BY id DESC LIMIT $5",
-        [filter.about, filter.action.as_deref(), filter.text.as_deref(), filter.before, filter.limit]
+           AND ($5 IS NULL OR at >= $5)
+           AND ($6 IS NULL OR at < $6)
+         ORDER BY id DESC LIMIT $7",
+        [
+            filter.about,
+            filter.action.as_deref(),
+            filter.text.as_deref(),
+            filter.before,
+            filter.since,
+            filter.until,
+            filter.limit
+        ]
     )
 }
 

@@ -243,3 +243,24 @@ pub async fn has_connected(db: &mut DbConnection, key: SshKeyId) -> Result<bool>
 pub async fn sweep_attempts(db: &mut DbConnection, until: UnixTime) -> Result<u64> {
     affected_rows!(db, "DELETE FROM connection_attempts WHERE at < $1", [until])
 }
+
+/// A Slurm cluster that someone found behind an entry of the portal.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct SlurmIdentity {
+    pub cluster_id: ClusterId,
+    /// Slurm's own name of the cluster.
+    pub name: String,
+    pub controller: String,
+}
+
+/// The Slurm clusters that people found when they connected, each once.
+pub async fn list_slurm_identities(db: &mut DbConnection) -> Result<Vec<SlurmIdentity>> {
+    fetch_all!(
+        db,
+        "SELECT DISTINCT cluster_id, name, controller FROM (
+           SELECT cluster_id, json_extract(facts, '$.slurm_cluster') AS name,
+                  json_extract(facts, '$.slurm_controller') AS controller
+           FROM (SELECT cluster_id, CASE WHEN json_valid(discovered) THEN discovered END AS facts FROM connections))
+         WHERE name IS NOT NULL AND controller IS NOT NULL ORDER BY cluster_id, name, controller"
+    )
+}

@@ -123,6 +123,7 @@ async fn audit_administration(browser: &Browser, portal: &TestApp, admin: &Clien
         browser.audit_page(path).await;
     }
     browser.fill("host", "-oProxyCommand=x").await;
+    browser.press("Folders, accounts and units").await;
     browser.fill("storage", "no colon").await;
     browser.press("Continue to host keys").await;
     browser.wait_for_text("There is a problem").await;

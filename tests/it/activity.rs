@@ -156,3 +156,49 @@ async fn old_entries_are_deleted() {
     assert_eq!(sentences(&admin, "/activity?action=cluster.added").await.len(), 2);
     assert_eq!(sentences(&admin, "/activity").await.len(), 3);
 }
+
+#[tokio::test]
+async fn log_is_filtered_by_date() {
+    let (portal, admin) = TestApp::with_admin().await;
+    let today = portal.clock.now();
+    write(&portal, 3, today.plus(-2 * 86_400)).await;
+    write(&portal, 1, today).await;
+    for (dates, count) in [
+        ("", 4),
+        ("from=2026-11-15", 1),
+        ("from=2026-11-14", 4),
+        ("to=2026-11-15", 3),
+        ("to=2026-11-13", 0),
+        ("from=2026-11-14&to=2026-11-14", 3),
+        ("from=2026-11-15&to=2026-11-15", 0),
+    ] {
+        let query = format!("action=cluster.added&{dates}");
+        assert_eq!(sentences(&admin, &format!("/activity?{query}")).await.len(), count, "{dates}");
+        let export = admin.get(&format!("/activity.csv?{query}")).await;
+        assert_eq!(export.text().lines().count(), count + 1, "{dates}");
+    }
+    let page = admin.get("/activity?from=2026-11-14&to=2026-11-15").await;
+    assert_eq!(page.attribute("input[name=from]", "value"), "2026-11-14", "the filter stays visible");
+    assert!(page.attribute("a[href^='/activity.csv']", "href").contains("to=2026-11-15"), "and is exported");
+    for bad in ["from=yesterday", "from=2026-11-16&to=2026-11-15"] {
+        let page = admin.get(&format!("/activity?{bad}")).await;
+        assert_eq!((page.status, page.select_all("tbody tr").len()), (422, 0), "{bad}");
+        assert!(page.select_text(".alert").contains("Check the dates"), "{bad}");
+        assert_eq!(admin.get(&format!("/activity.csv?{bad}")).await.status, 400, "{bad}");
+    }
+}
+
+/// Whatever is done to a cluster, the log calls it by the name that people see.
+#[tokio::test]
+async fn each_cluster_has_one_name_in_the_log() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    portal.add_cluster("key").await;
+    bob.name_user("key", "bob").await;
+    bob.post("/clusters/key/disconnect", &[]).await;
+    bob.post("/clusters/key/forget", &[]).await;
+    admin.post("/clusters/key/retire", &[]).await;
+    for action in ["cluster.added", "line.user", "line.disconnected", "line.forgotten", "cluster.retired"] {
+        let page = admin.get(&format!("/activity?action={action}")).await;
+        assert_eq!(page.select_all("td[data-label=Item]"), ["Harbour key"], "{action}");
+    }
+}

@@ -210,3 +210,53 @@ async fn connecting_leads_on_and_the_list_is_arranged_by_hand() {
     browser.wait_for_text("back in your lists").await;
     browser.close().await;
 }
+
+#[tokio::test]
+async fn a_second_entry_for_the_same_cluster_is_noticed() {
+    let (portal, admin, alice) = TestApp::with_member("alice").await;
+    let import = async |slug: &str, kind: &str| {
+        let file = site_at(slug, Cluster::get().port(kind)).to_toml().unwrap();
+        admin.post("/clusters/import", &[("file", &file)]).await
+    };
+    let alone = import("key", "key").await;
+    assert_eq!(alone.select_all(".alert.is-warning"), Vec::<String>::new(), "the first one");
+    portal.add_cluster("key").await;
+    let same = import("again", "key").await;
+    let words = same.select_text(".alert.is-warning");
+    assert!(words.contains("Harbour key has the same login host."), "{words}");
+    let other_port = import("again", "mfa").await;
+    let words = other_port.select_text(".alert.is-warning");
+    assert!(words.contains("Harbour key has a login host with the same host key."), "{words}");
+    // Nothing keeps the administrator from adding it.
+    let [site, keys] = ["site", "keys"].map(|name| other_port.attribute(&format!("input[name={name}]"), "value"));
+    let form = [("site", site.as_str()), ("keys", keys.as_str()), ("compared", "true")];
+    assert_eq!(admin.post("/clusters", &form).await.status, 303);
+
+    // Once people have connected to both, Slurm's own name tells.
+    let settings = async || admin.get("/clusters/again/settings").await;
+    assert!(!settings().await.text().contains("may already be on the portal"));
+    let facts = r#"{"slurm_cluster": "harbour", "slurm_controller": "ctl1"}"#;
+    for slug in ["key", "again"] {
+        alice.name_user(slug, "alice").await;
+        let key = portal.connection_key("alice", slug).await;
+        let mut tx = portal.app.store.write().await.unwrap();
+        store::connections::save_discovered(&mut tx, key, facts, portal.clock.now()).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+    let words = settings().await.select_text(".alert.is-warning");
+    assert!(words.contains("Harbour key leads to the same Slurm cluster, harbour."), "{words}");
+}
+
+#[tokio::test]
+async fn a_preset_asks_first_what_a_lab_must_decide() {
+    let (_portal, admin) = TestApp::with_admin().await;
+    let page = admin.get("/clusters/new?preset=fir").await;
+    let asked = page.attributes("form > section input:not([type=hidden])", "name");
+    assert_eq!(asked, ["title", "name", "host", "port"]);
+    assert!(page.select_all("form details[open]").is_empty(), "the rest is folded");
+    let rest = page.attributes("form details input", "name");
+    assert!(rest.contains(&"idle_minutes".to_owned()) && rest.contains(&"robot_host".to_owned()), "{rest:?}");
+    let assumed = page.select_all("form details dt");
+    assert!(assumed.contains(&"Folder to submit from".to_owned()), "{assumed:?}");
+    assert!(!page.select_text("main").contains("jobs.submit_from"), "words, not names of settings");
+}

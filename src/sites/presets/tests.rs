@@ -159,6 +159,7 @@ fn every_centre_is_complete_enough_to_use() {
         }
         for doubt in &site.uncertain {
             assert!(DOUBTED.contains(&doubt.field.as_str()), "{name}: {}", doubt.field);
+            assert!(!doubt.title().contains([':', '.', '_']), "{name}: {} has no words", doubt.field);
         }
     }
 }

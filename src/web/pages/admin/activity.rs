@@ -1,17 +1,19 @@
 //! The activity log: people see their own, administrators see everything and can export it.
 
 use askama::Template;
+use axum::http::StatusCode;
 use serde::Deserialize;
 
 use crate::auth::activity::{ActivityDetails, record};
 use crate::auth::{ActivityEventKind, Permission};
+use crate::clock::Day;
 use crate::error::AppError;
 use crate::store;
 use crate::store::activity::{self, ActivityEntry, ActivityFilter};
 use crate::web::HandlerResult;
 use crate::web::http::csv;
 use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
-use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
 const PER_PAGE: i64 = 50;
 const MAX_EXPORT_ROWS: i64 = 100_000;
@@ -21,18 +23,43 @@ const MAX_EXPORT_ROWS: i64 = 100_000;
 pub struct ActivityQuery {
     action: String,
     text: String,
+    /// The first day, in UTC, such as 2026-11-17.
+    from: String,
+    /// The last day.
+    to: String,
     before: Option<i64>,
 }
 
 impl ActivityQuery {
     fn to_filter(&self, limit: i64) -> ActivityFilter {
         let some = |text: &str| Some(text.trim().chars().take(200).collect::<String>()).filter(|t| !t.is_empty());
-        ActivityFilter { about: None, action: some(&self.action), text: some(&self.text), before: self.before, limit }
+        let midnight = |text: &str, days: i64| Day::parse(text).map(|day| day.plus(days).start());
+        ActivityFilter {
+            about: None,
+            action: some(&self.action),
+            text: some(&self.text),
+            since: midnight(&self.from, 0),
+            until: midnight(&self.to, 1),
+            before: self.before,
+            limit,
+        }
+    }
+
+    /// What is wrong with the dates; empty if nothing is.
+    fn date_problem(&self) -> &'static str {
+        let days = [&self.from, &self.to].map(|text| (text.trim().is_empty(), Day::parse(text)));
+        match days {
+            [(false, None), _] | [_, (false, None)] => "Enter dates as year-month-day, for example 2026-11-17.",
+            [(_, Some(from)), (_, Some(to))] if from > to => "The first date is after the last one.",
+            _ => "",
+        }
     }
 
     fn to_query_string(&self, before: Option<i64>) -> String {
         let mut pairs = form_urlencoded::Serializer::new(String::new());
-        pairs.append_pair("action", &self.action).append_pair("text", &self.text);
+        for (name, value) in [("action", &self.action), ("text", &self.text), ("from", &self.from), ("to", &self.to)] {
+            pairs.append_pair(name, value);
+        }
         if let Some(before) = before {
             pairs.append_pair("before", &before.to_string());
         }
@@ -40,7 +67,7 @@ impl ActivityQuery {
     }
 
     const fn is_empty(&self) -> bool {
-        self.action.is_empty() && self.text.is_empty()
+        self.action.is_empty() && self.text.is_empty() && self.from.is_empty() && self.to.is_empty()
     }
 }
 
@@ -69,6 +96,7 @@ struct AllActivityPage {
     rows: Vec<ActivityEntry>,
     events: &'static [ActivityEventKind],
     query: ActivityQuery,
+    date_problem: &'static str,
     export: String,
     older: String,
     newest: String,
@@ -95,7 +123,12 @@ pub async fn show_own(
     QueryParams(query): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::UseOwnAccount)?;
-    let filter = ActivityFilter { about: Some(me.0.person.id), action: None, text: None, ..query.to_filter(PER_PAGE) };
+    let filter = ActivityFilter {
+        about: Some(me.0.person.id),
+        before: query.before,
+        limit: PER_PAGE,
+        ..ActivityFilter::default()
+    };
     let (rows, next) = load_rows(&context, filter).await?;
     respond(&OwnActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
@@ -112,16 +145,24 @@ pub async fn show_all(
     QueryParams(query): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
-    let (rows, next) = load_rows(&context, query.to_filter(PER_PAGE)).await?;
-    respond(&AllActivityPage {
+    let date_problem = query.date_problem();
+    let (rows, next) = if date_problem.is_empty() {
+        load_rows(&context, query.to_filter(PER_PAGE)).await?
+    } else {
+        (Vec::new(), None)
+    };
+    let status = if date_problem.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = AllActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Activity),
         rows,
         events: ActivityEventKind::ALL,
         export: format!("/activity.csv?{}", query.to_query_string(None)),
         older: next.map_or_else(String::new, |before| format!("/activity?{}", query.to_query_string(Some(before)))),
         newest: query.before.map_or_else(String::new, |_| format!("/activity?{}", query.to_query_string(None))),
+        date_problem,
         query,
-    })
+    };
+    respond_with(status, &page)
 }
 
 /// Exports the filtered entries as CSV.
@@ -131,6 +172,9 @@ pub async fn export_csv(
     QueryParams(query): QueryParams<ActivityQuery>,
 ) -> HandlerResult {
     me.may(Permission::SeeAllActivity)?;
+    if !query.date_problem().is_empty() {
+        return Err(AppError::BadRequest(query.date_problem().to_owned()));
+    }
     let app = &context.app;
     let entries = activity::list(&mut *app.store.read().await?, &query.to_filter(MAX_EXPORT_ROWS)).await?;
     let mut tx = app.store.write().await?;
@@ -145,4 +189,35 @@ pub async fn export_csv(
         text.push_str(&csv::format_row(&cells));
     }
     Ok(csv::download_response("portolan-activity.csv", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::UnixTime;
+
+    fn between(from: &str, to: &str) -> ActivityQuery {
+        ActivityQuery { from: from.into(), to: to.into(), ..ActivityQuery::default() }
+    }
+
+    #[test]
+    fn both_days_are_included() {
+        let filter = between("1970-01-02", " 1970-01-03 ").to_filter(50);
+        assert_eq!((filter.since, filter.until), (Some(UnixTime(86_400)), Some(UnixTime(3 * 86_400))));
+        let filter = between("", "1970-01-03").to_filter(50);
+        assert_eq!((filter.since, filter.until), (None, Some(UnixTime(3 * 86_400))));
+    }
+
+    #[test]
+    fn dates_that_make_no_sense_are_named() {
+        for (from, to, is_fine) in [
+            ("", "", true),
+            ("2026-11-16", "2026-11-16", true),
+            ("2026-11-17", "2026-11-16", false),
+            ("17.11.2026", "", false),
+            ("", "2026-13-01", false),
+        ] {
+            assert_eq!(between(from, to).date_problem().is_empty(), is_fine, "{from} {to}");
+        }
+    }
 }

@@ -10,13 +10,14 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
+use crate::cluster::same_cluster::SameClusterEntry;
 use crate::error::AppError;
 use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookupResult};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::form_errors::FormErrors;
-use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 use crate::web::pages::clusters::settings_form::ClusterSettingsForm;
 use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, host_keys};
 
@@ -68,6 +69,8 @@ struct ClusterAdminPage {
     /// `None` for a new cluster.
     profile: Option<Arc<ClusterProfile>>,
     form: ClusterSettingsForm,
+    /// Other entries that lead to the same Slurm cluster.
+    same: Vec<SameClusterEntry>,
     /// The preset's uncertain fields.
     uncertain: Vec<sites::UncertainSiteFact>,
     /// The site description as a file.
@@ -133,7 +136,9 @@ pub async fn import(
 pub async fn show_settings(unchecked: UncheckedClusterRequest) -> HandlerResult {
     let ClusterRequest { context, me, cluster } = unchecked.authorize(Permission::ManageClusters).await?;
     let form = ClusterSettingsForm::from_site(&cluster.site);
-    render_settings(&context, &me, Some(cluster), form, FormErrors::default())
+    let same = context.app.connections.find_same_slurm(cluster.row.id).await?;
+    let page = ClusterAdminPage::new(&context, &me, Some(cluster), form, FormErrors::default());
+    respond(&ClusterAdminPage { same, ..page })
 }
 
 /// Saves the settings. If a host has changed, its keys are scanned first.
@@ -273,6 +278,11 @@ pub(super) fn render_settings(
 }
 
 impl ClusterAdminPage {
+    /// Whether one of these fields was rejected, so that its section is open.
+    fn has_error(&self, fields: &[&str]) -> bool {
+        fields.iter().any(|field| !self.problems.of(field).is_empty())
+    }
+
     fn new(
         context: &RequestContext,
         me: &CurrentPerson,
@@ -283,6 +293,7 @@ impl ClusterAdminPage {
         let title = if cluster.is_some() { "Settings" } else { "Add a cluster" };
         Self {
             page: PageFrame::for_person(context, &me.0, title, NavSection::Clusters),
+            same: Vec::new(),
             uncertain: Site::from_toml(&form.base).map(|site| site.uncertain).unwrap_or_default(),
             file: form.base.clone(),
             profile: cluster,

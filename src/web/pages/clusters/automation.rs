@@ -190,7 +190,7 @@ pub async fn start_test(unchecked: UncheckedClusterRequest) -> HandlerResult {
 pub async fn disconnect(unchecked: UncheckedClusterRequest) -> HandlerResult {
     let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
-    connections.disconnect(request.automation_key(), &request.actor(), &request.cluster.row.slug).await?;
+    connections.disconnect(request.automation_key(), &request.actor(), &request.cluster.row.title).await?;
     Ok(request.redirect("/automation", FlashMessage::Disconnected))
 }
 

@@ -63,7 +63,7 @@ pub async fn save_user(unchecked: UncheckedClusterRequest, FormBody(form): FormB
             renamed.push(key);
         }
     }
-    let subject = &request.cluster.row.slug;
+    let subject = &request.cluster.row.title;
     let about = ActivityDetails { subject, detail: user.as_str(), ..ActivityDetails::default() };
     record(&mut tx, &request.actor(), ActivityEventKind::UserNamed, about, app.clock.now()).await?;
     store::commit(tx).await?;
@@ -120,7 +120,7 @@ pub async fn cancel_attempt(
 pub async fn disconnect(unchecked: UncheckedClusterRequest) -> HandlerResult {
     let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
-    connections.disconnect(request.login_key(), &request.actor(), &request.cluster.row.slug).await?;
+    connections.disconnect(request.login_key(), &request.actor(), &request.cluster.row.title).await?;
     Ok(request.redirect("", FlashMessage::Disconnected))
 }
 

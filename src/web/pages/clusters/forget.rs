@@ -38,9 +38,9 @@ pub async fn get(unchecked: UncheckedClusterRequest) -> HandlerResult {
 
 pub async fn post(unchecked: UncheckedClusterRequest) -> HandlerResult {
     let request = unchecked.authorize(Permission::UseClusters).await?;
-    let slug = &request.cluster.row.slug;
+    let title = &request.cluster.row.title;
     let connections = &request.context.app.connections;
-    if !connections.forget_account(request.account_id(), &request.actor(), slug).await? {
+    if !connections.forget_account(request.account_id(), &request.actor(), title).await? {
         return Err(AppError::NotFound);
     }
     Ok(flash::redirect(request.context, "/clusters", FlashMessage::ClusterForgotten))

@@ -9,6 +9,9 @@ use serde::Deserialize;
 use crate::auth::Permission;
 use crate::cluster::ClusterProfile;
 use crate::cluster::administration::{ClusterChangeError, ScannedHost, scan_hosts};
+use crate::cluster::cluster_profile::hops;
+use crate::cluster::same_cluster::SameClusterEntry;
+use crate::error::AppError;
 use crate::sites::{Site, SiteLink};
 use crate::ssh::host_keys::HostKey;
 use crate::store::clusters::PinnedHostKey;
@@ -79,6 +82,8 @@ struct PinHostKeysPage {
     /// The keys that will be pinned.
     keys: String,
     by_hand: String,
+    /// Entries that seem to be the same cluster as the new one.
+    same: Vec<SameClusterEntry>,
     /// The centre's documentation.
     docs: Option<SiteLink>,
     problems: FormErrors,
@@ -185,7 +190,7 @@ pub(super) async fn show_scanned(
     cluster: Option<&Arc<ClusterProfile>>,
     site: Option<&Site>,
 ) -> HandlerResult {
-    respond(&build_page(context, me, cluster, site).await)
+    respond(&build_page(context, me, cluster, site).await?)
 }
 
 async fn show_with_problems(
@@ -195,7 +200,7 @@ async fn show_with_problems(
     form: PinHostKeysForm,
     problems: FormErrors,
 ) -> HandlerResult {
-    let page = build_page(context, me, cluster, form.to_site().ok().as_ref()).await;
+    let page = build_page(context, me, cluster, form.to_site().ok().as_ref()).await?;
     respond_with(FORM_ERROR_STATUS, &PinHostKeysPage { by_hand: form.by_hand, problems, ..page })
 }
 
@@ -204,7 +209,7 @@ async fn build_page(
     me: &CurrentPerson,
     cluster: Option<&Arc<ClusterProfile>>,
     site: Option<&Site>,
-) -> PinHostKeysPage {
+) -> Result<PinHostKeysPage, AppError> {
     let described = site.or_else(|| cluster.map(|cluster| &*cluster.site));
     let hosts = match described {
         Some(site) => scan_hosts(site).await,
@@ -219,7 +224,15 @@ async fn build_page(
             }
         }
     }
-    PinHostKeysPage {
+    let same = match site.filter(|_| cluster.is_none()) {
+        Some(site) => {
+            let login = hosts.iter().filter(|host| host.hop == hops::LOGIN);
+            let shown: Vec<String> = login.flat_map(|host| host.shown.iter().flatten()).map(HostKey::to_line).collect();
+            context.app.connections.find_same_hosts(site, &shown).await?
+        }
+        None => Vec::new(),
+    };
+    Ok(PinHostKeysPage {
         page: PageFrame::for_person(context, &me.0, "Host keys", NavSection::Clusters),
         profile: cluster.cloned(),
         title: described.map(|site| site.title.clone()).unwrap_or_default(),
@@ -227,7 +240,8 @@ async fn build_page(
         site: site.and_then(|site| site.to_toml().ok()).unwrap_or_default(),
         keys,
         by_hand: String::new(),
+        same,
         docs: described.and_then(|site| site.docs.clone()),
         problems: FormErrors::default(),
-    }
+    })
 }
