@@ -1,6 +1,8 @@
 //! The mark with which `portolan doctor` proves to the running portal that it has the same master key, so that the
 //! portal may report how it sees the request.
 
+use std::path::Path;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -19,6 +21,11 @@ const PROBE_VALID_SECS: i64 = 60;
 pub fn sign_probe(vault: &Vault, now: UnixTime) -> String {
     let signature = vault.sign(VaultPurpose::DoctorProbe, now.0.to_string().as_bytes());
     format!("{}.{}", now.0, URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// A data folder's full path, by which the doctor recognises the portal that runs on it.
+pub fn data_dir_name(dir: &Path) -> String {
+    dir.canonicalize().unwrap_or_else(|_| dir.to_owned()).display().to_string()
 }
 
 /// Whether a mark was made just now under our master key.

@@ -97,12 +97,26 @@ pub enum StoreError {
     Other(sqlx::Error),
     /// The schema could not be migrated.
     #[error("the database could not be upgraded")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    Migration(sqlx::migrate::MigrateError),
+    /// A newer version of the program has migrated the schema. There is no way back but a backup.
+    #[error(
+        "it was written by a newer version of Portolan. Install that version again, or restore the backup from before the upgrade: portolan restore FILE --replace"
+    )]
+    NewerDatabase,
     /// A column contains an invalid value.
     #[error("the database contains an invalid value in {0}")]
     Malformed(&'static str),
     #[error("{0} is not a Portolan database")]
     ForeignFile(PathBuf),
+}
+
+impl From<sqlx::migrate::MigrateError> for StoreError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        match error {
+            sqlx::migrate::MigrateError::VersionMissing(_) => Self::NewerDatabase,
+            other => Self::Migration(other),
+        }
+    }
 }
 
 impl From<sqlx::Error> for StoreError {

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::config::Config;
+use crate::probe::data_dir_name;
 
 mod clusters;
 mod connections;
@@ -68,7 +69,8 @@ async fn run_checks(file: Option<&Path>) -> Vec<DoctorFinding> {
         Ok(config) => config,
         Err(error) => return vec![DoctorFinding::bad("Settings", error.to_string())],
     };
-    let mut findings = vec![DoctorFinding::good("Settings", "All settings are valid.")];
+    let mut findings = vec![describe_instance(file, &config)];
+    findings.push(DoctorFinding::good("Settings", "All settings are valid."));
     findings.push(installation::check_data_dir(&config));
     let vault = installation::check_master_key(&config, &mut findings);
     installation::check_database(&config, vault.as_ref(), &mut findings).await;
@@ -78,6 +80,21 @@ async fn run_checks(file: Option<&Path>) -> Vec<DoctorFinding> {
     findings.extend(clusters::check_clusters(&config).await);
     findings.extend(portal::check_portal(&config, vault.as_ref()).await);
     findings
+}
+
+/// Which installation is checked, so that nobody takes another one for theirs.
+fn describe_instance(file: Option<&Path>, config: &Config) -> DoctorFinding {
+    let settings = file.map_or_else(
+        || "without a settings file".to_owned(),
+        |file| format!("with the settings in {}", data_dir_name(file)),
+    );
+    let words = format!(
+        "Portolan {} for {}, {settings}, on the data folder {}.",
+        env!("CARGO_PKG_VERSION"),
+        config.portal.public_url,
+        data_dir_name(&config.data_dir)
+    );
+    DoctorFinding::good("Instance", words)
 }
 
 fn format_findings(findings: &[DoctorFinding]) -> String {

@@ -40,6 +40,7 @@ pub async fn open_read_only(path: &Path) -> Result<DbConnection> {
 /// Inspects a database file without changing it.
 pub async fn inspect(path: &Path) -> Result<BackupInspection> {
     let mut db = open_read_only(path).await?;
+    refuse_newer(&mut db).await?;
     let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut db).await?;
     let inspection = BackupInspection {
         is_intact: verdict == "ok",
@@ -48,6 +49,13 @@ pub async fn inspect(path: &Path) -> Result<BackupInspection> {
     };
     db.close().await?;
     Ok(inspection)
+}
+
+/// Refuses a file that a newer program has migrated: this one can't read it, before or after it is restored.
+async fn refuse_newer(db: &mut DbConnection) -> Result<()> {
+    let last: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(db).await?;
+    let known = super::MIGRATOR.iter().map(|migration| migration.version).max();
+    if last > known { Err(StoreError::NewerDatabase) } else { Ok(()) }
 }
 
 /// The check value, also from a backup made by 0.1.0, which is migrated only once it is in place.

@@ -7,6 +7,7 @@ use crate::support::app::new_person;
 use crate::support::program::{Installation, mode, stderr, stdout};
 use crate::support::{Client, PASSWORD};
 
+mod doctor;
 mod rotation;
 
 fn chmod(path: &Path, mode: u32) {

@@ -281,3 +281,46 @@ async fn a_backup_of_then_is_restored() {
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions").fetch_one(&mut *db).await.unwrap();
     assert_eq!(left, 0, "everyone signs in again");
 }
+
+/// There is no way back but the backup: an older program refuses, changes nothing, and says so.
+#[tokio::test]
+async fn an_older_program_refuses_a_newer_database_and_restores_the_backup() {
+    let installation = Installation::new();
+    put_key(&installation.data());
+    let path = installation.data().join("portolan.db");
+    unpack("portolan.db", &path);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let upgraded = installation.run(&["user", "list"]);
+    assert!(upgraded.status.success(), "{}", String::from_utf8_lossy(&upgraded.stderr));
+    // What a program of the future leaves behind.
+    let mut db = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+               VALUES (9000, 'of the future', TRUE, x'00', 0)";
+    sqlx::query(sql).execute(&mut db).await.unwrap();
+    sqlx::query("ALTER TABLE people RENAME TO persons").execute(&mut db).await.unwrap();
+    sqlx::Connection::close(db).await.unwrap();
+
+    for command in [&["user", "list"][..], &["serve"], &["backup", "x.db"]] {
+        let refused = installation.run(command);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success(), "{command:?}");
+        assert!(said.contains("written by a newer version of Portolan"), "{command:?}: {said}");
+        assert!(said.contains("restore the backup from before the upgrade"), "{command:?}: {said}");
+    }
+    let doctor = String::from_utf8_lossy(&installation.run(&["doctor"]).stdout).into_owned();
+    assert!(doctor.contains("written by a newer version of Portolan"), "{doctor}");
+
+    // A backup of the newer program is refused before it replaces anything.
+    let newer = installation.dir.path().join("newer.db");
+    std::fs::copy(&path, &newer).unwrap();
+    let refused = installation.run(&["restore", newer.to_str().unwrap(), "--replace"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("Nothing was changed"), "{said}");
+
+    let backup = installation.dir.path().join("backup.db");
+    unpack("backup.db", &backup);
+    let restored = installation.run(&["restore", backup.to_str().unwrap(), "--replace"]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    let listed = String::from_utf8_lossy(&installation.run(&["user", "list"]).stdout).into_owned();
+    assert!(listed.contains("alice"), "{listed}");
+}

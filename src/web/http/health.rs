@@ -15,12 +15,17 @@ use crate::web::http::extractors::RequestContext;
 pub async fn public(context: RequestContext, headers: HeaderMap) -> Response {
     let app = &context.app;
     let status = status(&health::find_problems(app).await);
-    let probe = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
-    if probe.is_some_and(|probe| probe::verify_probe(&app.vault, probe, app.clock.now())) {
+    if is_doctor(app, &headers) {
         return (status, Json(describe_request(&context, &headers))).into_response();
     }
     let word = if status == StatusCode::OK { "well\n" } else { "unwell\n" };
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], word).into_response()
+}
+
+/// Whether the request carries the mark of a `doctor` with our master key.
+fn is_doctor(app: &AppState, headers: &HeaderMap) -> bool {
+    let probe = headers.get(probe::PROBE_HEADER).and_then(|value| value.to_str().ok());
+    probe.is_some_and(|probe| probe::verify_probe(&app.vault, probe, app.clock.now()))
 }
 
 fn describe_request(context: &RequestContext, headers: &HeaderMap) -> serde_json::Value {
@@ -34,14 +39,17 @@ fn describe_request(context: &RequestContext, headers: &HeaderMap) -> serde_json
     })
 }
 
-/// For monitoring on the same machine: what is wrong.
-pub async fn private(State(app): State<AppState>) -> Response {
+/// For monitoring on the same machine: what is wrong. If `doctor` asks, it also says which instance this is.
+pub async fn private(State(app): State<AppState>, headers: HeaderMap) -> Response {
     let problems = health::find_problems(&app).await;
-    let body = json!({
+    let mut body = json!({
         "status": if problems.is_empty() { "well" } else { "unwell" },
         "problems": problems,
         "version": env!("CARGO_PKG_VERSION"),
     });
+    if is_doctor(&app, &headers) {
+        body["data_dir"] = json!(probe::data_dir_name(&app.config.data_dir));
+    }
     (status(&problems), Json(body)).into_response()
 }
 
