@@ -2,7 +2,7 @@
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{DashboardId, GroupId, JobRowId, NotificationId, PersonId};
+use crate::domain::{ClusterId, DashboardId, GroupId, JobRowId, NotificationId, PersonId};
 
 /// A notification for a person.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -156,4 +156,14 @@ pub async fn mark_sent(db: &mut DbConnection, person: PersonId, up_to: Notificat
 
 pub async fn delete_before(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     affected_rows!(db, "DELETE FROM notifications WHERE at < $1", [before])
+}
+
+/// Deletes a person's notifications about jobs on a cluster.
+pub async fn remove_for_cluster(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<()> {
+    execute!(
+        db,
+        "DELETE FROM notifications WHERE person_id = $1
+           AND job_id IN (SELECT id FROM jobs WHERE person_id = $1 AND cluster_id = $2)",
+        [person, cluster]
+    )
 }

@@ -6,6 +6,7 @@ use portolan::domain::ConnectionRole;
 use portolan::store;
 use portolan::store::connections::ConnectionKey;
 
+use crate::notifications::{ended, tell};
 use crate::queue::{cancel, submit, wait_for_list};
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
@@ -89,6 +90,10 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     for words in ["Deleted", "Kept", "keep running", "Your job history, which reappears"] {
         assert!(asked.text().contains(words), "{words} in {}", asked.text());
     }
+    for name in ["alice", "bob"] {
+        tell(&portal, name, "own", &ended(7..9, "align", "COMPLETED")).await;
+    }
+    assert!(alice.get("/notifications").await.select_text(".notices").contains("align"));
     let alices = portal.connection_key("alice", "own").await;
     let done = alice.post_and_follow("/clusters/own/forget", &[]).await;
     assert!(done.text().contains("is removed from the portal"), "{}", done.text());
@@ -99,6 +104,9 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
         assert_eq!(left, None);
     }
     drop(db);
+    let notified = alice.get("/notifications").await;
+    assert!(!notified.text().contains("align"), "nothing that leads to a missing page: {}", notified.text());
+    assert!(bob.get("/notifications").await.select_text(".notices").contains("align"), "his own stay");
     assert!(alice.get("/account/activity").await.text().contains("Removed an account on a cluster"));
     for answer in [alice.get("/clusters/own/forget").await, alice.post("/clusters/own/forget", &[]).await] {
         assert_eq!(answer.status, 404, "there is nothing left to forget");

@@ -43,5 +43,6 @@ pub async fn post(unchecked: UncheckedClusterRequest) -> HandlerResult {
     if !connections.forget_account(request.account_id(), &request.actor(), title).await? {
         return Err(AppError::NotFound);
     }
+    request.context.app.notifications.notify(request.me.0.person.id);
     Ok(flash::redirect(request.context, "/clusters", FlashMessage::ClusterForgotten))
 }
