@@ -52,6 +52,7 @@ async fn audit_all(width: u32) {
         "/groups/2/members",
         "/people",
         "/people/2",
+        "/people/2/delete",
         "/activity",
         "/activity?text=nothing-like-it",
         "/account",

@@ -117,3 +117,29 @@ async fn the_keyboard_alone_is_enough_to_sign_in() {
     browser.wait_for_text("Hello ada").await;
     browser.close().await;
 }
+
+/// On a phone as well: nothing happens before the question is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn changing_and_removing_a_member_asks_first() {
+    let (portal, admin, bob) = TestApp::with_member("bob").await;
+    let browser = Browser::open(&portal.url, 390).await;
+    browser.sign_in("ada").await;
+    browser.go("/groups/1/members").await;
+    browser.press("Change to PI… bob").await;
+    browser.wait_for_text("by name, manage the group").await;
+    assert_eq!(bob.get("/groups/1/accounts").await.status, 403, "not yet");
+    browser.press("Change to PI").await;
+    browser.wait_for_text("Role changed.").await;
+    assert_eq!(bob.get("/groups/1/accounts").await.status, 200);
+    browser.press("Change to member… bob").await;
+    browser.wait_for_text("bob is the only PI of this group. Invite another PI first.").await;
+
+    portal.member(&admin, "max").await;
+    browser.go("/groups/1/members").await;
+    browser.press("Remove… bob from the group").await;
+    browser.wait_for_text("choose who becomes a PI").await;
+    browser.press("Remove from group").await;
+    browser.wait_for_text("Member removed from the group").await;
+    assert_eq!(bob.get("/groups/1/members").await.status, 403);
+    browser.close().await;
+}
