@@ -160,7 +160,8 @@ impl AuthService {
         store::commit(tx).await?;
         self.keychains.remove(person);
         self.publish_sessions_ended(SessionsEndedSignal::Person(person, None));
-        Ok(())
+        // Their keys must not be found in the write-ahead log.
+        Ok(self.store.truncate_wal().await?)
     }
 
     /// Grants or revokes administrator rights.
