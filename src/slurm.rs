@@ -61,7 +61,7 @@ mod tests {
         words.extend(accounting::steps_args("k3v9q2xw", JobId::without_task(5)).unwrap());
         words.extend(scontrol_job::args(JobId::without_task(5)));
         words.extend(priority_factors::args("alice").unwrap());
-        words.extend(fair_share::args("alice", &["def-smith".to_owned()]).unwrap());
+        words.extend(fair_share::args(fair_share::SshareUsers::One("alice"), &["def-smith".to_owned()]).unwrap());
         for word in words {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_,=%|.".contains(c);
             assert!(!word.is_empty() && word.chars().all(plain), "{word}");

@@ -10,7 +10,7 @@ use crate::sites::quota::{self, StorageQuota};
 use crate::sites::storage_per_user::{self, UserProjectStorage};
 use crate::sites::{AllocationBalanceTool, QuotaTool};
 use crate::slurm::accounting::{self, AccountingExtra};
-use crate::slurm::fair_share::{self, SshareRow};
+use crate::slurm::fair_share::{self, SshareRow, SshareUsers};
 use crate::slurm::job::{JobId, SlurmJob};
 use crate::slurm::pending_counts::{self, PendingPriorityCounts};
 use crate::slurm::priority_factors::{self, SprioFactors};
@@ -39,6 +39,8 @@ pub struct QueueReadOptions {
     pub ranks: bool,
     /// The fair share of these accounts.
     pub fair_share: Vec<String>,
+    /// The same for everyone in them, not only for the person.
+    pub fair_share_per_user: bool,
     /// The storage quotas.
     pub quota: QuotaTool,
     /// Storage per user in the projects' folders, if the site's program reports it.
@@ -137,7 +139,8 @@ fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(
         add(QueueReadPart::PriorityFactors, priority_factors::PROGRAM, priority_factors::args(user));
     }
     if !request.fair_share.is_empty() {
-        add(QueueReadPart::FairShare, fair_share::PROGRAM, fair_share::args(user, &request.fair_share));
+        let users = if request.fair_share_per_user { SshareUsers::All } else { SshareUsers::One(user) };
+        add(QueueReadPart::FairShare, fair_share::PROGRAM, fair_share::args(users, &request.fair_share));
     }
     match request.quota {
         QuotaTool::DiskusageReport => {

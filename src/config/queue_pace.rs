@@ -16,6 +16,8 @@ pub struct QueuePace {
     pub unwatched_idle: Duration,
     /// Delay after an action that changes the queue.
     pub after_action: Duration,
+    /// Pause between two manual refreshes of fair share, storage and quota, which cost the cluster more than the queue.
+    pub resources_again: Duration,
     /// How often to check which queues are due.
     pub tick: Duration,
 }
@@ -29,6 +31,7 @@ impl Default for QueuePace {
             unwatched_active: Duration::from_mins(2),
             unwatched_idle: Duration::from_mins(5),
             after_action: Duration::from_secs(2),
+            resources_again: Duration::from_mins(1),
             tick: Duration::from_millis(500),
         }
     }

@@ -152,6 +152,27 @@ impl QueueMonitor {
         Ok(again_at <= now)
     }
 
+    /// Reads fair share, storage and quota with the next refresh, not too often. Returns false if they were read a
+    /// moment ago.
+    pub async fn refresh_resources_soon(&self, key: ClusterAccountId) -> Result<bool, StoreError> {
+        self.refresh_soon(key).await?;
+        let mut queues = lock(&self.0.watched);
+        let Some(queue) = queues.get_mut(&key) else { return Ok(false) };
+        if queue.snapshot.resources_wanted.is_some() {
+            return Ok(true);
+        }
+        if is_recent(queue.resources_asked, Instant::now(), self.0.core.config.queue_pace.resources_again) {
+            return Ok(false);
+        }
+        queue.resources_asked = None;
+        // A refresh that runs now may be planned already; the next one follows soon.
+        queue.is_urgent |= queue.is_busy;
+        drop(queues);
+        let now = self.0.core.clock.now();
+        self.update_snapshot(key, |snapshot| snapshot.resources_wanted = Some(now));
+        Ok(true)
+    }
+
     /// Reads the queue again shortly after an action that changes it.
     pub fn refresh_after_action(&self, key: ClusterAccountId) {
         if let Some(queue) = lock(&self.0.watched).get_mut(&key) {

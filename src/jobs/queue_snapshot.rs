@@ -41,6 +41,8 @@ pub struct PersonQueueSnapshot {
     pub group: Option<Arc<GroupQueue>>,
     /// Fair share, storage and quota.
     pub resources: Arc<PersonSharesAndQuotas>,
+    /// Since when someone has been waiting for newer ones.
+    pub resources_wanted: Option<UnixTime>,
     /// Whether the queue was longer than the portal reads.
     pub is_cut: bool,
     /// Increases with every new snapshot.

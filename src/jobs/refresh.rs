@@ -45,6 +45,11 @@ impl QueueMonitor {
         match self.try_refresh(key).await {
             Ok(()) => true,
             Err(trouble) => {
+                if let Some(queue) = lock(&self.0.watched).get_mut(&key)
+                    && queue.snapshot.resources_wanted.is_some()
+                {
+                    queue.resources_asked = None;
+                }
                 self.update_snapshot(key, |snapshot| snapshot.trouble = Some(trouble));
                 false
             }
@@ -109,16 +114,18 @@ impl QueueMonitor {
         }
         if is_viewed && !is_recent(queue.resources_asked, at, RESOURCES_EVERY) {
             queue.resources_asked = Some(at);
+            // Only PIs see other members' fair share and what they store.
+            let is_pi = memberships.iter().any(|membership| membership.role() == GroupRole::Pi);
             if account.uses_fair_share() {
                 request.fair_share = accounts;
+                request.fair_share_per_user = is_pi;
             }
             let has = |tool: &str| account.discovered.tools.iter().any(|installed| installed == tool);
             let tool = account.site().storage.quota_tool;
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
                 request.quota = tool;
-                // Only PIs see what other members store.
-                request.storage_per_user = memberships.iter().any(|membership| membership.role() == GroupRole::Pi);
+                request.storage_per_user = is_pi;
             }
             if has("cost") {
                 request.cost = account.site().units.cost_tool;
@@ -175,6 +182,8 @@ impl QueueMonitor {
         let (changes, gone) = self.save_update(key, before, change_set, now).await?;
         self.after_save(key, &changes, history.is_some());
         let resources = self.save_resources(key, &before.resources, &mut reply, now).await;
+        // None if someone asked again after this read was planned.
+        let are_resources_read = lock(&self.0.watched).get(&key).is_some_and(|queue| queue.resources_asked.is_some());
         self.update_snapshot(key, |snapshot| {
             for record in &gone {
                 snapshot.records.remove(&record.job.id);
@@ -204,6 +213,9 @@ impl QueueMonitor {
                     .into_iter()
                     .map(|factors| (factors.raw_id, factors))
                     .collect();
+            }
+            if are_resources_read {
+                snapshot.resources_wanted = None;
             }
             if let Some(resources) = resources {
                 snapshot.resources = Arc::new(resources);

@@ -6,17 +6,33 @@ use super::text::{is_name, is_user_or_account};
 use crate::text::sanitize;
 
 pub const PROGRAM: &str = "sshare";
-const MAX_ROWS: usize = 2000;
+/// Rows of people that are kept; those of accounts always are.
+const MAX_USER_ROWS: usize = 2000;
 /// The most accounts in one request.
 const MAX_ACCOUNTS: usize = 200;
 
-/// Its arguments: one call returns the row of each account and that of the person in it. None if a name is invalid or
+/// Whose rows are asked for, besides those of the accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SshareUsers<'a> {
+    /// Only this person's.
+    One(&'a str),
+    /// Everyone's in the accounts, as far as the cluster shows them to this person.
+    All,
+}
+
+/// Its arguments: one call returns the row of each account and those of people in it. None if a name is invalid or
 /// there is no account.
-pub fn args(user: &str, accounts: &[String]) -> Option<Vec<String>> {
+pub fn args(users: SshareUsers<'_>, accounts: &[String]) -> Option<Vec<String>> {
     let asked = (1..=MAX_ACCOUNTS).contains(&accounts.len());
-    (asked && is_user_or_account(user) && accounts.iter().all(|account| is_user_or_account(account))).then_some(())?;
+    (asked && accounts.iter().all(|account| is_user_or_account(account))).then_some(())?;
     let accounts = accounts.join(",");
-    Some(["-l", "-n", "-P", "-A", &accounts, "-u", user].map(str::to_owned).to_vec())
+    let mut args = ["-l", "-n", "-P", "-A", &accounts].map(str::to_owned).to_vec();
+    match users {
+        SshareUsers::One(user) if is_user_or_account(user) => args.extend(["-u", user].map(str::to_owned)),
+        SshareUsers::One(_) => return None,
+        SshareUsers::All => args.push("-a".to_owned()),
+    }
+    Some(args)
 }
 
 /// One row: an account, or a person in it. Empty values are none.
@@ -44,7 +60,12 @@ pub struct SshareRow {
 }
 
 pub fn parse_fair_share(answer: &str) -> Vec<SshareRow> {
-    answer.lines().take(super::MAX_LINES).filter_map(parse_row).take(MAX_ROWS).collect()
+    let mut users = 0;
+    let is_kept = |row: &SshareRow| {
+        users += usize::from(row.user.is_some());
+        row.user.is_none() || users <= MAX_USER_ROWS
+    };
+    answer.lines().take(super::MAX_LINES).filter_map(parse_row).filter(is_kept).collect()
 }
 
 fn parse_row(line: &str) -> Option<SshareRow> {
@@ -79,15 +100,41 @@ mod tests {
     use super::*;
 
     const V22: &str = include_str!("../../tests/fixtures/slurm/sshare-22.05.txt");
+    const ALL_V22: &str = include_str!("../../tests/fixtures/slurm/sshare-all-22.05.txt");
+    const ALL_V24: &str = include_str!("../../tests/fixtures/slurm/sshare-all-24.11.txt");
 
     #[test]
     fn the_words() {
         let accounts = ["def-smith".to_owned(), "rrg-smith".to_owned()];
-        let words = args("alice", &accounts).unwrap();
+        let alice = SshareUsers::One("alice");
+        let words = args(alice, &accounts).unwrap();
         assert_eq!(words[3..], ["-A", "def-smith,rrg-smith", "-u", "alice"]);
-        assert_eq!(args("alice", &[]), None);
-        assert_eq!(args("a,b", &accounts), None);
-        assert_eq!(args("alice", &["x y".to_owned()]), None);
+        assert_eq!(args(SshareUsers::All, &accounts).unwrap()[3..], ["-A", "def-smith,rrg-smith", "-a"]);
+        assert_eq!(args(alice, &[]), None);
+        assert_eq!(args(SshareUsers::One("a,b"), &accounts), None);
+        assert_eq!(args(alice, &["x y".to_owned()]), None);
+    }
+
+    #[test]
+    fn recorded_shares_of_all_members() {
+        for (answer, bob) in [(ALL_V22, 0.846_159), (ALL_V24, 0.758_441)] {
+            let found = parse_fair_share(answer);
+            let users: Vec<_> = found.iter().map(|share| share.user.as_deref().unwrap_or("")).collect();
+            assert_eq!(users, ["", "alice", "bob", "carol", "jsmith"]);
+            assert_eq!((found[2].effective_usage, found[2].fair_share), (Some(bob), Some(0.1)));
+        }
+    }
+
+    #[test]
+    fn a_crowded_account_hides_no_other_account() {
+        let mut answer = "big||1|0.5|9|0.5|0.5||1.0||\n".to_owned();
+        for user in 0..3000 {
+            answer.push_str(&format!(" big|u{user}|1|0.1|1|0.1|0.1|0.5|1.0||\n"));
+        }
+        answer.push_str("small||1|0.5|0|0|0||inf||\n");
+        let found = parse_fair_share(&answer);
+        assert_eq!(found.len(), MAX_USER_ROWS + 2);
+        assert_eq!(found.last().unwrap().account, "small");
     }
 
     #[test]

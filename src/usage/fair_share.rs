@@ -12,7 +12,7 @@ const MAX_RATIO: f64 = 1000.0;
 /// No day further ahead than this is predicted.
 const MAX_FORECAST_DAYS: f64 = 365.0;
 /// Above this ratio a group has used more than its share; below `1 / NEAR_SHARE_RATIO`, less.
-const NEAR_SHARE_RATIO: f64 = 1.1;
+pub const NEAR_SHARE_RATIO: f64 = 1.1;
 
 /// An account's usage as a multiple of its share: 1 is exactly its share. None if the cluster does not say.
 pub fn usage_ratio(share: &SshareRow) -> Option<f64> {

@@ -204,6 +204,7 @@ fn usage_routes() -> Router<PortalState> {
         .route("/groups/{id}/usage/fragment", get(usage::page::show_fragment))
         .route("/groups/{id}/usage/fair-share", get(fair_share::get))
         .route("/groups/{id}/usage/fair-share.csv", get(fair_share::csv::fair_share_csv))
+        .route("/groups/{id}/usage/fair-share/refresh", post(fair_share::refresh::post))
         .route("/groups/{id}/usage/queue.csv", get(fair_share::csv::queue_csv))
         .route("/groups/{id}/usage/storage.csv", get(fair_share::csv::storage_csv))
         .route("/groups/{id}/priority", get(fair_share::priority))

@@ -1,6 +1,7 @@
 //! How a group stands, on the real cluster: fair share, queued demand, storage by person, and why a priority is low.
 
 use portolan::clock::UnixTime;
+use portolan::cluster::ClusterAccountId;
 use portolan::domain::{GroupId, PersonId};
 use portolan::sites::QuotaTool;
 use portolan::store;
@@ -52,6 +53,8 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     assert!(text.contains("def-smith") && text.contains("rrg-smith") && text.contains("Updated"));
     assert!(text.contains("half as much every 7 days"), "{text}");
     assert!(page.select_text("#standing-storage-key").contains("/project (project def-smith)"));
+    let members = page.select_text("#share-members-key-def-smith");
+    assert!(members.contains("alice") && members.contains("bob"), "{members}");
     let people = page.select_text("#standing-people-key-1");
     assert!(people.contains("alice") && people.contains("bob"), "{people}");
     let request = pi.request(reqwest::Method::GET, &path).header("hx-request", "true");
@@ -65,7 +68,7 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     })
     .await;
     let text = page.select_text("main");
-    for name in ["bob", "carol", "asmith", "Storage by member"] {
+    for name in ["bob", "carol", "asmith", "Storage by member", "By member"] {
         assert!(!text.contains(name), "{name} is shown to a member: {text}");
     }
 
@@ -119,6 +122,8 @@ async fn member_sees_why_their_priority_is_low() {
     .await;
     let text = page.select_text("main");
     assert!(text.contains("def-smith") && text.contains("Group's share"), "{text}");
+    let part = send(alice.request(reqwest::Method::GET, &path).header("hx-request", "true")).await;
+    assert_eq!(part.select_all("#priority-title[hx-swap-oob]"), page.select_all("#priority-title"));
     assert!(page.select_all(".rank-job").len() <= 5);
     assert!(!page.text().contains(" style="), "style is in the style sheet only");
     let last = jobs.last().unwrap();
@@ -128,4 +133,29 @@ async fn member_sees_why_their_priority_is_low() {
     })
     .await;
     cancel("alice", &jobs.join(" "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fair_share_is_read_again_when_asked_for() {
+    let (portal, _admin, pi, _alice, group) = lab().await;
+    let path = format!("/groups/{group}/usage/fair-share");
+    wait_for_list(&pi, &path, "fair share and its button", |page| {
+        page.select_all(".standing-share").len() >= 2 && page.select_all("#refresh-group-key").len() == 1
+    })
+    .await;
+    let cluster = store::clusters::find_by_slug(&mut *portal.app.store.read().await.unwrap(), "key").await;
+    let key = ClusterAccountId {
+        person: PersonId(portal.person_id("asmith").await),
+        cluster: cluster.unwrap().unwrap().id,
+    };
+    let read_at = async || portal.app.queue_monitor.snapshot(key).await.unwrap().resources.shares_at;
+    let before = read_at().await;
+    // The time that is shown has whole seconds.
+    wait_until("the next second", async || portal.app.clock.now().0 > before.unwrap_or(0)).await;
+    let form = [("cluster", "key"), ("page", "priority")];
+    let answer = pi.post(&format!("{path}/refresh"), &form).await;
+    assert_eq!((answer.status, answer.location()), (303, format!("/groups/{group}/priority").as_str()));
+    wait_until("newer figures", async || read_at().await > before).await;
+    wait_for_list(&pi, &path, "the button again", |page| page.select_all("#refresh-group-key").len() == 1).await;
+    assert_eq!(pi.post(&format!("{path}/refresh"), &[("cluster", "nowhere")]).await.status, 404);
 }

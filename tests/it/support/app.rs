@@ -256,6 +256,7 @@ pub fn hurry(config: &mut Config) {
         unwatched_active: Duration::from_secs(3),
         unwatched_idle: Duration::from_secs(3),
         after_action: Duration::from_millis(300),
+        resources_again: Duration::ZERO,
         tick: Duration::from_millis(100),
     };
 }

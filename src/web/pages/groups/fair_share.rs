@@ -4,6 +4,7 @@
 mod cards;
 pub mod csv;
 mod priority;
+pub mod refresh;
 mod storage;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use askama::Template;
 
 use self::cards::{AccountDemandCard, GroupFairShareCard};
 pub use self::priority::{find_priority_path, get as priority};
+use self::refresh::FairShareRefresh;
 use self::storage::ProjectStorageByPerson;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
@@ -68,6 +70,7 @@ pub struct GroupClusterCards {
     fair_shares: Vec<GroupFairShareCard>,
     uses_fair_share: bool,
     fair_shares_at: Option<UnixTime>,
+    refresh: FairShareRefresh,
     /// What the cluster itself reports as granted to the accounts.
     costs: Vec<GrantedHoursBar>,
     /// The period of the grant; empty if unknown.
@@ -127,7 +130,7 @@ pub async fn build_fragment(
 ) -> Result<GroupFairShareFragment, AppError> {
     let mut clusters = Vec::new();
     for (queue, accounts) in load_accounts_by_cluster(context, me, view).await? {
-        clusters.push(build_cluster_summary(context, me, view, queue.as_ref(), &accounts).await?);
+        clusters.push(build_cluster_summary(context, view, queue.as_ref(), &accounts).await?);
     }
     Ok(GroupFairShareFragment { group: view.group, clusters, is_open: false })
 }
@@ -158,7 +161,6 @@ async fn load_accounts_by_cluster<'a>(
 
 async fn build_cluster_summary(
     context: &RequestContext,
-    me: &CurrentPerson,
     view: &GroupUsage,
     queue: Option<&PersonClusterQueue>,
     accounts: &[&GroupAccountUsage],
@@ -175,7 +177,8 @@ async fn build_cluster_summary(
     cards.stale = queue.stale().map(|stale| stale.sentence).unwrap_or_default();
     cards.uses_fair_share = queue.account.uses_fair_share();
     if queue.account.uses_fair_share() {
-        cards.fair_shares = load_fair_share_cards(context, me, queue, &facts, now).await?;
+        cards.fair_shares = load_fair_share_cards(context, view, queue, &facts, now).await?;
+        cards.refresh = FairShareRefresh::new(queue);
         cards.fair_shares_at = resources.shares_at.map(UnixTime);
     }
     if let Some(cost) = &resources.cost {
@@ -224,7 +227,7 @@ fn require_snapshot(queue: Option<&PersonClusterQueue>) -> Result<&PersonCluster
 /// Each account's fair share with its history.
 async fn load_fair_share_cards(
     context: &RequestContext,
-    me: &CurrentPerson,
+    view: &GroupUsage,
     queue: &PersonClusterQueue,
     accounts: &[&GroupAccountContext],
     now: UnixTime,
@@ -233,15 +236,19 @@ async fn load_fair_share_cards(
     let mut db = context.app.store.read().await?;
     for account in accounts {
         for name in &account.slurm_names {
-            let mut shares = queue.snapshot.resources.shares.iter();
-            let Some(share) = shares.find(|share| share.user.is_none() && share.account == *name) else {
+            let rows = &queue.snapshot.resources.shares;
+            let Some(share) = rows.iter().find(|share| share.user.is_none() && share.account == *name) else {
                 continue;
             };
             let from = now.plus(-cards::HISTORY_SECONDS);
-            let (person, cluster) = (me.0.person.id, account.cluster);
+            let (person, cluster) = (view.viewer, account.cluster);
             let points = store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
             let half_life = account.discovered.half_life_hours;
-            found.push(GroupFairShareCard::new(share, &points, half_life, now));
+            let mut card = GroupFairShareCard::new(share, &points, half_life, now);
+            if view.is_leader {
+                card.add_members(rows, cluster, view);
+            }
+            found.push(card);
         }
     }
     Ok(found)

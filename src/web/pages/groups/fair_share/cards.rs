@@ -1,18 +1,21 @@
 //! Cards for the fair share and queued demand of accounts.
 
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
+use crate::domain::ClusterId;
 use crate::format;
 use crate::slurm::fair_share::SshareRow;
 use crate::slurm::job::SlurmJob;
 use crate::store::fair_share_history::FairSharePoint;
 use crate::usage::demand;
 use crate::usage::fair_share_chart::{self, FairShareHistoryChart};
-use crate::usage::{GroupAccountContext, fair_share, hours};
+use crate::usage::{GroupAccountContext, GroupUsage, fair_share, hours};
 
 /// How far back fair share is drawn, in seconds.
 pub const HISTORY_SECONDS: i64 = 120 * SECONDS_PER_DAY;
 /// Rows of the table behind the chart.
 const MAX_ROWS: usize = 60;
+/// Members listed per account.
+const MAX_MEMBERS: usize = 100;
 
 pub struct GroupFairShareCard {
     /// Slurm's name for the account.
@@ -29,6 +32,22 @@ pub struct GroupFairShareCard {
     pub line: Option<FairShareHistoryChart>,
     /// The same as rows: day, usage relative to the share, share, usage.
     pub rows: Vec<[String; 4]>,
+    /// For PIs, where Slurm reports it: the account's members, most usage first.
+    pub members: Vec<MemberFairShare>,
+    /// How many members are not listed.
+    pub more_members: usize,
+}
+
+/// A member's part of an account's usage.
+pub struct MemberFairShare {
+    /// Display name.
+    pub name: String,
+    /// User name on the cluster, where it differs.
+    pub user: String,
+    pub share: String,
+    pub used: String,
+    /// Slurm's fair-share factor.
+    pub factor: String,
 }
 
 impl GroupFairShareCard {
@@ -71,7 +90,33 @@ impl GroupFairShareCard {
             fading,
             line: fair_share_chart::draw_chart(points),
             rows: rows.collect(),
+            members: Vec::new(),
+            more_members: 0,
         }
+    }
+
+    /// Adds the members of the account. Only PIs see them.
+    pub fn add_members(&mut self, rows: &[SshareRow], cluster: ClusterId, view: &GroupUsage) {
+        let is_member = |row: &&SshareRow| row.account == self.account && row.user.is_some();
+        let mut rows: Vec<&SshareRow> = rows.iter().filter(is_member).collect();
+        rows.sort_by(|a, b| {
+            let used = |row: &SshareRow| row.effective_usage.unwrap_or(0.0);
+            used(b).total_cmp(&used(a)).then_with(|| a.user.cmp(&b.user))
+        });
+        self.more_members = rows.len().saturating_sub(MAX_MEMBERS);
+        let percent = |part: Option<f64>| part.map_or_else(|| "unknown".to_owned(), format::percent);
+        let member = |row: &&SshareRow| {
+            let user = row.user.clone().unwrap_or_default();
+            let person = view.people.get(&(cluster, user.clone()));
+            MemberFairShare {
+                name: person.map_or_else(|| user.clone(), |person| person.name.clone()),
+                user: person.map(|_| user).unwrap_or_default(),
+                share: percent(row.norm_shares),
+                used: percent(row.effective_usage),
+                factor: row.fair_share.map_or_else(|| "unknown".to_owned(), |factor| format!("{factor:.2}")),
+            }
+        };
+        self.members = rows.iter().take(MAX_MEMBERS).map(member).collect();
     }
 
     /// Where the marker is drawn, in percent; kept fully inside the scale.
@@ -128,7 +173,12 @@ pub fn build_demand_cards(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::domain::{GroupId, PersonId};
+    use crate::usage::GroupMemberName;
 
     #[test]
     fn hours_read_well() {
@@ -151,5 +201,25 @@ mod tests {
         assert!(card.fading.starts_with("The weight of past usage halves every 7 days."), "{}", card.fading);
         assert_eq!(card.rows[0][1..], ["4.00", "20%", "80%"]);
         assert!(card.line.is_some() && card.marker_percent() < 50);
+    }
+
+    #[test]
+    fn members_by_usage() {
+        let answer = include_str!("../../../../../tests/fixtures/slurm/sshare-all-22.05.txt");
+        let rows = crate::slurm::fair_share::parse_fair_share(answer);
+        let mut card = GroupFairShareCard::new(&rows[0], &[], None, UnixTime(0));
+        assert!(card.members.is_empty(), "only PIs get them");
+        let bob = GroupMemberName { id: PersonId(7), name: "Bob Tremblay".into() };
+        let view = GroupUsage {
+            group: GroupId(1),
+            is_leader: true,
+            viewer: PersonId(1),
+            accounts: Vec::new(),
+            people: Arc::new(HashMap::from([((ClusterId(1), "bob".to_owned()), bob)])),
+        };
+        card.add_members(&rows, ClusterId(1), &view);
+        let shown: Vec<_> = card.members.iter().map(|member| (&*member.name, &*member.user, &*member.used)).collect();
+        assert_eq!(shown[..2], [("Bob Tremblay", "bob", "85%"), ("alice", "", "15%")]);
+        assert_eq!((card.members.len(), card.more_members, &*card.members[0].factor), (4, 0, "0.10"));
     }
 }

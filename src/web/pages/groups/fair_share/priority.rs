@@ -14,11 +14,13 @@ use crate::slurm::job::JobStage;
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store;
 use crate::store::groups::Group;
-use crate::usage::{GroupAccountContext, fair_share};
+use crate::usage::fair_share::{self, NEAR_SHARE_RATIO};
+use crate::usage::GroupAccountContext;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::groups::GroupRequest;
+use crate::web::pages::groups::fair_share::refresh::FairShareRefresh;
 use crate::web::pages::groups::fair_share::{cluster_names, load_accounts_by_cluster, require_snapshot};
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 
@@ -31,6 +33,7 @@ struct GroupPriorityPage {
     page: PageFrame,
     group: Group,
     may_manage: bool,
+    title: &'static str,
     clusters: Vec<ClusterPriorityCards>,
 }
 
@@ -38,6 +41,7 @@ struct GroupPriorityPage {
 #[template(path = "groups/fair_share/priority_fragment.html")]
 struct GroupPriorityFragment {
     group: GroupId,
+    title: &'static str,
     clusters: Vec<ClusterPriorityCards>,
 }
 
@@ -51,6 +55,7 @@ struct ClusterPriorityCards {
     uses_fair_share: bool,
     accounts: Vec<AccountPriorityCard>,
     fair_shares_at: Option<UnixTime>,
+    refresh: FairShareRefresh,
     jobs: Vec<JobPriorityCard>,
     /// The person's own pending jobs, with or without a priority.
     waiting: usize,
@@ -63,20 +68,35 @@ struct ClusterPriorityCards {
 struct AccountPriorityCard {
     account: String,
     sentence: String,
-    /// Share and usage: thousandths of the scale, and as text.
-    share: (u64, String),
-    used: (u64, String),
-    /// The end of the scale, as text; empty if it is 100%.
-    scale: String,
-    is_over: bool,
-    /// The person's part of the account's usage, in thousandths and as text; `None` if Slurm doesn't report it.
-    own: Option<(u64, String)>,
+    /// Usage as a multiple of the share; `None` if Slurm doesn't report it.
+    ratio: Option<f64>,
+    /// Fractions of the cluster.
+    share: f64,
+    used: f64,
+    /// The person's part of the account's usage; `None` if Slurm doesn't report it.
+    own: Option<f64>,
     own_sentence: &'static str,
+    /// Where all bars of the page end, as a fraction of the cluster.
+    scale: f64,
 }
 
 impl AccountPriorityCard {
-    const fn used_class(&self) -> &'static str {
-        if self.is_over { "rank-over" } else { "rank-used" }
+    fn used_class(&self) -> &'static str {
+        if self.ratio.is_some_and(|ratio| ratio > 1.0) { "rank-over" } else { "rank-used" }
+    }
+
+    /// The person's usage as a fraction of the cluster's, like the other bars.
+    fn own_of_cluster(&self) -> Option<f64> {
+        self.own.map(|own| own * self.used)
+    }
+
+    /// A bar's length in thousandths. Templates pass references.
+    fn width(&self, part: &f64) -> u64 {
+        thousandths(*part, self.scale)
+    }
+
+    fn text(&self, part: &f64) -> String {
+        format::percent(*part)
     }
 }
 
@@ -110,17 +130,42 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
         let facts: Vec<&GroupAccountContext> = accounts.iter().map(|account| &*account.details).collect();
         clusters.push(build_cluster_priority(queue.as_ref(), &facts, now));
     }
+    share_one_scale(&mut clusters);
+    let title = priority_title(clusters.iter().flat_map(|cluster| &cluster.accounts).map(|account| account.ratio));
     if request.context.is_fragment {
-        return respond(&GroupPriorityFragment { group: request.group, clusters });
+        return respond(&GroupPriorityFragment { group: request.group, title, clusters });
     }
     let group = request.load_group().await?;
     let GroupRequest { context, me, .. } = request;
     respond(&GroupPriorityPage {
-        page: PageFrame::for_person(&context, &me.0, "Your priority", NavSection::Groups),
+        page: PageFrame::for_person(&context, &me.0, title, NavSection::Groups),
         may_manage: me.may(Permission::ManageUsage(group.id)).is_ok(),
         group,
+        title,
         clusters,
     })
+}
+
+/// A title that fits what the page says of the accounts, given their usage as a multiple of their share. Nothing is
+/// claimed if they differ, or if Slurm doesn't report it.
+fn priority_title(mut ratios: impl Iterator<Item = Option<f64>>) -> &'static str {
+    let title = |ratio: Option<f64>| match ratio {
+        Some(ratio) if ratio > NEAR_SHARE_RATIO => "Your priority is low",
+        Some(ratio) if ratio * NEAR_SHARE_RATIO < 1.0 => "Your priority is high",
+        Some(_) => "Your priority is average",
+        None => "Your priority",
+    };
+    let first = title(ratios.next().flatten());
+    if ratios.all(|ratio| title(ratio) == first) { first } else { "Your priority" }
+}
+
+/// Lets all bars of the page end at the same value, so that a longer bar always means more.
+fn share_one_scale(clusters: &mut [ClusterPriorityCards]) {
+    let accounts = || clusters.iter().flat_map(|cluster| &cluster.accounts);
+    let scale = bar_scale(accounts().map(|account| account.share.max(account.used)).fold(0.0, f64::max));
+    for account in clusters.iter_mut().flat_map(|cluster| &mut cluster.accounts) {
+        account.scale = scale;
+    }
 }
 
 /// The path of this page for a person whose job is charged to an account; empty if none of their groups has it.
@@ -159,6 +204,7 @@ fn build_cluster_priority(
     if queue.account.uses_fair_share() {
         let resources = &queue.snapshot.resources;
         cards.fair_shares_at = resources.shares_at.map(UnixTime);
+        cards.refresh = FairShareRefresh::new(queue);
         for account in facts {
             for name in &account.slurm_names {
                 let rows: Vec<&SshareRow> = resources.shares.iter().filter(|share| share.account == *name).collect();
@@ -200,25 +246,22 @@ fn build_account_priority(
     let ratio = fair_share::usage_ratio(group);
     let words = fair_share::describe_fair_share(ratio, facts.discovered.half_life_hours, now);
     let (entitled, used) = (group.norm_shares.unwrap_or(0.0), group.effective_usage.unwrap_or(0.0));
-    let scale = bar_scale(entitled.max(used));
     let own_row = rows.iter().find(|share| share.user.is_some() && share.user == facts.own_user);
     let own = own_row.and_then(|share| share.effective_usage).filter(|_| used > 0.0);
     Some(AccountPriorityCard {
         account: group.account.clone(),
         sentence: words.sentence,
-        share: (thousandths(entitled, scale), format::percent(entitled)),
-        used: (thousandths(used, scale), format::percent(used)),
-        scale: if scale < 1.0 { format::percent(scale) } else { String::new() },
-        is_over: ratio.is_some_and(|ratio| ratio > 1.0),
-        own: own.map(|own| (thousandths(own, 1.0), format::percent(own))),
+        ratio,
+        share: entitled,
+        used,
+        own,
         own_sentence: match own {
-            Some(own) if own >= 0.5 => "Most of the group's usage is yours, so other members' jobs start before yours.",
-            Some(own) if own > 0.0 => {
-                "Most of the group's usage comes from other members. It lowers your priority too."
-            }
-            Some(_) => "None of the group's usage is yours, but other members' usage affects your priority too.",
+            Some(own) if own >= 0.5 => "Other members' jobs start before yours.",
+            Some(own) if own > 0.0 => "Other members' usage affects your priority too.",
+            Some(_) => "Other members' usage affects your priority all the same.",
             None => "",
         },
+        scale: 1.0,
     })
 }
 
@@ -299,6 +342,54 @@ mod tests {
         assert_eq!(rank.nice_cut, Some((993, 7)), "what was given up is no part of the bar");
         assert_eq!((rank.points.as_str(), rank.given_up.as_str()), ("7,924 points", "50 points"));
         assert!(build_job_priority(String::new(), String::new(), &SprioFactors::default(), 0).parts.is_empty());
+    }
+
+    #[test]
+    fn a_longer_bar_means_more() {
+        let account = |share: f64, used: f64, own: f64| {
+            let group = SshareRow { norm_shares: Some(share), effective_usage: Some(used), ..SshareRow::default() };
+            let user = Some("ada".to_owned());
+            let person = SshareRow { user: user.clone(), effective_usage: Some(own), ..SshareRow::default() };
+            let facts = GroupAccountContext {
+                cluster: ClusterId(1),
+                slug: "key".into(),
+                title: "Key".into(),
+                account: "def-x".into(),
+                slurm_names: Vec::new(),
+                site: std::sync::Arc::new(crate::sites::presets()[0].clone()),
+                discovered: std::sync::Arc::default(),
+                own_user: user,
+                wants_names: false,
+                sources: Vec::new(),
+            };
+            build_account_priority(&[&group, &person], &facts, UnixTime(0)).unwrap()
+        };
+        let cluster = |accounts| ClusterPriorityCards { accounts, ..ClusterPriorityCards::default() };
+        let mut clusters = [cluster(vec![account(0.16, 0.1, 0.66)]), cluster(vec![account(0.66, 0.3, 0.5)])];
+        share_one_scale(&mut clusters);
+        let mut bars: Vec<(f64, u64)> = Vec::new();
+        for account in clusters.iter().flat_map(|cluster| &cluster.accounts) {
+            let parts = [Some(account.share), Some(account.used), account.own_of_cluster()];
+            bars.extend(parts.into_iter().flatten().map(|part| (part, account.width(&part))));
+        }
+        assert_eq!(bars.len(), 6);
+        bars.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(bars.is_sorted_by_key(|bar| bar.1), "{bars:?}");
+    }
+
+    #[test]
+    fn the_title_fits_the_answer() {
+        for (ratios, title) in [
+            (vec![Some(4.0), Some(2.0)], "Your priority is low"),
+            (vec![Some(0.2)], "Your priority is high"),
+            (vec![Some(0.0), Some(0.5)], "Your priority is high"),
+            (vec![Some(1.0)], "Your priority is average"),
+            (vec![Some(4.0), Some(0.2)], "Your priority"),
+            (vec![None], "Your priority"),
+            (vec![], "Your priority"),
+        ] {
+            assert_eq!(priority_title(ratios.clone().into_iter()), title, "{ratios:?}");
+        }
     }
 
     #[test]
