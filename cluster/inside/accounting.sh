@@ -69,11 +69,29 @@ seed_history() {
     sql -BN slurm_acct_db -e "select id_assoc, user, acct from harbour_assoc_table
       where user = 'erik' or (deleted = 0 and user != '')" |
       /usr/bin/python3 "$CODE/tools/history.py" "$days" | sql slurm_acct_db
-    rm -f "$H/var/rolled-up"
+    rm -f "$H/var/rolled-up" "$H/var/fair-share-fed"
   fi
+  feed_fair_share
   [ ! -e "$H/var/rolled-up" ] || return 0
   sacctmgr -i rollup "$(date -d "-$((days + 1)) days" +%F)" "$(date +%FT%H:00:00)" >/dev/null
   touch "$H/var/rolled-up"
+}
+
+# slurmctld counts usage for fair share while jobs run, and the history never ran. So give it what those jobs used, in
+# the file that it writes when it ends and reads when it starts.
+feed_fair_share() {
+  local mark="$H/var/fair-share-fed"
+  [ ! -e "$mark" ] || return 0
+  stop slurmctld
+  if sql -BN slurm_acct_db -e "select id_assoc, tres_alloc, time_start, time_end from harbour_job_table
+      where id_job < 20001 and tres_alloc != '' and time_end > time_start
+      and id_assoc in (select id_assoc from harbour_assoc_table where deleted = 0)" |
+    /usr/bin/python3 "$CODE/tools/association_usage.py" "$H/var/slurmctld/assoc_usage"; then
+    touch "$mark"
+  else
+    echo "Fair share does not know the history; everything else does." >&2
+  fi
+  start_slurm
 }
 
 registered() {

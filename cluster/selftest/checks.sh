@@ -18,6 +18,8 @@ check_history() {
   states=$(c exec sacct -anXP -S now-31days -o state | sed 's/ by.*//' | sort -u | paste -sd' ')
   for state in CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY TIMEOUT; do contains "$states" $state; done
   contains "$(c ssh alice "sreport -nP -t hours cluster AccountUtilizationByUser Accounts=def-smith start=\$(date -d -30days +%F)")" 'bob|Bob'
+  # what fair share knows of it: days of several cores, in seconds
+  [ "$(c exec sshare -nP -A def-smith -o RawUsage | sed -n 1p)" -gt 100000 ]
 }
 check_job() {
   local out
