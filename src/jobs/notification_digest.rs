@@ -52,15 +52,23 @@ impl NotificationKind {
         (Self::Started, "A job starts"),
     ];
 
+    /// The kinds that can be sent to a webhook, each with its label.
+    pub const WEBHOOK_CHOICES: &'static [(Self, &'static str)] = &[
+        Self::CHOICES[0],
+        Self::CHOICES[1],
+        Self::CHOICES[2],
+        (Self::Group, "A usage alert of a group whose PI you are (may name members)"),
+    ];
+
     /// Whether people can turn it off; the others are always shown.
     pub fn is_selectable(self) -> bool {
         Self::CHOICES.iter().any(|(kind, _)| *kind == self)
     }
 
-    /// Parses `started,ended,never`; kinds that are not about jobs never appear in a list.
+    /// Parses `started,ended,never,group`; other kinds never appear in a list.
     pub fn parse_list(words: &str) -> Vec<Self> {
         let chosen: Vec<&str> = words.split(',').map(str::trim).collect();
-        Self::CHOICES.iter().map(|(kind, _)| *kind).filter(|kind| chosen.contains(&kind.as_str())).collect()
+        Self::WEBHOOK_CHOICES.iter().map(|(kind, _)| *kind).filter(|kind| chosen.contains(&kind.as_str())).collect()
     }
 
     /// Every selectable kind, as a list.

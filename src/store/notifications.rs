@@ -91,7 +91,8 @@ pub async fn add_dashboard_idle(
     )
 }
 
-/// Notifies a PI about their group. In the portal only, because it contains other people's names.
+/// Notifies a PI about their group. It is queued for sending only if the person has a webhook; whether that gets
+/// notifications about groups, which may contain other people's names, is the person's choice.
 pub async fn add_group(
     db: &mut DbConnection,
     person: PersonId,
@@ -101,7 +102,9 @@ pub async fn add_group(
 ) -> Result<()> {
     execute!(
         db,
-        "INSERT INTO notifications (person_id, group_id, kind, text, at, sent_at) VALUES ($1, $2, 'group', $3, $4, $4)",
+        "INSERT INTO notifications (person_id, group_id, kind, text, at, sent_at) 
+         VALUES ($1, $2, 'group', $3, $4,
+                 iif(EXISTS (SELECT 1 FROM webhooks WHERE person_id = $1 AND stopped_at IS NULL), NULL, $4))",
         [person, group, text, now]
     )
 }

@@ -4,24 +4,28 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId, PersonId};
 
-/// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlertKind`.
-pub async fn list_kinds(db: &mut DbConnection, person: PersonId, group: GroupId) -> Result<Vec<String>> {
-    scalar_all!(
+/// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlertKind`, and from which percentage.
+pub async fn list_kinds(
+    db: &mut DbConnection,
+    person: PersonId,
+    group: GroupId,
+) -> Result<Vec<(String, Option<i64>)>> {
+    fetch_all!(
         db,
-        "SELECT kind FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",
+        "SELECT kind, percent FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",
         [person, group]
     )
 }
 
-/// The groups with an account on a cluster for which a person wants alerts, and which ones.
+/// The groups with an account on a cluster for which a person wants alerts, which ones, and from which percentage.
 pub async fn list_for_cluster(
     db: &mut DbConnection,
     person: PersonId,
     cluster: ClusterId,
-) -> Result<Vec<(GroupId, String)>> {
+) -> Result<Vec<(GroupId, String, Option<i64>)>> {
     fetch_all!(
         db,
-        "SELECT group_id, kind FROM usage_alerts WHERE person_id = $1 AND group_id IN (
+        "SELECT group_id, kind, percent FROM usage_alerts WHERE person_id = $1 AND group_id IN (
             SELECT group_id FROM group_accounts WHERE cluster_id = $2) ORDER BY group_id, kind",
         [person, cluster]
     )
@@ -32,14 +36,14 @@ pub async fn replace_kinds(
     db: &mut DbConnection,
     person: PersonId,
     group: GroupId,
-    kinds: &[&'static str],
+    kinds: &[(&'static str, Option<i64>)],
 ) -> Result<()> {
     execute!(db, "DELETE FROM usage_alerts WHERE person_id = $1 AND group_id = $2", [person, group])?;
-    for kind in kinds {
+    for (kind, percent) in kinds {
         execute!(
             db,
-            "INSERT INTO usage_alerts (person_id, group_id, kind) VALUES ($1, $2, $3)",
-            [person, group, *kind]
+            "INSERT INTO usage_alerts (person_id, group_id, kind, percent) VALUES ($1, $2, $3, $4)",
+            [person, group, *kind, *percent]
         )?;
     }
     Ok(())
@@ -69,9 +73,28 @@ pub async fn mark_notified(
     )
 }
 
-/// Forgets that anyone got an alert about a group, so that it is sent again.
+/// Forgets that anyone got an alert about a group, whatever it said after this key, so that it is sent again.
 pub async fn clear_notified(db: &mut DbConnection, group: GroupId, dedup_key: &str) -> Result<()> {
-    execute!(db, "DELETE FROM usage_alerts_sent WHERE group_id = $1 AND dedup_key = $2", [group, dedup_key])
+    execute!(
+        db,
+        "DELETE FROM usage_alerts_sent
+         WHERE group_id = $1 AND (dedup_key = $2 OR substr(dedup_key, 1, length($2) + 1) = $2 || ':')",
+        [group, dedup_key]
+    )
+}
+
+/// Forgets that a person got an alert, so that it is sent again. True if they had got it.
+pub async fn clear_notified_person(
+    db: &mut DbConnection,
+    person: PersonId,
+    group: GroupId,
+    dedup_key: &str,
+) -> Result<bool> {
+    affects_row!(
+        db,
+        "DELETE FROM usage_alerts_sent WHERE person_id = $1 AND group_id = $2 AND dedup_key = $3",
+        [person, group, dedup_key]
+    )
 }
 
 /// Deletes records of alerts sent before then.

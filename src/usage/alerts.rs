@@ -1,5 +1,5 @@
-//! Alerts for a group's PIs: an allocation nearly used up, storage nearly full, many failing jobs. Pure functions
-//! decide what is worth an alert; each alert is sent once per period.
+//! Alerts for a group's PIs: an allocation nearly used up or running out early, storage nearly full, many failing jobs.
+//! Pure functions decide what is worth an alert; each alert is sent once per period.
 
 mod notify;
 
@@ -15,10 +15,8 @@ use crate::format;
 use crate::sites::quota::StorageQuota;
 use crate::store::allocations::Allocation;
 
-/// The used fraction of an allocation from which an alert is sent.
-const QUOTA_THRESHOLD: f64 = 0.8;
-/// The used fraction of storage from which an alert is sent: nine tenths.
-const STORAGE_THRESHOLD: (u64, u64) = (9, 10);
+/// From this percentage, storage is called nearly full.
+const NEARLY_FULL_PERCENT: u8 = 85;
 /// At least this many jobs must have ended within a day.
 const MIN_JOBS: u64 = 10;
 
@@ -30,9 +28,40 @@ pub enum UsageAlertKind {
     Storage,
     /// Many of a member's jobs fail.
     Failing,
+    /// An allocation will be used up before its period ends.
+    RunsOut,
 }
 
-codes!(UsageAlertKind { Quota = "quota", Storage = "storage", Failing = "failing" });
+codes!(UsageAlertKind { Quota = "quota", Storage = "storage", Failing = "failing", RunsOut = "runs-out" });
+
+impl UsageAlertKind {
+    /// The percentage that applies unless the PI chooses another: of an allocation, of storage, of failed jobs.
+    pub const fn default_percent(self) -> Option<u8> {
+        match self {
+            Self::Quota => Some(80),
+            Self::Storage => Some(90),
+            Self::Failing => Some(50),
+            Self::RunsOut => None,
+        }
+    }
+}
+
+/// An alert that a PI wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageAlertChoice {
+    pub kind: UsageAlertKind,
+    /// From this percentage; 0 for kinds without one.
+    pub percent: u8,
+}
+
+impl UsageAlertChoice {
+    /// From what is stored; without a percentage, the kind's own applies.
+    pub(super) fn from_row(kind: &str, percent: Option<i64>) -> Option<Self> {
+        let kind = UsageAlertKind::parse(kind)?;
+        let percent = percent.and_then(|percent| u8::try_from(percent).ok());
+        Some(Self { kind, percent: percent.or(kind.default_percent()).unwrap_or(0) })
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAlertMessage {
@@ -41,13 +70,18 @@ pub struct UsageAlertMessage {
     pub text: String,
 }
 
-/// The key of the alert that most of an allocation is used.
-pub(super) fn quota_alert_key(allocation: AllocationId) -> String {
-    format!("quota:{allocation}:80")
+/// The keys of the alerts about an allocation, which begin like this.
+pub(super) fn allocation_alert_keys(allocation: AllocationId) -> [String; 2] {
+    [format!("quota:{allocation}"), runs_out_alert_key(allocation)]
+}
+
+/// The key of the alert that an allocation will be used up early. An allocation is one period.
+pub(super) fn runs_out_alert_key(allocation: AllocationId) -> String {
+    format!("runs-out:{allocation}")
 }
 
 /// The alert for an allocation that is mostly used.
-pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Option<UsageAlertMessage> {
+pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation, percent: u8) -> Option<UsageAlertMessage> {
     let (begins, ends) = (allocation.begins(), allocation.ends());
     if !(begins..=ends).contains(&account.today) {
         return None;
@@ -55,8 +89,8 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Opti
     let unit = AllocationUnit::parse(&allocation.unit)?;
     let hours: f64 = account.usage_by_day(unit.measure, begins, ends).iter().map(|day| day.1).sum();
     let part = unit.from_hours(hours) / allocation.amount;
-    (part >= QUOTA_THRESHOLD).then(|| UsageAlertMessage {
-        dedup_key: quota_alert_key(allocation.id),
+    (part * 100.0 >= f64::from(percent)).then(|| UsageAlertMessage {
+        dedup_key: format!("quota:{}:{percent}", allocation.id),
         text: format!(
             "{} of the {} {} granted to {} on {} has been used; the period ends on {}.",
             format::percent(part),
@@ -69,12 +103,57 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation) -> Opti
     })
 }
 
-/// The alert for group storage that is nearly full. Once a month.
-pub fn storage_alert(area: &StorageQuota, cluster: &str, slug: &str, today: Day) -> Option<UsageAlertMessage> {
-    let is_full = |used: u64, limit: u64| {
-        limit > 0
-            && u128::from(used) * u128::from(STORAGE_THRESHOLD.1) >= u128::from(limit) * u128::from(STORAGE_THRESHOLD.0)
+/// Whether an allocation lasts for its period, as far as its forecast tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllocationOutlook {
+    /// Even at the pace of quiet weeks it is used up before the period ends.
+    RunsOut(UsageAlertMessage),
+    /// Even at the pace of busy weeks it lasts.
+    Lasts,
+    /// It depends, or too little is known.
+    Unclear,
+}
+
+pub fn allocation_outlook(account: &GroupAccountUsage, allocation: &Allocation) -> AllocationOutlook {
+    let unit = AllocationUnit::parse(&allocation.unit);
+    let Some(unit) = unit.filter(|_| (allocation.begins()..=allocation.ends()).contains(&account.today)) else {
+        return AllocationOutlook::Unclear;
     };
+    let forecast = account.forecast(allocation, unit, account.today);
+    let (Some(early), Some(late)) = forecast.runs_out else {
+        let lasts = forecast.at_end.is_some() && forecast.runs_out.0.is_none();
+        return if lasts { AllocationOutlook::Lasts } else { AllocationOutlook::Unclear };
+    };
+    let when = if early == late {
+        format!("around {}", early.words())
+    } else {
+        format!("between {} and {}", early.words(), late.words())
+    };
+    AllocationOutlook::RunsOut(UsageAlertMessage {
+        dedup_key: runs_out_alert_key(allocation.id),
+        text: format!(
+            "If usage continues as in the last {} weeks, the {} {} granted to {} on {} will run out {when}, before the \
+             period ends on {}.",
+            forecast.weeks,
+            format::amount(allocation.amount),
+            unit.words(account.details.site_unit()),
+            clean_name(&account.details.account),
+            clean_name(&account.details.title),
+            allocation.ends().words()
+        ),
+    })
+}
+
+/// The alert for group storage that is nearly full. Once a month and percentage.
+pub fn storage_alert(
+    area: &StorageQuota,
+    cluster: &str,
+    slug: &str,
+    today: Day,
+    percent: u8,
+) -> Option<UsageAlertMessage> {
+    let is_full =
+        |used: u64, limit: u64| limit > 0 && u128::from(used) * 100 >= u128::from(limit) * u128::from(percent);
     let space = area.limit_bytes.filter(|limit| is_full(area.used_bytes, *limit));
     let files = area.files.zip(area.files_limit).filter(|(used, limit)| is_full(*used, *limit));
     let what = match (space, files) {
@@ -87,9 +166,12 @@ pub fn storage_alert(area: &StorageQuota, cluster: &str, slug: &str, today: Day)
         (None, None) => return None,
     };
     let label = clean_name(&area.label);
+    let is_default = Some(percent) == UsageAlertKind::Storage.default_percent();
+    let suffix = if is_default { String::new() } else { format!(":{percent}") };
+    let state = if percent >= NEARLY_FULL_PERCENT { "is nearly full" } else { "is filling up" };
     Some(UsageAlertMessage {
-        dedup_key: format!("storage:{slug}:{label}:{}", today.month()),
-        text: format!("{label} on {} is nearly full: {what}.", clean_name(cluster)),
+        dedup_key: format!("storage:{slug}:{label}:{}{suffix}", today.month()),
+        text: format!("{label} on {} {state}: {what}.", clean_name(cluster)),
     })
 }
 
@@ -109,7 +191,7 @@ pub fn belongs_to_group(area: &StorageQuota, accounts: &BTreeSet<&str>) -> bool 
     !is_own && (label.contains("project") || accounts.iter().any(names))
 }
 
-/// The alert for one person's jobs of one day on one cluster, if there were many and most failed.
+/// The alert for one person's jobs of one day on one cluster, if there were many and more than a percentage failed.
 pub fn failing_jobs_alert(
     name: &str,
     user: &str,
@@ -117,9 +199,10 @@ pub fn failing_jobs_alert(
     slug: &str,
     day: Day,
     totals: &UsageTotals,
+    percent: u8,
 ) -> Option<UsageAlertMessage> {
     let bad = totals.failed + totals.timed_out + totals.memory_out;
-    (totals.jobs >= MIN_JOBS && 2 * bad > totals.jobs).then(|| UsageAlertMessage {
+    (totals.jobs >= MIN_JOBS && 100 * bad > totals.jobs * u64::from(percent)).then(|| UsageAlertMessage {
         dedup_key: format!("failing:{slug}:{}:{}", clean_name(user), day.0),
         text: format!(
             "{} of {} jobs by {} that ended on {} on {} were unsuccessful. They may need help.",
@@ -133,7 +216,7 @@ pub fn failing_jobs_alert(
 }
 
 /// Alerts for members with many failing jobs today or yesterday.
-fn list_failing_jobs_alerts(view: &GroupUsage, slug: &str) -> Vec<UsageAlertMessage> {
+fn list_failing_jobs_alerts(view: &GroupUsage, slug: &str, percent: u8) -> Vec<UsageAlertMessage> {
     let mut days: BTreeMap<(Day, &str), (UsageTotals, &GroupAccountUsage)> = BTreeMap::new();
     for account in view.accounts.iter().filter(|account| account.details.slug == slug) {
         for usage in &account.usage {
@@ -149,7 +232,7 @@ fn list_failing_jobs_alerts(view: &GroupUsage, slug: &str) -> Vec<UsageAlertMess
         let details = &account.details;
         let person = view.people.get(&(details.cluster, user.to_owned()));
         let name = person.map_or(user, |person| &person.name);
-        failing_jobs_alert(name, user, &details.title, &details.slug, day, &totals)
+        failing_jobs_alert(name, user, &details.title, &details.slug, day, &totals, percent)
     };
     days.into_iter().filter_map(alert).collect()
 }

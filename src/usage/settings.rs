@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::alerts::quota_alert_key;
+use super::alerts::allocation_alert_keys;
 use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
@@ -188,7 +188,9 @@ impl UsageService {
             }
             allocations::update(&mut tx, before.id, &new, now).await?;
             // Little of the new amount may be used: once most of it is, that deserves a new alert.
-            store::usage_alerts::clear_notified(&mut tx, group, &quota_alert_key(before.id)).await?;
+            for key in allocation_alert_keys(before.id) {
+                store::usage_alerts::clear_notified(&mut tx, group, &key).await?;
+            }
             let before = self.describe_allocation(&mut tx, before).await?;
             (ActivityEventKind::AllocationChanged, format!("{before} changed to {granted}"))
         } else {

@@ -110,3 +110,57 @@ async fn usage_is_read_while_someone_has_chosen_alerts() {
     let kinds = store::usage_alerts::list_kinds(&mut db, world.reader.person, GroupId(world.group)).await;
     assert!(kinds.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn pi_sets_from_which_percentage_they_are_told() {
+    let world = lab().await;
+    let usage = &world.portal.app.usage;
+    let path = format!("/groups/{}/alerts", world.group);
+    let refused = world.pi.post(&path, &[("quota", "true"), ("quota_percent", "many")]).await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("Enter a whole number from 1 to 100.") && refused.text().contains("value=\"many\""));
+    // 86% of the allocation is used, 93% of the folder, and two thirds of the jobs failed.
+    choose(&world, &[("quota", "true"), ("quota_percent", "90"), ("storage", "true"), ("storage_percent", "95")]).await;
+    let page = world.pi.get(&path).await;
+    assert_eq!(page.select_all("input[name=quota_percent][value='90']").len(), 1);
+    assert_eq!(page.select_all("input[name=failing_percent][value='50']").len(), 1, "the usual one");
+    usage.notify_leader(world.reader).await.unwrap();
+    assert!(notices(&world).await.is_empty(), "not yet");
+    choose(&world, &[("quota", "true"), ("quota_percent", "60"), ("storage", "true"), ("storage_percent", "92")]).await;
+    usage.notify_leader(world.reader).await.unwrap();
+    let told = notices(&world).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    choose(&world, &[("failing", "true"), ("failing_percent", "70")]).await;
+    usage.notify_leader(world.reader).await.unwrap();
+    assert_eq!(notices(&world).await.len(), 2, "fewer failed");
+}
+
+#[tokio::test]
+async fn allocation_that_will_run_out_early_is_told_once_until_the_outlook_changes() {
+    let world = Lab::new().await;
+    for back in 0..=57 {
+        world.put_day(back, &[("pia", "train", sums(10, 1, 0))]).await;
+    }
+    world.grant(300.0).await;
+    let usage = &world.portal.app.usage;
+    let set_amount = async |amount: f64| {
+        let mut tx = world.portal.app.store.write().await.unwrap();
+        sqlx::query("UPDATE allocations SET amount = $1").bind(amount).execute(&mut *tx).await.unwrap();
+        store::commit(tx).await.unwrap();
+    };
+    let told = async || {
+        for _ in 0..2 {
+            usage.notify_leader(world.reader).await.unwrap();
+        }
+        notices(&world).await
+    };
+    assert!(told().await.is_empty(), "nothing was chosen");
+    choose(&world, &[("runs_out", "true")]).await;
+    let first = told().await;
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(first[0].contains("300 core hours granted to def-lab") && first[0].contains("will run out"), "{first:?}");
+    set_amount(5000.0).await;
+    assert_eq!(told().await.len(), 1, "it lasts");
+    set_amount(300.0).await;
+    assert_eq!(told().await.len(), 2, "that is news again");
+}

@@ -166,6 +166,33 @@ async fn webhook_message_arrives_once_signed_and_folded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn usage_alerts_of_a_group_arrive_if_chosen() {
+    let (portal, bob) = open_portal().await;
+    let (listener, port) = listen();
+    let arrived = receive(listener, FINE.to_owned());
+    let address = format!("http://127.0.0.1:{port}/hook");
+    set(&bob, &address).await;
+    let person = PersonId(portal.person_id("bob").await);
+    let alert = async |text: &str| {
+        let mut tx = portal.app.store.write().await.unwrap();
+        let group = store::groups::list_for_person(&mut tx, person).await.unwrap()[0].group_id;
+        store::notifications::add_group(&mut tx, person, group, text, portal.clock.now()).await.unwrap();
+        store::commit(tx).await.unwrap();
+        portal.app.webhooks.send_due().await.unwrap();
+    };
+    alert("Unwanted alert.").await;
+    let form = [("address", ""), ("kind", "ended"), ("kind", "group")];
+    assert_eq!(bob.post("/account/notifications/webhook", &form).await.status, 303);
+    let page = bob.get("/account/notifications").await;
+    assert_eq!(page.select_all("input[value=group][checked]").len(), 1);
+    alert("86% of the 100 core hours has been used.").await;
+    let body = next(&arrived).json();
+    let text = body["text"].as_str().unwrap();
+    assert!(text.starts_with("86% of the 100 core hours has been used. http") && !text.contains("Unwanted"), "{text}");
+    assert_eq!(body["portolan"]["alerts"][0]["text"], "86% of the 100 core hours has been used.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn failed_delivery_is_retried_also_after_a_restart() {
     let (mut portal, bob) = open_portal().await;
     let (listener, port) = listen();

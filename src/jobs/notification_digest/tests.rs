@@ -132,6 +132,7 @@ fn kinds_are_read_from_their_list() {
     assert_eq!(NotificationKind::parse_list(""), []);
     assert_eq!(NotificationKind::parse_list(&NotificationKind::default_list()).len(), 3);
     assert_eq!(NotificationKind::parse_list("webhook-off"), [], "that is never sent");
+    assert_eq!(NotificationKind::parse_list("group"), [NotificationKind::Group]);
 }
 
 #[test]

@@ -31,11 +31,13 @@ impl WebhookMessage {
         } else {
             for line in &lines {
                 let on_cluster = if line.cluster.is_empty() { String::new() } else { format!(" on {}", line.cluster) };
-                text.push(format!("{} {portal}{}", escape_chat(&format!("{}{on_cluster}.", line.text())), line.href));
+                text.push(format!("{} {portal}{}", escape_chat(&format!("{}{on_cluster}.", line.text().trim_end_matches('.'))), line.href));
             }
         }
-        let jobs: Vec<_> =
-            notifications.iter().take(MAX_JOBS).map(|notification| job_json(notification, portal)).collect();
+        let (groups, about_jobs): (Vec<&Notification>, Vec<&Notification>) =
+            notifications.iter().partition(|notification| notification.group_id.is_some());
+        let jobs: Vec<_> = about_jobs.iter().take(MAX_JOBS).map(|notification| job_json(notification, portal)).collect();
+        let alerts: Vec<_> = groups.iter().take(MAX_JOBS).map(|notification| alert_json(notification, portal)).collect();
         let ended = summary
             .iter()
             .find(|line| line.kind == notification_digest::NotificationKind::Ended)
@@ -57,7 +59,8 @@ impl WebhookMessage {
                     "cancelled": ended.cancelled,
                 },
                 "jobs": jobs,
-                "more": notifications.len().saturating_sub(MAX_JOBS),
+                "more": about_jobs.len().saturating_sub(MAX_JOBS),
+                "alerts": alerts,
             },
         });
         Self::sign(body.to_string().into_bytes(), secret, now)
@@ -110,6 +113,17 @@ fn job_json(notification: &Notification, portal: &str) -> serde_json::Value {
     })
 }
 
+/// A usage alert of a group.
+fn alert_json(notification: &Notification, portal: &str) -> serde_json::Value {
+    let group = notification.group_id.map_or(0, |group| group.0);
+    json!({
+        "group": group,
+        "text": notification.text,
+        "at": notification.at.iso(),
+        "url": format!("{portal}/groups/{group}/usage"),
+    })
+}
+
 /// Chat services read `<!channel>` as a mention of everyone; escaping these three characters prevents that.
 fn escape_chat(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -151,6 +165,25 @@ mod tests {
         assert_eq!(body["portolan"]["counts"]["done"], 1);
         assert_eq!(body["portolan"]["jobs"][0]["url"], "https://p.example/jobs/fir/101");
         assert_eq!(message.timestamp, "5");
+    }
+
+    #[test]
+    fn alerts_of_groups_are_no_jobs() {
+        let text = "86% of the 100 core hours granted to def-lab on Fir has been used; the period ends on 5 Jan 2027.";
+        let alert = Notification {
+            kind: "group".into(),
+            group_id: Some(crate::domain::GroupId(3)),
+            text: text.into(),
+            number: 0,
+            slug: String::new(),
+            cluster: String::new(),
+            ..notification(1, "")
+        };
+        let message = WebhookMessage::from_notifications(&[alert], "https://p.example", b"s", UnixTime(5));
+        let body = read(&message);
+        assert_eq!(body["text"], format!("{text} https://p.example/groups/3/usage"));
+        assert_eq!(body["portolan"]["jobs"].as_array().unwrap().len(), 0);
+        assert_eq!(body["portolan"]["alerts"][0]["text"], text);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::{
-    UsageAlertKind, UsageAlertMessage, belongs_to_group, list_failing_jobs_alerts, quota_alert, storage_alert,
+    AllocationOutlook, UsageAlertChoice, UsageAlertKind, UsageAlertMessage, allocation_outlook, belongs_to_group,
+    list_failing_jobs_alerts, quota_alert, runs_out_alert_key, storage_alert,
 };
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::auth::{AuthError, Permission};
@@ -22,12 +23,20 @@ const CHECK_EVERY: Duration = Duration::from_mins(2);
 /// Storage figures older than this, in seconds, are not trusted.
 const STORAGE_MAX_AGE: i64 = 2 * SECONDS_PER_DAY;
 
+/// What a check of a group found.
+#[derive(Default)]
+struct UsageAlertFindings {
+    messages: Vec<UsageAlertMessage>,
+    /// Keys of alerts that no longer apply.
+    cleared: Vec<String>,
+}
+
 impl UsageService {
     /// The alerts that a person wants for a group.
-    pub async fn alerts(&self, person: PersonId, group: GroupId) -> Result<Vec<UsageAlertKind>, StoreError> {
+    pub async fn alerts(&self, person: PersonId, group: GroupId) -> Result<Vec<UsageAlertChoice>, StoreError> {
         let mut db = self.0.core.store.read().await?;
-        let words = store::usage_alerts::list_kinds(&mut db, person, group).await?;
-        Ok(words.iter().filter_map(|word| UsageAlertKind::parse(word)).collect())
+        let rows = store::usage_alerts::list_kinds(&mut db, person, group).await?;
+        Ok(rows.iter().filter_map(|(kind, percent)| UsageAlertChoice::from_row(kind, *percent)).collect())
     }
 
     /// Sets the alerts that a PI wants for their group.
@@ -36,11 +45,16 @@ impl UsageService {
         actor: &Actor,
         person: PersonId,
         group: GroupId,
-        alerts: &[UsageAlertKind],
+        alerts: &[UsageAlertChoice],
     ) -> Result<(), AuthError> {
         let (mut tx, group_row) = self.begin_change(actor, group).await?;
-        let words: Vec<&'static str> = alerts.iter().map(|alert| alert.as_str()).collect();
-        store::usage_alerts::replace_kinds(&mut tx, person, group, &words).await?;
+        let percent = |alert: &UsageAlertChoice| alert.kind.default_percent().map(|_| i64::from(alert.percent));
+        let rows: Vec<_> = alerts.iter().map(|alert| (alert.kind.as_str(), percent(alert))).collect();
+        store::usage_alerts::replace_kinds(&mut tx, person, group, &rows).await?;
+        let words: Vec<String> = rows
+            .iter()
+            .map(|(kind, percent)| percent.map_or_else(|| (*kind).to_owned(), |percent| format!("{kind} {percent}%")))
+            .collect();
         let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
         let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
         record(&mut tx, actor, ActivityEventKind::UsageAlertsSet, about, self.0.core.clock.now()).await?;
@@ -71,9 +85,9 @@ impl UsageService {
         let viewer = core.auth.viewer(&mut db, person).await?;
         drop(db);
         let Some(viewer) = viewer.filter(|_| !wanted.is_empty()) else { return Ok(()) };
-        let mut groups: BTreeMap<GroupId, Vec<UsageAlertKind>> = BTreeMap::new();
-        for (group, word) in &wanted {
-            groups.entry(*group).or_default().extend(UsageAlertKind::parse(word));
+        let mut groups: BTreeMap<GroupId, Vec<UsageAlertChoice>> = BTreeMap::new();
+        for (group, kind, percent) in &wanted {
+            groups.entry(*group).or_default().extend(UsageAlertChoice::from_row(kind, *percent));
         }
         for (group, alerts) in groups {
             // Former PIs are not notified.
@@ -82,8 +96,8 @@ impl UsageService {
             }
             let records = self.load_context(&viewer, group).await?;
             let view = self.build_group_usage(&viewer, group, &records).await?;
-            let messages = self.collect_alerts(&view, reader, &alerts).await?;
-            self.send_alerts(person, group, &messages).await?;
+            let findings = self.collect_alerts(&view, reader, &alerts).await?;
+            self.send_alerts(person, group, &findings).await?;
         }
         Ok(())
     }
@@ -92,23 +106,31 @@ impl UsageService {
         &self,
         view: &GroupUsage,
         reader: ClusterAccountId,
-        alerts: &[UsageAlertKind],
-    ) -> Result<Vec<UsageAlertMessage>, StoreError> {
+        alerts: &[UsageAlertChoice],
+    ) -> Result<UsageAlertFindings, StoreError> {
         let is_here = |account: &&GroupAccountUsage| account.details.cluster == reader.cluster;
         let here: Vec<&GroupAccountUsage> = view.accounts.iter().filter(is_here).collect();
-        let Some(first) = here.first() else { return Ok(Vec::new()) };
-        let mut messages = Vec::new();
+        let Some(first) = here.first() else { return Ok(UsageAlertFindings::default()) };
+        let percent_of =
+            |kind: UsageAlertKind| alerts.iter().find(|alert| alert.kind == kind).map(|alert| alert.percent);
+        let (quota, runs_out) = (percent_of(UsageAlertKind::Quota), percent_of(UsageAlertKind::RunsOut));
+        let UsageAlertFindings { mut messages, mut cleared } = UsageAlertFindings::default();
         let mut db = self.0.core.store.read().await?;
-        if alerts.contains(&UsageAlertKind::Quota) {
+        if quota.is_some() || runs_out.is_some() {
             for allocation in store::allocations::list_for_group(&mut db, view.group).await? {
                 let is_its = |account: &&&GroupAccountUsage| {
                     account.details.account == allocation.account && allocation.cluster_id == reader.cluster
                 };
-                let account = here.iter().find(is_its);
-                messages.extend(account.and_then(|account| quota_alert(account, &allocation)));
+                let Some(account) = here.iter().find(is_its) else { continue };
+                messages.extend(quota.and_then(|percent| quota_alert(account, &allocation, percent)));
+                match runs_out.map(|_| allocation_outlook(account, &allocation)) {
+                    Some(AllocationOutlook::RunsOut(message)) => messages.push(message),
+                    Some(AllocationOutlook::Lasts) => cleared.push(runs_out_alert_key(allocation.id)),
+                    Some(AllocationOutlook::Unclear) | None => {}
+                }
             }
         }
-        if alerts.contains(&UsageAlertKind::Storage) {
+        if let Some(percent) = percent_of(UsageAlertKind::Storage) {
             let queue = store::queues::get(&mut db, reader.person, reader.cluster).await?;
             let resources: PersonSharesAndQuotas = serde_json::from_str(&queue.standing).unwrap_or_default();
             let now = self.0.core.clock.now();
@@ -117,35 +139,42 @@ impl UsageService {
                 let accounts: BTreeSet<&str> = here.iter().map(|account| account.details.account.as_str()).collect();
                 let theirs = resources.places.iter().filter(|area| belongs_to_group(area, &accounts));
                 let (title, slug) = (&first.details.title, &first.details.slug);
-                messages.extend(theirs.filter_map(|area| storage_alert(area, title, slug, first.today)));
+                messages.extend(theirs.filter_map(|area| storage_alert(area, title, slug, first.today, percent)));
             }
         }
-        if alerts.contains(&UsageAlertKind::Failing) {
-            messages.extend(list_failing_jobs_alerts(view, &first.details.slug));
+        if let Some(percent) = percent_of(UsageAlertKind::Failing) {
+            messages.extend(list_failing_jobs_alerts(view, &first.details.slug, percent));
         }
-        Ok(messages)
+        Ok(UsageAlertFindings { messages, cleared })
     }
 
     async fn send_alerts(
         &self,
         person: PersonId,
         group: GroupId,
-        messages: &[UsageAlertMessage],
+        findings: &UsageAlertFindings,
     ) -> Result<(), StoreError> {
         let core = &self.0.core;
         let mut new: Vec<&UsageAlertMessage> = Vec::new();
+        let mut is_changed = false;
         let mut db = core.store.read().await?;
-        for message in messages {
+        for message in &findings.messages {
             if !store::usage_alerts::was_notified(&mut db, person, group, &message.dedup_key).await? {
                 new.push(message);
             }
         }
+        for key in &findings.cleared {
+            is_changed |= store::usage_alerts::was_notified(&mut db, person, group, key).await?;
+        }
         drop(db);
-        if new.is_empty() {
+        if new.is_empty() && !is_changed {
             return Ok(());
         }
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
+        for key in &findings.cleared {
+            store::usage_alerts::clear_notified_person(&mut tx, person, group, key).await?;
+        }
         for message in new {
             if store::usage_alerts::mark_notified(&mut tx, person, group, &message.dedup_key, now).await? {
                 store::notifications::add_group(&mut tx, person, group, &message.text, now).await?;

@@ -8,11 +8,14 @@ fn area(label: &str, used: u64, limit: u64) -> StorageQuota {
 
 #[test]
 fn full_places_are_told() {
-    let told = |area: &StorageQuota| storage_alert(area, "Harbour", "key", TODAY);
+    let told = |area: &StorageQuota| storage_alert(area, "Harbour", "key", TODAY, 90);
     assert_eq!(told(&area("/project (project def-x)", 899, 1000)), None);
     let news = told(&area("/project (project def-x)", 905, 1000)).unwrap();
     assert_eq!(news.dedup_key, "storage:key:/project (project def-x):2026-11");
     assert_eq!(news.text, "/project (project def-x) on Harbour is nearly full: 91% of its space is used.");
+    let early = storage_alert(&area("/project", 55, 100), "Harbour", "key", TODAY, 50).unwrap();
+    assert_eq!(early.dedup_key, "storage:key:/project:2026-11:50", "told again from another percentage");
+    assert_eq!(early.text, "/project on Harbour is filling up: 55% of its space is used.");
     let files = StorageQuota { files: Some(95), files_limit: Some(100), ..area("/project", 1, 1000) };
     assert!(told(&files).unwrap().text.contains("95% of its file limit"));
     assert_eq!(told(&StorageQuota { limit_bytes: None, ..area("/project", u64::MAX, 0) }), None);
@@ -46,7 +49,7 @@ fn failing_in_numbers_is_told() {
         memory_out,
         ..UsageTotals::default()
     };
-    let told = |totals: &UsageTotals| failing_jobs_alert("Bob", "bob", "Harbour", "key", TODAY, totals);
+    let told = |totals: &UsageTotals| failing_jobs_alert("Bob", "bob", "Harbour", "key", TODAY, totals, 50);
     assert_eq!(told(&totals(9, 9, 0, 0)), None, "too few");
     assert_eq!(told(&totals(10, 5, 0, 0)), None, "only half");
     let news = told(&totals(12, 3, 2, 2)).unwrap();
@@ -55,6 +58,22 @@ fn failing_in_numbers_is_told() {
         news.text,
         "7 of 12 jobs by Bob that ended on Harbour on 16 Nov 2026 were unsuccessful. They may need help."
     );
+}
+
+#[test]
+fn other_thresholds_of_failing_jobs() {
+    let totals = UsageTotals { jobs: 10, failed: 3, ..UsageTotals::default() };
+    let told = |percent| failing_jobs_alert("Bob", "bob", "Harbour", "key", TODAY, &totals, percent);
+    assert!(told(20).is_some() && told(30).is_none(), "more than that percentage");
+}
+
+#[test]
+fn percentages_come_back_or_are_the_usual_ones() {
+    let choice = |kind, percent| UsageAlertChoice { kind, percent };
+    assert_eq!(UsageAlertChoice::from_row("quota", None), Some(choice(UsageAlertKind::Quota, 80)));
+    assert_eq!(UsageAlertChoice::from_row("storage", Some(50)), Some(choice(UsageAlertKind::Storage, 50)));
+    assert_eq!(UsageAlertChoice::from_row("runs-out", None), Some(choice(UsageAlertKind::RunsOut, 0)));
+    assert_eq!(UsageAlertChoice::from_row("burn", None), None);
 }
 
 #[test]

@@ -67,8 +67,8 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson) -> Result<Notif
     };
     Ok(NotificationSettingsPage {
         page: PageFrame::for_person(context, &me.0, "Notifications", NavSection::Account),
-        toasts: kind_choices(&toasts),
-        sends: kind_choices(webhook.as_ref().map_or(&default_sends[..], |hook| &hook.kinds)),
+        toasts: kind_choices(NotificationKind::CHOICES, &toasts),
+        sends: kind_choices(NotificationKind::WEBHOOK_CHOICES, webhook.as_ref().map_or(&default_sends[..], |hook| &hook.kinds)),
         webhook,
         address_hint,
         secret: String::new(),
@@ -78,8 +78,11 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson) -> Result<Notif
 }
 
 /// Every kind with its label, and whether it is chosen.
-fn kind_choices(chosen: &[NotificationKind]) -> Vec<(&'static str, &'static str, bool)> {
-    NotificationKind::CHOICES.iter().map(|(kind, label)| (kind.as_str(), *label, chosen.contains(kind))).collect()
+fn kind_choices(
+    choices: &[(NotificationKind, &'static str)],
+    chosen: &[NotificationKind],
+) -> Vec<(&'static str, &'static str, bool)> {
+    choices.iter().map(|(kind, label)| (kind.as_str(), *label, chosen.contains(kind))).collect()
 }
 
 fn parse_kinds(fields: &[(String, String)]) -> Vec<NotificationKind> {
@@ -117,7 +120,7 @@ pub async fn set_webhook(
         Err(error) => {
             let mut page = load_page(&context, &me).await?;
             page.problems = FormErrors::single("address", error);
-            page.sends = kind_choices(&chosen);
+            page.sends = kind_choices(NotificationKind::WEBHOOK_CHOICES, &chosen);
             respond_with(FORM_ERROR_STATUS, &page)
         }
     }
