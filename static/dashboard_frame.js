@@ -3,6 +3,7 @@
 "use strict";
 (() => {
   const ASK_EVERY = 15000;
+  const FIND_WITHIN = 5000;
   const bar = document.querySelector("[data-dashboard]");
   const frame = document.querySelector(".dashboard-frame");
 
@@ -47,11 +48,66 @@
     document.addEventListener("visibilitychange", ask);
   }
 
+  // Both programs keep what someone has chosen in the browser. This sets only what nobody has chosen yet.
+  const PHONE = "(max-width: 640px)";
+  const prepare = {
+    // On a phone, its panels would leave no room for the curves.
+    tensorboard() {
+      if (!matchMedia(PHONE).matches) return;
+      const key = "_tb_global_settings";
+      const chosen = JSON.parse(localStorage.getItem(key) || "{}");
+      const closed = { sideBarWidthInPercent: 0, timeSeriesSettingsPaneOpened: false };
+      localStorage.setItem(key, JSON.stringify({ ...closed, ...chosen }));
+    },
+    // Its hints for newcomers and its assistant count as seen.
+    mlflow() {
+      for (const hint of [
+        "mlflow.assistant.fab.autoOpenedOnFirstLoad",
+        "mlflow.detectIssues.guidanceShown",
+        "mlflow.flagForReview.guidanceShown",
+        "_mlflow_model_registry_promo_modal_dismissed",
+      ]) {
+        if (localStorage.getItem(`${hint}_v1`) === null) localStorage.setItem(`${hint}_v1`, "true");
+      }
+    },
+  };
+
+  // The runs of the experiment with MLflow's latest run.
+  const findRuns = async (app) => {
+    const ask = async (what, body) => {
+      const answer = await fetch(`${app}ajax-api/2.0/mlflow/${what}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(FIND_WITHIN),
+      });
+      return answer.ok ? answer.json() : {};
+    };
+    const newest = { max_results: 100, order_by: ["last_update_time DESC"] };
+    const ids = ((await ask("experiments/search", newest)).experiments || []).map((one) => one.experiment_id);
+    if (!ids.length) return "";
+    const last = { experiment_ids: ids, max_results: 1, order_by: ["attributes.start_time DESC"] };
+    const id = (await ask("runs/search", last)).runs?.[0]?.info?.experiment_id;
+    return id ? `#/experiments/${encodeURIComponent(id)}/runs?workflowType=machine_learning` : "";
+  };
+
   if (frame) {
+    const app = frame.dataset.src;
+    const open = async () => {
+      try {
+        prepare[frame.dataset.program]?.();
+      } catch {
+        // The browser keeps nothing; the program opens as it does by itself.
+      }
+      if (location.hash) return enter();
+      const place = frame.dataset.program === "mlflow" ? await findRuns(app).catch(() => "") : "";
+      // Someone may have chosen a place meanwhile.
+      if (!frame.hasAttribute("src")) frame.src = app + (place || frame.dataset.hash);
+    };
     // What the frame says of its place counts once it is there: before, it would wipe out where one wants to go.
     let isThere = false;
     const enter = () => {
-      const place = frame.src.split("#")[0] + location.hash;
+      const place = app + location.hash;
       try {
         if (isThere) return frame.contentWindow.location.replace(place);
       } catch {
@@ -59,7 +115,7 @@
       }
       frame.src = place;
     };
-    if (location.hash) enter();
+    open();
     window.addEventListener("hashchange", enter);
     const follow = () => {
       if (!isThere) return;
@@ -72,6 +128,7 @@
     };
     // Some programs change their address without an event that could be heard.
     frame.addEventListener("load", () => {
+      if (!frame.hasAttribute("src")) return;
       isThere = true;
       follow();
     });

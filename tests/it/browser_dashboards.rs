@@ -143,6 +143,12 @@ async fn tensorboard_curves_are_shared_by_link_until_it_is_revoked() {
         assert!(bar.contains(words), "the bar says {words}: {bar}");
     }
     guest_sees(&portal, &browser, id, "", CURVE).await;
+    let link = share(&browser, id, "On a phone").await;
+    let phone = Browser::open(&portal.dashboards_url, 390).await;
+    phone.window.goto(&link).await.unwrap();
+    let closed = "if (!page.querySelector('.expand-collapsed-sidebar')) return false;";
+    wait_in_frame(&phone, "a curve beside a closed panel", &format!("{closed} {CURVE}")).await;
+    phone.close().await;
     browser.close().await;
     stopped(&portal, id).await;
 }
@@ -161,9 +167,9 @@ async fn mlflow_runs_are_shared_by_link_until_it_is_revoked() {
              if (!link) return false; link.click(); return true;"
         )
     };
-    wait_in_frame(&browser, "an experiment", "return page.body.innerText.includes('moons');").await;
-    let runs = "frame.contentWindow.location.hash = '#/experiments/1/runs?workflowType=machine_learning'; return true;";
-    wait_in_frame(&browser, "its runs", runs).await;
+    let runs = "return /^#.experiments.[0-9]+.runs/.test(frame.contentWindow.location.hash) && \
+        page.body.innerText.includes('moons');";
+    wait_in_frame(&browser, "the experiment's runs, without a click", runs).await;
     wait_in_frame(&browser, "its run", &follow("runs[/][0-9a-f]{32}")).await;
     wait_in_frame(&browser, "its figures", &follow("model-metrics")).await;
     wait_in_frame(&browser, "a curve of MLflow is drawn", MLFLOW_CURVE).await;

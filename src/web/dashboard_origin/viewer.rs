@@ -64,7 +64,9 @@ struct GuestPassphrasePage<'a> {
 struct DashboardFramePage {
     assets: DashboardOriginAssetUrls,
     base: String,
-    /// The URL fragment that the dashboard opens at.
+    /// The code of the dashboard's kind.
+    program: &'static str,
+    /// The URL fragment that the dashboard opens at, unless the script finds a better one.
     initial_hash: &'static str,
     bar: DashboardBar,
     unavailable: Option<DashboardUnavailability>,
@@ -130,6 +132,7 @@ pub async fn get(
     let page = DashboardFramePage {
         assets: DashboardOriginAssetUrls::new(),
         base: GuestLinkTargetKind::Dashboard.base_path(&access.access_key),
+        program: access.dashboard.kind.parse().map_or("", DashboardKind::as_str),
         initial_hash: initial_hash(&access),
         bar: build_bar(&app, &access, &status),
         unavailable: (!status.is_live).then(|| describe_unavailable(&status)),
