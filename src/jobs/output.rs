@@ -114,7 +114,9 @@ impl JobOutputCache {
             return copy.snapshot.clone();
         }
         let urgency = if copy.asked_at.is_none() { CallUrgency::Interactive } else { CallUrgency::Background };
+        let had_grown = copy.asked_at.is_some() && copy.pause.is_zero();
         copy.asked_at = Some(now);
+        let mut has_paused = false;
         let from = match copy.snapshot.kind {
             OutputFileState::Text | OutputFileState::Binary
                 if copy.snapshot.size - copy.end().min(copy.snapshot.size) > as_u64(MAX_COPY_BYTES) =>
@@ -131,6 +133,7 @@ impl JobOutputCache {
                 copy.snapshot.trouble = None;
                 copy.snapshot.read_at = Some(self.0.core.clock.now());
                 let grew = self.apply_reply(copy, result).await;
+                has_paused = had_grown && !grew;
                 copy.pause = if grew { Duration::ZERO } else { (copy.pause.max(MIN_INTERVAL) * 2).min(MAX_INTERVAL) };
                 copy.idle_ends = if grew || stage == JobWritingState::Ongoing { 0 } else { copy.idle_ends + 1 };
                 // The next read fetches the remainder; until then the end is not reached.
@@ -149,7 +152,7 @@ impl JobOutputCache {
                 copy.asked_at = Some(Instant::now());
             }
         }
-        copy.snapshot.clone()
+        OutputTail { has_paused, ..copy.snapshot.clone() }
     }
 
     /// Drops all copies, so that the next call reads the files again.

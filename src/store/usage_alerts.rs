@@ -5,11 +5,7 @@ use crate::clock::UnixTime;
 use crate::domain::{ClusterId, GroupId, PersonId};
 
 /// The alerts that a person wants for a group: codes of `usage::alerts::UsageAlertKind`, and from which percentage.
-pub async fn list_kinds(
-    db: &mut DbConnection,
-    person: PersonId,
-    group: GroupId,
-) -> Result<Vec<(String, Option<i64>)>> {
+pub async fn list_kinds(db: &mut DbConnection, person: PersonId, group: GroupId) -> Result<Vec<(String, Option<i64>)>> {
     fetch_all!(
         db,
         "SELECT kind, percent FROM usage_alerts WHERE person_id = $1 AND group_id = $2 ORDER BY kind",

@@ -144,10 +144,8 @@ async fn fair_share_is_read_again_when_asked_for() {
     })
     .await;
     let cluster = store::clusters::find_by_slug(&mut *portal.app.store.read().await.unwrap(), "key").await;
-    let key = ClusterAccountId {
-        person: PersonId(portal.person_id("asmith").await),
-        cluster: cluster.unwrap().unwrap().id,
-    };
+    let key =
+        ClusterAccountId { person: PersonId(portal.person_id("asmith").await), cluster: cluster.unwrap().unwrap().id };
     let read_at = async || portal.app.queue_monitor.snapshot(key).await.unwrap().resources.shares_at;
     let before = read_at().await;
     // The time that is shown has whole seconds.

@@ -1,17 +1,25 @@
 //! The page of a job on the real cluster: its verdict, its script, its live output, and who may see it.
 
+use std::time::Duration;
+
+use portolan::clock::Clock;
+use portolan::cluster::ClusterAccountId;
 use portolan::slurm::version::creates_output_folders;
 use portolan::ssh::{CallUrgency, RemoteCommand};
 
+use crate::support::app::hurry;
 use crate::support::browser::Browser;
 use crate::support::cluster::Cluster;
 use crate::support::connections::run;
-use crate::support::wait::wait_for;
+use crate::support::wait::{wait_for, wait_until};
 use crate::support::{Client, PASSWORD, Page, TestApp};
 
 /// A portal with a member whose connection to the test cluster stands, that looks often.
 async fn harbour(user: &str) -> (TestApp, Client) {
-    let portal = TestApp::live().await;
+    harbour_on(TestApp::live().await, user).await
+}
+
+async fn harbour_on(portal: TestApp, user: &str) -> (TestApp, Client) {
     let admin = portal.set_up("ada").await;
     let member = portal.member(&admin, "max").await;
     portal.add_cluster("key").await;
@@ -362,4 +370,44 @@ echo "not seen while paused""#;
     browser.press("Follow output").await;
     until_log_says(&browser, "not seen while paused").await;
     browser.close().await;
+}
+
+/// The queue is read rarely here, so that only the output can tell that the job may have ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn end_of_a_short_job_follows_the_end_of_its_output() {
+    let rarely = Duration::from_hours(1);
+    let portal = TestApp::start_at(Clock::system(), |config| {
+        hurry(config);
+        (config.queue_pace.min_interval, config.queue_pace.max_interval) = (rarely, rarely);
+    })
+    .await;
+    let (portal, max) = harbour_on(portal, "bob").await;
+    let go = format!("go-{}", std::process::id());
+    let script = format!("until [ -e {go} ]; do sleep 0.1; done; rm {go}; echo that is all");
+    let job = submit(&portal, &["-J", "short"], &script).await;
+    let path = format!("/jobs/key/{job}");
+    let refresh = async || assert_eq!(max.post("/jobs/refresh", &[]).await.status, 303);
+    wait_for("it runs", async || {
+        refresh().await;
+        let page = max.get(&path).await;
+        if page.text().contains("Running") { Ok(()) } else { Err(page.select_text("main")) }
+    })
+    .await;
+    // What the last press of the button asked for is read before the job ends.
+    let connection = portal.connection_key("max", "key").await;
+    let key = ClusterAccountId { person: connection.person, cluster: connection.cluster };
+    let version = async || portal.app.queue_monitor.snapshot(key).await.unwrap().version;
+    let before = version().await;
+    refresh().await;
+    wait_until("the queue is read once more", async || version().await > before).await;
+    let line = portal.connection("max", "key").await;
+    let ended = line.run(RemoteCommand::new("touch").arg(format!("page/{go}")), CallUrgency::Interactive).await;
+    assert_eq!(ended.unwrap().code, 0);
+    wait_for("its output, and then its end", async || {
+        let output = max.get(&format!("{path}/output")).await;
+        let page = max.get(&path).await;
+        let is_over = output.text().contains("that is all") && page.text().contains("Completed");
+        if is_over { Ok(()) } else { Err(page.select_text("main")) }
+    })
+    .await;
 }

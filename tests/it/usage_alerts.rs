@@ -118,7 +118,9 @@ async fn pi_sets_from_which_percentage_they_are_told() {
     let path = format!("/groups/{}/alerts", world.group);
     let refused = world.pi.post(&path, &[("quota", "true"), ("quota_percent", "many")]).await;
     assert_eq!(refused.status, 422, "{}", refused.text());
-    assert!(refused.text().contains("Enter a whole number from 1 to 100.") && refused.text().contains("value=\"many\""));
+    assert!(
+        refused.text().contains("Enter a whole number from 1 to 100.") && refused.text().contains("value=\"many\"")
+    );
     // 86% of the allocation is used, 93% of the folder, and two thirds of the jobs failed.
     choose(&world, &[("quota", "true"), ("quota_percent", "90"), ("storage", "true"), ("storage_percent", "95")]).await;
     let page = world.pi.get(&path).await;

@@ -49,6 +49,8 @@ pub struct OutputTail {
     /// The lines as a terminal would show them.
     pub rendered: Arc<RenderedLog>,
     pub findings: Arc<LogFindings>,
+    /// Whether this read was the first to bring nothing new after one that did: the job may have ended.
+    pub has_paused: bool,
     /// Whether no more output will come.
     pub is_final: bool,
     /// Why the last read failed, in words.

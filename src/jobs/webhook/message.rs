@@ -31,13 +31,19 @@ impl WebhookMessage {
         } else {
             for line in &lines {
                 let on_cluster = if line.cluster.is_empty() { String::new() } else { format!(" on {}", line.cluster) };
-                text.push(format!("{} {portal}{}", escape_chat(&format!("{}{on_cluster}.", line.text().trim_end_matches('.'))), line.href));
+                text.push(format!(
+                    "{} {portal}{}",
+                    escape_chat(&format!("{}{on_cluster}.", line.text().trim_end_matches('.'))),
+                    line.href
+                ));
             }
         }
         let (groups, about_jobs): (Vec<&Notification>, Vec<&Notification>) =
             notifications.iter().partition(|notification| notification.group_id.is_some());
-        let jobs: Vec<_> = about_jobs.iter().take(MAX_JOBS).map(|notification| job_json(notification, portal)).collect();
-        let alerts: Vec<_> = groups.iter().take(MAX_JOBS).map(|notification| alert_json(notification, portal)).collect();
+        let jobs: Vec<_> =
+            about_jobs.iter().take(MAX_JOBS).map(|notification| job_json(notification, portal)).collect();
+        let alerts: Vec<_> =
+            groups.iter().take(MAX_JOBS).map(|notification| alert_json(notification, portal)).collect();
         let ended = summary
             .iter()
             .find(|line| line.kind == notification_digest::NotificationKind::Ended)

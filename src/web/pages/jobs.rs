@@ -19,5 +19,6 @@ pub mod list_options;
 mod list_query;
 pub mod list_row;
 pub mod output;
+mod output_words;
 mod priority_parts;
 mod timeline;

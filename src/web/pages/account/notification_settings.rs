@@ -68,7 +68,10 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson) -> Result<Notif
     Ok(NotificationSettingsPage {
         page: PageFrame::for_person(context, &me.0, "Notifications", NavSection::Account),
         toasts: kind_choices(NotificationKind::CHOICES, &toasts),
-        sends: kind_choices(NotificationKind::WEBHOOK_CHOICES, webhook.as_ref().map_or(&default_sends[..], |hook| &hook.kinds)),
+        sends: kind_choices(
+            NotificationKind::WEBHOOK_CHOICES,
+            webhook.as_ref().map_or(&default_sends[..], |hook| &hook.kinds),
+        ),
         webhook,
         address_hint,
         secret: String::new(),

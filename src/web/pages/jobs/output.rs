@@ -8,10 +8,11 @@ use serde::Deserialize;
 
 use crate::clock::UnixTime;
 use crate::error::AppError;
+use crate::format;
 use crate::jobs::job_list::record_stage;
 use crate::jobs::output::{JobWritingState, OutputFileKey, OutputFileState, OutputTail};
 use crate::logs::terminal::LogLine;
-use crate::slurm::job::JobStage;
+use crate::slurm::job::{JobStage, JobState};
 use crate::slurm::version::creates_output_folders;
 use crate::web::HandlerResult;
 use crate::web::http::assets;
@@ -19,11 +20,16 @@ use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::jobs::download::MAX_DOWNLOAD_BYTES;
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobPageRequest, life_stage};
+use crate::web::pages::jobs::output_words::{describe_silence, describe_wait, explain_missing_folder};
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
 /// How far back people can read here; beyond that, downloading is better.
 const MAX_BYTES_BACK: u64 = 4 * 1024 * 1024;
+
+/// While a job is this young, in seconds, the queue is read again once its output pauses. A short job may have ended,
+/// and the page would learn of it only at the queue's next regular time.
+const YOUNG_JOB_SECONDS: i64 = 120;
 
 /// Which of the two files, and what the page already shows.
 #[derive(Deserialize, Default)]
@@ -84,6 +90,9 @@ struct OutputViewer {
     is_over: bool,
     /// Whether this cluster's Slurm creates missing output folders, if that is known.
     creates_folders: Option<bool>,
+    state: JobState,
+    /// For how long it has been running or pending, in seconds.
+    in_state_s: Option<u64>,
     shown: OutputTail,
     /// The number of the first line sent.
     first_line: usize,
@@ -183,11 +192,18 @@ async fn load_viewer(
     };
     let (file, (is_split, has_reported_paths)) = find_output_file(context, found, &query.stream).await?;
     let phase = life_stage(context, record);
+    let now = context.app.clock.now();
+    let since = if has_begun { record.job.start } else { record.job.submitted };
+    let in_state_s = since.and_then(|since| u64::try_from(now.since(since)).ok());
     let shown = if has_begun && !file.path.is_empty() {
         context.app.job_outputs.follow(&file, phase).await
     } else {
         OutputTail::default()
     };
+    let is_young = record.job.start.is_some_and(|start| now.since(start) < YOUNG_JOB_SECONDS);
+    if shown.has_paused && is_young && record_stage(record) == JobStage::Running {
+        context.app.queue_monitor.refresh_soon(found.queue.account.id).await?;
+    }
     Ok(OutputViewer {
         href: found.href(),
         stream: if query.stream == "err" && is_split { "err" } else { "out" },
@@ -197,6 +213,8 @@ async fn load_viewer(
         has_reported_paths,
         has_begun,
         creates_folders: found.queue.account.discovered.slurm_version.as_deref().and_then(creates_output_folders),
+        state: record.job.state,
+        in_state_s,
         shown,
         first_line: 0,
     })
@@ -251,7 +269,7 @@ impl OutputViewer {
     }
 
     fn size(&self) -> String {
-        crate::format::bytes(self.shown.size)
+        format::bytes(self.shown.size)
     }
 
     /// Why there is nothing to see: a sentence, and what it may mean.
@@ -259,18 +277,14 @@ impl OutputViewer {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let (title, text) = match self.shown.kind {
             _ if !self.has_begun && self.is_over => ("No output", "The job never started.".to_owned()),
-            _ if !self.has_begun => ("No output yet",
-                "The job hasn't started. Its output will appear here automatically.".to_owned()),
+            _ if !self.has_begun => ("No output yet", describe_wait(self.in_state_s)),
             _ if self.path.is_empty() => (
                 "Output location unknown",
                 "Slurm didn't report where this job writes its output. Interactive jobs print to the terminal they were started from.".to_owned(),
             ),
             OutputFileState::Unread => ("Couldn't read the output", String::new()),
             OutputFileState::Text if self.shown.size == 0 && self.is_over => ("No output", "The job ended without printing anything.".to_owned()),
-            OutputFileState::Text if self.shown.size == 0 => (
-                "No output yet",
-                "The job hasn't printed anything. Many programs buffer their output; run Python with -u to see it immediately.".to_owned(),
-            ),
+            OutputFileState::Text if self.shown.size == 0 => ("No output yet", describe_silence(self.state, self.in_state_s)),
             OutputFileState::Text => return None,
             OutputFileState::Binary => ("Not a text file", "Download the file and open it with a suitable program.".to_owned()),
             OutputFileState::Missing if self.is_over => (
@@ -279,7 +293,10 @@ impl OutputViewer {
             ),
             OutputFileState::Missing => (
                 "No output yet",
-                "The job hasn't written anything. If this doesn't change, the portal may be unable to reach the output folder, or your storage quota may be used up.".to_owned(),
+                format!(
+                    "{} If this doesn't change, the portal may be unable to reach the output folder, or your storage quota may be used up.",
+                    describe_silence(self.state, self.in_state_s)
+                ),
             ),
             OutputFileState::NoFolder => (
                 "Output folder not found",
@@ -294,44 +311,5 @@ impl OutputViewer {
 
     fn modified(&self) -> Option<UnixTime> {
         self.shown.modified
-    }
-}
-
-/// Why there is no folder for the output, which depends on whether this cluster's Slurm would have created it.
-fn explain_missing_folder(folder: &str, is_over: bool, creates_folders: Option<bool>) -> String {
-    let sentence = match (creates_folders, is_over) {
-        (Some(false), true) => {
-            "If it never did, the job couldn't write any output: this version of Slurm doesn't create output folders."
-        }
-        (Some(false), false) => {
-            "This version of Slurm doesn't create output folders. The job will fail as soon as it starts, so create the folder now or resubmit with another one."
-        }
-        (Some(true), true) => "It was moved or deleted, or Slurm wasn't allowed to create it.",
-        (Some(true), false) => {
-            "Slurm creates it when the job starts, unless it isn't allowed to. It may also be on a node's local disk, which the portal can't reach."
-        }
-        (None, true) => {
-            "It was moved or deleted, or the job couldn't write any output: not every version of Slurm creates output folders."
-        }
-        (None, false) => {
-            "Not every version of Slurm creates output folders. If the job fails as soon as it starts, create the folder and resubmit."
-        }
-    };
-    format!("The folder {folder} doesn't exist. {sentence}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_slurm_that_creates_no_folders_is_said_not_to() {
-        for is_over in [true, false] {
-            let told = |creates| explain_missing_folder("/home/a/logs", is_over, creates);
-            assert!(told(Some(false)).contains("doesn't create output folders"));
-            for creates in [Some(true), None] {
-                assert!(!told(creates).contains("doesn't create output folders"), "{}", told(creates));
-            }
-        }
     }
 }
