@@ -95,6 +95,8 @@ fn parse_fraction(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -129,7 +131,7 @@ mod tests {
     fn a_crowded_account_hides_no_other_account() {
         let mut answer = "big||1|0.5|9|0.5|0.5||1.0||\n".to_owned();
         for user in 0..3000 {
-            answer.push_str(&format!(" big|u{user}|1|0.1|1|0.1|0.1|0.5|1.0||\n"));
+            writeln!(answer, " big|u{user}|1|0.1|1|0.1|0.1|0.5|1.0||").unwrap();
         }
         answer.push_str("small||1|0.5|0|0|0||inf||\n");
         let found = parse_fair_share(&answer);

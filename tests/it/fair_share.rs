@@ -143,7 +143,7 @@ async fn fair_share_is_read_again_when_asked_for() {
         page.select_all(".standing-share").len() >= 2 && page.select_all("#refresh-group-key").len() == 1
     })
     .await;
-    let cluster = store::clusters::find_by_slug(&mut *portal.app.store.read().await.unwrap(), "key").await;
+    let cluster = store::clusters::find_by_slug(&mut portal.app.store.read().await.unwrap(), "key").await;
     let key =
         ClusterAccountId { person: PersonId(portal.person_id("asmith").await), cluster: cluster.unwrap().unwrap().id };
     let read_at = async || portal.app.queue_monitor.snapshot(key).await.unwrap().resources.shares_at;

@@ -25,6 +25,7 @@ struct UsageAlertsPage {
 /// The form: which alerts are on, and their percentages as they were entered. Empty means the default.
 #[derive(Deserialize, Default)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each alert")]
 pub struct UsageAlertsForm {
     quota: bool,
     quota_percent: String,

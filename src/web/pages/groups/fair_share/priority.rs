@@ -70,14 +70,29 @@ struct AccountPriorityCard {
     sentence: String,
     /// Usage as a multiple of the share; `None` if Slurm doesn't report it.
     ratio: Option<f64>,
-    /// Fractions of the cluster.
-    share: f64,
-    used: f64,
-    /// The person's part of the account's usage; `None` if Slurm doesn't report it.
-    own: Option<f64>,
+    share: ClusterFractionBar,
+    used: ClusterFractionBar,
+    /// The person's part of the usage, like the others as a fraction of the cluster's; `None` if Slurm doesn't report it.
+    own: Option<ClusterFractionBar>,
+    /// The same as a part of the account's usage, in words.
+    own_words: String,
     own_sentence: &'static str,
-    /// Where all bars of the page end, as a fraction of the cluster.
-    scale: f64,
+    /// Where all bars of the page end, as text; empty if at 100%.
+    scale: String,
+}
+
+/// A fraction of the cluster.
+struct ClusterFractionBar {
+    fraction: f64,
+    text: String,
+    /// Its length, in thousandths of the page's scale.
+    width: u64,
+}
+
+impl ClusterFractionBar {
+    fn new(fraction: f64) -> Self {
+        Self { fraction, text: format::percent(fraction), width: thousandths(fraction, 1.0) }
+    }
 }
 
 impl AccountPriorityCard {
@@ -85,18 +100,8 @@ impl AccountPriorityCard {
         if self.ratio.is_some_and(|ratio| ratio > 1.0) { "rank-over" } else { "rank-used" }
     }
 
-    /// The person's usage as a fraction of the cluster's, like the other bars.
-    fn own_of_cluster(&self) -> Option<f64> {
-        self.own.map(|own| own * self.used)
-    }
-
-    /// A bar's length in thousandths. Templates pass references.
-    fn width(&self, part: &f64) -> u64 {
-        thousandths(*part, self.scale)
-    }
-
-    fn text(&self, part: &f64) -> String {
-        format::percent(*part)
+    fn bars_mut(&mut self) -> impl Iterator<Item = &mut ClusterFractionBar> {
+        [&mut self.share, &mut self.used].into_iter().chain(&mut self.own)
     }
 }
 
@@ -161,10 +166,14 @@ fn priority_title(mut ratios: impl Iterator<Item = Option<f64>>) -> &'static str
 
 /// Lets all bars of the page end at the same value, so that a longer bar always means more.
 fn share_one_scale(clusters: &mut [ClusterPriorityCards]) {
-    let accounts = || clusters.iter().flat_map(|cluster| &cluster.accounts);
-    let scale = bar_scale(accounts().map(|account| account.share.max(account.used)).fold(0.0, f64::max));
+    let accounts = clusters.iter().flat_map(|cluster| &cluster.accounts);
+    let most = accounts.map(|account| account.share.fraction.max(account.used.fraction)).fold(0.0, f64::max);
+    let scale = bar_scale(most);
     for account in clusters.iter_mut().flat_map(|cluster| &mut cluster.accounts) {
-        account.scale = scale;
+        account.scale = if scale < 1.0 { format::percent(scale) } else { String::new() };
+        for bar in account.bars_mut() {
+            bar.width = thousandths(bar.fraction, scale);
+        }
     }
 }
 
@@ -252,16 +261,17 @@ fn build_account_priority(
         account: group.account.clone(),
         sentence: words.sentence,
         ratio,
-        share: entitled,
-        used,
-        own,
+        share: ClusterFractionBar::new(entitled),
+        used: ClusterFractionBar::new(used),
+        own: own.map(|own| ClusterFractionBar::new(own * used)),
+        own_words: own.map(format::percent).unwrap_or_default(),
         own_sentence: match own {
             Some(own) if own >= 0.5 => "Other members' jobs start before yours.",
             Some(own) if own > 0.0 => "Other members' usage affects your priority too.",
             Some(_) => "Other members' usage affects your priority all the same.",
             None => "",
         },
-        scale: 1.0,
+        scale: String::new(),
     })
 }
 
@@ -368,9 +378,8 @@ mod tests {
         let mut clusters = [cluster(vec![account(0.16, 0.1, 0.66)]), cluster(vec![account(0.66, 0.3, 0.5)])];
         share_one_scale(&mut clusters);
         let mut bars: Vec<(f64, u64)> = Vec::new();
-        for account in clusters.iter().flat_map(|cluster| &cluster.accounts) {
-            let parts = [Some(account.share), Some(account.used), account.own_of_cluster()];
-            bars.extend(parts.into_iter().flatten().map(|part| (part, account.width(&part))));
+        for account in clusters.iter_mut().flat_map(|cluster| &mut cluster.accounts) {
+            bars.extend(account.bars_mut().map(|bar| (bar.fraction, bar.width)));
         }
         assert_eq!(bars.len(), 6);
         bars.sort_by(|a, b| a.0.total_cmp(&b.0));
