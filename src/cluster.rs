@@ -1,6 +1,7 @@
 //! What a person can do with a cluster: connect, discover, disconnect. Everything runs over their own connection.
 
 pub mod accounting_day;
+pub mod accounting_visibility;
 pub mod administration;
 mod attempt_log;
 pub mod automation_wrapper;

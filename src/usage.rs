@@ -1,5 +1,5 @@
-//! What a group's allocation was spent on. Figures are read over the viewer's own connection, one day at a time,
-//! totalled here, and stored; pages add them up. `docs/FIGURES.md` defines each figure.
+//! What a group's allocation was spent on. Figures are read once for a group, over a member's own connection, one day at
+//! a time, totalled here, and stored; pages add them up. `docs/FIGURES.md` defines each figure.
 
 mod account_usage;
 pub mod alerts;
@@ -13,6 +13,7 @@ mod forecast;
 pub mod frozen_reports;
 mod group_usage;
 mod periods;
+mod readers;
 pub mod report;
 mod schedule;
 mod service;

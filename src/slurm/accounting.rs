@@ -6,6 +6,7 @@
 
 pub mod account_runs;
 mod steps;
+pub mod visibility;
 
 use super::fields::{
     COMMON_FIELD_COUNT, MAX_LIST_LEN, MAX_NAME_LEN, MAX_PATH_LEN, MAX_WORD_LEN, all_digits, clean_field, clean_value,

@@ -1,4 +1,4 @@
-//! Tables `usage_sources`, `usage_days`, `usage_names`: what people have read of accounts, and how far.
+//! Tables `usage_sources`, `usage_days`, `usage_names`: what has been read of accounts, for whom, and how far.
 
 pub mod daily;
 pub mod jobs;
@@ -7,24 +7,47 @@ use std::collections::HashMap;
 
 use super::{DbConnection, Result};
 use crate::clock::{Day, UnixTime};
-use crate::domain::{ClusterId, PersonId, UsageSourceId};
+use crate::domain::{ClusterId, GroupId, PersonId, UsageSourceId};
 
-/// What one person has read of one account.
+/// Whose figures these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum UsageSourceOwner {
+    /// A group's, read with a view of the whole account; other people's names are kept.
+    Group(GroupId),
+    /// One person's, whose view may cover only a part of the account.
+    Person(PersonId),
+}
+
+/// What has been read of one account on one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageSource {
     pub id: UsageSourceId,
-    pub person_id: PersonId,
+    group_id: Option<GroupId>,
+    person_id: Option<PersonId>,
     pub cluster_id: ClusterId,
     /// The account, as Slurm names it.
     pub account: String,
-    /// Whether other people's names are kept.
-    pub has_names: bool,
     /// When someone last viewed it.
     pub viewed_at: UnixTime,
     /// Why the last read failed; empty if it did not.
     pub problem: String,
     /// What the command printed then; may be empty.
     pub problem_output: String,
+}
+
+impl UsageSource {
+    /// Whose it is; none never happens, because the table checks it.
+    pub fn owner(&self) -> Option<UsageSourceOwner> {
+        self.group_id.map(UsageSourceOwner::Group).or(self.person_id.map(UsageSourceOwner::Person))
+    }
+}
+
+/// Someone over whose connection a group's usage may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct UsageReaderCandidate {
+    pub group_id: GroupId,
+    pub person_id: PersonId,
+    pub is_pi: bool,
 }
 
 /// A day that was read.
@@ -41,68 +64,93 @@ pub struct UsageDayReadRow {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, person_id, cluster_id, account, has_names, viewed_at, problem, problem_output
+            "SELECT id, group_id, person_id, cluster_id, account, viewed_at, problem, problem_output
              FROM usage_sources ",
             $rest
         )
     };
 }
 
-/// A person's sources on a cluster.
-pub async fn list_sources(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<Vec<UsageSource>> {
-    fetch_all!(db, select!("WHERE person_id = $1 AND cluster_id = $2 ORDER BY account"), [person, cluster])
+/// The sources of a group or a person on a cluster.
+pub async fn list_sources(
+    db: &mut DbConnection,
+    owner: UsageSourceOwner,
+    cluster: ClusterId,
+) -> Result<Vec<UsageSource>> {
+    match owner {
+        UsageSourceOwner::Group(group) => {
+            fetch_all!(db, select!("WHERE group_id = $1 AND cluster_id = $2 ORDER BY account"), [group, cluster])
+        }
+        UsageSourceOwner::Person(person) => {
+            fetch_all!(db, select!("WHERE person_id = $1 AND cluster_id = $2 ORDER BY account"), [person, cluster])
+        }
+    }
 }
 
-/// The sources to keep reading: those viewed since a given time, and those of PIs with usage alerts for their group.
+/// The sources to keep reading: those viewed since a given time, and those of groups for which a PI has usage alerts.
 pub async fn list_wanted(db: &mut DbConnection, since: UnixTime) -> Result<Vec<UsageSource>> {
     fetch_all!(
         db,
         select!(
-            "WHERE viewed_at >= $1 OR (has_names AND EXISTS (
-                SELECT 1 FROM usage_alerts u JOIN group_accounts a ON a.group_id = u.group_id
+            "WHERE viewed_at >= $1 OR EXISTS (
+                SELECT 1 FROM usage_alerts u
                 JOIN memberships m ON m.group_id = u.group_id AND m.person_id = u.person_id AND m.role = 'pi'
-                WHERE u.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id))
-             ORDER BY person_id, cluster_id, account"
+                JOIN group_accounts a ON a.group_id = u.group_id AND a.cluster_id = usage_sources.cluster_id
+                WHERE u.group_id = usage_sources.group_id OR u.person_id = usage_sources.person_id)
+             ORDER BY cluster_id, id"
         ),
         [since]
     )
 }
 
-/// Opens a source, or records that it was viewed. If it should keep names and does not, or the reverse, it starts
-/// over.
-pub async fn open_source(
-    db: &mut DbConnection,
-    person: PersonId,
-    cluster: ClusterId,
-    account: &str,
-    has_names: bool,
-    now: UnixTime,
-) -> Result<UsageSourceId> {
-    execute!(
+/// Everyone over whose connection a group's usage may be read: the members of all groups that have sources.
+pub async fn list_reader_candidates(db: &mut DbConnection) -> Result<Vec<UsageReaderCandidate>> {
+    fetch_all!(
         db,
-        "DELETE FROM usage_sources WHERE person_id = $1 AND cluster_id = $2 AND account = $3 AND has_names <> $4",
-        [person, cluster, account, has_names]
-    )?;
-    scalar_one!(
-        db,
-        "INSERT INTO usage_sources (person_id, cluster_id, account, has_names, viewed_at) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (person_id, cluster_id, account) DO UPDATE SET viewed_at = $5 RETURNING id",
-        [person, cluster, account, has_names, now]
+        "SELECT m.group_id, m.person_id, m.role = 'pi' AS is_pi FROM memberships m
+         JOIN people p ON p.id = m.person_id AND p.disabled_at IS NULL
+         WHERE m.group_id IN (SELECT group_id FROM usage_sources WHERE group_id IS NOT NULL)
+         ORDER BY m.group_id, m.person_id"
     )
 }
 
-/// Deletes sources that nobody has viewed for long, those of accounts that no longer belong to a group of the reader,
-/// and those with names whose reader is no PI of these groups. Slurm's names for an account begin with the account's
-/// name.
+/// Opens a source, or records that it was viewed.
+pub async fn open_source(
+    db: &mut DbConnection,
+    owner: UsageSourceOwner,
+    cluster: ClusterId,
+    account: &str,
+    now: UnixTime,
+) -> Result<UsageSourceId> {
+    match owner {
+        UsageSourceOwner::Group(group) => scalar_one!(
+            db,
+            "INSERT INTO usage_sources (group_id, cluster_id, account, viewed_at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (group_id, cluster_id, account) DO UPDATE SET viewed_at = $4 RETURNING id",
+            [group, cluster, account, now]
+        ),
+        UsageSourceOwner::Person(person) => scalar_one!(
+            db,
+            "INSERT INTO usage_sources (person_id, cluster_id, account, viewed_at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (person_id, cluster_id, account) DO UPDATE SET viewed_at = $4 RETURNING id",
+            [person, cluster, account, now]
+        ),
+    }
+}
+
+/// Deletes sources that nobody has viewed for long, and those of accounts that no longer belong to the group, or to a
+/// group of the person. Slurm's names for an account begin with the account's name.
 pub async fn delete_unwanted(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     affected_rows!(
         db,
         "DELETE FROM usage_sources WHERE viewed_at < $1 OR NOT EXISTS (
-           SELECT 1 FROM group_accounts a JOIN memberships m ON m.group_id = a.group_id
-           WHERE m.person_id = usage_sources.person_id AND a.cluster_id = usage_sources.cluster_id
-             AND (m.role = 'pi' OR NOT usage_sources.has_names)
+           SELECT 1 FROM group_accounts a
+           WHERE a.cluster_id = usage_sources.cluster_id
              AND (a.account = usage_sources.account
-                  OR substr(usage_sources.account, 1, length(a.account) + 1) = a.account || '_'))",
+                  OR substr(usage_sources.account, 1, length(a.account) + 1) = a.account || '_')
+             AND (a.group_id = usage_sources.group_id OR EXISTS (
+                 SELECT 1 FROM memberships m
+                 WHERE m.group_id = a.group_id AND m.person_id = usage_sources.person_id)))",
         [before]
     )
 }
@@ -188,4 +236,9 @@ pub async fn list_names(db: &mut DbConnection, source: UsageSourceId) -> Result<
 
 pub async fn exists(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
     scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM usage_sources WHERE id = $1)", [source])
+}
+
+/// Whether anything was ever read for a source.
+pub async fn has_days(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
+    scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM usage_days WHERE source_id = $1)", [source])
 }

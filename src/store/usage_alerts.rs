@@ -27,6 +27,11 @@ pub async fn list_for_cluster(
     )
 }
 
+/// The people who want alerts for a group.
+pub async fn list_people(db: &mut DbConnection, group: GroupId) -> Result<Vec<PersonId>> {
+    scalar_all!(db, "SELECT DISTINCT person_id FROM usage_alerts WHERE group_id = $1 ORDER BY 1", [group])
+}
+
 /// Replaces the alerts that a person wants for a group.
 pub async fn replace_kinds(
     db: &mut DbConnection,

@@ -81,6 +81,26 @@ impl AccountUsage {
         Self { days }
     }
 
+    /// A copy in which only one user keeps their name and their job types; everyone else is one sum per day.
+    #[must_use]
+    pub fn restricted_to(&self, user: Option<&str>) -> Self {
+        let nobody: Arc<str> = Arc::from("");
+        let restrict = |day_usage: &AccountUsageDay| {
+            let mut others: Option<UsageTotals> = None;
+            let mut rows: Vec<UserDayUsage> = Vec::new();
+            for row in day_usage.rows.iter() {
+                if !row.user.is_empty() && user == Some(&*row.user) {
+                    rows.push(row.clone());
+                } else {
+                    others.get_or_insert_default().add(&row.totals);
+                }
+            }
+            rows.extend(others.map(|totals| UserDayUsage { user: nobody.clone(), kind: nobody.clone(), totals }));
+            AccountUsageDay { rows: rows.into(), ..day_usage.clone() }
+        };
+        Self { days: self.days.iter().map(|(day, day_usage)| (*day, restrict(day_usage))).collect() }
+    }
+
     /// The days that were read between two days, both included.
     pub fn days_between(&self, from: Day, until: Day) -> impl Iterator<Item = (Day, &AccountUsageDay)> {
         let days = if from <= until { Some(self.days.range(from..=until)) } else { None };
@@ -223,6 +243,14 @@ mod tests {
         assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, "bob", "fit"));
         assert_eq!(usage.rows_between(Day(4), Day(9)).count(), 0);
         assert_eq!(usage.rows_between(Day(9), Day(4)).count(), 0, "nothing, and no panic");
+        for (user, shown) in
+            [(Some("bob"), ("bob", "fit")), (Some("alice"), ("", "")), (Some(""), ("", "")), (None, ("", ""))]
+        {
+            let restricted = usage.restricted_to(user);
+            let all: Vec<_> = restricted.rows_between(Day(0), Day(9)).collect();
+            assert_eq!((all.len(), &*all[0].1.user, &*all[0].1.kind), (1, shown.0, shown.1));
+            assert_eq!(all[0].1.totals, totals, "the sums stay");
+        }
         let again = usage.with_day(day, &DayUsageBreakdown::default());
         assert_eq!(again.rows_between(Day(0), Day(9)).count(), 0);
     }

@@ -1,6 +1,7 @@
-//! What one person may see of one group's usage: its accounts, and what this person has read of each.
+//! What one person may see of one group's usage: its accounts, and what has been read of each. Usage is read once for
+//! the group; a PI sees it by name, other members see their own and one sum for everyone else.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,13 @@ use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
 use crate::auth::{Permission, Viewer};
 use crate::clock::{Day, UnixTime};
-use crate::cluster::{ClusterAccountCache, ClusterAccountId, ClusterProfile, DiscoveredFacts};
+use crate::cluster::{ClusterAccount, ClusterAccountCache, ClusterAccountId, ClusterProfile, DiscoveredFacts};
 use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::sites::Site;
 use crate::slurm::text::is_user_or_account;
 use crate::store::allocations::Allocation;
-use crate::store::usage::UsageSource;
+use crate::store::usage::{UsageSource, UsageSourceOwner};
 use crate::store::{self, DbConnection, StoreError};
 
 /// A view is recorded at most this often.
@@ -59,7 +60,7 @@ pub struct GroupAccountUsage {
     pub details: Arc<GroupAccountContext>,
     /// What was read, for each of Slurm's names for the account.
     pub usage: Vec<Arc<AccountUsage>>,
-    /// Whether the viewer is connected now.
+    /// Whether somebody's connection can read it now.
     pub is_connected: bool,
     /// The current day on the cluster.
     pub today: Day,
@@ -90,6 +91,11 @@ impl GroupAccountUsage {
         (from.0..=until.min(self.today).0).map(Day).filter(is_missing).count()
     }
 
+    /// Whether anything was read of the days between two days.
+    pub fn has_read(&self, from: Day, until: Day) -> bool {
+        self.usage.iter().any(|usage| usage.days_between(from, until).next().is_some())
+    }
+
     /// Where an allocation of the account is heading, as of a day. Weeks that were not read give no forecast.
     pub fn forecast(&self, allocation: &Allocation, unit: AllocationUnit, today: Day) -> AllocationForecast {
         let (begins, ends) = (allocation.begins(), allocation.ends());
@@ -118,10 +124,12 @@ pub struct GroupAccountContext {
     pub discovered: Arc<DiscoveredFacts>,
     /// The viewer's user name there; none if they never connected.
     pub own_user: Option<String>,
-    /// Whether the viewer is a PI of any group with this account: then names are kept for them.
-    pub wants_names: bool,
-    /// The usage sources, by Slurm's names.
+    /// Whether the figures are only what the viewer's own connection shows, which is not the whole account.
+    pub is_narrow: bool,
+    /// The usage sources that are shown, by Slurm's names.
     pub sources: Vec<UsageSource>,
+    /// These, and those that are not shown.
+    pub all_sources: Vec<UsageSource>,
 }
 
 impl GroupAccountContext {
@@ -173,20 +181,31 @@ impl UsageService {
         records: &GroupUsageAccounts,
     ) -> Result<GroupUsage, StoreError> {
         let (now, depth) = (self.0.core.clock.now(), self.0.core.config.usage_pace.history_days);
+        let is_leader = viewer.may(Permission::SeePeoplesUsage(group)).is_ok();
         let mut accounts = Vec::new();
-        for details in &records.accounts {
+        // Whoever may not see the group's usage gets none, whatever the caller asked before.
+        let visible = if viewer.may(Permission::SeeUsage(group)).is_ok() { &*records.accounts } else { &[] };
+        for details in visible {
             let mut usage = Vec::new();
             for source in &details.sources {
-                usage.push(self.account_usage(source.id).await?);
+                usage.push(if is_leader {
+                    self.account_usage(source.id).await?
+                } else {
+                    self.restricted_account_usage(source.id, details.own_user.as_deref()).await?
+                });
             }
             let today = self.today(details.cluster, now);
-            let reader = ClusterAccountId { person: viewer.id, cluster: details.cluster };
+            let viewer = ClusterAccountId { person: viewer.id, cluster: details.cluster };
             let least = usage.iter().map(|usage| schedule::progress(usage, depth, today)).min();
             let problem = |source: &UsageSource| (source.problem.clone(), source.problem_output.clone());
             let (problem, problem_output) = details.sources.iter().map(problem).max().unwrap_or_default();
             let read_at = |usage: &Arc<AccountUsage>| usage.days.values().map(|day_usage| day_usage.read_at).max();
+            let is_served = {
+                let served = lock(&self.0.served_sources);
+                details.sources.iter().any(|source| served.contains(&source.id))
+            };
             accounts.push(GroupAccountUsage {
-                is_connected: self.0.connections.connection(reader.connection_key()).is_ok(),
+                is_connected: is_served || self.0.connections.connection(viewer.connection_key()).is_ok(),
                 today,
                 progress: least.unwrap_or((0, depth)),
                 problem,
@@ -196,13 +215,7 @@ impl UsageService {
                 usage,
             });
         }
-        Ok(GroupUsage {
-            group,
-            is_leader: viewer.may(Permission::SeePeoplesUsage(group)).is_ok(),
-            viewer: viewer.id,
-            accounts,
-            people: records.people.clone(),
-        })
+        Ok(GroupUsage { group, is_leader, viewer: viewer.id, accounts, people: records.people.clone() })
     }
 
     /// Records that someone views the usage. True if that was saved.
@@ -212,13 +225,25 @@ impl UsageService {
         group: GroupId,
         records: &GroupUsageAccounts,
     ) -> Result<bool, StoreError> {
+        if viewer.may(Permission::SeeUsage(group)).is_err() {
+            return Ok(false);
+        }
         let key = (viewer.id, group);
-        let is_open = |details: &Arc<GroupAccountContext>| {
-            details.own_user.is_none()
-                || (details.sources.len() == details.slurm_names.len()
-                    && details.sources.iter().all(|source| source.has_names == details.wants_names))
+        let mut wanted = Vec::new();
+        for details in &records.accounts {
+            let id = ClusterAccountId { person: viewer.id, cluster: details.cluster };
+            for account in &details.slurm_names {
+                wanted.push((UsageSourceOwner::Group(group), details, account));
+                if self.sees_only_a_part(id, &details.discovered, account) {
+                    wanted.push((UsageSourceOwner::Person(viewer.id), details, account));
+                }
+            }
+        }
+        let is_open = |(owner, details, account): &(UsageSourceOwner, &Arc<GroupAccountContext>, &String)| {
+            let is_it = |source: &UsageSource| source.owner() == Some(*owner) && source.account == **account;
+            details.all_sources.iter().any(is_it)
         };
-        let all_open = records.accounts.iter().all(is_open);
+        let all_open = wanted.iter().all(is_open);
         let was_recorded = lock(&self.0.views_recorded_at).get(&key).is_some_and(|at| at.elapsed() < RECORD_VIEW_EVERY);
         if was_recorded && all_open {
             return Ok(false);
@@ -226,25 +251,15 @@ impl UsageService {
         lock(&self.0.views_recorded_at).insert(key, Instant::now());
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
-        for details in records.accounts.iter().filter(|details| details.own_user.is_some()) {
-            let (cluster, names) = (details.cluster, details.wants_names);
-            for account in &details.slurm_names {
-                store::usage::open_source(&mut tx, viewer.id, cluster, account, names, now).await?;
-            }
+        for (owner, details, account) in &wanted {
+            store::usage::open_source(&mut tx, *owner, details.cluster, account, now).await?;
         }
         store::commit(tx).await?;
         for details in &records.accounts {
-            self.request_read(ClusterAccountId { person: viewer.id, cluster: details.cluster });
+            self.request_read(details.cluster);
         }
         Ok(true)
     }
-}
-
-/// The accounts of groups of which a person is a PI.
-async fn list_led_accounts(db: &mut DbConnection, person: PersonId) -> Result<Vec<(ClusterId, String)>, StoreError> {
-    let all = store::allocations::list_accounts_for_person(db, person).await?;
-    let led = all.into_iter().filter(|(_, leads)| *leads);
-    Ok(led.map(|(account, _)| (account.cluster_id, account.account)).collect())
 }
 
 async fn read_context(
@@ -253,7 +268,7 @@ async fn read_context(
     viewer: PersonId,
     group: GroupId,
 ) -> Result<GroupUsageAccounts, StoreError> {
-    let led = list_led_accounts(db, viewer).await?;
+    let members = list_member_accounts(db, accounts, group).await?;
     let own = accounts.list_with(db, viewer).await?;
     let mut all_details = Vec::new();
     let mut clusters: HashMap<ClusterId, Arc<ClusterProfile>> = HashMap::new();
@@ -266,14 +281,18 @@ async fn read_context(
         let Some(profile) = clusters.get(&cluster) else { continue };
         let own = own.iter().find(|account| account.id.cluster == cluster);
         let discovered = own.map(|account| account.discovered.clone()).unwrap_or_default();
-        let slurm_names = slurm_names(&discovered, &group_account.account);
-        let all_sources = store::usage::list_sources(db, viewer, cluster).await?;
+        let slurm_names = slurm_names(&members, cluster, &group_account.account);
+        let mut all_sources = store::usage::list_sources(db, UsageSourceOwner::Group(group), cluster).await?;
+        all_sources.extend(store::usage::list_sources(db, UsageSourceOwner::Person(viewer), cluster).await?);
+        all_sources.retain(|source| slurm_names.contains(&source.account));
+        let (sources, is_narrow) = choose_sources(db, &all_sources).await?;
         all_details.push(Arc::new(GroupAccountContext {
             cluster,
             slug: profile.row.slug.clone(),
             title: profile.row.title.clone(),
-            sources: all_sources.into_iter().filter(|source| slurm_names.contains(&source.account)).collect(),
-            wants_names: led.contains(&(cluster, group_account.account.clone())),
+            sources,
+            all_sources,
+            is_narrow,
             account: group_account.account,
             slurm_names,
             site: profile.site.clone(),
@@ -282,39 +301,65 @@ async fn read_context(
         }));
     }
     all_details.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
-    let people = Arc::new(list_people(db, accounts, group, &clusters).await?);
+    let people = Arc::new(people_by_user(&members, &clusters));
     Ok(GroupUsageAccounts { accounts: all_details, people })
 }
 
-/// Slurm's names for an account. One that the viewer cannot use themselves keeps its own name.
-fn slurm_names(discovered: &DiscoveredFacts, account: &str) -> Vec<String> {
-    let known = discovered.accounts.iter().find(|known| known.name == account);
-    let names = known.map(|known| known.slurm_names.clone()).filter(|names| !names.is_empty());
-    let names = names.unwrap_or_else(|| vec![account.to_owned()]);
+/// The sources to show: the group's, or, as long as nothing was read for the group, what the viewer's own connection
+/// shows. The two are never mixed. True for the latter.
+async fn choose_sources(db: &mut DbConnection, all: &[UsageSource]) -> Result<(Vec<UsageSource>, bool), StoreError> {
+    let is_group = |source: &&UsageSource| matches!(source.owner(), Some(UsageSourceOwner::Group(_)));
+    let (of_group, own): (Vec<&UsageSource>, Vec<&UsageSource>) = all.iter().partition(is_group);
+    for source in &of_group {
+        if store::usage::has_days(db, source.id).await? {
+            return Ok((of_group.into_iter().cloned().collect(), false));
+        }
+    }
+    for source in &own {
+        if store::usage::has_days(db, source.id).await? {
+            return Ok((own.into_iter().cloned().collect(), true));
+        }
+    }
+    Ok((of_group.into_iter().cloned().collect(), false))
+}
+
+/// Slurm's names for a group's account: all that any member's connection has shown, because members may have
+/// different ones. An account that none of them can use keeps its own name.
+fn slurm_names(members: &[(GroupMemberName, Arc<ClusterAccount>)], cluster: ClusterId, account: &str) -> Vec<String> {
+    let here = members.iter().filter(|(_, theirs)| theirs.id.cluster == cluster);
+    let known = here.flat_map(|(_, theirs)| theirs.discovered.accounts.iter().filter(|known| known.name == account));
+    // What a cluster reports to a member must not lead to another account.
+    let is_its =
+        |name: &&String| name.strip_prefix(account).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    let names: BTreeSet<String> = known.flat_map(|known| known.slurm_names.iter().filter(is_its).cloned()).collect();
+    let names = if names.is_empty() { BTreeSet::from([account.to_owned()]) } else { names };
     names.into_iter().filter(|name| is_user_or_account(name)).collect()
 }
 
-/// Maps user names on clusters to people. A name counts once its owner has connected with it: anyone can type any
+/// The members' accounts on clusters. A user name counts once its owner has connected with it: anyone can type any
 /// name, and the output of a shell over there is under its owner's control.
-async fn list_people(
+async fn list_member_accounts(
     db: &mut DbConnection,
     accounts: &ClusterAccountCache,
     group: GroupId,
-    clusters: &HashMap<ClusterId, Arc<ClusterProfile>>,
-) -> Result<HashMap<(ClusterId, String), GroupMemberName>, StoreError> {
-    let mut people = HashMap::new();
+) -> Result<Vec<(GroupMemberName, Arc<ClusterAccount>)>, StoreError> {
+    let mut found = Vec::new();
     for member in store::groups::list_members(db, group).await? {
-        for connection in store::connections::list_for_person(db, member.person_id).await? {
-            if !clusters.contains_key(&connection.cluster_id) {
-                continue;
+        for account in accounts.list_with(db, member.person_id).await? {
+            if account.discovered.user.is_some() {
+                let person = GroupMemberName { id: member.person_id, name: member.display_name.clone() };
+                found.push((person, account));
             }
-            if accounts.discovered(&connection).is_none_or(|discovered| discovered.user.is_none()) {
-                continue;
-            }
-            let user = connection.remote_user;
-            let person = GroupMemberName { id: member.person_id, name: member.display_name.clone() };
-            people.insert((connection.cluster_id, user), person);
         }
     }
-    Ok(people)
+    Ok(found)
+}
+
+/// Maps user names on clusters to people.
+fn people_by_user(
+    members: &[(GroupMemberName, Arc<ClusterAccount>)],
+    clusters: &HashMap<ClusterId, Arc<ClusterProfile>>,
+) -> HashMap<(ClusterId, String), GroupMemberName> {
+    let here = members.iter().filter(|(_, account)| clusters.contains_key(&account.id.cluster));
+    here.map(|(person, account)| ((account.id.cluster, account.remote_user.clone()), person.clone())).collect()
 }

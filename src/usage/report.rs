@@ -104,6 +104,13 @@ pub struct ReportAllocation {
     pub unread: usize,
 }
 
+impl ReportAllocation {
+    /// Whether nothing can be said about its usage, because days were not read.
+    pub fn is_unread(&self) -> bool {
+        self.unread > 0 && self.used <= 0.0
+    }
+}
+
 /// What a report is about.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInputs<'a> {
@@ -131,6 +138,12 @@ impl UsageReport {
     /// Whether unread days could still change it.
     pub fn is_incomplete(&self) -> bool {
         self.bars.iter().any(|bar| bar.is_missing) || self.allocations.iter().any(|allocation| allocation.unread > 0)
+    }
+
+    /// Whether nothing of the period was read, so that there are no figures.
+    pub fn is_unread(&self) -> bool {
+        let mut counted = self.bars.iter().filter(|bar| bar.day <= self.until).peekable();
+        counted.peek().is_some() && counted.all(|bar| bar.is_missing && bar.parts.is_empty())
     }
 
     /// Builds a report. All text from others is truncated and cleaned here; pages escape it.

@@ -9,9 +9,43 @@ pub const SETTLED_AFTER: i64 = 2 * SECONDS_PER_DAY;
 const REREAD_AFTER: i64 = 3 * 3600;
 /// The same for today, while someone views the page.
 const REREAD_TODAY_AFTER: i64 = 10 * 60;
-/// The next day to read of an account, latest first; none if everything is fresh enough.
-pub fn next_day(usage: &AccountUsage, depth: i64, today: Day, now: UnixTime, is_viewed: bool) -> Option<Day> {
-    (0..depth).map(|back| today.plus(-back)).find(|day| is_due(usage, *day, today, now, is_viewed))
+/// So many days beyond the usual history are read if someone chooses them.
+pub const EXTRA_DAYS: i64 = 34;
+
+/// A day to read. The greatest one comes first: a day that someone has chosen to see, then the latest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueUsageDay {
+    pub is_chosen: bool,
+    pub day: Day,
+}
+
+/// What decides which day of an account is read next.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadingOrder<'a> {
+    /// How many days to read, today included.
+    pub depth: i64,
+    pub today: Day,
+    pub now: UnixTime,
+    /// Whether someone views the page.
+    pub is_viewed: bool,
+    /// The periods that people have chosen on the page, first and last day.
+    pub chosen: &'a [(Day, Day)],
+}
+
+/// The next day to read of an account; none if everything is fresh enough.
+pub fn next_day(usage: &AccountUsage, order: ReadingOrder<'_>) -> Option<DueUsageDay> {
+    let ReadingOrder { depth, today, now, is_viewed, chosen } = order;
+    let earliest = today.plus(1 - depth - EXTRA_DAYS);
+    let is_due = |day: &Day| is_due(usage, *day, today, now, is_viewed);
+    let in_period = |(first, last): &(Day, Day)| {
+        let (first, last) = ((*first).max(earliest), (*last).min(today));
+        (first.0..=last.0).rev().map(Day).find(is_due)
+    };
+    if let Some(day) = chosen.iter().find_map(in_period) {
+        return Some(DueUsageDay { is_chosen: true, day });
+    }
+    let day = (0..depth).map(|back| today.plus(-back)).find(is_due)?;
+    Some(DueUsageDay { is_chosen: false, day })
 }
 
 /// Whether a day of an account should be read.
@@ -38,26 +72,57 @@ mod tests {
     use crate::store::usage::UsageDayReadRow;
     use crate::usage::daily_totals::DayUsageBreakdown;
 
+    const TODAY: Day = Day(20_000);
+    const NOW: UnixTime = UnixTime(20_000 * 86_400 + 5000);
+
+    fn order<'a>(now: UnixTime, is_viewed: bool, chosen: &'a [(Day, Day)]) -> ReadingOrder<'a> {
+        ReadingOrder { depth: 366, today: TODAY, now, is_viewed, chosen }
+    }
+
+    fn read(usage: &AccountUsage, day: Day) -> AccountUsage {
+        let is_final = NOW.since(day.plus(1).start()) >= SETTLED_AFTER;
+        let read = UsageDayReadRow { day, read_at: NOW, is_final, is_cut: false };
+        usage.with_day(read, &DayUsageBreakdown::default())
+    }
+
+    fn next(usage: &AccountUsage, now: UnixTime, is_viewed: bool) -> Option<Day> {
+        next_day(usage, order(now, is_viewed, &[])).map(|due| due.day)
+    }
+
     #[test]
     fn the_latest_first_and_nothing_twice() {
-        let (today, now) = (Day(20_000), UnixTime(20_000 * 86_400 + 5000));
         let mut usage = AccountUsage::default();
         let mut order = Vec::new();
-        while let Some(day) = next_day(&usage, 366, today, now, true) {
+        while let Some(day) = next(&usage, NOW, true) {
             order.push(day);
-            let until = day.plus(1).start();
-            let is_final = now.since(until) >= SETTLED_AFTER;
-            let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: false };
-            usage = usage.with_day(read, &DayUsageBreakdown::default());
+            usage = read(&usage, day);
         }
         assert_eq!(order.len(), 366);
-        assert_eq!((order[0], order[1]), (today, today.plus(-1)));
-        assert_eq!(progress(&usage, 366, today), (366, 366));
-        let later = now.plus(REREAD_TODAY_AFTER);
-        assert_eq!(next_day(&usage, 366, today, later, true), Some(today));
-        assert_eq!(next_day(&usage, 366, today, later, false), None);
-        let much_later = now.plus(REREAD_AFTER);
-        assert!(is_due(&usage, today.plus(-1), today, much_later, false));
-        assert!(!is_due(&usage, today.plus(-4), today, much_later, true), "settled");
+        assert_eq!((order[0], order[1]), (TODAY, TODAY.plus(-1)));
+        assert_eq!(progress(&usage, 366, TODAY), (366, 366));
+        let later = NOW.plus(REREAD_TODAY_AFTER);
+        assert_eq!(next(&usage, later, true), Some(TODAY));
+        assert_eq!(next(&usage, later, false), None);
+        let much_later = NOW.plus(REREAD_AFTER);
+        assert!(is_due(&usage, TODAY.plus(-1), TODAY, much_later, false));
+        assert!(!is_due(&usage, TODAY.plus(-4), TODAY, much_later, true), "settled");
+    }
+
+    #[test]
+    fn days_that_someone_chose_come_first() {
+        let back = |days: i64| TODAY.plus(-days);
+        let mut usage = read(&AccountUsage::default(), TODAY);
+        let chosen = [(back(200), back(199)), (back(100), back(100)), (back(9000), back(399))];
+        let mut days = Vec::new();
+        for _ in 0..5 {
+            let due = next_day(&usage, order(NOW, true, &chosen)).unwrap();
+            days.push(due);
+            usage = read(&usage, due.day);
+        }
+        let chosen_day = |days: i64| DueUsageDay { is_chosen: true, day: back(days) };
+        let usual = DueUsageDay { is_chosen: false, day: back(1) };
+        // Nothing is read further back than 366 days and a month.
+        assert_eq!(days, [chosen_day(199), chosen_day(200), chosen_day(100), chosen_day(399), usual]);
+        assert!(chosen_day(200) > usual, "across accounts as well");
     }
 }

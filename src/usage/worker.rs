@@ -1,26 +1,29 @@
-//! Reads in the background: one command at a time per cluster, latest day first, at a gentle pace, until everything
-//! is known.
+//! Reads in the background: one command at a time per cluster, latest day first unless someone chose other days, at a
+//! gentle pace, until everything is known.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::account_usage::{AccountUsage, row_from_totals};
 use super::daily_totals::{DayUsageBreakdown, OneDayWindow, UserNameVisibility, count_day};
-use super::schedule::{self, SETTLED_AFTER};
+use super::readers::AssignedUsageReader;
+use super::schedule::{self, DueUsageDay, ReadingOrder, SETTLED_AFTER};
 use super::service::UsageService;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
 use crate::cluster::accounting_day::{AccountedRun, AccountingDay, AccountingDayError, load_accounting_day};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::core::lock;
-use crate::domain::ClusterId;
+use crate::domain::{ClusterId, PersonId};
 use crate::ssh::{RunCommandError, SHELL_FAILED};
-use crate::store::usage::{UsageDayReadRow, UsageSource, jobs};
+use crate::store::usage::{UsageDayReadRow, UsageSource, UsageSourceOwner, jobs};
 use crate::store::{self, StoreError};
 
-/// Reading goes on for this long after the last view, in seconds, even while the person is away.
+/// Reading goes on for this long after the last view, in seconds, even while nobody views it.
 const READ_ON_SECONDS: i64 = 2 * SECONDS_PER_DAY;
-/// A person counts as viewing for this long after the last view, in seconds.
+/// A source counts as viewed for this long after the last view, in seconds.
 const ACTIVE_VIEWER_SECONDS: i64 = 15 * 60;
+
 /// What must be known before reading.
 struct UsageReadSources {
     account: Arc<ClusterAccount>,
@@ -64,29 +67,24 @@ impl UsageService {
         let mut db = self.0.core.store.read().await?;
         let sources = store::usage::list_wanted(&mut db, now.plus(-READ_ON_SECONDS)).await?;
         drop(db);
-        let mut readers: Vec<ClusterAccountId> = sources
-            .iter()
-            .map(|source| ClusterAccountId { person: source.person_id, cluster: source.cluster_id })
-            .collect();
-        readers.dedup();
-        let connected = self.0.connections.connected_keys();
-        readers.retain(|reader| connected.contains(&reader.connection_key()));
+        let mut readers = self.assign_readers(sources).await?;
         let at = Instant::now();
-        let mut due: Vec<(ClusterId, ClusterAccountId)> = Vec::new();
+        let mut due: Vec<AssignedUsageReader> = Vec::new();
         {
             let turns = lock(&self.0.turns);
-            readers.retain(|reader| turns.get(reader).is_none_or(|turn| turn.next_read <= at));
-            readers.sort_by_key(|reader| turns.get(reader).map(|turn| turn.last_read));
+            readers.retain(|reader| turns.get(&reader.id).is_none_or(|turn| turn.next_read <= at));
+            readers.sort_by_key(|reader| turns.get(&reader.id).map(|turn| turn.last_read));
         }
         for reader in readers {
-            let is_first = !due.iter().any(|(cluster, _)| *cluster == reader.cluster);
-            if is_first && lock(&self.0.busy_clusters).insert(reader.cluster) {
-                due.push((reader.cluster, reader));
+            let is_first = !due.iter().any(|other| other.id.cluster == reader.id.cluster);
+            if is_first && lock(&self.0.busy_clusters).insert(reader.id.cluster) {
+                due.push(reader);
             }
         }
-        for (cluster, reader) in due {
+        for reader in due {
             let this = self.clone();
             self.0.core.tasks.spawn(async move {
+                let cluster = reader.id.cluster;
                 tokio::select! {
                     () = this.serve_reader(reader) => {}
                     () = this.0.core.stop.cancelled() => {}
@@ -97,11 +95,13 @@ impl UsageService {
         Ok(())
     }
 
-    /// Reads the next day for a person and schedules their next turn.
-    async fn serve_reader(&self, reader: ClusterAccountId) {
+    /// Reads the next day over a person's connection and schedules their next turn.
+    async fn serve_reader(&self, reader: AssignedUsageReader) {
         let pace = &self.0.core.config.usage_pace;
-        let before = lock(&self.0.turns).get(&reader).map_or(0, |turn| turn.failures);
+        let before = lock(&self.0.turns).get(&reader.id).map_or(0, |turn| turn.failures);
         let began = Instant::now();
+        let id = reader.id;
+        let owners: BTreeSet<UsageSourceOwner> = reader.sources.iter().filter_map(UsageSource::owner).collect();
         let (pause, failures) = match self.read_next_day(reader).await {
             Ok(UsageReadOutcome::Read { calls_per_minute }) => (pace.pause_for_rate(calls_per_minute), 0),
             Ok(UsageReadOutcome::NothingDue) => (pace.idle, 0),
@@ -113,72 +113,95 @@ impl UsageService {
             }
         };
         if failures == 0 {
-            self.check_alerts(reader).await;
+            self.check_alerts_of(id, &owners).await;
         }
         let now = Instant::now();
         // Slow commands hold up others, so they get as much time in between.
         let pause = pause.max(now.saturating_duration_since(began));
         let turn = super::service::UsageReaderSchedule { last_read: now, next_read: now + pause, failures };
-        lock(&self.0.turns).insert(reader, turn);
+        lock(&self.0.turns).insert(id, turn);
+    }
+
+    /// Checks the alerts of everyone who wants them for what was read.
+    async fn check_alerts_of(&self, reader: ClusterAccountId, owners: &BTreeSet<UsageSourceOwner>) {
+        let mut people: BTreeSet<PersonId> = BTreeSet::from([reader.person]);
+        for owner in owners {
+            let UsageSourceOwner::Group(group) = owner else { continue };
+            let Ok(mut db) = self.0.core.store.read().await else { continue };
+            people.extend(store::usage_alerts::list_people(&mut db, *group).await.unwrap_or_default());
+        }
+        for person in people {
+            self.check_alerts(ClusterAccountId { person, cluster: reader.cluster }).await;
+        }
     }
 
     /// Reads one day if one is due.
-    async fn read_next_day(&self, reader: ClusterAccountId) -> Result<UsageReadOutcome, StoreError> {
+    async fn read_next_day(&self, reader: AssignedUsageReader) -> Result<UsageReadOutcome, StoreError> {
         let core = &self.0.core;
-        let Ok(connection) = self.0.connections.connection(reader.connection_key()) else {
+        let id = reader.id;
+        let Ok(connection) = self.0.connections.connection(id.connection_key()) else {
             return Ok(UsageReadOutcome::NothingDue);
         };
-        match core.auth.can_act_for(reader.person).await {
-            Ok(true) => {}
-            Ok(false) => return Ok(UsageReadOutcome::NothingDue),
+        let sources = match self.keep_covered(&connection, reader).await {
+            Ok(sources) => sources,
             Err(_) => return Ok(UsageReadOutcome::Failed),
-        }
-        let Some(context) = self.load_read_context(reader).await? else { return Ok(UsageReadOutcome::NothingDue) };
-        let now = core.clock.now();
-        let today = self.today(reader.cluster, now);
-        let is_viewed = |source: &UsageSource| now.since(source.viewed_at) < ACTIVE_VIEWER_SECONDS;
-        let next = |(source, usage): &(UsageSource, Arc<AccountUsage>)| {
-            schedule::next_day(usage, core.config.usage_pace.history_days, today, now, is_viewed(source))
         };
-        let Some(day) = context.sources.iter().filter_map(next).max() else { return Ok(UsageReadOutcome::NothingDue) };
+        let Some(context) = self.load_read_context(id, sources).await? else {
+            return Ok(UsageReadOutcome::NothingDue);
+        };
+        let now = core.clock.now();
+        let today = self.today(id.cluster, now);
+        let depth = core.config.usage_pace.history_days;
+        let is_viewed = |source: &UsageSource| now.since(source.viewed_at) < ACTIVE_VIEWER_SECONDS;
+        let next = |(source, usage): &(UsageSource, Arc<AccountUsage>)| -> Option<DueUsageDay> {
+            let chosen = self.chosen_periods(source.id);
+            let is_viewed = is_viewed(source);
+            schedule::next_day(usage, ReadingOrder { depth, today, now, is_viewed, chosen: &chosen })
+        };
+        let Some(DueUsageDay { day, .. }) = context.sources.iter().filter_map(next).max() else {
+            return Ok(UsageReadOutcome::NothingDue);
+        };
         let sources: Vec<&(UsageSource, Arc<AccountUsage>)> = context
             .sources
             .iter()
             .filter(|(source, usage)| schedule::is_due(usage, day, today, now, is_viewed(source)))
             .collect();
-        let accounts: Vec<String> = sources.iter().map(|(source, _)| source.account.clone()).collect();
-        match load_accounting_day(&connection, &accounts, day).await {
+        // Two groups may have the same account.
+        let accounts: BTreeSet<String> = sources.iter().map(|(source, _)| source.account.clone()).collect();
+        let owners: BTreeSet<UsageSourceOwner> = sources.iter().filter_map(|(source, _)| source.owner()).collect();
+        let outcome = match load_accounting_day(&connection, &accounts.into_iter().collect::<Vec<_>>(), day).await {
             Ok(accounting) => {
-                self.record_utc_offset(reader.cluster, day, accounting.from);
+                self.record_utc_offset(id.cluster, day, accounting.from);
                 if accounting.from <= now {
                     self.save_day(&sources, day, &accounting, &context).await?;
                 }
-                self.publish_change(reader);
-                Ok(UsageReadOutcome::Read { calls_per_minute: context.account.site().limits.calls_per_minute })
+                UsageReadOutcome::Read { calls_per_minute: context.account.site().limits.calls_per_minute }
             }
             Err(AccountingDayError::Run(
                 RunCommandError::NotConnected
                 | RunCommandError::Busy
                 | RunCommandError::OverBudget
                 | RunCommandError::HostKeyInDoubt,
-            )) => Ok(UsageReadOutcome::Failed),
+            )) => return Ok(UsageReadOutcome::Failed),
             Err(error) => {
                 self.save_problem(&sources, error).await?;
-                self.publish_change(reader);
-                Ok(UsageReadOutcome::Failed)
+                UsageReadOutcome::Failed
             }
+        };
+        for owner in owners {
+            self.publish_change(owner);
         }
+        Ok(outcome)
     }
 
-    async fn load_read_context(&self, reader: ClusterAccountId) -> Result<Option<UsageReadSources>, StoreError> {
+    async fn load_read_context(
+        &self,
+        reader: ClusterAccountId,
+        wanted: Vec<UsageSource>,
+    ) -> Result<Option<UsageReadSources>, StoreError> {
         let Some(account) = self.0.connections.accounts().get(reader).await? else {
             return Ok(None);
         };
-        let mut db = self.0.core.store.read().await?;
-        let since = self.0.core.clock.now().plus(-READ_ON_SECONDS);
-        let mut wanted = store::usage::list_wanted(&mut db, since).await?;
-        wanted.retain(|source| (source.person_id, source.cluster_id) == (reader.person, reader.cluster));
-        drop(db);
         let mut sources = Vec::new();
         for source in wanted {
             let usage = self.account_usage(source.id).await?;
@@ -201,15 +224,20 @@ impl UsageService {
         let read = UsageDayReadRow { day, read_at: now, is_final, is_cut: accounting.is_cut };
         let mut counted = Vec::new();
         for (source, _) in sources {
-            let names = if source.has_names {
-                UserNameVisibility::All
-            } else {
-                UserNameVisibility::Only(context.account.remote_user.clone())
+            let names = match source.owner() {
+                Some(UsageSourceOwner::Group(_)) => UserNameVisibility::All,
+                _ => UserNameVisibility::Only(context.account.remote_user.clone()),
             };
             let runs: Vec<&AccountedRun> = accounting.runs.iter().filter(|run| run.account == source.account).collect();
             counted.push((source, count_day(&runs, window, &names, context.account.site())));
         }
         let mut tx = self.0.core.store.write().await?;
+        // Whoever left the group in the meantime no longer reads for it.
+        let groups = store::groups::list_for_person(&mut tx, context.account.id.person).await?;
+        counted.retain(|(source, _)| match source.owner() {
+            Some(UsageSourceOwner::Group(group)) => groups.iter().any(|membership| membership.group_id == group),
+            _ => true,
+        });
         for (source, totals) in &counted {
             save_daily_totals(&mut tx, source, read, totals).await?;
         }
@@ -217,7 +245,7 @@ impl UsageService {
         let mut cached = lock(&self.0.account_usage);
         for (source, totals) in &counted {
             if let Some(entry) = cached.get_mut(&source.id) {
-                entry.usage = Arc::new(entry.usage.with_day(read, totals));
+                entry.replace(|usage| usage.with_day(read, totals));
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use portolan::domain::GroupId;
 use portolan::store;
 use portolan::store::allocations::NewAllocation;
 use portolan::store::guest_links::{self, GuestLinkTarget, NewGuestLink};
-use portolan::store::usage::UsageDayReadRow;
+use portolan::store::usage::{UsageDayReadRow, UsageSourceOwner};
 use portolan::usage::daily_totals::DayUsageBreakdown;
 use portolan::usage::{UsageTotals, save_daily_totals};
 use reqwest::Method;
@@ -74,10 +74,10 @@ impl Lab {
 
     /// Writes what was read of a day, `back` days ago. Before anyone has looked: what is known stays in memory.
     pub async fn put_day(&self, back: i64, rolls: &[(&str, &str, UsageTotals)]) {
-        let ClusterAccountId { person, cluster } = self.reader;
+        let (owner, cluster) = (UsageSourceOwner::Group(GroupId(self.group)), self.reader.cluster);
         let mut tx = self.portal.app.store.write().await.unwrap();
-        store::usage::open_source(&mut tx, person, cluster, ACCOUNT, true, START).await.unwrap();
-        let books = store::usage::list_sources(&mut tx, person, cluster).await.unwrap();
+        store::usage::open_source(&mut tx, owner, cluster, ACCOUNT, START).await.unwrap();
+        let books = store::usage::list_sources(&mut tx, owner, cluster).await.unwrap();
         let read =
             UsageDayReadRow { day: Day::from_time(START).plus(-back), read_at: START, is_final: true, is_cut: false };
         let roll =

@@ -45,9 +45,21 @@ const TABLES: &[(&str, &str)] = &[
                  expires_at, revoked_at, opened, opened_at FROM guest_links WHERE report_id IS NOT NULL)",
     ),
     ("share_points", "fair_share_history"),
-    ("usage_books", "usage_sources"),
+    (
+        "usage_books",
+        "(SELECT id, (SELECT person_id FROM memberships m WHERE m.group_id = s.group_id AND m.role = 'pi') AS person_id,
+                 cluster_id, account, 1 AS has_names, viewed_at, problem FROM usage_sources s)",
+    ),
     ("usage_rolls", "usage_daily"),
     ("usage_told", "usage_alerts_sent"),
+];
+
+/// Usage is read once for a group: of what each person had read, that of the PIs is kept.
+const KEPT: &[(&str, &str)] = &[
+    ("usage_books", "(SELECT * FROM usage_books WHERE has_names)"),
+    ("usage_days", "(SELECT * FROM usage_days WHERE book_id IN (SELECT id FROM usage_books WHERE has_names))"),
+    ("usage_jobs", "(SELECT * FROM usage_jobs WHERE book_id IN (SELECT id FROM usage_books WHERE has_names))"),
+    ("usage_rolls", "(SELECT * FROM usage_rolls WHERE book_id IN (SELECT id FROM usage_books WHERE has_names))"),
 ];
 
 /// Columns that have another name now, whatever their table.
@@ -162,8 +174,9 @@ async fn every_row_is_still_there() {
             })
             .collect();
         let is: Vec<String> = columns.iter().map(|name| format!("quote(\"{}\")", renamed(COLUMNS, name))).collect();
-        let was = rows(&mut before, table, &was).await;
-        assert_eq!(was.len() as u64, told["rows"].as_u64().unwrap(), "{table}");
+        let all = rows(&mut before, table, &was).await;
+        assert_eq!(all.len() as u64, told["rows"].as_u64().unwrap(), "{table}");
+        let was = rows(&mut before, renamed(KEPT, table), &was).await;
         assert_eq!(rows(&mut now, renamed(TABLES, table), &is).await, was, "{table}");
     }
     // What only the new tables say: a link to a dashboard is its owner's, and no id is given twice.
@@ -177,6 +190,32 @@ async fn every_row_is_still_there() {
     assert_eq!(sqlx::query_scalar::<_, i64>(interrupted).fetch_one(&mut *now).await.unwrap(), 12);
     let broken: Vec<(String,)> = sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *now).await.unwrap();
     assert!(broken.is_empty(), "{broken:?}");
+}
+
+/// What a PI read where Slurm shows only their own jobs, or may do so, is not taken for the whole group's usage.
+#[tokio::test]
+async fn narrow_views_do_not_become_the_groups() {
+    for (facts, kept) in [
+        ("json_set(learnt, '$.hides_jobs', json('true'))", (0_i64, 7_i64)),
+        ("json_remove(learnt, '$.hides_jobs')", (0, 0)),
+        ("json_set(learnt, '$.slurm_version', NULL)", (0, 0)),
+        ("''", (0, 0)),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("portolan.db");
+        unpack("portolan.db", &path);
+        let mut before = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+        let sql = format!("UPDATE lines SET learnt = {facts} WHERE learnt <> ''");
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut before).await.unwrap();
+        sqlx::Connection::close(before).await.unwrap();
+        let store = Store::open(&path).await.unwrap();
+        let mut db = store.read().await.unwrap();
+        let sql = "SELECT count(group_id), count(person_id) FROM usage_sources";
+        let found: (i64, i64) = sqlx::query_as(sql).fetch_one(&mut *db).await.unwrap();
+        assert_eq!(found, kept, "{facts}");
+        let sql = "SELECT count(*) FROM usage_jobs WHERE source_id NOT IN (SELECT id FROM usage_sources)";
+        assert_eq!(sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut *db).await.unwrap(), 0);
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a group used, read from the real cluster's accounting: as `sreport` counts it, with each person's own rights,
 //! one command at a time, and never a day twice.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use portolan::auth::Viewer;
 use portolan::clock::{Clock, Day};
@@ -199,31 +199,83 @@ async fn member_sees_themselves_and_everyone_else_as_one_row() {
     assert!(whose.contains(&&UsageMember::Others), "{whose:?}");
     let leaders = portal.all_usage_seen_by("asmith").await;
     assert_eq!(shown.totals.core_s, between(&leaders, from, until).totals.core_s);
-    // Nothing of others is kept for them, not even in the database.
+    // Nobody else's name or job type is handed to them, not even to what makes the page.
+    let users = view.accounts.iter().flat_map(|account| &account.usage).flat_map(|usage| usage.days.values());
+    let users: BTreeSet<&str> = users.flat_map(|day| day.rows.iter().map(|row| &*row.user)).collect();
+    assert_eq!(users, BTreeSet::from(["", "bob"]));
+    // It was read once, for the group: each day of each account.
     let mut db = portal.app.store.read().await.unwrap();
-    let id = portal.person_id("bob").await;
-    let names: Vec<String> = sqlx::query_scalar(
-        "SELECT DISTINCT n.name FROM usage_daily r JOIN usage_sources b ON b.id = r.source_id
-         JOIN usage_names n ON n.id = r.user_id WHERE b.person_id = $1
-         UNION SELECT DISTINCT n.name FROM usage_jobs j JOIN usage_sources b ON b.id = j.source_id
-         JOIN usage_names n ON n.id = j.user_id WHERE b.person_id = $1",
-    )
-    .bind(id)
-    .fetch_all(&mut *db)
-    .await
-    .unwrap();
+    let days: i64 = sqlx::query_scalar("SELECT count(*) FROM usage_days").fetch_one(&mut *db).await.unwrap();
     drop(db);
-    assert_eq!(names, ["bob"]);
-    // Whoever comes to lead the group reads anew, with names; whoever no longer does, without.
+    assert_eq!(days, DAYS * 2);
+    let id = portal.person_id("bob").await;
+    // Whoever comes to lead the group sees names at once; whoever no longer does sees none.
     for (role, count) in [(GroupRole::Pi, 4), (GroupRole::Member, 2)] {
         let mut tx = portal.app.store.write().await.unwrap();
         let now = portal.clock.now();
         store::groups::set_member(&mut tx, GroupId(1), PersonId(id), role, now).await.unwrap();
         store::commit(tx).await.unwrap();
-        let view = portal.all_usage_seen_by("bob").await;
+        let view = portal.usage_seen_by("bob").await;
         let members = between(&view, from, until).members.len();
         assert!(if role == GroupRole::Pi { members >= count } else { members == count }, "{members}");
     }
+}
+
+/// What one PI's connection has read, another PI sees at once, without a connection of their own; and a member's
+/// connection reads for the PIs.
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_is_read_once_for_the_whole_group() {
+    let portal = TestApp::live().await;
+    let admin = portal.set_up("ada").await;
+    let _first = portal.leader(&admin, "pia").await;
+    let bob = portal.member(&admin, "bob").await;
+    portal.add_cluster("key").await;
+    bob.prepare("key", "bob").await;
+    bob.connect("key").await;
+    portal.set_accounts("key", &["def-smith"]).await;
+    let view = portal.all_usage_seen_by("pia").await;
+    assert!(view.accounts[0].details.own_user.is_none(), "they never connected");
+    let (from, until) = settled(&view);
+    let key = ("def-smith".to_owned(), String::new(), "cpu".to_owned());
+    let all = between(&view, from, until);
+    assert_eq!(all.totals.core_s, reported("asmith", from, until)[&key]);
+    assert!(all.members.len() > 2, "by name");
+    // An account that is not the member's own is not read over their connection.
+    portal.set_accounts("key", &["def-smith", "def-jones"]).await;
+    let jones = async || {
+        let view = portal.usage_seen_by("pia").await;
+        let account = view.accounts.iter().find(|account| account.details.account == "def-jones").unwrap();
+        (account.is_connected, account.read_at)
+    };
+    assert_eq!(jones().await, (false, None));
+}
+
+/// The days of the period that someone chose are read before all others.
+#[tokio::test(flavor = "multi_thread")]
+async fn chosen_days_are_read_first() {
+    let portal = TestApp::start_at(Clock::system(), |config| {
+        hurry(config);
+        config.usage_pace.history_days = 366;
+    })
+    .await;
+    let admin = portal.set_up("ada").await;
+    let leader = portal.leader(&admin, "asmith").await;
+    portal.add_cluster("key").await;
+    leader.prepare("key", "asmith").await;
+    portal.set_accounts("key", &["def-smith"]).await;
+    // Before anything can be read: there is no connection yet.
+    let today = portal.usage_seen_by("asmith").await.accounts[0].today;
+    let (from, until) = (today.plus(-300), today.plus(-296));
+    let path = format!("/groups/1/usage?period={from}..{until}");
+    assert!(leader.get(&path).await.text().contains("Not loaded yet"));
+    leader.connect("key").await;
+    let unread = async || portal.usage_seen_by("asmith").await.accounts[0].unread_days(from, until);
+    wait_until("the chosen days are read", async || unread().await == 0).await;
+    let view = portal.usage_seen_by("asmith").await;
+    let days = &view.accounts[0].usage[0].days;
+    let last_chosen = (from.0..=until.0).map(|day| days[&Day(day)].read_at).max().unwrap();
+    let others = days.iter().filter(|(day, _)| !(from..=until).contains(*day));
+    assert!(others.clone().all(|(_, read)| read.read_at >= last_chosen), "{days:?}");
 }
 
 /// The days that are settled, and when each was read.

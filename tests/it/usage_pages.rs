@@ -10,7 +10,7 @@ use portolan::clock::{Day, UnixTime};
 use portolan::domain::PersonId;
 use portolan::store;
 use portolan::store::allocations::{self, NewAllocation};
-use portolan::store::usage::{self, UsageDayReadRow, UsageSource};
+use portolan::store::usage::{self, UsageDayReadRow, UsageSource, UsageSourceOwner};
 use portolan::usage::daily_totals::{DayUsageBreakdown, UsageRunDay};
 use portolan::usage::{BreakdownSums, UsageJobOutcome, UsageTotals, save_daily_totals};
 
@@ -62,40 +62,29 @@ impl World {
         assert_eq!(page.status, 303, "{}", page.text());
     }
 
-    /// Writes what someone's connection would have told of a day. Others are without names for those who do not lead.
-    async fn put_day(&self, reader: &str, has_names: bool, day: Day, did: &[Did<'_>]) {
-        let mut sheet = DayUsageBreakdown::default();
-        for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
-            let named = has_names || *user == reader;
-            let (user, kind) = if named { (*user, *kind) } else { ("", "") };
-            let sums = sums(*hours, *outcome);
-            match sheet.rows.iter_mut().find(|(a, b, _)| a == user && b == kind) {
-                Some((.., known)) => known.add(&sums),
-                None => sheet.rows.push((user.to_owned(), kind.to_owned(), sums)),
-            }
-            if named {
-                let raw = u64::try_from(day.0).unwrap() * 100 + u64::try_from(place).unwrap();
-                sheet.jobs.push(line(raw, day, (user, kind, *hours, *outcome)));
-            }
-        }
-        self.put_sheet(reader, has_names, day, &sheet).await;
+    /// Writes what the connection of a member who sees everybody's jobs would have told of a day.
+    async fn put_day(&self, day: Day, did: &[Did<'_>]) {
+        self.put_sheet(self.owner(), day, &sheet(day, did)).await;
     }
 
-    async fn put_sheet(&self, reader: &str, has_names: bool, day: Day, sheet: &DayUsageBreakdown) {
+    fn owner(&self) -> UsageSourceOwner {
+        UsageSourceOwner::Group(portolan::domain::GroupId(self.lab))
+    }
+
+    async fn put_sheet(&self, owner: UsageSourceOwner, day: Day, sheet: &DayUsageBreakdown) {
         let portal = &self.portal;
-        let person = PersonId(portal.person_id(reader).await);
         let cluster = portal.cluster_id("key").await;
         let mut tx = portal.app.store.write().await.unwrap();
         let now = portal.clock.now();
-        let id = usage::open_source(&mut tx, person, cluster, "def-one", has_names, now).await.unwrap();
-        let books = usage::list_sources(&mut tx, person, cluster).await.unwrap();
+        let id = usage::open_source(&mut tx, owner, cluster, "def-one", now).await.unwrap();
+        let books = usage::list_sources(&mut tx, owner, cluster).await.unwrap();
         let book: UsageSource = books.into_iter().find(|book| book.id == id).unwrap();
         let read = UsageDayReadRow { day, read_at: now, is_final: true, is_cut: false };
         save_daily_totals(&mut tx, &book, read, sheet).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 
-    /// Three months of figures for the PI and the member, and an allocation.
+    /// Three months of figures, and an allocation.
     async fn fill(&self) {
         self.choose(&["key/def-one"]).await;
         for back in 0..95 {
@@ -108,8 +97,7 @@ impl World {
                 (EVIL, "=cmd()", 1, UsageJobOutcome::OutOfMemory),
                 ("gone", "fit", 1 + hours / 2, UsageJobOutcome::TimedOut),
             ];
-            self.put_day("pia", true, day, &did).await;
-            self.put_day("max", false, day, &did).await;
+            self.put_day(day, &did).await;
         }
         let new = NewAllocation {
             group: portolan::domain::GroupId(self.lab),
@@ -133,6 +121,21 @@ impl World {
         let entries = store::activity::list(&mut db, &filter).await.unwrap();
         entries.into_iter().map(|entry| entry.detail).collect()
     }
+}
+
+/// A day's jobs, and their sums.
+fn sheet(day: Day, did: &[Did<'_>]) -> DayUsageBreakdown {
+    let mut sheet = DayUsageBreakdown::default();
+    for (place, (user, kind, hours, outcome)) in did.iter().enumerate() {
+        let sums = sums(*hours, *outcome);
+        match sheet.rows.iter_mut().find(|(a, b, _)| a == user && b == kind) {
+            Some((.., known)) => known.add(&sums),
+            None => sheet.rows.push(((*user).to_owned(), (*kind).to_owned(), sums)),
+        }
+        let raw = u64::try_from(day.0).unwrap() * 100 + u64::try_from(place).unwrap();
+        sheet.jobs.push(line(raw, day, (user, kind, *hours, *outcome)));
+    }
+    sheet
 }
 
 fn sums(hours: u64, outcome: UsageJobOutcome) -> UsageTotals {
@@ -300,7 +303,7 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
         (one.user.clone(), one.kind.clone(), sums)
     });
     let sheet = DayUsageBreakdown { rows: rolls.to_vec(), jobs: vec![over, trained, never] };
-    world.put_sheet("pia", true, TODAY, &sheet).await;
+    world.put_sheet(world.owner(), TODAY, &sheet).await;
 
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;
     let said = failures.select_text("main");
@@ -518,33 +521,102 @@ async fn viewing_names_is_recorded_but_never_made_up_names() {
     assert_eq!(world.seen().await, ["jobs of gone"]);
 }
 
-/// What someone read goes with their place in the group.
+/// Figures are the group's: they outlive its people, and go with the account.
 #[tokio::test]
-async fn usage_is_deleted_with_the_right_to_read_it() {
+async fn usage_stays_with_the_group_and_goes_with_the_account() {
     let world = world().await;
     world.fill().await;
-    let books = async || {
+    let rows = async || {
+        portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
         let mut db = world.portal.app.store.read().await.unwrap();
-        let sql = "SELECT p.name FROM usage_sources b JOIN people p ON p.id = b.person_id ORDER BY 1";
-        sqlx::query_scalar::<_, String>(sql).fetch_all(&mut *db).await.unwrap()
+        sqlx::query_scalar::<_, i64>("SELECT count(*) FROM usage_jobs").fetch_one(&mut *db).await.unwrap()
     };
-    portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
-    assert_eq!(books().await, ["max", "pia"], "wanted");
+    let all = rows().await;
+    assert!(all > 0);
     let pia = world.portal.person_id("pia").await;
-    let role = format!("people/{pia}/role");
-    let max = world.portal.person_id("max").await;
-    let successor = max.to_string();
-    let form = [("role", "member"), ("successor", successor.as_str())];
-    assert_eq!(world.admin.post(&world.url(&role), &form).await.status, 303);
-    portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
-    assert_eq!(books().await, ["max"], "names go with the lead");
-    let remove = format!("people/{max}/remove");
-    assert_eq!(world.admin.post(&world.url(&remove), &[("successor", &pia.to_string())]).await.status, 303);
-    portolan::housekeeping::sweep(&world.portal.app, &world.portal.app.notifications).await;
-    assert_eq!(books().await, Vec::<String>::new());
-    let mut db = world.portal.app.store.read().await.unwrap();
-    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM usage_jobs").fetch_one(&mut *db).await.unwrap();
-    assert_eq!(rows, 0);
+    // Whoever leads the group next sees all of it at once; whoever no longer does sees no names.
+    let max = world.portal.person_id("max").await.to_string();
+    let form = [("role", "member"), ("successor", max.as_str())];
+    assert_eq!(world.admin.post(&world.url(&format!("people/{pia}/role")), &form).await.status, 303);
+    assert_eq!(rows().await, all);
+    let page = world.member.get(&world.url("usage/members.csv")).await;
+    assert!(page.text().contains("\"gone\""), "{}", page.text());
+    let page = world.pi.get(&world.url("usage/members.csv")).await;
+    assert!(!page.text().contains("gone") && page.text().contains("\"You\""), "{}", page.text());
+    // Whoever leaves the group sees nothing of it any more.
+    assert_eq!(world.admin.post(&world.url(&format!("people/{pia}/remove")), &[]).await.status, 303);
+    for path in ["usage", "usage/fragment", "usage/members.csv", "usage/jobs", "usage/jobs.csv", "report"] {
+        let page = world.pi.get(&world.url(path)).await;
+        assert!([403, 404].contains(&page.status), "{path} {}", page.status);
+    }
+    assert_eq!(rows().await, all);
+    // Once the account is taken from the group, its figures go.
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    let (group, cluster) = (portolan::domain::GroupId(world.lab), world.portal.cluster_id("key").await);
+    allocations::set_accounts(&mut tx, group, cluster, &[]).await.unwrap();
+    store::commit(tx).await.unwrap();
+    assert_eq!(rows().await, 0);
+}
+
+/// What one member's narrow view shows is theirs alone, and never the group's.
+#[tokio::test]
+async fn a_narrow_view_is_shown_to_its_reader_only_and_says_so() {
+    let world = world().await;
+    world.choose(&["key/def-one"]).await;
+    let pia = UsageSourceOwner::Person(PersonId(world.portal.person_id("pia").await));
+    world.put_sheet(pia, TODAY, &sheet(TODAY, &[("pia", "train-#", 3, UsageJobOutcome::Done)])).await;
+    let page = world.pi.get(&world.url("usage")).await;
+    assert!(page.text().contains("hides other people&#39;s jobs"), "{}", page.text());
+    assert!((shown(&page, 0) - 12.0).abs() < 0.01);
+    let page = world.member.get(&world.url("usage")).await;
+    assert!(page.select_all(".fact-value").iter().all(|value| value == "Not loaded yet"), "{}", page.text());
+    // As soon as the whole account was read for the group, everybody sees that instead.
+    let did = [("pia", "train-#", 3, UsageJobOutcome::Done), ("max", "fit", 2, UsageJobOutcome::Done)];
+    world.put_day(TODAY, &did).await;
+    for who in [&world.pi, &world.member] {
+        let page = who.get(&world.url("usage")).await;
+        assert!(!page.text().contains("hides other people"), "{}", page.text());
+        assert!((shown(&page, 0) - 20.0).abs() < 0.01, "{}", page.text());
+    }
+}
+
+/// Nothing is 0 that was not read: not the figures, not an allocation, not an account, not a report.
+#[tokio::test]
+async fn what_was_not_read_is_not_zero() {
+    let world = world().await;
+    world.fill().await;
+    world.choose(&["key/def-one", "key/def-two"]).await;
+    let facts = async |query: &str| {
+        let page = world.pi.get(&world.url(&format!("usage?{query}"))).await;
+        assert_eq!(page.status, 200);
+        page.select_all(".fact-value")
+    };
+    assert!(facts("period=30d").await.iter().all(|value| !value.contains("Not loaded yet")));
+    let unread = facts("account=key/def-two").await;
+    assert!(!unread.is_empty() && unread.iter().all(|value| value == "Not loaded yet"), "{unread:?}");
+    let unread = facts("period=2026-01-01..2026-02-01").await;
+    assert!(!unread.is_empty() && unread.iter().all(|value| value == "Not loaded yet"), "{unread:?}");
+    let page = world.pi.get(&world.url("usage")).await;
+    let accounts = page.select_text("#use-accounts");
+    assert!(accounts.contains("not loaded yet") && accounts.contains('–'), "{accounts}");
+    let new = NewAllocation {
+        group: portolan::domain::GroupId(world.lab),
+        cluster: world.portal.cluster_id("key").await,
+        account: "def-two".into(),
+        unit: "core-hours",
+        amount: 7000.0,
+        begins: TODAY.plus(-60),
+        ends: TODAY.plus(120),
+    };
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    allocations::add(&mut tx, &new, START).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let page = world.pi.get(&world.url("usage")).await;
+    assert!(page.text().contains("7,000 core hours granted; usage not loaded yet"), "{}", page.text());
+    assert!(!page.text().contains("(0%)"), "{}", page.text());
+    let report = world.pi.get(&world.url("report?month=2026-01")).await;
+    assert!(report.select_text(".report").contains("not loaded yet"), "{}", report.text());
+    assert!(report.select_all(".report-facts dd").is_empty(), "{}", report.text());
 }
 
 /// What the cluster's own program says was granted, of the group's accounts only; more may be used than was granted.

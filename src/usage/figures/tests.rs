@@ -41,8 +41,9 @@ fn view(leads: bool, usage: Arc<AccountUsage>) -> GroupUsage {
         site: Arc::new(site),
         discovered: Arc::new(DiscoveredFacts::default()),
         own_user: Some("alice".into()),
-        wants_names: leads,
+        is_narrow: false,
         sources: Vec::new(),
+        all_sources: Vec::new(),
     };
     let account = GroupAccountUsage {
         details: Arc::new(facts),

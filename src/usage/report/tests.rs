@@ -39,8 +39,9 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
         site: Arc::new(crate::sites::presets()[0].clone()),
         discovered: Arc::new(DiscoveredFacts::default()),
         own_user: None,
-        wants_names: true,
+        is_narrow: false,
         sources: Vec::new(),
+        all_sources: Vec::new(),
     };
     let account = GroupAccountUsage {
         details: Arc::new(facts),
@@ -132,6 +133,8 @@ fn many_people_and_kinds_are_few_rows() {
 fn nothing_gives_a_report_as_well() {
     let mut empty = view(0, &[], 0);
     assert_eq!(report(&empty).members, []);
+    assert!(report(&empty).is_unread(), "no day was read, so nothing is 0");
+    assert!(!report(&view(10, &[], 0)).is_unread() && !report(&view(1, &[3], 1)).is_unread());
     empty.accounts.clear();
     let made = report(&empty);
     assert!(made.notes[0].contains("No accounts selected"), "{:?}", made.notes);

@@ -21,6 +21,7 @@ use crate::domain::{DashboardId, PersonId};
 use crate::jobs::submissions::SubmissionChangedEvent;
 use crate::store;
 use crate::store::connections::ConnectionKey;
+use crate::store::usage::UsageSourceOwner;
 use crate::web::HandlerResult;
 use crate::web::http::cookies::CookieKind;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
@@ -58,7 +59,7 @@ struct EventStreamReceivers {
     queues: Receiver<ClusterAccountId>,
     submissions: Receiver<SubmissionChangedEvent>,
     dashboards: Receiver<DashboardId>,
-    usage: Receiver<ClusterAccountId>,
+    usage: Receiver<UsageSourceOwner>,
     notifications: Receiver<PersonId>,
 }
 
@@ -99,7 +100,12 @@ impl EventStreamReceivers {
                 Ok(id) if can_see_dashboard(app, me, id).await => EventStreamSignal::PageEvent("dashboards".to_owned()),
                 received => to_signal(received, |_| None),
             },
-            changed = self.usage.recv() => to_signal(changed, |account| for_me(account.person, "usage")),
+            changed = self.usage.recv() => to_signal(changed, |owner| match owner {
+                UsageSourceOwner::Group(group) => {
+                    me.viewer.may(Permission::SeeUsage(group)).is_ok().then(|| "usage".to_owned())
+                }
+                UsageSourceOwner::Person(reader) => for_me(reader, "usage"),
+            }),
             changed = self.notifications.recv() => to_signal(changed, |recipient| for_me(recipient, "notifications")),
             () = app.stop.cancelled() => EventStreamSignal::ShuttingDown,
             received = self.sessions_ended.recv() => match received {

@@ -31,7 +31,7 @@ use crate::store;
 use crate::store::allocations::Allocation;
 use crate::store::groups::Group;
 use crate::usage::GroupUsage;
-use crate::usage::figures::UsageFigures;
+use crate::usage::figures::{UsageFigures, is_selected};
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::portal_state::PortalState;
 use axum::extract::FromRequestParts;
@@ -77,6 +77,8 @@ impl GroupUsageRequest {
         let view = app.usage.load_group_usage(&self.me.0.viewer, self.group).await?;
         let query = UsageQuery::from_pairs(&self.pairs);
         let filter = UsageFilter::resolve(&query, &view, &allocations, app.clock.now());
+        let chosen = view.accounts.iter().filter(|account| is_selected(account, &filter.choice));
+        app.usage.read_first(chosen, filter.choice.from, filter.choice.until);
         let figures = app.usage.figures(&view, &filter.choice);
         Ok(UsagePageData { group, view, allocations, query, filter, figures })
     }

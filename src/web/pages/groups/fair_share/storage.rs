@@ -115,8 +115,9 @@ mod tests {
             site: Arc::new(crate::sites::presets()[0].clone()),
             discovered: Arc::new(DiscoveredFacts::default()),
             own_user: None,
-            wants_names: true,
+            is_narrow: false,
             sources: Vec::new(),
+            all_sources: Vec::new(),
         }
     }
 

@@ -18,6 +18,8 @@ pub struct AllocationCard {
     pub period: String,
     /// For example `412 of 1,000 core hours (41%)`.
     pub used: String,
+    /// Whether nothing of its period was read, so that there is no bar.
+    pub is_unread: bool,
     /// Thousandths used, for the bar.
     pub value: u64,
     /// The bar's style.
@@ -59,22 +61,31 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
     );
     let words = |hours: f64| format::amount(counted.from_hours(hours));
     let part = found.used_fraction();
+    let is_unread = begins <= today && !account.is_some_and(|account| account.has_read(begins, ends));
     let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| format!("{} {named}", words(hours)));
     match account {
         None => {
             sentences = vec!["This account no longer belongs to the group, so its usage isn't loaded.".to_owned()];
         }
+        Some(account) if is_unread => sentences = vec![progress_sentence(account)],
         Some(account) => sentences.extend(unread_days_sentence(account, begins, ends.min(today))),
     }
     let where_to = account.map_or_else(String::new, |account| format!(" on {}", account.details.title));
     AllocationCard {
         title: format!("{}{where_to}", allocation.account),
         period: format!("{} to {}", begins.words(), ends.words()),
-        used: format!("{} of {} {named} ({})", words(found.used), words(granted), format::percent(part)),
+        used: if is_unread {
+            format!("{} {named} granted; usage not loaded yet", words(granted))
+        } else {
+            format!("{} of {} {named} ({})", words(found.used), words(granted), format::percent(part))
+        },
+        is_unread,
         value: format::round(part.min(1.0) * 1000.0),
         level: level(part),
         sentences,
-        chart: account.filter(|_| begins <= today).map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
+        chart: account
+            .filter(|_| begins <= today && !is_unread)
+            .map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
     }
 }
 
@@ -87,6 +98,12 @@ pub fn level(part: f64) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Says how far reading is.
+fn progress_sentence(account: &GroupAccountUsage) -> String {
+    let (read, wanted) = account.progress;
+    format!("{read} of {wanted} days of the account's history are loaded, none of them in this period.")
 }
 
 /// Says that days have not been read yet, if so.

@@ -49,17 +49,17 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
         if !account.problem.is_empty() {
             notes.push(read_problem_note(account));
         }
-        if facts.discovered.hides_jobs && !hidden.contains(&facts.cluster) {
+        if facts.is_narrow && !hidden.contains(&facts.cluster) {
             hidden.push(facts.cluster);
             let title = format!("{} hides other people's jobs.", facts.title);
-            let text = "Figures from there may include only your own usage, so totals may be too low. PIs can ask the centre to make them account coordinator, which lets them see the whole group's jobs.";
+            let text = "Figures from there may include only your own usage, so totals may be too low. Ask the centre to make a PI or another member account coordinator. Once they have connected, everyone in the group sees the figures of the whole account.";
             notes.push(UsageNote::new("warning", title, text));
         }
     }
     for (cluster, (accounts, read, wanted)) in &reading {
         let accounts = accounts.join(", ");
         let title = format!("Loading the history of {accounts} on {cluster}: {read} of {wanted} days.");
-        let text = "Loading continues while you're connected, even if you leave this page.";
+        let text = "The whole group shares what is loaded. Loading continues while you or another member of the group is connected, even if you leave this page. The days of the period you choose come first.";
         notes.push(UsageNote { progress: Some((*read, *wanted)), ..UsageNote::new("info", title, text) });
     }
     if figures.missing > 0 && reading.is_empty() {
@@ -79,19 +79,16 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
 fn not_connected_note(account: &GroupAccountUsage) -> UsageNote {
     let facts = &account.details;
     let (href, action) = (format!("/clusters/{}", facts.slug), format!("Connect to {}", facts.title));
-    let note = if facts.own_user.is_none() {
-        let title = format!("You haven't connected to {} yet.", facts.title);
-        let text = "The portal loads figures through your connection. Connect once to start.";
-        UsageNote::new("info", title, text)
+    let title = if facts.own_user.is_none() {
+        format!("You haven't connected to {} yet, and nobody else in the group is connected.", facts.title)
     } else {
-        let title = format!("You're not connected to {}.", facts.title);
-        let text = match account.read_at {
-            Some(at) => format!("Its figures are from {}. Connect to update them.", at.words()),
-            None => "No figures have been loaded from there yet. Connect to load them.".to_owned(),
-        };
-        UsageNote::new("info", title, text)
+        format!("You're not connected to {}, and nobody else in the group is.", facts.title)
     };
-    UsageNote { href, action, ..note }
+    let text = match account.read_at {
+        Some(at) => format!("Its figures are from {}. Connect to update them for the whole group.", at.words()),
+        None => "No figures have been loaded from there yet. Connect to load them for the whole group.".to_owned(),
+    };
+    UsageNote { href, action, ..UsageNote::new("info", title, text) }
 }
 
 fn read_problem_note(account: &GroupAccountUsage) -> UsageNote {

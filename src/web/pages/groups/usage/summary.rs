@@ -12,7 +12,7 @@ use crate::domain::{GroupId, PersonId};
 use crate::error::AppError;
 use crate::explain::GlossaryTerm;
 use crate::store::allocations::Allocation;
-use crate::usage::figures::UsageFigures;
+use crate::usage::figures::{UsageFigures, is_selected};
 use crate::usage::{SiteUnit, UsageMeasure, UsageTotals};
 use crate::web::http::page_frame::render;
 use crate::web::pages::groups::usage::allocation_card::{AllocationCard, build_allocation_cards};
@@ -24,6 +24,8 @@ use crate::web::pages::groups::usage::tables::{self, UsageTable};
 use crate::web::pages::groups::usage::{UsagePageData, formatting, usage_path};
 
 const MAX_CACHED: usize = 64;
+/// Instead of a figure of days of which nothing was read: 0 would be wrong.
+const NOT_LOADED: &str = "Not loaded yet";
 
 /// The viewer, the group, and the filter.
 type UsageSummaryKey = (PersonId, GroupId, String);
@@ -134,7 +136,7 @@ impl<'a> UsageSummaryFragment<'a> {
             facts: key_figures(data, &totals, site_unit.as_deref(), &figures.totals),
             chart: UsageChart::draw(figures, group, filter),
             allocation_cards: build_allocation_cards(&data.view, &data.allocations, filter.today),
-            accounts: tables::account_table(figures, group, filter, data.view.is_leader),
+            accounts: account_table(data),
             members: tables::member_table(figures, group, filter),
             kinds: tables::kind_table(figures, group, filter),
             breakdowns: breakdown_tables(figures, group, filter, data.view.is_leader),
@@ -144,6 +146,20 @@ impl<'a> UsageSummaryFragment<'a> {
             site_unit,
         }
     }
+}
+
+/// Usage by account. An account of which nothing was read has no figures.
+fn account_table(data: &UsagePageData) -> UsageTable {
+    let choice = &data.filter.choice;
+    let mut table = tables::account_table(&data.figures, data.group.id, &data.filter, data.view.is_leader);
+    let shown = data.view.accounts.iter().filter(|account| is_selected(account, choice));
+    for (row, account) in table.rows.iter_mut().zip(shown) {
+        if !account.has_read(choice.from, choice.until) {
+            row.cells = UsageTableCells::unknown();
+            row.note = format!("{} · not loaded yet", row.note);
+        }
+    }
+    table
 }
 
 const fn unit_term(unit: SiteUnit) -> GlossaryTerm {
@@ -205,5 +221,15 @@ fn key_figures(
         term: Some(GlossaryTerm::MedianWait),
         ..words_only("Median wait", &totals.wait, half, String::new())
     });
+    let choice = &data.filter.choice;
+    let mut selected = data.view.accounts.iter().filter(|account| is_selected(account, choice));
+    if !selected.any(|account| account.has_read(choice.from, choice.until)) {
+        for figure in &mut all {
+            NOT_LOADED.clone_into(&mut figure.value);
+            for text in [&mut figure.exact, &mut figure.hint, &mut figure.href] {
+                text.clear();
+            }
+        }
+    }
     all
 }

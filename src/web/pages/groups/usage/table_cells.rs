@@ -33,6 +33,13 @@ pub struct UsageTableCells {
 }
 
 impl UsageTableCells {
+    /// For days of which nothing was read.
+    pub fn unknown() -> Self {
+        let cells = Self::from_sums(&UsageTotals::default(), UsageMeasure::Cores);
+        let [cores, gpus, site, jobs, lost, spare] = [(); 6].map(|()| format::UNKNOWN.to_owned());
+        Self { cores, gpus, site, jobs, lost, spare, ..cells }
+    }
+
     pub fn from_sums(sums: &UsageTotals, measure: UsageMeasure) -> Self {
         let models = sums.gpus.iter().filter(|(_, seconds)| *seconds > 0);
         let model = |(name, seconds): &(String, u64)| {
