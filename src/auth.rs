@@ -30,7 +30,7 @@ pub mod ssh_keys;
 pub mod token;
 
 pub use activity::ActivityEventKind;
-pub use policy::{AccessDeniedError, Permission, SharedItemOwnership, Viewer};
+pub use policy::{AccessDeniedError, MemberJobSharing, Permission, SharedItemOwnership, Viewer};
 
 /// Each hash takes 19 MiB, which the allocator may keep for a while, and a core for about 30 ms. One at a time: wrong
 /// passwords never keep more than one core from pages.

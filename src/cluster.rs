@@ -1,5 +1,6 @@
 //! What a person can do with a cluster: connect, discover, disconnect. Everything runs over their own connection.
 
+pub mod accounted_jobs;
 pub mod accounting_day;
 pub mod accounting_visibility;
 pub mod administration;

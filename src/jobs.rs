@@ -9,6 +9,7 @@ pub mod job_list;
 mod job_record;
 pub mod notification_digest;
 pub mod notifications;
+mod older_jobs;
 pub mod output;
 pub mod past_runs;
 mod queue_diff;

@@ -22,6 +22,7 @@ pub mod dashboards;
 pub mod fair_share_history;
 pub mod groups;
 pub mod guest_links;
+pub mod job_sharing;
 pub mod jobs;
 pub mod keys;
 pub mod notifications;
@@ -38,6 +39,7 @@ mod sql_types;
 pub mod submissions;
 pub mod usage;
 pub mod usage_alerts;
+pub mod usage_login_names;
 pub mod webhooks;
 
 use cache::DbRevisionTracker;

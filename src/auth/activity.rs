@@ -188,6 +188,12 @@ events! {
     AllocationRemoved = "usage.allocation-removed", "Removed an allocation from a group";
     /// A PI viewed the usage of the group's members.
     UsageViewed = "usage.seen", "Viewed a group's usage by member";
+    /// A PI opened a member's job.
+    MemberJobViewed = "usage.job-seen", "Viewed a member's job";
+    /// A group or a member decided whether PIs can read scripts and output of jobs.
+    JobSharingSet = "usage.job-sharing", "Changed the sharing of job scripts and output";
+    /// A PI named the person behind a user name.
+    LoginNamed = "usage.login-named", "Named the person behind a user name on a cluster";
     /// The webhook for notifications was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notifications are sent";
     /// The master key was changed.

@@ -21,6 +21,17 @@ pub struct SharedItemOwnership {
     pub group: Option<GroupId>,
 }
 
+/// Whether the script and the output of a group member's job are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberJobSharing {
+    /// The group whose account the job was charged to.
+    pub group: GroupId,
+    /// What the group's PIs decided for everyone.
+    pub is_group_shared: bool,
+    /// What the job's owner decided; none if they leave it to the group.
+    pub member_choice: Option<bool>,
+}
+
 /// Something that a person wants to see or do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
@@ -68,6 +79,8 @@ pub enum Permission {
     SeeUsage(GroupId),
     /// See the usage of each member of a group.
     SeePeoplesUsage(GroupId),
+    /// Read the script and the output of a member's job. Its state, request and usage are `SeePeoplesUsage`.
+    SeeMemberJobFiles(MemberJobSharing),
     /// Choose a group's accounts and set its allocations; reports.
     ManageUsage(GroupId),
 }
@@ -110,6 +123,11 @@ impl Viewer {
             Permission::SeeUsage(group) => self.is_in(group),
             Permission::SeePeoplesUsage(group) | Permission::ManageUsage(group) => {
                 self.role_in(group) == Some(GroupRole::Pi)
+            }
+            // The owner's own word counts more than the group's.
+            Permission::SeeMemberJobFiles(sharing) => {
+                self.role_in(sharing.group) == Some(GroupRole::Pi)
+                    && sharing.member_choice.unwrap_or(sharing.is_group_shared)
             }
             Permission::SeeRecipeFiles
             | Permission::ManagePeople
@@ -210,6 +228,31 @@ mod tests {
         for (action, expected) in table {
             let decided: Vec<bool> = people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
             assert_eq!(decided, expected, "{action:?}");
+        }
+    }
+
+    /// Scripts and output of members' jobs: shared by the member, by the group, or by neither.
+    #[test]
+    fn the_table_of_job_files() {
+        let people = [
+            viewer(true, &[]),
+            viewer(false, &[(LAB, GroupRole::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Member)]),
+            viewer(false, &[(OTHER, GroupRole::Pi)]),
+            viewer(false, &[]),
+        ];
+        for (is_group_shared, member_choice, is_shown) in [
+            (false, None, false),
+            (false, Some(true), true),
+            (true, None, true),
+            (true, Some(false), false),
+            (true, Some(true), true),
+            (false, Some(false), false),
+        ] {
+            let sharing = MemberJobSharing { group: LAB, is_group_shared, member_choice };
+            let action = Permission::SeeMemberJobFiles(sharing);
+            let decided: Vec<bool> = people.iter().map(|viewer| viewer.may(action).is_ok()).collect();
+            assert_eq!(decided, [false, is_shown, false, false, false], "{sharing:?}");
         }
     }
 

@@ -48,18 +48,25 @@ struct CachedJobDetails {
 }
 
 #[derive(Clone)]
-pub struct JobDetailsCache(Arc<JobDetailsCacheInner>);
+pub struct JobDetailsCache(pub(super) Arc<JobDetailsCacheInner>);
 
-struct JobDetailsCacheInner {
-    core: Core,
-    connections: ConnectionPool,
+pub(super) struct JobDetailsCacheInner {
+    pub(super) core: Core,
+    pub(super) connections: ConnectionPool,
+    /// When the accounting was asked for jobs that the portal does not know.
+    pub(super) asked_for: Mutex<HashMap<(ClusterAccountId, JobId), Instant>>,
     entries: Mutex<HashMap<(ClusterAccountId, JobId), JobDetailsCacheEntry>>,
 }
 
 impl JobDetailsCache {
     /// Starts empty; details are loaded from the database on demand.
     pub fn new(core: Core, connections: ConnectionPool) -> Self {
-        Self(Arc::new(JobDetailsCacheInner { core, connections, entries: Mutex::default() }))
+        Self(Arc::new(JobDetailsCacheInner {
+            core,
+            connections,
+            asked_for: Mutex::default(),
+            entries: Mutex::default(),
+        }))
     }
 
     /// Returns what is known, without asking the cluster.

@@ -234,6 +234,10 @@ pub async fn list_names(db: &mut DbConnection, source: UsageSourceId) -> Result<
     Ok(rows.into_iter().collect())
 }
 
+pub async fn get_name(db: &mut DbConnection, id: i64) -> Result<Option<String>> {
+    scalar_optional!(db, "SELECT name FROM usage_names WHERE id = $1", [id])
+}
+
 pub async fn exists(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
     scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM usage_sources WHERE id = $1)", [source])
 }

@@ -232,7 +232,7 @@ impl UsageService {
     }
 
     /// Records the change in the same transaction.
-    async fn commit_change(
+    pub(super) async fn commit_change(
         &self,
         mut tx: Transaction,
         actor: &Actor,
@@ -252,11 +252,37 @@ impl UsageService {
         group: GroupId,
         whose: Option<(Option<PersonId>, &str)>,
     ) -> Result<(), StoreError> {
+        let detail = whose.map(|(_, name)| format!("jobs of {name}")).unwrap_or_default();
+        let person = whose.and_then(|(person, _)| person);
+        self.record_view_of(actor, group, person, ActivityEventKind::UsageViewed, detail).await
+    }
+
+    /// Records that a PI opened someone's job, and whether its script and output were shown. Once a day.
+    pub async fn record_job_view(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        (person, name): (Option<PersonId>, &str),
+        job: &str,
+        has_files: bool,
+    ) -> Result<(), StoreError> {
+        let files = if has_files { ", with script and output" } else { "" };
+        let detail = format!("job {job} of {name}{files}");
+        self.record_view_of(actor, group, person, ActivityEventKind::MemberJobViewed, detail).await
+    }
+
+    async fn record_view_of(
+        &self,
+        actor: &Actor,
+        group: GroupId,
+        person: Option<PersonId>,
+        event: ActivityEventKind,
+        detail: String,
+    ) -> Result<(), StoreError> {
         let Some(viewer) = actor.id else { return Ok(()) };
         let core = &self.0.core;
         let now = core.clock.now();
         let today = Day::from_time(now);
-        let detail = whose.map(|(_, name)| format!("jobs of {name}")).unwrap_or_default();
         let key = (viewer, group, detail.clone());
         if lock(&self.0.recorded_views).get(&key) == Some(&today) {
             return Ok(());
@@ -264,11 +290,10 @@ impl UsageService {
         let mut tx = core.store.write().await?;
         if let Some(group) = store::groups::get(&mut tx, group).await? {
             let what = (group.name.as_str(), detail.as_str());
-            let word = ActivityEventKind::UsageViewed.as_str();
+            let word = event.as_str();
             if !store::activity::was_recorded(&mut tx, viewer, word, what, today.start()).await? {
-                let person = whose.and_then(|(person, _)| person);
                 let about = ActivityDetails { person, subject: &group.name, detail: &detail };
-                record(&mut tx, actor, ActivityEventKind::UsageViewed, about, now).await?;
+                record(&mut tx, actor, event, about, now).await?;
             }
         }
         store::commit(tx).await?;

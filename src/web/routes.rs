@@ -8,7 +8,7 @@ use super::dashboard_origin;
 use super::http::{assets, errors, event_stream, health, middleware, old_urls};
 use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
 use super::pages::admin::{activity, people};
-use super::pages::groups::{self, fair_share, invitations, member_actions, reports, usage, usage_alerts};
+use super::pages::groups::{self, fair_share, invitations, logins, member_actions, reports, sharing, usage, usage_alerts};
 use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
 #[cfg(debug_assertions)]
@@ -209,6 +209,12 @@ fn usage_routes() -> Router<PortalState> {
         .route("/groups/{id}/usage/storage.csv", get(fair_share::csv::storage_csv))
         .route("/groups/{id}/priority", get(fair_share::priority))
         .route("/groups/{id}/usage/jobs", get(usage::jobs_page::get))
+        .route("/groups/{id}/usage/jobs/{slug}/{job}", get(usage::member_job::get))
+        .route("/groups/{id}/usage/jobs/{slug}/{job}/accounting", get(usage::member_job::get_accounting))
+        .route("/groups/{id}/logins", get(logins::get).post(logins::save))
+        .route("/groups/{id}/sharing", get(sharing::get))
+        .route("/groups/{id}/sharing/own", post(sharing::save_own))
+        .route("/groups/{id}/sharing/group", post(sharing::save_group))
         .route("/groups/{id}/usage/members.csv", get(usage::csv::members))
         .route("/groups/{id}/usage/accounts.csv", get(usage::csv::accounts))
         .route("/groups/{id}/usage/allocations.csv", get(usage::csv::allocations))

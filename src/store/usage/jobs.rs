@@ -198,6 +198,25 @@ pub async fn find(
     )
 }
 
+/// The last run of one job, of a given user or of anyone; seconds are those of all its days.
+pub async fn find_one(
+    db: &mut DbConnection,
+    source: UsageSourceId,
+    user: Option<&String>,
+    number: i64,
+    task: i64,
+) -> Result<Option<StoredUsageJob>> {
+    fetch_optional!(
+        db,
+        "SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state, sum(seconds) AS seconds,
+                elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
+         FROM usage_jobs WHERE source_id = $1 AND number = $2 AND task = $3
+           AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
+         GROUP BY raw, start_at ORDER BY start_at DESC LIMIT 1",
+        [source, number, task, user]
+    )
+}
+
 /// The sums over all matching jobs, however many there are.
 pub async fn sum_by_gpus(
     db: &mut DbConnection,

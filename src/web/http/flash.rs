@@ -101,6 +101,8 @@ flashes! {
     ReportRemoved = "report-removed", "ok", "Report deleted. Its guest links no longer work.";
     TooManyReports = "reports-enough", "warning", "This group has reached the maximum number of frozen reports. Delete some you no longer need.";
     ReportLinkRevoked = "report-unshared", "ok", "Guest link revoked. Anyone using it has lost access.";
+    JobSharingSet = "job-sharing-set", "ok", "Job sharing saved.";
+    LoginNamed = "login-named", "ok", "Name saved. It's used on usage pages, in reports and in CSV files.";
     AlertsSet = "alerts-set", "ok", "Usage alerts saved. They appear under Notifications.";
     DashboardNotConnected = "dashboard-no-way", "warning", "You're not connected to this cluster. Connect first, then try again.";
     DashboardOwnerAway = "dashboard-owner-away", "warning", "The dashboard can't be started because it runs as its owner, who isn't connected to the cluster. Ask them to connect.";
@@ -108,7 +110,7 @@ flashes! {
     DashboardNotRunning = "dashboard-not-running", "info", "The dashboard isn't running, so it can't be extended or stopped.";
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
-    UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. Their usage is read over the connection of each person who opens the page.";
+    UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. Their usage is loaded once for the whole group.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";
     AllocationChanged = "allocation-changed", "ok", "Allocation saved.";
     AllocationRemoved = "allocation-removed", "ok", "Allocation removed. The recorded usage is kept.";

@@ -3,8 +3,10 @@
 pub(in crate::web) mod fair_share;
 mod group_tables;
 pub(in crate::web) mod invitations;
+pub(in crate::web) mod logins;
 pub(in crate::web) mod member_actions;
 pub(in crate::web) mod reports;
+pub(in crate::web) mod sharing;
 pub(in crate::web) mod stacked_bar_chart;
 pub(in crate::web) mod table_sort;
 pub(in crate::web) mod usage;

@@ -18,6 +18,7 @@ pub mod list;
 pub mod list_options;
 mod list_query;
 pub mod list_row;
+mod older_job;
 pub mod output;
 mod output_words;
 mod priority_parts;

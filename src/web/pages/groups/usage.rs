@@ -9,6 +9,7 @@ pub mod csv;
 mod formatting;
 mod job_search;
 pub mod jobs_page;
+pub mod member_job;
 mod notes;
 pub mod page;
 mod query;

@@ -37,6 +37,7 @@ use crate::web::pages::jobs::facts::{JobFact, build_job_facts};
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
+use crate::web::pages::jobs::older_job::{self, OlderJobNote};
 use crate::web::pages::jobs::priority_parts::{PriorityPart, priority_parts};
 use crate::web::pages::jobs::submissions;
 use crate::web::pages::jobs::timeline::{TimelineEntry, build_timeline};
@@ -103,6 +104,8 @@ pub struct JobLiveView {
     details: LoadedJobDetails,
     /// Whether this portal submitted it, with a command of its own that needs no quotation marks.
     is_from_portal: bool,
+    /// Where the figures come from and what is not known, if the portal has no record of the job.
+    older: Option<OlderJobNote>,
     /// Whether this was built without asking the cluster, so that the fragment must load at once.
     is_first: bool,
     mark: u64,
@@ -150,10 +153,9 @@ pub async fn get_script(request: JobPageRequest) -> HandlerResult {
 }
 
 /// Asks the cluster for what is due: the job details and, once the job has ended, the end of its output.
-async fn load_fresh_view(
-    JobPageRequest { context, me, .. }: &JobPageRequest,
-    found: JobOfPage,
-) -> Result<JobLiveView, AppError> {
+async fn load_fresh_view(request: &JobPageRequest, found: JobOfPage) -> Result<JobLiveView, AppError> {
+    let JobPageRequest { context, me, .. } = request;
+    let found = older_job::complete(request, found).await?;
     let key = found.queue.account.id;
     let record = found.require_job()?.clone();
     let cache = &context.app.job_details;
@@ -207,7 +209,7 @@ async fn build_live_view(
     let row = row_builder(&found.queue, now, "").record_row(record, found.is_own);
     let stage = record_stage(record);
     let details = &loaded.details;
-    let usage = details.usage;
+    let usage = details.usage.or_else(|| found.from_usage.as_ref().and_then(|older| older.usage()));
     let findings = if record.is_over { findings::find_errors(&details.log_end).list } else { Vec::new() };
     let verdict = judge_ended_job(&found.queue, record, details, &findings);
     let used = usage
@@ -243,6 +245,7 @@ async fn build_live_view(
         facts: build_job_facts(record, details, &found, &point),
         is_own: found.is_own,
         can_resubmit,
+        older: OlderJobNote::new(&found),
         queue: found.queue,
         is_first: false,
         mark: 0,
@@ -307,7 +310,7 @@ fn content_hash(live: &JobLiveView) -> u64 {
     (live.row.mark, live.queue.is_connected, &live.details.trouble, live.details.details.read_at).hash(&mut hasher);
     live.queue.seen().hash(&mut hasher);
     live.last_lines.hash(&mut hasher);
-    (live.timeline.len(), live.deadline(), &live.facts).hash(&mut hasher);
+    (live.timeline.len(), live.deadline(), &live.facts, &live.older).hash(&mut hasher);
     if let Some(verdict) = &live.verdict {
         (&verdict.title, &verdict.text, &verdict.advice).hash(&mut hasher);
     }

@@ -1,4 +1,5 @@
-//! Finds the job that a URL names: the person's own, or a job of their group that their own connection shows.
+//! Finds the job that a URL names: the person's own, or a job of their group that their own connection shows. Of a job
+//! of their own that left the queue before the portal saw it, the group's usage figures tell something.
 //! Everything else is missing, in the same way whether it belongs to others or doesn't exist.
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::jobs::job_list::{self, JobListItem, record_stage};
 use crate::jobs::output::JobWritingState;
 use crate::slurm::job::{JobId, JobStage};
 use crate::store;
+use crate::usage::UsageJobRecord;
 use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
 use crate::web::pages::jobs::cluster_queues::{PersonClusterQueue, list_cluster_queues};
 use crate::web::portal_state::PortalState;
@@ -43,6 +45,8 @@ pub struct JobOfPage {
     pub id: JobId,
     pub job_or_array: JobOrArray,
     pub is_own: bool,
+    /// Set if only the group's usage figures know the job.
+    pub from_usage: Option<Box<UsageJobRecord>>,
 }
 
 pub enum JobOrArray {
@@ -89,8 +93,13 @@ pub async fn find_job(
     queue.snapshot = context.app.queue_monitor.view(queue.account.id, false).await?;
     let own = find_own(context, &queue, id).await?;
     let is_own = own.is_some();
-    let job_or_array = own.or_else(|| find_in_group(&queue, id)).ok_or(AppError::NotFound)?;
-    Ok(JobOfPage { queue, id, job_or_array, is_own })
+    if let Some(job_or_array) = own.or_else(|| find_in_group(&queue, id)) {
+        return Ok(JobOfPage { queue, id, job_or_array, is_own, from_usage: None });
+    }
+    let older = context.app.usage.find_own_job(&me.0.viewer, queue.cluster().id, id).await?;
+    let older = older.ok_or(AppError::NotFound)?;
+    let job_or_array = JobOrArray::Job(Arc::new(older.to_record()));
+    Ok(JobOfPage { queue, id, job_or_array, is_own: true, from_usage: Some(Box::new(older)) })
 }
 
 async fn find_own(

@@ -198,8 +198,14 @@ fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageMember> {
     if accounts.any(|account| account.details.cluster == *cluster && account.details.own_user.as_ref() == Some(user)) {
         return Some(UsageMember::Person(data.view.viewer));
     }
-    let person = data.view.people.get(&(*cluster, user.clone()));
-    Some(person.map_or(who, |person| UsageMember::Person(person.id)))
+    let login = (*cluster, user.clone());
+    Some(match data.view.people.get(&login) {
+        Some(person) => UsageMember::Person(person.id),
+        None => {
+            let (cluster, user) = data.view.logins.representative(login);
+            UsageMember::User(cluster, user)
+        }
+    })
 }
 
 /// Records whose jobs were viewed. A name without any jobs belongs to nobody and is not recorded.
@@ -241,10 +247,11 @@ fn cluster_users(
             });
             theirs.map(|((_, user), _)| Some(user.clone())).collect()
         }
-        Some(UsageMember::User(cluster, user)) if *cluster == facts.cluster => {
-            vec![Some(user.clone())]
+        Some(UsageMember::User(cluster, user)) => {
+            let all = data.view.logins.same_person(&(*cluster, user.clone())).into_iter();
+            all.filter(|login| login.0 == facts.cluster).map(|(_, user)| Some(user)).collect()
         }
-        Some(UsageMember::User(..) | UsageMember::Others) => Vec::new(),
+        Some(UsageMember::Others) => Vec::new(),
     }
 }
 
@@ -256,7 +263,7 @@ pub fn member_name(data: &UsagePageData, who: &UsageMember) -> String {
             let person = data.view.people.values().find(|person| person.id == *id);
             person.map(|person| person.name.clone()).unwrap_or_default()
         }
-        UsageMember::User(_, user) => user.clone(),
+        UsageMember::User(cluster, user) => data.view.logins.name(&(*cluster, user.clone())).unwrap_or(user).to_owned(),
         UsageMember::Others => String::new(),
     }
 }

@@ -61,7 +61,10 @@ impl UsageJobView {
             cluster: facts.title.clone(),
             account: facts.account.clone(),
             id: if row.task < 0 { row.number.to_string() } else { format!("{}_{}", row.number, row.task) },
-            member: person.map_or_else(|| user.clone(), |person| person.name.clone()),
+            member: person.map_or_else(
+                || data.view.logins.name(&(facts.cluster, user.clone())).unwrap_or(&user).to_owned(),
+                |person| person.name.clone(),
+            ),
             kind: name(row.kind_id),
             outcome,
             began: UnixTime(row.start_at),
