@@ -221,7 +221,10 @@ fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> Usage
     }
     match view.people.get(&(cluster, user.to_owned())) {
         Some(person) => UsageMember::Person(person.id),
-        None => UsageMember::User(cluster, user.to_owned()),
+        None => {
+            let (cluster, user) = view.logins.representative((cluster, user.to_owned()));
+            UsageMember::User(cluster, user)
+        }
     }
 }
 
@@ -256,7 +259,10 @@ fn member_figures(
         let (name, is_in_group) = match &owner {
             UsageMember::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
             UsageMember::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
-            UsageMember::User(_, user) => (user.clone(), false),
+            UsageMember::User(cluster, user) => {
+                let name = view.logins.name(&(*cluster, user.clone()));
+                (name.unwrap_or(user).to_owned(), false)
+            }
             UsageMember::Others => ("Everyone else".to_owned(), true),
         };
         let colour = colours.get(&owner).copied();

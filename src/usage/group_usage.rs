@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::account_usage::AccountUsage;
 use super::forecast::{AllocationForecast, LOOKBACK_WEEKS, forecast_allocation};
+use super::login_names::LoginNames;
 use super::schedule;
 use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
@@ -35,6 +36,8 @@ pub struct GroupUsage {
     pub accounts: Vec<GroupAccountUsage>,
     /// Members by their user names on clusters, as those clusters reported them.
     pub people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
+    /// The names that PIs gave to other user names.
+    pub logins: Arc<LoginNames>,
 }
 
 impl GroupUsage {
@@ -140,8 +143,9 @@ impl GroupAccountContext {
 
 /// What is read from the database for a view.
 pub struct GroupUsageAccounts {
-    accounts: Vec<Arc<GroupAccountContext>>,
-    people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
+    pub(super) accounts: Vec<Arc<GroupAccountContext>>,
+    pub(super) people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
+    pub(super) logins: Arc<LoginNames>,
 }
 
 impl UsageService {
@@ -215,7 +219,8 @@ impl UsageService {
                 usage,
             });
         }
-        Ok(GroupUsage { group, is_leader, viewer: viewer.id, accounts, people: records.people.clone() })
+        let (people, logins) = (records.people.clone(), records.logins.clone());
+        Ok(GroupUsage { group, is_leader, viewer: viewer.id, accounts, people, logins })
     }
 
     /// Records that someone views the usage. True if that was saved.
@@ -302,7 +307,11 @@ async fn read_context(
     }
     all_details.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
     let people = Arc::new(people_by_user(&members, &clusters));
-    Ok(GroupUsageAccounts { accounts: all_details, people })
+    let mut named = store::usage_login_names::list(db, group).await?;
+    // A user name that has since been linked to a member is that member's.
+    named.retain(|login| !people.contains_key(&(login.cluster_id, login.login.clone())));
+    let logins = Arc::new(LoginNames::new(named));
+    Ok(GroupUsageAccounts { accounts: all_details, people, logins })
 }
 
 /// The sources to show: the group's, or, as long as nothing was read for the group, what the viewer's own connection

@@ -3,6 +3,8 @@
 
 mod browser;
 mod clicks;
+mod jobs;
+mod logins;
 mod settings;
 mod sorting;
 

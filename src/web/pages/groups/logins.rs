@@ -1,0 +1,97 @@
+//! The user names on clusters that belong to nobody in the portal: a PI names the people behind them.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use crate::auth::Permission;
+use crate::domain::DisplayName;
+use crate::format;
+use crate::store::groups::Group;
+use crate::usage::{NameLoginError, UnlinkedLogin};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::FormBody;
+use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::form_errors::{FormErrors, echo_input};
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::pages::groups::GroupRequest;
+
+/// Rows on the page: those with the highest usage.
+const MAX_ROWS: usize = 200;
+
+#[derive(Template)]
+#[template(path = "groups/logins/page.html")]
+struct GroupLoginsPage {
+    page: PageFrame,
+    group: Group,
+    logins: Vec<UnlinkedLogin>,
+    /// How many more there are.
+    more: usize,
+    problems: FormErrors,
+    /// The form that had problems: slug, user name, and the name as typed.
+    typed: (String, String, String),
+}
+
+#[derive(Deserialize)]
+pub struct LoginNameForm {
+    cluster: String,
+    login: String,
+    #[serde(default)]
+    name: String,
+}
+
+impl GroupLoginsPage {
+    /// What a row's field shows.
+    fn value<'a>(&'a self, login: &'a UnlinkedLogin) -> &'a str {
+        if self.has_problem(login) { &self.typed.2 } else { &login.name }
+    }
+
+    fn has_problem(&self, login: &UnlinkedLogin) -> bool {
+        !self.problems.is_empty() && self.typed.0 == login.slug && self.typed.1 == login.login
+    }
+
+    fn hours(login: &UnlinkedLogin) -> String {
+        format::amount(login.core_hours)
+    }
+}
+
+pub async fn get(request: GroupRequest) -> HandlerResult {
+    render(request, FormErrors::default(), (String::new(), String::new(), String::new())).await
+}
+
+/// Names the person behind a user name; an empty name clears it.
+pub async fn save(request: GroupRequest, FormBody(form): FormBody<LoginNameForm>) -> HandlerResult {
+    let group = request.group;
+    request.me.may(Permission::ManageUsage(group))?;
+    let mut problems = FormErrors::default();
+    let is_cleared = form.name.trim().is_empty();
+    let name = if is_cleared { None } else { problems.parse::<DisplayName>("name", &form.name) };
+    if problems.is_empty() {
+        let usage = &request.context.app.usage;
+        let (actor, viewer) = (request.me.actor(&request.context), &request.me.0.viewer);
+        match usage.set_login_name(&actor, viewer, group, (&form.cluster, &form.login), name.as_ref()).await {
+            Ok(()) => {
+                let to = format!("/groups/{group}/logins");
+                return Ok(flash::redirect(request.context, &to, FlashMessage::LoginNamed));
+            }
+            Err(NameLoginError::Auth(error)) => return Err(error.into()),
+            Err(error) => problems.add("name", error),
+        }
+    }
+    let typed = (form.cluster, form.login, echo_input(&form.name));
+    render(request, problems, typed).await
+}
+
+async fn render(request: GroupRequest, problems: FormErrors, typed: (String, String, String)) -> HandlerResult {
+    request.me.may(Permission::ManageUsage(request.group))?;
+    let group = request.load_group().await?;
+    let view = request.load_usage().await?;
+    let GroupRequest { context, me, .. } = request;
+    context.app.usage.record_named_view(&me.actor(&context), group.id, None).await?;
+    let mut logins = view.unlinked_logins();
+    let more = logins.len().saturating_sub(MAX_ROWS);
+    logins.truncate(MAX_ROWS);
+    let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
+    let page = PageFrame::for_person(&context, &me.0, "User names", NavSection::Groups);
+    respond_with(status, &GroupLoginsPage { page, group, logins, more, problems, typed })
+}
