@@ -9,7 +9,7 @@ use super::service::UsageService;
 use crate::cluster::accounting_visibility::load_accounting_visibility;
 use crate::cluster::{ClusterAccount, ClusterAccountId, DiscoveredFacts};
 use crate::core::lock;
-use crate::domain::PersonId;
+use crate::domain::{GroupId, PersonId};
 use crate::slurm::accounting::visibility::AccountingVisibility;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::usage::{UsageReaderCandidate, UsageSource, UsageSourceOwner};
@@ -53,29 +53,42 @@ impl UsageService {
         &self,
         sources: Vec<UsageSource>,
     ) -> Result<Vec<AssignedUsageReader>, StoreError> {
+        let keys = self.0.connections.connected_keys();
+        lock(&self.0.visibilities)
+            .retain(|id, (_, known)| keys.contains(&id.connection_key()) && known.elapsed() < VISIBILITY_MAX_AGE);
         let mut db = self.0.core.store.read().await?;
         let candidates = store::usage::list_reader_candidates(&mut db).await?;
         drop(db);
-        let connected = self.list_connected_readers().await?;
         let mut assigned: BTreeMap<ClusterAccountId, Vec<UsageSource>> = BTreeMap::new();
+        let mut can_act: HashMap<PersonId, bool> = HashMap::new();
         for source in sources {
-            let at = |person: PersonId| ClusterAccountId { person, cluster: source.cluster_id };
-            let reader = match source.owner() {
-                Some(UsageSourceOwner::Group(group)) => candidates
-                    .iter()
-                    .filter(|candidate| candidate.group_id == group)
-                    .filter_map(|candidate| Some((candidate, connected.get(&at(candidate.person_id))?)))
-                    .filter(|(candidate, reader)| reader.can_serve_group(&source.account, candidate.is_pi))
-                    .min_by_key(|(candidate, reader)| reader_rank(candidate, reader))
-                    .map(|(candidate, _)| at(candidate.person_id)),
-                Some(UsageSourceOwner::Person(person)) => {
-                    let reader = connected.get(&at(person));
-                    reader.filter(|reader| reader.sees_only_a_part(&source.account)).map(|_| at(person))
+            let mut able = Vec::new();
+            for candidate in candidates_for(&source, &candidates) {
+                let id = ClusterAccountId { person: candidate.person_id, cluster: source.cluster_id };
+                if !keys.contains(&id.connection_key()) {
+                    continue;
                 }
-                None => None,
-            };
-            if let Some(reader) = reader {
-                assigned.entry(reader).or_default().push(source);
+                let Some(reader) = self.connected_reader(id).await? else { continue };
+                let is_able = match source.owner() {
+                    Some(UsageSourceOwner::Group(_)) => reader.can_serve_group(&source.account, candidate.is_pi),
+                    _ => reader.sees_only_a_part(&source.account),
+                };
+                if is_able {
+                    able.push((reader_rank(&candidate, &reader), id));
+                }
+            }
+            able.sort_unstable();
+            for (_, id) in able {
+                // If that can't be decided now, they wait for the next round.
+                let may_act = match can_act.get(&id.person) {
+                    Some(may_act) => *may_act,
+                    None => matches!(self.0.core.auth.can_act_for(id.person).await, Ok(true)),
+                };
+                can_act.insert(id.person, may_act);
+                if may_act {
+                    assigned.entry(id).or_default().push(source);
+                    break;
+                }
             }
         }
         let served = assigned.values().flatten().map(|source| source.id).collect();
@@ -83,27 +96,11 @@ impl UsageService {
         Ok(assigned.into_iter().map(|(id, sources)| AssignedUsageReader { id, sources }).collect())
     }
 
-    /// Everyone who is connected and for whom the portal may act.
-    async fn list_connected_readers(&self) -> Result<HashMap<ClusterAccountId, ConnectedUsageReader>, StoreError> {
-        let keys = self.0.connections.connected_keys();
-        let mut ids: Vec<ClusterAccountId> =
-            keys.iter().map(|key| ClusterAccountId { person: key.person, cluster: key.cluster }).collect();
-        ids.retain(|id| keys.contains(&id.connection_key()));
-        ids.sort_unstable();
-        ids.dedup();
-        lock(&self.0.visibilities).retain(|id, (_, known)| ids.contains(id) && known.elapsed() < VISIBILITY_MAX_AGE);
-        let mut readers = HashMap::new();
-        for id in ids {
-            // If that can't be decided now, they wait for the next round.
-            if !matches!(self.0.core.auth.can_act_for(id.person).await, Ok(true)) {
-                continue;
-            }
-            let Some(account) = self.0.connections.accounts().get(id).await? else { continue };
-            let visibility = lock(&self.0.visibilities).get(&id).map(|(visibility, _)| visibility.clone());
-            let has_failed = lock(&self.0.turns).get(&id).is_some_and(|turn| turn.failures > 0);
-            readers.insert(id, ConnectedUsageReader { account, visibility, has_failed });
-        }
-        Ok(readers)
+    async fn connected_reader(&self, id: ClusterAccountId) -> Result<Option<ConnectedUsageReader>, StoreError> {
+        let Some(account) = self.0.connections.accounts().get(id).await? else { return Ok(None) };
+        let visibility = lock(&self.0.visibilities).get(&id).map(|(visibility, _)| visibility.clone());
+        let has_failed = lock(&self.0.turns).get(&id).is_some_and(|turn| turn.failures > 0);
+        Ok(Some(ConnectedUsageReader { account, visibility, has_failed }))
     }
 
     /// The assigned sources that the reader's view covers, asking the cluster first if that is not known.
@@ -155,6 +152,19 @@ impl UsageService {
 /// Whether Slurm may show people only their own jobs: so its settings say, or they could not be read.
 const fn may_hide_jobs(facts: &DiscoveredFacts) -> bool {
     facts.hides_jobs || (facts.slurm_version.is_none() && facts.slurm_cluster.is_none())
+}
+
+/// Who may read a source: the members of its group, or the one person whose it is.
+fn candidates_for(source: &UsageSource, members: &[UsageReaderCandidate]) -> Vec<UsageReaderCandidate> {
+    match source.owner() {
+        Some(UsageSourceOwner::Group(group)) => {
+            members.iter().filter(|candidate| candidate.group_id == group).copied().collect()
+        }
+        Some(UsageSourceOwner::Person(person_id)) => {
+            vec![UsageReaderCandidate { group_id: GroupId(0), person_id, is_pi: false }]
+        }
+        None => Vec::new(),
+    }
 }
 
 /// The lowest comes first.

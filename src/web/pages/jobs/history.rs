@@ -119,7 +119,7 @@ mod tests {
             counted("CANCELLED", "10-19", true, 1),
             counted("RUNNING", "", false, 1),
         ]);
-        let counts = JobCounts { waiting: 0, running: 1, done: 4, cancelled: 10, bad: 2 };
+        let counts = JobCounts { waiting: 0, running: 1, done: 4, cancelled: 10, bad: 2, node_failed: 0 };
         assert_eq!(sums[&(3, 7)], counts);
         assert_eq!(counts.stage(), JobStage::Running);
     }

@@ -205,13 +205,13 @@ mod tests {
             ..SlurmJob::default()
         };
         let mut record = JobRecord::new(job, UnixTime(10));
-        let events = build_timeline(&record, &[], UnixTime(1000));
+        let events = build_timeline(&record, &[], None, UnixTime(1000));
         assert_eq!((events[1].title, events[1].detail.as_str()), ("Earliest start", "The start time you requested."));
         record.job.state = JobState::Cancelled;
         record.job.end = Some(UnixTime(500));
         record.is_over = true;
         assert_eq!(titles(&record, &[]), ["Submitted", "Cancelled"]);
-        let later = build_timeline(&record, &[], UnixTime(3000));
+        let later = build_timeline(&record, &[], None, UnixTime(3000));
         assert_eq!(later.len(), 2, "it never became eligible");
     }
 }
