@@ -13,7 +13,7 @@ use portolan::slurm::job::JobState;
 use portolan::slurm::job_usage::JobUsage;
 use portolan::store::allocations::NewAllocation;
 use portolan::store::connections::ConnectionKey;
-use portolan::store::usage::UsageDayReadRow;
+use portolan::store::usage::{UsageDayReadRow, UsageSourceOwner};
 use portolan::store::{self, Store};
 use portolan::usage::daily_totals::{OneDayWindow, UserNameVisibility, count_day};
 use portolan::usage::save_daily_totals;
@@ -80,8 +80,9 @@ async fn fill(store: &Store) -> anyhow::Result<()> {
         };
         store::allocations::add(&mut tx, &allocation, now).await?;
     }
-    let id = store::usage::open_source(&mut tx, person, cluster, "def-smith", true, now).await?;
-    let sources = store::usage::list_sources(&mut tx, person, cluster).await?;
+    let owner = UsageSourceOwner::Group(group);
+    let id = store::usage::open_source(&mut tx, owner, cluster, "def-smith", now).await?;
+    let sources = store::usage::list_sources(&mut tx, owner, cluster).await?;
     let source = sources.into_iter().find(|source| source.id == id);
     let source = source.ok_or_else(|| anyhow::anyhow!("no source"))?;
     store::commit(tx).await?;

@@ -230,9 +230,7 @@ fn list_failing_jobs_alerts(view: &GroupUsage, slug: &str, percent: u8) -> Vec<U
     }
     let alert = |((day, user), (totals, account)): ((Day, &str), (UsageTotals, &GroupAccountUsage))| {
         let details = &account.details;
-        let person = view.people.get(&(details.cluster, user.to_owned()));
-        let login = (details.cluster, user.to_owned());
-        let name = person.map_or_else(|| view.logins.name(&login).unwrap_or(user), |person| &person.name);
+        let name = view.known_name(details.cluster, user).unwrap_or(user);
         failing_jobs_alert(name, user, &details.title, &details.slug, day, &totals, percent)
     };
     days.into_iter().filter_map(alert).collect()

@@ -219,13 +219,12 @@ fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> Usage
     if user.is_empty() || !view.is_leader {
         return UsageMember::Others;
     }
-    match view.people.get(&(cluster, user.to_owned())) {
-        Some(person) => UsageMember::Person(person.id),
-        None => {
-            let (cluster, user) = view.logins.representative((cluster, user.to_owned()));
-            UsageMember::User(cluster, user)
-        }
+    let login = (cluster, user.to_owned());
+    if let Some(person) = view.people.get(&login) {
+        return UsageMember::Person(person.id);
     }
+    let (cluster, user) = view.logins.representative(login);
+    UsageMember::User(cluster, user)
 }
 
 /// A person keeps the same colour whatever the query: people are ordered by all their known usage.

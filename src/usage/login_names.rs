@@ -69,6 +69,13 @@ pub struct UnlinkedLogin {
 }
 
 impl GroupUsage {
+    /// The name behind a user name: a member's, or the one that a PI gave.
+    pub fn known_name(&self, cluster: ClusterId, user: &str) -> Option<&str> {
+        let login = (cluster, user.to_owned());
+        let member = self.people.get(&login).map(|person| person.name.as_str());
+        member.or_else(|| self.logins.name(&login))
+    }
+
     /// The user names of which nobody in the group is the owner, highest usage first. None for anyone but PIs.
     pub fn unlinked_logins(&self) -> Vec<UnlinkedLogin> {
         let mut seconds: BTreeMap<(&str, &str), (u64, &str, ClusterId)> = BTreeMap::new();

@@ -111,28 +111,27 @@ impl UsageService {
     ) -> Result<Vec<UsageSource>, RunCommandError> {
         let AssignedUsageReader { id, mut sources } = reader;
         let known = lock(&self.0.visibilities).get(&id).map(|(visibility, _)| visibility.clone());
-        let visibility = match known {
-            Some(visibility) => visibility,
-            None => {
-                let account = self.0.connections.accounts().get(id).await.ok().flatten();
-                let Some(account) = account else { return Ok(Vec::new()) };
-                let hides_jobs = may_hide_jobs(&account.discovered);
-                match load_accounting_visibility(connection, &account.remote_user, hides_jobs).await {
-                    Ok(asked) => {
-                        lock(&self.0.visibilities).insert(id, (asked.clone(), Instant::now()));
-                        // Someone else may have to read what this person does not see.
-                        self.0.wake.notify_one();
-                        asked
-                    }
-                    Err(
-                        error @ (RunCommandError::NotConnected
-                        | RunCommandError::Busy
-                        | RunCommandError::OverBudget
-                        | RunCommandError::HostKeyInDoubt),
-                    ) => return Err(error),
-                    // Reading the accounting will meet the same problem, and the page tells of it.
-                    Err(_) => AccountingVisibility::parse("", "", hides_jobs),
+        let visibility = if let Some(visibility) = known {
+            visibility
+        } else {
+            let account = self.0.connections.accounts().get(id).await.ok().flatten();
+            let Some(account) = account else { return Ok(Vec::new()) };
+            let hides_jobs = may_hide_jobs(&account.discovered);
+            match load_accounting_visibility(connection, &account.remote_user, hides_jobs).await {
+                Ok(asked) => {
+                    lock(&self.0.visibilities).insert(id, (asked.clone(), Instant::now()));
+                    // Someone else may have to read what this person does not see.
+                    self.0.wake.notify_one();
+                    asked
                 }
+                Err(
+                    error @ (RunCommandError::NotConnected
+                    | RunCommandError::Busy
+                    | RunCommandError::OverBudget
+                    | RunCommandError::HostKeyInDoubt),
+                ) => return Err(error),
+                // Reading the accounting will meet the same problem, and the page tells of it.
+                Err(_) => AccountingVisibility::parse("", "", hides_jobs),
             }
         };
         sources.retain(|source| match source.owner() {

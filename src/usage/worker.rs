@@ -142,9 +142,8 @@ impl UsageService {
         let Ok(connection) = self.0.connections.connection(id.connection_key()) else {
             return Ok(UsageReadOutcome::NothingDue);
         };
-        let sources = match self.keep_covered(&connection, reader).await {
-            Ok(sources) => sources,
-            Err(_) => return Ok(UsageReadOutcome::Failed),
+        let Ok(sources) = self.keep_covered(&connection, reader).await else {
+            return Ok(UsageReadOutcome::Failed);
         };
         let Some(context) = self.load_read_context(id, sources).await? else {
             return Ok(UsageReadOutcome::NothingDue);

@@ -101,11 +101,11 @@ pub async fn storage_csv(request: GroupRequest) -> HandlerResult {
         }
         let people = resources.per_user.iter().filter(|_| view.is_leader);
         for row in people.filter(|row| facts.iter().any(|account| storage::is_account_name(&row.project, account))) {
-            let person = view.people.get(&(queue.cluster().id, row.user.clone()));
+            let name = view.known_name(queue.cluster().id, &row.user);
             text.push_str(&format_row(&[
                 slug.clone(),
                 row.project.clone(),
-                person.map(|person| person.name.clone()).unwrap_or_default(),
+                name.unwrap_or_default().to_owned(),
                 row.user.clone(),
                 row.used_bytes.to_string(),
                 String::new(),

@@ -73,10 +73,10 @@ pub fn storage_by_person(
         rows.sort_by(|a, b| (b.used_bytes, b.files, &a.user).cmp(&(a.used_bytes, a.files, &b.user)));
         let more = rows.len().saturating_sub(MAX_PEOPLE);
         let person = |row: &&UserProjectStorage| {
-            let member = view.people.get(&(cluster, row.user.clone()));
+            let name = view.known_name(cluster, &row.user);
             PersonStorageUsage {
-                name: member.map_or_else(|| row.user.clone(), |person| person.name.clone()),
-                user: member.map(|_| row.user.clone()).unwrap_or_default(),
+                name: name.unwrap_or(&row.user).to_owned(),
+                user: name.map(|_| row.user.clone()).unwrap_or_default(),
                 space: format_space(row.used_bytes),
                 files: format::number(row.files),
             }

@@ -199,13 +199,11 @@ fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageMember> {
         return Some(UsageMember::Person(data.view.viewer));
     }
     let login = (*cluster, user.clone());
-    Some(match data.view.people.get(&login) {
-        Some(person) => UsageMember::Person(person.id),
-        None => {
-            let (cluster, user) = data.view.logins.representative(login);
-            UsageMember::User(cluster, user)
-        }
-    })
+    if let Some(person) = data.view.people.get(&login) {
+        return Some(UsageMember::Person(person.id));
+    }
+    let (cluster, user) = data.view.logins.representative(login);
+    Some(UsageMember::User(cluster, user))
 }
 
 /// Records whose jobs were viewed. A name without any jobs belongs to nobody and is not recorded.

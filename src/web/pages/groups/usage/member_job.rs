@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::FromRequestParts;
 
 use crate::auth::{MemberJobSharing, Permission};
+use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
 use crate::cluster::accounted_jobs::load_accounted_job;
 use crate::domain::GroupId;
@@ -190,7 +191,7 @@ fn figure_facts(job: &UsageJobRecord) -> Vec<(&'static str, String)> {
         ("User name", job.user.clone()),
         ("Account", job.details.account.clone()),
         ("Job type", job.kind.clone()),
-        ("Started", known.start.map_or_else(|| "never".to_owned(), |at| at.words())),
+        ("Started", known.start.map_or_else(|| "never".to_owned(), UnixTime::words)),
         ("Run time", seconds(row.elapsed_s)),
         ("Wait", if has_begun { seconds(row.wait_s) } else { String::new() }),
         ("Allocated", amounts::format_request(&known)),
@@ -208,8 +209,8 @@ fn job_facts(job: &SlurmJob) -> Vec<(&'static str, String)> {
         ("QOS", job.qos.clone()),
         ("Requested", amounts::format_request(job)),
         ("Time limit", job.time_limit.minutes().map(format::minutes).unwrap_or_default()),
-        ("Submitted", job.submitted.map(|at| at.words()).unwrap_or_default()),
-        ("Ended", job.end.map(|at| at.words()).unwrap_or_default()),
+        ("Submitted", job.submitted.map(UnixTime::words).unwrap_or_default()),
+        ("Ended", job.end.map(UnixTime::words).unwrap_or_default()),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }

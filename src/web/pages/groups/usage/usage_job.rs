@@ -51,7 +51,6 @@ impl UsageJobView {
         let name = |id: i64| names.get(&id).cloned().unwrap_or_default();
         let user = name(row.user_id);
         let is_own = facts.own_user.as_deref() == Some(user.as_str());
-        let person = data.view.people.get(&(facts.cluster, user.clone()));
         let outcome = UsageJobOutcome::from_number(row.state);
         let is_judged = outcome == UsageJobOutcome::Done && row.gpus.is_empty() && !facts.site.jobs.whole_node;
         let busy = u64::try_from(row.cpu_s).ok().filter(|_| is_judged);
@@ -61,10 +60,7 @@ impl UsageJobView {
             cluster: facts.title.clone(),
             account: facts.account.clone(),
             id: if row.task < 0 { row.number.to_string() } else { format!("{}_{}", row.number, row.task) },
-            member: person.map_or_else(
-                || data.view.logins.name(&(facts.cluster, user.clone())).unwrap_or(&user).to_owned(),
-                |person| person.name.clone(),
-            ),
+            member: data.view.known_name(facts.cluster, &user).unwrap_or(&user).to_owned(),
             kind: name(row.kind_id),
             outcome,
             began: UnixTime(row.start_at),
