@@ -75,7 +75,7 @@ mod tests {
     const TODAY: Day = Day(20_000);
     const NOW: UnixTime = UnixTime(20_000 * 86_400 + 5000);
 
-    fn order<'a>(now: UnixTime, is_viewed: bool, chosen: &'a [(Day, Day)]) -> ReadingOrder<'a> {
+    fn order(now: UnixTime, is_viewed: bool, chosen: &[(Day, Day)]) -> ReadingOrder<'_> {
         ReadingOrder { depth: 366, today: TODAY, now, is_viewed, chosen }
     }
 
