@@ -22,7 +22,7 @@ impl UsageService {
         measure: UsageMeasure,
     ) -> Result<UsageReport, AuthError> {
         let view = self.load_group_usage(viewer, group).await?;
-        self.read_first(view.accounts.iter(), month.first(), month.last());
+        self.read_first(view.accounts.iter(), period.from, period.until);
         let mut db = self.0.core.store.read().await?;
         let named = store::groups::get(&mut db, group).await?.ok_or(AuthError::NotFound)?;
         let allocations = store::allocations::list_for_group(&mut db, group).await?;

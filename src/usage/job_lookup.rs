@@ -85,12 +85,14 @@ fn whole(number: i64) -> u64 {
 
 /// Slurm's state, where the outcome leaves no doubt.
 fn state_of(outcome: UsageJobOutcome) -> JobState {
-    const STATES: [(UsageJobOutcome, JobState); 5] = [
+    const STATES: [(UsageJobOutcome, JobState); 7] = [
         (UsageJobOutcome::Done, JobState::Completed),
         (UsageJobOutcome::Failed, JobState::Failed),
         (UsageJobOutcome::TimedOut, JobState::Timeout),
         (UsageJobOutcome::OutOfMemory, JobState::OutOfMemory),
         (UsageJobOutcome::Cancelled, JobState::Cancelled),
+        (UsageJobOutcome::NodeFailed, JobState::NodeFail),
+        (UsageJobOutcome::MissedDeadline, JobState::Deadline),
     ];
     STATES.iter().find(|(known, _)| *known == outcome).map_or(JobState::Unknown, |(_, state)| *state)
 }

@@ -8,7 +8,9 @@ use super::dashboard_origin;
 use super::http::{assets, errors, event_stream, health, middleware, old_urls};
 use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
 use super::pages::admin::{activity, people};
-use super::pages::groups::{self, fair_share, invitations, logins, member_actions, reports, sharing, usage, usage_alerts};
+use super::pages::groups::{
+    self, fair_share, invitations, logins, member_actions, reports, sharing, usage, usage_alerts,
+};
 use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
 #[cfg(debug_assertions)]

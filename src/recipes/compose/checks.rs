@@ -23,7 +23,10 @@ pub struct InputPath {
     pub kind: RequiredPathKind,
 }
 
-/// The paths that must exist when the job starts, as far as they are known before.
+/// How many paths are named; forms with longer lists of files are not checked to their end.
+const MAX_INPUT_PATHS: usize = 20;
+
+/// The paths that must exist when the job starts, as far as they are known before. At most [`MAX_INPUT_PATHS`].
 pub fn find_input_paths(
     form: &RecipeQuestionForm,
     values: &AnswersByKey<'_>,
@@ -44,6 +47,9 @@ pub fn find_input_paths(
             let one = InputPath { key: question.key.clone(), path, kind: question.pick };
             if !found.contains(&one) {
                 found.push(one);
+            }
+            if found.len() == MAX_INPUT_PATHS {
+                return found;
             }
         }
     }

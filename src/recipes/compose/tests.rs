@@ -154,6 +154,9 @@ fn files_that_a_job_reads() {
     assert!(inputs(&[("script", "$SLURM_TMPDIR/x.py")]).is_empty());
     let data = inputs(&[("script", "/s.py"), ("data", "$SCRATCH/a.tar\n/b.tar\n/b.tar")]);
     assert_eq!(data, [pair("script", "/s.py"), pair("data", "/scratch/al ice/a.tar"), pair("data", "/b.tar")]);
+    // A list of thousands costs no more than its first few.
+    let many: Vec<String> = (0..4900).map(|number| format!("/{number}")).collect();
+    assert_eq!(inputs(&[("script", "/s.py"), ("data", &many.join("\n"))]).len(), 20);
     // What the job creates, and what isn't asked, is left out.
     let more = [("script", "/s.py"), ("keep", "true"), ("results_to", "/new"), ("venv", "/v")];
     assert_eq!(inputs(&more), [pair("script", "/s.py")]);

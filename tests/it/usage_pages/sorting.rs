@@ -52,7 +52,7 @@ async fn with_two_jobs(world: &World) {
         rows.push((job.user.clone(), job.kind.clone(), sums));
     }
     let sheet = DayUsageBreakdown { rows, jobs: vec![wide, trained, interrupted] };
-    world.put_sheet("pia", true, TODAY, &sheet).await;
+    world.put_sheet(world.owner(), TODAY, &sheet).await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::auth::Permission;
+use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
 use crate::domain::SubmissionId;
 use crate::error::AppError;
@@ -35,6 +36,10 @@ const OWN_SCRIPT_RECIPE: &str = "own-script";
 /// How often, and with which pause, to ask for a script that isn't there yet.
 const SCRIPT_ATTEMPTS: u32 = 8;
 const SCRIPT_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long after a job's end its script may still be missing from the accounting, in seconds.
+const ACCOUNTING_DELAY_SECONDS: i64 = 120;
+/// What a verdict may suggest to change.
+const SUGGESTED_OPTIONS: [&str; 3] = ["--mem=", "--time=", "--cpus-per-task="];
 
 /// The form of a submission as it was filled in, with Slurm's message if it was refused.
 pub async fn show_submission(
@@ -82,7 +87,9 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
             JobOrArray::Job(record) => record,
             JobOrArray::Array(array) => &array.head,
         };
-        let details = load_details(&context, key, record).await?;
+        // Slurm shows a script only to its owner.
+        let attempts = if found.is_own { script_attempts(record, context.app.clock.now()) } else { 1 };
+        let details = load_details(&context, key, record, attempts).await?;
         if details.script.trim().is_empty() {
             return Ok(flash::redirect(context, &found.href(), FlashMessage::NoScript));
         }
@@ -90,7 +97,7 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
         on_line = script_import::parse_submit_line(line, &record.job.name, &details.command);
         form_from_script(&context, &me, &details.script, &on_line.options, target).await?
     };
-    let options: Vec<SbatchOption> = query.option.split(' ').filter_map(script_import::parse_option).collect();
+    let options = parse_suggestion(&query.option);
     draft.values.repeats = found.id.to_string();
     let mut extras = ComposePageExtras::default();
     if query.tasks == "failed" {
@@ -100,12 +107,27 @@ pub async fn show_job(request: JobPageRequest, QueryParams(query): QueryParams<R
         // A hand-edited script would keep the old request.
         draft.values.own = None;
         if draft.fill_options(&options).is_empty() {
-            let text = format!("The form now has {}. Check it, then submit.", query.option);
+            let applied: Vec<String> = options.iter().map(script_import::format_option).collect();
+            let text = format!("The form now has {}. Check it, then submit.", applied.join(" "));
             extras.notice = Some(ComposeNotice::new("info", "Suggestion applied", text));
         }
     }
     add_submit_line_notice(&on_line, &mut extras);
     respond(&build_page(&context, &me, &draft, extras).await?)
+}
+
+/// The options of a verdict's suggestion. Anything else that a link may hold counts for nothing: it must not change the
+/// form, nor speak to the person in our name.
+fn parse_suggestion(text: &str) -> Vec<SbatchOption> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-=:.".contains(c);
+    let is_suggested = |word: &str| {
+        SUGGESTED_OPTIONS.iter().any(|name| word.starts_with(name)) && word.chars().all(is_plain) && word.len() <= 40
+    };
+    let words: Vec<&str> = text.split(' ').collect();
+    if words.len() > SUGGESTED_OPTIONS.len() || !words.iter().all(|word| is_suggested(word)) {
+        return Vec::new();
+    }
+    words.into_iter().filter_map(script_import::parse_option).collect()
 }
 
 /// Says that the form has the options of the command line, and which of them it hasn't.
@@ -158,9 +180,10 @@ async fn load_details(
     context: &RequestContext,
     key: ClusterAccountId,
     record: &JobRecord,
+    attempts: u32,
 ) -> Result<Arc<JobDetails>, AppError> {
     let mut details = context.app.job_details.get_cached(key, record).await?.details;
-    for attempt in 0..SCRIPT_ATTEMPTS {
+    for attempt in 0..attempts {
         let has_script = !details.script.trim().is_empty();
         let has_line = !details.submit_line.is_empty() || !record.submit_line.is_empty();
         // Not every cluster stores command lines: asking once is enough.
@@ -172,11 +195,17 @@ async fn load_details(
             break;
         }
         details = fresh.details;
-        if details.script.trim().is_empty() {
+        if details.script.trim().is_empty() && attempt + 1 < attempts {
             tokio::time::sleep(SCRIPT_RETRY_DELAY).await;
         }
     }
     Ok(details)
+}
+
+/// How often to ask for a job's script: once, unless the job ended just now or is still there.
+fn script_attempts(record: &JobRecord, now: UnixTime) -> u32 {
+    let ended_long_ago = record.job.end.is_some_and(|end| now.since(end) > ACCOUNTING_DELAY_SECONDS);
+    if record.is_over && ended_long_ago { 1 } else { SCRIPT_ATTEMPTS }
 }
 
 /// The form as it was. The recipe may be gone; the script never is.
@@ -227,4 +256,37 @@ fn add_refusal(submission: &Submission, chosen: &ChosenRecipe, extras: &mut Comp
         accounts: refusal.accounts,
         ..ComposeNotice::new("danger", "The cluster rejected this job", refusal.sentence)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_can_only_hold_what_verdicts_suggest() {
+        let words =
+            |text: &str| -> Vec<String> { parse_suggestion(text).iter().map(script_import::format_option).collect() };
+        assert_eq!(words("--mem=24G --time=1-12:00:00"), ["--mem=24G", "--time=1-12:00:00"]);
+        assert_eq!(words("--cpus-per-task=4"), ["--cpus-per-task=4"]);
+        for foreign in [
+            "",
+            "--mem=1G . Your session has ended",
+            "--time=6-0 --bogus=1",
+            "--wrap=id --mem=1G",
+            "--mem=1G\u{202e}",
+            "--mem=1G --mem=1G --mem=1G --mem=1G",
+        ] {
+            assert!(words(foreign).is_empty(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_waited_for_only_while_it_may_still_appear() {
+        let mut record = JobRecord::new(crate::slurm::job::SlurmJob::default(), UnixTime(0));
+        assert_eq!(script_attempts(&record, UnixTime(5000)), SCRIPT_ATTEMPTS);
+        record.is_over = true;
+        record.job.end = Some(UnixTime(4990));
+        assert_eq!(script_attempts(&record, UnixTime(5000)), SCRIPT_ATTEMPTS);
+        assert_eq!(script_attempts(&record, UnixTime(6000)), 1);
+    }
 }

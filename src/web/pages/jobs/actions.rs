@@ -42,13 +42,17 @@ struct JobActionForm {
 impl JobActionForm {
     /// Whether someone typed something other than task numbers.
     fn has_unreadable_tasks(&self) -> bool {
-        !self.tasks.is_empty() && ArrayTaskSet::parse(&self.tasks).is_none()
+        // Cutting a list would choose other tasks.
+        !self.tasks.is_empty() && (self.tasks.len() > MAX_TASKS_LEN || ArrayTaskSet::parse(&self.tasks).is_none())
     }
 
     const fn verb_name(&self) -> &'static str {
         self.verb.as_str()
     }
 }
+
+/// A longer list of tasks is refused.
+const MAX_TASKS_LEN: usize = 4000;
 
 #[derive(Template)]
 #[template(path = "jobs/action_confirm.html")]
@@ -134,7 +138,7 @@ fn parse_form(fields: &[(String, String)]) -> Result<JobActionForm, AppError> {
     Ok(JobActionForm {
         verb,
         picks,
-        tasks: value("tasks").trim().chars().take(500).collect(),
+        tasks: value("tasks").trim().to_owned(),
         back: safe_return_path(value("back")).to_owned(),
         is_confirmed: value("sure") == "yes",
     })

@@ -76,6 +76,7 @@ pub struct JobPageQuery {
     pub page: usize,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each decides what one part of the page shows")]
 pub struct JobLiveView {
     queue: PersonClusterQueue,
     href: String,

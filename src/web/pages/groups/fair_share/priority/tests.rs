@@ -37,8 +37,9 @@ fn a_longer_bar_means_more() {
             site: std::sync::Arc::new(crate::sites::presets()[0].clone()),
             discovered: std::sync::Arc::default(),
             own_user: user,
-            wants_names: false,
+            is_narrow: false,
             sources: Vec::new(),
+            all_sources: Vec::new(),
         };
         build_account_priority(&[&group, &person], &facts, UnixTime(0)).unwrap()
     };
