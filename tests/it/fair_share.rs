@@ -51,7 +51,7 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     .await;
     let text = page.select_text("main");
     assert!(text.contains("def-smith") && text.contains("rrg-smith") && text.contains("Updated"));
-    assert!(text.contains("half as much every 7 days"), "{text}");
+    assert!(text.contains("weight of past usage halves every 7 days"), "{text}");
     assert!(page.select_text("#standing-storage-key").contains("/project (project def-smith)"));
     let members = page.select_text("#share-members-key-def-smith");
     assert!(members.contains("alice") && members.contains("bob"), "{members}");

@@ -54,6 +54,13 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/groups/{lab}/usage/kinds.csv", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/usage/days.csv", "", &["pia", "max"]),
     ("GET", "/groups/{lab}/usage/jobs.csv", "", &["pia", "max"]),
+    ("GET", "/groups/{lab}/usage/breakdown.csv", "", &["pia", "max"]),
+    ("POST", "/groups/{lab}/usage/fair-share/refresh", "cluster=x", &["pia", "max"]),
+    ("GET", "/groups/{lab}/sharing", "", &["pia", "max"]),
+    ("POST", "/groups/{lab}/sharing/own", "choice=keep", &["pia", "max"]),
+    ("POST", "/groups/{lab}/sharing/group", "", &["pia"]),
+    ("GET", "/groups/{lab}/logins", "", &["pia"]),
+    ("POST", "/groups/{lab}/logins", "cluster=x&login=y&name=z", &["pia"]),
     ("GET", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/allocations", "account=x", &["pia"]),
@@ -209,6 +216,9 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/dashboards/{id}/settings"),
     ("POST", "/dashboards/{id}/guest-links"),
     ("GET", "/groups"),
+    // Whoever isn't a PI of the job's owner is told that there is no such job: usage_pages/jobs.rs.
+    ("GET", "/groups/{id}/usage/jobs/{slug}/{job}"),
+    ("GET", "/groups/{id}/usage/jobs/{slug}/{job}/accounting"),
     ("GET", "/events"),
     ("POST", "/join/{token}/as-me"),
 ];
@@ -274,8 +284,9 @@ async fn rights_are_checked_on_every_route() {
     for (verb, path, form, allowed) in RIGHTS {
         for (name, client) in people.iter().filter(|(name, _)| allowed.contains(name)) {
             let status = ask(&portal, client, verb, &fill(path), form).await;
-            // They may, but there is no such account and no such allocation.
-            let may = [200, 303].contains(&status) || (path.contains("/allocations") && [404, 422].contains(&status));
+            // They may, but there is no such account, allocation, cluster or user name.
+            let names_nothing = ["/allocations", "/refresh", "/logins"].iter().any(|part| path.contains(part));
+            let may = [200, 303].contains(&status) || (names_nothing && [404, 422].contains(&status));
             assert!(may, "{name}: {verb} {path} gives {status}");
         }
     }

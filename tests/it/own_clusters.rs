@@ -107,7 +107,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     let notified = alice.get("/notifications").await;
     assert!(!notified.text().contains("align"), "nothing that leads to a missing page: {}", notified.text());
     assert!(bob.get("/notifications").await.select_text(".notices").contains("align"), "his own stay");
-    assert!(alice.get("/account/activity").await.text().contains("Removed an account on a cluster"));
+    assert!(alice.get("/account/activity").await.text().contains("Removed their connection to a cluster"));
     for answer in [alice.get("/clusters/own/forget").await, alice.post("/clusters/own/forget", &[]).await] {
         assert_eq!(answer.status, 404, "there is nothing left to forget");
     }
@@ -236,9 +236,11 @@ async fn a_second_entry_for_the_same_cluster_is_noticed() {
     let words = other_port.select_text(".alert.is-warning");
     assert!(words.contains("Harbour key has a login host with the same host key."), "{words}");
     // Nothing keeps the administrator from adding it.
-    let [site, keys] = ["site", "keys"].map(|name| other_port.attribute(&format!("input[name={name}]"), "value"));
+    let site = site_at("again", Cluster::get().port("mfa")).to_toml().unwrap();
+    let keys = other_port.attribute("input[name=keys]", "value");
     let form = [("site", site.as_str()), ("keys", keys.as_str()), ("compared", "true")];
-    assert_eq!(admin.post("/clusters", &form).await.status, 303);
+    let added = admin.post("/clusters", &form).await;
+    assert_eq!(added.status, 303, "{}", added.select_text("main"));
 
     // Once people have connected to both, Slurm's own name tells.
     let settings = async || admin.get("/clusters/again/settings").await;

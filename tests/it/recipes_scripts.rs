@@ -113,9 +113,9 @@ fn every_script_at_every_site_is_valid_bash() {
     let read = "for script in *; do bash -n \"$script\" || exit 1; done";
     let done = Command::new("bash").args(["-c", read]).current_dir(folder.path()).output().unwrap();
     assert!(done.status.success(), "{done:?}");
-    // Files that are sourced are on the cluster.
+    // Files that are sourced are on the cluster. A comma is part of a program's own argument.
     let done = Command::new("shellcheck")
-        .args(["--severity=warning", "--exclude=SC1090,SC1091", "--format=gcc"])
+        .args(["--severity=warning", "--exclude=SC1090,SC1091,SC2054", "--format=gcc"])
         .args(scripts.values())
         .current_dir(folder.path())
         .output()

@@ -103,7 +103,7 @@ async fn usage_is_read_while_someone_has_chosen_alerts() {
     };
     assert_eq!(wanted().await, 0);
     choose(&world, &[("quota", "true")]).await;
-    assert_eq!(wanted().await, 1);
+    assert_eq!(wanted().await, 2, "the group's, and what only this PI's connection shows");
     choose(&world, &[]).await;
     assert_eq!(wanted().await, 0);
     let mut db = world.portal.app.store.read().await.unwrap();

@@ -205,7 +205,8 @@ fn sum(page: &Page, column: usize) -> f64 {
 fn shown(page: &Page, place: usize) -> f64 {
     let html = scraper::Html::parse_document(page.text());
     let data = scraper::Selector::parse(".fact data").unwrap();
-    let value = html.select(&data).nth(place).unwrap().attr("value").unwrap().to_owned();
+    let found = html.select(&data).nth(place);
+    let value = found.unwrap_or_else(|| panic!("{}", page.select_text("main"))).attr("value").unwrap().to_owned();
     value.parse().unwrap()
 }
 
@@ -572,7 +573,15 @@ async fn a_narrow_view_is_shown_to_its_reader_only_and_says_so() {
     assert!((shown(&page, 0) - 12.0).abs() < 0.01);
     let page = world.member.get(&world.url("usage")).await;
     assert!(page.select_all(".fact-value").iter().all(|value| value == "Not loaded yet"), "{}", page.text());
-    // As soon as the whole account was read for the group, everybody sees that instead.
+}
+
+/// As soon as the whole account was read for the group, everybody sees that instead.
+#[tokio::test]
+async fn the_whole_account_is_shown_instead_of_a_narrow_view() {
+    let world = world().await;
+    world.choose(&["key/def-one"]).await;
+    let pia = UsageSourceOwner::Person(PersonId(world.portal.person_id("pia").await));
+    world.put_sheet(pia, TODAY, &sheet(TODAY, &[("pia", "train-#", 3, UsageJobOutcome::Done)])).await;
     let did = [("pia", "train-#", 3, UsageJobOutcome::Done), ("max", "fit", 2, UsageJobOutcome::Done)];
     world.put_day(TODAY, &did).await;
     for who in [&world.pi, &world.member] {

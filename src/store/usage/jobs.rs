@@ -208,8 +208,8 @@ pub async fn find_one(
 ) -> Result<Option<StoredUsageJob>> {
     fetch_optional!(
         db,
-        "SELECT max(day) AS day, raw, start_at, number, task, user_id, kind_id, state, sum(seconds) AS seconds,
-                elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb
+        "SELECT max(day) AS day, raw, start_at, submitted_at, number, task, user_id, kind_id, state,
+                sum(seconds) AS seconds, elapsed_s, wait_s, cores, memory_mb, gpus, cpu_s, rss_mb, partition, qos
          FROM usage_jobs WHERE source_id = $1 AND number = $2 AND task = $3
            AND ($4 IS NULL OR user_id = (SELECT id FROM usage_names WHERE name = $4))
          GROUP BY raw, start_at ORDER BY start_at DESC LIMIT 1",

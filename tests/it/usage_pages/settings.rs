@@ -86,8 +86,8 @@ async fn changed_settings_are_shown_and_recorded() {
     assert!(page.text().contains("12,000 core hours"), "{}", page.text());
     assert!(page.text().contains("1 Apr 2026 to 31 Mar 2027"));
     let used = world.member.get(&world.url("usage")).await;
-    assert!(used.text().contains("0 of 12,000 core hours"), "{}", used.text());
-    assert!(used.text().contains("A forecast needs three full weeks"));
+    assert!(used.text().contains("12,000 core hours granted; usage not loaded yet"), "{}", used.text());
+    assert!(used.text().contains("none of them in this period"), "{}", used.text());
     // The same once more would be charged with the same use.
     let twice = world.pi.post(&world.url("allocations"), &with("amount", "500")).await;
     assert_eq!(twice.status, 422);
@@ -193,7 +193,7 @@ async fn allocation_is_edited_in_place() {
     assert!(page.text().contains("15,000 core hours") && !page.text().contains("12,000"));
     assert!(!was_told().await);
     let used = world.pi.get(&world.url("usage")).await;
-    assert!(used.text().contains("0 of 15,000 core hours"), "{}", used.text());
+    assert!(used.text().contains("15,000 core hours granted; usage not loaded yet"), "{}", used.text());
     let log = world.admin.get("/activity").await;
     let words = "def-one: 12,000 core hours, 1 Apr 2026 to 31 Mar 2027 changed to def-one: 15,000 core hours";
     assert!(log.text().contains(words), "{}", log.text());
