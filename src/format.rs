@@ -130,6 +130,12 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
+/// A duration that is only roughly known: `about 3 min`.
+pub fn rough_duration(seconds: u64) -> String {
+    let rounded = if seconds < 60 { seconds } else { (seconds + 30) / 60 * 60 };
+    format!("about {}", duration(rounded))
+}
+
 /// Minutes, formatted the same way.
 pub fn minutes(minutes: u32) -> String {
     duration(u64::from(minutes) * 60)
@@ -217,6 +223,11 @@ mod tests {
             assert_eq!(duration(seconds), words);
         }
         assert_eq!(minutes(180), "3 h");
+        for (seconds, words) in
+            [(42, "about 42 s"), (207, "about 3 min"), (90, "about 2 min"), (5000, "about 1 h 23 min")]
+        {
+            assert_eq!(rough_duration(seconds), words);
+        }
     }
 
     proptest! {

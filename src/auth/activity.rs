@@ -126,7 +126,7 @@ events! {
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
     /// A person removed their connection to a cluster, and what the portal stored about it.
-    ClusterForgotten = "line.forgotten", "Removed their connection to a cluster";
+    ClusterForgotten = "line.forgotten", "Forgot a cluster";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Cancelled jobs";
@@ -193,7 +193,7 @@ events! {
     /// A group or a member decided whether PIs can read scripts and output of jobs.
     JobSharingSet = "usage.job-sharing", "Changed the sharing of job scripts and output";
     /// A PI named the person behind a user name.
-    LoginNamed = "usage.login-named", "Named the person behind a user name on a cluster";
+    LoginNamed = "usage.login-named", "Entered a person's name for a cluster user name";
     /// The webhook for notifications was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notifications are sent";
     /// The master key was changed.

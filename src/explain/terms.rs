@@ -93,7 +93,7 @@ glossary! {
         "How much of an allocation will be used by its end if your group continues as in recent weeks. It's a \
          range, not a promise.";
     Gpu "gpu" "GPU":
-        "A processor for doing many calculations at once, such as training neural networks. A program uses it only \
+        "A processor that does many calculations at once, for example to train neural networks. A program uses it only \
          if it's written for that.";
     GpuHours "gpu-hours" "GPU hours":
         "The GPUs allocated to a job, multiplied by time: 2 GPUs for 5 hours is 10 GPU hours, whether or not the \
@@ -151,7 +151,7 @@ glossary! {
         "What your program prints while it runs, including its error messages. Slurm saves it in a file, and the \
          job's page shows it.";
     OverRequested "over-requested" "Over-requested":
-        "Core hours and memory that completed jobs requested but didn't need, after a 20% margin on what they used. \
+        "Core hours, GPU hours and memory that completed jobs requested beyond what they used plus a 20% margin. \
          Requesting less lets jobs start sooner and makes an allocation last longer.";
     Partition "partition" "Partition":
         "A set of nodes with common rules, for example those with GPUs or those for short jobs. Each job waits and \

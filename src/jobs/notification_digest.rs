@@ -57,7 +57,7 @@ impl NotificationKind {
         Self::CHOICES[0],
         Self::CHOICES[1],
         Self::CHOICES[2],
-        (Self::Group, "A usage alert of a group whose PI you are (may name members)"),
+        (Self::Group, "A group I'm a PI of has a usage alert (may name members)"),
     ];
 
     /// Whether people can turn it off; the others are always shown.
@@ -218,9 +218,7 @@ impl<'a> NotificationDigestBuilder<'a> {
             (NotificationKind::WebhookOff, _) => {
                 "Your webhook was turned off because no message could be delivered for three days".to_owned()
             }
-            (NotificationKind::DashboardIdle, _) => {
-                " was stopped because nobody had used this dashboard for a while".to_owned()
-            }
+            (NotificationKind::DashboardIdle, _) => " was stopped because nobody was viewing it".to_owned(),
             (NotificationKind::Group, _) => strip_hidden(&first.text, MAX_SENTENCE_CHARS),
         };
         let href = match (self.kind, many) {

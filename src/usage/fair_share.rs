@@ -51,14 +51,14 @@ pub fn describe_fair_share(ratio: Option<f64>, half_life: Option<u32>, now: Unix
 
 fn describe_overuse(ratio: f64, half_life: Option<u32>, now: UnixTime) -> String {
     let used = format!("The group has recently used {} its share", format_times(ratio));
-    let longer = "its jobs will wait longer than other groups' jobs";
+    let longer = "Its jobs will wait longer than other groups' jobs";
     let Some(until) = recovery_day(ratio, half_life, now) else {
         return match half_life {
-            Some(_) => format!("{used}. Even if it runs nothing, {longer} for more than a year."),
-            None => format!("{used}, so {longer}."),
+            Some(_) => format!("{used}. {longer} for more than a year, even if it runs nothing."),
+            None => format!("{used}. {longer}."),
         };
     };
-    format!("{used}. Even if it runs nothing until then, {longer} until about {}.", until.short())
+    format!("{used}. {longer} until about {}, even if it runs nothing before then.", until.short())
 }
 
 /// The day on which a group is back at its share if it runs nothing and others go on as before: usage decays by half
@@ -127,8 +127,8 @@ mod tests {
         let said = |ratio, half| describe_fair_share(Some(ratio), half, NOW).sentence;
         assert_eq!(
             said(4.0, Some(168)),
-            "The group has recently used 4.0 times its share. Even if it runs nothing until then, its jobs will \
-             wait longer than other groups' jobs until about 30 Nov.",
+            "The group has recently used 4.0 times its share. Its jobs will wait longer than other groups' jobs until \
+             about 30 Nov, even if it runs nothing before then.",
             "two half-lives of a week"
         );
         assert!(said(2.1, None).ends_with("than other groups' jobs."), "nothing is foretold");

@@ -169,7 +169,7 @@ async fn unused_dashboard_is_stopped_and_its_owner_notified() {
     assert_eq!(run.end, "idle", "{run:#?}");
     assert!(run.ready_at.is_some());
     let notices = owner.get("/notifications").await;
-    assert!(notices.text().contains("nobody had used this dashboard"), "{}", notices.text());
+    assert!(notices.text().contains("nobody was viewing it"), "{}", notices.text());
     assert!(notices.text().contains(&format!("/dashboards/{id}")), "{}", notices.text());
 }
 

@@ -310,7 +310,7 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
 
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;
     let said = failures.select_text("main");
-    assert!(said.contains("8 core hours on these days; 40 core hours over their whole run time"), "{said}");
+    assert!(said.contains("8 core hours within these dates; 40 core hours over the jobs' whole run time"), "{said}");
     let page = world.pi.get(&world.url("usage")).await;
     let with_gpus = page.attribute(".fact a[href*='with=gpus']", "href");
     let list = world.pi.get(&with_gpus).await;

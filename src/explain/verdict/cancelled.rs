@@ -27,7 +27,7 @@ pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
         (Some(_), _) if own => JobVerdict::new(
             VerdictTone::Neutral,
             "Cancelled by its owner",
-            format!("It was cancelled{when} by its owner."),
+            format!("It was cancelled{when} from its owner's account."),
         ),
         (Some(name), _) if name == "0" || name == "root" => JobVerdict::new(
             VerdictTone::Warning,

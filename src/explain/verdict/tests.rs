@@ -135,7 +135,7 @@ fn jobs_that_never_began() {
 fn who_cancelled_it() {
     let job = job(JobState::Cancelled);
     let by = |who| verdict(&EndedJobFacts { cancelled_by: who, ..EndedJobFacts::new(&job) });
-    assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min by its owner.");
+    assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min from its owner's account.");
     assert_eq!(by(Some("bob")).text, "It was cancelled after 12 min by bob.");
     assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user ID 31001.");
     assert_eq!(by(Some("0")).tone, VerdictTone::Warning);

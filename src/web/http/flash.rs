@@ -110,7 +110,7 @@ flashes! {
     DashboardNotRunning = "dashboard-not-running", "info", "The dashboard isn't running, so it can't be extended or stopped.";
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
-    UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. Their usage is loaded once for the whole group.";
+    UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. The portal is loading their usage for the group.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";
     AllocationChanged = "allocation-changed", "ok", "Allocation saved.";
     AllocationRemoved = "allocation-removed", "ok", "Allocation removed. The recorded usage is kept.";

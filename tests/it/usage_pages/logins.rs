@@ -43,7 +43,7 @@ async fn a_pi_names_and_merges_user_names_everywhere() {
     assert_eq!(save(EVIL, " ").await, 303);
     assert_eq!(rows().await, before);
     let log = world.admin.get("/activity").await;
-    assert!(log.text().contains("Named the person behind a user name"), "{}", log.text());
+    assert!(log.select_text("main").contains("Entered a person's name"), "{}", log.text());
 }
 
 #[tokio::test]

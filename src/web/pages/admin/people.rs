@@ -141,7 +141,7 @@ pub async fn confirm_delete(
         person.is_admin && !person.is_disabled && store::people::count_active_admins(&mut db).await? <= 1;
     let led_alone = store::groups::list_led_alone(&mut db, id).await?;
     drop(db);
-    let heading = format!("Delete the account of {}", person.display_name);
+    let heading = format!("Delete {}'s account", person.display_name);
     let page = PageFrame::for_person(&context, &me.0, &heading, NavSection::People);
     let is_me = me.0.person.id == id;
     respond(&DeletePersonPage { page, person, heading, is_me, belongings, is_last_admin, led_alone })

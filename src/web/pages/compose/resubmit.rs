@@ -134,7 +134,7 @@ fn parse_suggestion(text: &str) -> Vec<SbatchOption> {
 fn add_submit_line_notice(on_line: &SubmitLineOptions, extras: &mut ComposePageExtras) {
     let mut sentences = Vec::new();
     if !on_line.options.is_empty() {
-        sentences.push("The form also has the options from the command line of this job.".to_owned());
+        sentences.push("The form also includes the options given on this job's command line.".to_owned());
     }
     if !on_line.left_out.is_empty() {
         sentences.push(format!("Left out, because the portal can't set them: {}.", on_line.left_out.join(", ")));

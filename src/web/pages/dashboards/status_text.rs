@@ -216,7 +216,7 @@ fn ended_text(
             "info",
             "Stopped because nobody was viewing it",
             format!(
-                "A dashboard that nobody has open for {idle} is stopped automatically to save resources. Start it again whenever you need it."
+                "To save resources, a dashboard is stopped automatically when nobody has viewed it for {idle}. Start it again whenever you need it."
             ),
         ),
         "replaced" => notice(

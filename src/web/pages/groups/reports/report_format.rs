@@ -32,7 +32,7 @@ pub fn level(part: &f64) -> &'static str {
 
 /// How long jobs waited, if it is known.
 pub fn wait(seconds: &Option<u64>) -> String {
-    format::or_unknown(*seconds, |wait| format!("about {}", format::duration(wait)))
+    format::or_unknown(*seconds, format::rough_duration)
 }
 
 /// How jobs ended without success, such as `2 failed, 1 lost to node failures`; empty if none did.

@@ -89,7 +89,7 @@ impl UsageTableCells {
             site: format::amount(UsageMeasure::Site.hours(sums)),
             jobs: format::number(sums.jobs),
             success: format::or_unknown(sums.success_rate(), format::percent),
-            wait: format::or_unknown(sums.waits.median(), |wait| format!("about {}", format::duration(wait))),
+            wait: format::or_unknown(sums.waits.median(), format::rough_duration),
             core_use: format::or_unknown(sums.core_use(), format::percent),
             memory_use: format::or_unknown(sums.memory_use(), format::percent),
             gpu_use: sums.gpu_use().map(format::percent).unwrap_or_default(),
