@@ -33,7 +33,7 @@ async fn working_portal() -> (TestApp, Client) {
     alice.prepare("harbour", "alice").await;
     alice.connect("harbour").await;
     // Only jobs that end from now on are news.
-    wait_for_list(&alice, "/", "a first look", |page| page.text().contains("as of")).await;
+    wait_for_list(&alice, "/", "a first look", |page| !page.select_all(".scale").is_empty()).await;
     (portal, alice)
 }
 
