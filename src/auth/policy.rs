@@ -190,6 +190,17 @@ mod tests {
         Viewer { id: PersonId(1), is_admin, groups: groups.to_vec() }
     }
 
+    /// An administrator, a PI and a member of the lab, a PI of another group, and someone without a group.
+    fn all_kinds_of_people() -> [Viewer; 5] {
+        [
+            viewer(true, &[]),
+            viewer(false, &[(LAB, GroupRole::Pi)]),
+            viewer(false, &[(LAB, GroupRole::Member)]),
+            viewer(false, &[(OTHER, GroupRole::Pi)]),
+            viewer(false, &[]),
+        ]
+    }
+
     /// The whole table, so that any change of permissions shows up in a diff.
     #[test]
     fn the_table_of_rights() {
@@ -197,13 +208,7 @@ mod tests {
             Invite, ManageClusters, ManageGroup, ManageGroups, ManagePeople, RemoveFromGroup, SeeAllActivity, SeeGroup,
             SeeInvitations, SeeRecipeFiles, UseClusters, UseOwnAccount,
         };
-        let people = [
-            viewer(true, &[]),
-            viewer(false, &[(LAB, GroupRole::Pi)]),
-            viewer(false, &[(LAB, GroupRole::Member)]),
-            viewer(false, &[(OTHER, GroupRole::Pi)]),
-            viewer(false, &[]),
-        ];
+        let people = all_kinds_of_people();
         let table = [
             //                                admin  pi     member other  nobody
             (UseOwnAccount, /*             */ [true, true, true, true, true]),
@@ -234,13 +239,7 @@ mod tests {
     /// Scripts and output of members' jobs: shared by the member, by the group, or by neither.
     #[test]
     fn the_table_of_job_files() {
-        let people = [
-            viewer(true, &[]),
-            viewer(false, &[(LAB, GroupRole::Pi)]),
-            viewer(false, &[(LAB, GroupRole::Member)]),
-            viewer(false, &[(OTHER, GroupRole::Pi)]),
-            viewer(false, &[]),
-        ];
+        let people = all_kinds_of_people();
         for (is_group_shared, member_choice, is_shown) in [
             (false, None, false),
             (false, Some(true), true),
@@ -260,13 +259,7 @@ mod tests {
     #[test]
     fn the_table_of_recipes() {
         use Permission::{ChangeRecipe, PublishRecipe, UseRecipe};
-        let people = [
-            viewer(true, &[]),
-            viewer(false, &[(LAB, GroupRole::Pi)]),
-            viewer(false, &[(LAB, GroupRole::Member)]),
-            viewer(false, &[(OTHER, GroupRole::Pi)]),
-            viewer(false, &[]),
-        ];
+        let people = all_kinds_of_people();
         let of = |owner: i64, group| SharedItemOwnership { owner: Some(PersonId(owner)), group };
         let (labs, own, own_labs, anothers) = (of(2, Some(LAB)), of(1, None), of(1, Some(LAB)), of(2, None));
         let table = [
@@ -294,13 +287,7 @@ mod tests {
     #[test]
     fn the_table_of_boards() {
         use Permission::{ManageDashboard, SeeDashboard, ShowDashboard, StartSharedDashboard};
-        let people = [
-            viewer(true, &[]),
-            viewer(false, &[(LAB, GroupRole::Pi)]),
-            viewer(false, &[(LAB, GroupRole::Member)]),
-            viewer(false, &[(OTHER, GroupRole::Pi)]),
-            viewer(false, &[]),
-        ];
+        let people = all_kinds_of_people();
         let of = |owner: i64, group| SharedItemOwnership { owner: Some(PersonId(owner)), group };
         let (own, labs, anothers) = (of(1, None), of(2, Some(LAB)), of(2, None));
         let table = [

@@ -19,6 +19,7 @@ const MAX_ASKED: usize = 2000;
 impl JobDetailsCache {
     /// Asks the accounting for a person's own job and stores what it tells. True if the job is known from now on.
     pub async fn load_older_job(&self, key: ClusterAccountId, user: &str, id: JobId) -> Result<bool, StoreError> {
+        let Ok(connection) = self.0.connections.connection(key.connection_key()) else { return Ok(false) };
         {
             let mut asked = lock(&self.0.asked_for);
             if asked.get(&(key, id)).is_some_and(|at| at.elapsed() < ASK_EVERY) {
@@ -27,10 +28,8 @@ impl JobDetailsCache {
             if asked.len() >= MAX_ASKED {
                 asked.clear();
             }
-            let Ok(_) = self.0.connections.connection(key.connection_key()) else { return Ok(false) };
             asked.insert((key, id), Instant::now());
         }
-        let Ok(connection) = self.0.connections.connection(key.connection_key()) else { return Ok(false) };
         let found = load_accounted_job(&connection, id).await.ok().flatten();
         // Ids are given again after years; another person's job is not theirs to see here.
         let Some((job, extra)) = found.filter(|(job, _)| job.user == user && job.state.is_over()) else {
