@@ -39,7 +39,7 @@ mod sql_types;
 pub mod submissions;
 pub mod usage;
 pub mod usage_alerts;
-pub mod usage_login_names;
+pub mod usage_user_names;
 pub mod webhooks;
 
 use cache::DbRevisionTracker;

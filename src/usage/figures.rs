@@ -219,11 +219,11 @@ fn owner_of(view: &GroupUsage, account: &GroupAccountUsage, user: &str) -> Usage
     if user.is_empty() || !view.is_leader {
         return UsageMember::Others;
     }
-    let login = (cluster, user.to_owned());
-    if let Some(person) = view.people.get(&login) {
+    let user_name = (cluster, user.to_owned());
+    if let Some(person) = view.people.get(&user_name) {
         return UsageMember::Person(person.id);
     }
-    let (cluster, user) = view.logins.representative(login);
+    let (cluster, user) = view.user_names.representative(user_name);
     UsageMember::User(cluster, user)
 }
 
@@ -259,7 +259,7 @@ fn member_figures(
             UsageMember::Person(id) if *id == view.viewer && !view.is_leader => ("You".to_owned(), true),
             UsageMember::Person(id) => (name_of(*id).unwrap_or_else(|| "You".to_owned()), name_of(*id).is_some()),
             UsageMember::User(cluster, user) => {
-                let name = view.logins.name(&(*cluster, user.clone()));
+                let name = view.user_names.name(&(*cluster, user.clone()));
                 (name.unwrap_or(user).to_owned(), false)
             }
             UsageMember::Others => ("Everyone else".to_owned(), true),

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::account_usage::AccountUsage;
 use super::forecast::{AllocationForecast, LOOKBACK_WEEKS, forecast_allocation};
-use super::login_names::LoginNames;
 use super::schedule;
 use super::service::UsageService;
 use super::units::{AllocationUnit, SiteUnit, UsageMeasure};
+use super::user_names::UserNames;
 use crate::auth::{Permission, Viewer};
 use crate::clock::{Day, UnixTime};
 use crate::cluster::{ClusterAccount, ClusterAccountCache, ClusterAccountId, ClusterProfile, DiscoveredFacts};
@@ -37,7 +37,7 @@ pub struct GroupUsage {
     /// Members by their user names on clusters, as those clusters reported them.
     pub people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
     /// The names that PIs gave to other user names.
-    pub logins: Arc<LoginNames>,
+    pub user_names: Arc<UserNames>,
 }
 
 impl GroupUsage {
@@ -145,7 +145,7 @@ impl GroupAccountContext {
 pub struct GroupUsageAccounts {
     pub(super) accounts: Vec<Arc<GroupAccountContext>>,
     pub(super) people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
-    pub(super) logins: Arc<LoginNames>,
+    pub(super) user_names: Arc<UserNames>,
 }
 
 impl UsageService {
@@ -219,8 +219,8 @@ impl UsageService {
                 usage,
             });
         }
-        let (people, logins) = (records.people.clone(), records.logins.clone());
-        Ok(GroupUsage { group, is_leader, viewer: viewer.id, accounts, people, logins })
+        let (people, user_names) = (records.people.clone(), records.user_names.clone());
+        Ok(GroupUsage { group, is_leader, viewer: viewer.id, accounts, people, user_names })
     }
 
     /// Records that someone views the usage. True if that was saved.
@@ -307,11 +307,11 @@ async fn read_context(
     }
     all_details.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
     let people = Arc::new(people_by_user(&members, &clusters));
-    let mut named = store::usage_login_names::list(db, group).await?;
+    let mut named = store::usage_user_names::list(db, group).await?;
     // A user name that has since been linked to a member is that member's.
-    named.retain(|login| !people.contains_key(&(login.cluster_id, login.login.clone())));
-    let logins = Arc::new(LoginNames::new(named));
-    Ok(GroupUsageAccounts { accounts: all_details, people, logins })
+    named.retain(|one| !people.contains_key(&(one.cluster_id, one.user_name.clone())));
+    let user_names = Arc::new(UserNames::new(named));
+    Ok(GroupUsageAccounts { accounts: all_details, people, user_names })
 }
 
 /// The sources to show: the group's, or, as long as nothing was read for the group, what the viewer's own connection

@@ -147,8 +147,8 @@ impl UsageService {
                 let mut db = self.0.core.store.read().await?;
                 let user = store::usage::get_name(&mut db, row.user_id).await?.unwrap_or_default();
                 let person = records.people.get(&(details.cluster, user.clone())).cloned();
-                let login = (details.cluster, user.clone());
-                let owner = person.as_ref().map(|person| person.name.as_str()).or(records.logins.name(&login));
+                let user_name = (details.cluster, user.clone());
+                let owner = person.as_ref().map(|person| person.name.as_str()).or(records.user_names.name(&user_name));
                 let owner = owner.unwrap_or(&user).to_owned();
                 return Ok(Some(UsageJobRecord { details: details.clone(), row, user, kind, person, owner }));
             }

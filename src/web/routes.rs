@@ -9,7 +9,7 @@ use super::http::{assets, errors, event_stream, health, middleware, old_urls};
 use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
 use super::pages::admin::{activity, people};
 use super::pages::groups::{
-    self, fair_share, invitations, logins, member_actions, reports, sharing, usage, usage_alerts,
+    self, fair_share, invitations, member_actions, reports, sharing, usage, usage_alerts, user_names,
 };
 use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
@@ -213,7 +213,7 @@ fn usage_routes() -> Router<PortalState> {
         .route("/groups/{id}/usage/jobs", get(usage::jobs_page::get))
         .route("/groups/{id}/usage/jobs/{slug}/{job}", get(usage::member_job::get))
         .route("/groups/{id}/usage/jobs/{slug}/{job}/accounting", get(usage::member_job::get_accounting))
-        .route("/groups/{id}/logins", get(logins::get).post(logins::save))
+        .route("/groups/{id}/user-names", get(user_names::get).post(user_names::save))
         .route("/groups/{id}/sharing", get(sharing::get))
         .route("/groups/{id}/sharing/own", post(sharing::save_own))
         .route("/groups/{id}/sharing/group", post(sharing::save_group))

@@ -59,8 +59,8 @@ const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("GET", "/groups/{lab}/sharing", "", &["pia", "max"]),
     ("POST", "/groups/{lab}/sharing/own", "choice=keep", &["pia", "max"]),
     ("POST", "/groups/{lab}/sharing/group", "", &["pia"]),
-    ("GET", "/groups/{lab}/logins", "", &["pia"]),
-    ("POST", "/groups/{lab}/logins", "cluster=x&login=y&name=z", &["pia"]),
+    ("GET", "/groups/{lab}/user-names", "", &["pia"]),
+    ("POST", "/groups/{lab}/user-names", "cluster=x&user_name=y&name=z", &["pia"]),
     ("GET", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/accounts", "", &["pia"]),
     ("POST", "/groups/{lab}/allocations", "account=x", &["pia"]),
@@ -285,7 +285,7 @@ async fn rights_are_checked_on_every_route() {
         for (name, client) in people.iter().filter(|(name, _)| allowed.contains(name)) {
             let status = ask(&portal, client, verb, &fill(path), form).await;
             // They may, but there is no such account, allocation, cluster or user name.
-            let names_nothing = ["/allocations", "/refresh", "/logins"].iter().any(|part| path.contains(part));
+            let names_nothing = ["/allocations", "/refresh", "/user-names"].iter().any(|part| path.contains(part));
             let may = [200, 303].contains(&status) || (names_nothing && [404, 422].contains(&status));
             assert!(may, "{name}: {verb} {path} gives {status}");
         }

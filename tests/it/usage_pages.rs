@@ -4,9 +4,9 @@
 mod browser;
 mod clicks;
 mod jobs;
-mod logins;
 mod settings;
 mod sorting;
+mod user_names;
 
 use portolan::clock::{Day, UnixTime};
 use portolan::domain::PersonId;

@@ -10,8 +10,8 @@ use crate::core::lock;
 use crate::domain::{ClusterId, GroupId, PersonId};
 use crate::usage::account_usage::AccountUsage;
 use crate::usage::group_usage::{GroupAccountContext, GroupAccountUsage, GroupMemberName, GroupUsage};
-use crate::usage::login_names::LoginNames;
 use crate::usage::service::UsageService;
+use crate::usage::user_names::UserNames;
 
 /// At most this many entries are kept.
 const MAX_ENTRIES: usize = 64;
@@ -31,7 +31,7 @@ struct CachedFigures {
 struct FiguresInputFingerprint {
     is_leader: bool,
     people: Arc<HashMap<(ClusterId, String), GroupMemberName>>,
-    logins: Arc<LoginNames>,
+    user_names: Arc<UserNames>,
     accounts: Vec<AccountUsageFingerprint>,
 }
 
@@ -46,7 +46,7 @@ struct AccountUsageFingerprint {
 impl FiguresInputFingerprint {
     fn new(view: &GroupUsage) -> Self {
         let accounts = view.accounts.iter().map(AccountUsageFingerprint::new).collect();
-        Self { is_leader: view.is_leader, people: view.people.clone(), logins: view.logins.clone(), accounts }
+        Self { is_leader: view.is_leader, people: view.people.clone(), user_names: view.user_names.clone(), accounts }
     }
 
     fn matches(&self, view: &GroupUsage) -> bool {
@@ -56,7 +56,7 @@ impl FiguresInputFingerprint {
             && self.accounts.len() == view.accounts.len()
             && self.accounts.iter().zip(&view.accounts).all(same)
             && self.people == view.people
-            && self.logins == view.logins
+            && self.user_names == view.user_names
     }
 }
 

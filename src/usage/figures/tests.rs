@@ -67,7 +67,7 @@ fn view(leads: bool, usage: Arc<AccountUsage>) -> GroupUsage {
         viewer: PersonId(1),
         accounts: vec![account],
         people: Arc::new(people),
-        logins: Arc::default(),
+        user_names: Arc::default(),
     }
 }
 

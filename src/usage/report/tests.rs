@@ -60,7 +60,7 @@ fn view(days: i64, hours: &[u64], kinds: usize) -> GroupUsage {
         viewer: PersonId(9),
         accounts: vec![account],
         people: Arc::new(HashMap::from([((ClusterId(1), "u0".to_owned()), ada)])),
-        logins: Arc::default(),
+        user_names: Arc::default(),
     }
 }
 

@@ -102,7 +102,7 @@ flashes! {
     TooManyReports = "reports-enough", "warning", "This group has reached the maximum number of frozen reports. Delete some you no longer need.";
     ReportLinkRevoked = "report-unshared", "ok", "Guest link revoked. Anyone using it has lost access.";
     JobSharingSet = "job-sharing-set", "ok", "Job sharing saved.";
-    LoginNamed = "login-named", "ok", "Name saved. It's used on usage pages, in reports and in CSV files.";
+    UserNameSet = "user-name-set", "ok", "Name saved. It's used on usage pages, in reports and in CSV files.";
     AlertsSet = "alerts-set", "ok", "Usage alerts saved. They appear under Notifications.";
     DashboardNotConnected = "dashboard-no-way", "warning", "You're not connected to this cluster. Connect first, then try again.";
     DashboardOwnerAway = "dashboard-owner-away", "warning", "The dashboard can't be started because it runs as its owner, who isn't connected to the cluster. Ask them to connect.";

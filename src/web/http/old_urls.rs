@@ -1,5 +1,5 @@
-//! Paths of version 0.1.0 and their current names, so that bookmarks, links in messages and pages left open during an
-//! upgrade keep working.
+//! Old paths and their current names, so that bookmarks, links in messages and pages left open during an upgrade keep
+//! working.
 
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
@@ -45,6 +45,7 @@ fn new_path(path: &str) -> Option<String> {
                 new[3] = "fair-share";
             }
         }
+        ["groups", _, "logins"] => new[2] = "user-names",
         ["groups", _, "reports", _, "links", ..] => new[4] = "guest-links",
         ["compose", _, _, "rework"] => new[3] = "edit",
         ["compose", _, _, "keep"] => new[3] = "save",
@@ -82,6 +83,7 @@ mod tests {
             ("/groups/1/use/standing", "/groups/1/usage/fair-share"),
             ("/groups/1/use/part", "/groups/1/usage/fragment"),
             ("/groups/1/use/jobs.csv", "/groups/1/usage/jobs.csv"),
+            ("/groups/1/logins", "/groups/1/user-names"),
             ("/groups/1/reports/2/links/3/revoke", "/groups/1/reports/2/guest-links/3/revoke"),
             ("/compose/fir/python-script/keep", "/compose/fir/python-script/save"),
             ("/clusters/fir/give-up", "/clusters/fir/cancel"),

@@ -3,7 +3,6 @@
 pub(in crate::web) mod fair_share;
 mod group_tables;
 pub(in crate::web) mod invitations;
-pub(in crate::web) mod logins;
 pub(in crate::web) mod member_actions;
 pub(in crate::web) mod reports;
 pub(in crate::web) mod sharing;
@@ -11,6 +10,7 @@ pub(in crate::web) mod stacked_bar_chart;
 pub(in crate::web) mod table_sort;
 pub(in crate::web) mod usage;
 pub(in crate::web) mod usage_alerts;
+pub(in crate::web) mod user_names;
 
 use askama::Template;
 use axum::extract::FromRequestParts;

@@ -216,7 +216,7 @@ mod tests {
             viewer: PersonId(1),
             accounts: Vec::new(),
             people: Arc::new(HashMap::from([((ClusterId(1), "bob".to_owned()), bob)])),
-            logins: Arc::default(),
+            user_names: Arc::default(),
         };
         card.add_members(&rows, ClusterId(1), &view);
         let shown: Vec<_> = card.members.iter().map(|member| (&*member.name, &*member.user, &*member.used)).collect();

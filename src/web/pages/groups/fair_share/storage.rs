@@ -150,7 +150,7 @@ mod tests {
             viewer: PersonId(1),
             accounts: Vec::new(),
             people: Arc::new(HashMap::from([((ClusterId(1), "alice".to_owned()), alice)])),
-            logins: Arc::default(),
+            user_names: Arc::default(),
         };
         let found = storage_by_person(&rows, &[&smith], &view);
         assert_eq!(found.len(), 1, "nothing of other projects");

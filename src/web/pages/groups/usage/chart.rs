@@ -186,7 +186,7 @@ mod tests {
             viewer: PersonId(1),
             accounts: Vec::new(),
             people: Arc::default(),
-            logins: Arc::default(),
+            user_names: Arc::default(),
         };
         let query = UsageQuery::from_pairs(&[("by".to_owned(), "day".to_owned())]);
         let filter = UsageFilter::resolve(&query, &view, &[], Day(20_040).start());

@@ -198,11 +198,11 @@ fn resolve_member(data: &UsagePageData, word: &str) -> Option<UsageMember> {
     if accounts.any(|account| account.details.cluster == *cluster && account.details.own_user.as_ref() == Some(user)) {
         return Some(UsageMember::Person(data.view.viewer));
     }
-    let login = (*cluster, user.clone());
-    if let Some(person) = data.view.people.get(&login) {
+    let user_name = (*cluster, user.clone());
+    if let Some(person) = data.view.people.get(&user_name) {
         return Some(UsageMember::Person(person.id));
     }
-    let (cluster, user) = data.view.logins.representative(login);
+    let (cluster, user) = data.view.user_names.representative(user_name);
     Some(UsageMember::User(cluster, user))
 }
 
@@ -246,8 +246,8 @@ fn cluster_users(
             theirs.map(|((_, user), _)| Some(user.clone())).collect()
         }
         Some(UsageMember::User(cluster, user)) => {
-            let all = data.view.logins.same_person(&(*cluster, user.clone())).into_iter();
-            all.filter(|login| login.0 == facts.cluster).map(|(_, user)| Some(user)).collect()
+            let all = data.view.user_names.same_person(&(*cluster, user.clone())).into_iter();
+            all.filter(|user_name| user_name.0 == facts.cluster).map(|(_, user)| Some(user)).collect()
         }
         Some(UsageMember::Others) => Vec::new(),
     }
@@ -261,7 +261,9 @@ pub fn member_name(data: &UsagePageData, who: &UsageMember) -> String {
             let person = data.view.people.values().find(|person| person.id == *id);
             person.map(|person| person.name.clone()).unwrap_or_default()
         }
-        UsageMember::User(cluster, user) => data.view.logins.name(&(*cluster, user.clone())).unwrap_or(user).to_owned(),
+        UsageMember::User(cluster, user) => {
+            data.view.user_names.name(&(*cluster, user.clone())).unwrap_or(user).to_owned()
+        }
         UsageMember::Others => String::new(),
     }
 }

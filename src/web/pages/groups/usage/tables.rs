@@ -269,7 +269,7 @@ mod tests {
             viewer: PersonId(1),
             accounts: Vec::new(),
             people: std::sync::Arc::default(),
-            logins: std::sync::Arc::default(),
+            user_names: std::sync::Arc::default(),
         };
         let query = crate::web::pages::groups::usage::query::UsageQuery::from_pairs(&[]);
         let filter = UsageFilter::resolve(&query, &view, &[], crate::clock::Day(20_040).start());

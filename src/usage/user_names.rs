@@ -10,58 +10,58 @@ use crate::auth::activity::{ActivityEventKind, Actor};
 use crate::auth::{AuthError, Viewer};
 use crate::domain::{ClusterId, DisplayName, GroupId};
 use crate::store;
-use crate::store::usage_login_names::StoredLoginName;
+use crate::store::usage_user_names::StoredUserName;
 
 /// A group names at most this many user names.
 const MAX_NAMED: usize = 500;
 
 /// A user name on a cluster.
-pub type ClusterLogin = (ClusterId, String);
+pub type ClusterUserName = (ClusterId, String);
 
 /// The names that a group's PIs gave.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LoginNames {
-    names: HashMap<ClusterLogin, String>,
+pub struct UserNames {
+    names: HashMap<ClusterUserName, String>,
     /// The user names of each named person; the first one stands for all.
-    people: BTreeMap<String, Vec<ClusterLogin>>,
+    people: BTreeMap<String, Vec<ClusterUserName>>,
 }
 
-impl LoginNames {
-    pub fn new(rows: Vec<StoredLoginName>) -> Self {
+impl UserNames {
+    pub fn new(rows: Vec<StoredUserName>) -> Self {
         let mut all = Self::default();
-        for StoredLoginName { cluster_id, login, name } in rows {
-            let login = (cluster_id, login);
-            all.people.entry(name.clone()).or_default().push(login.clone());
-            all.names.insert(login, name);
+        for StoredUserName { cluster_id, user_name, name } in rows {
+            let user_name = (cluster_id, user_name);
+            all.people.entry(name.clone()).or_default().push(user_name.clone());
+            all.names.insert(user_name, name);
         }
         all
     }
 
     /// The name that was given; none if it has none.
-    pub fn name(&self, login: &ClusterLogin) -> Option<&str> {
-        self.names.get(login).map(String::as_str)
+    pub fn name(&self, user_name: &ClusterUserName) -> Option<&str> {
+        self.names.get(user_name).map(String::as_str)
     }
 
     /// The user name that stands for all of the same person.
-    pub fn representative(&self, login: ClusterLogin) -> ClusterLogin {
-        let all = self.names.get(&login).and_then(|name| self.people.get(name));
-        all.and_then(|all| all.first().cloned()).unwrap_or(login)
+    pub fn representative(&self, user_name: ClusterUserName) -> ClusterUserName {
+        let all = self.names.get(&user_name).and_then(|name| self.people.get(name));
+        all.and_then(|all| all.first().cloned()).unwrap_or(user_name)
     }
 
     /// All user names of the same person, this one included.
-    pub fn same_person(&self, login: &ClusterLogin) -> Vec<ClusterLogin> {
-        let all = self.names.get(login).and_then(|name| self.people.get(name));
-        all.cloned().unwrap_or_else(|| vec![login.clone()])
+    pub fn same_person(&self, user_name: &ClusterUserName) -> Vec<ClusterUserName> {
+        let all = self.names.get(user_name).and_then(|name| self.people.get(name));
+        all.cloned().unwrap_or_else(|| vec![user_name.clone()])
     }
 }
 
 /// A user name that belongs to nobody in the group.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UnlinkedLogin {
+pub struct UnlinkedUserName {
     pub cluster: ClusterId,
     pub slug: String,
     pub cluster_title: String,
-    pub login: String,
+    pub user_name: String,
     /// The name that a PI gave; empty for none.
     pub name: String,
     /// All core hours that were read.
@@ -71,13 +71,13 @@ pub struct UnlinkedLogin {
 impl GroupUsage {
     /// The name behind a user name: a member's, or the one that a PI gave.
     pub fn known_name(&self, cluster: ClusterId, user: &str) -> Option<&str> {
-        let login = (cluster, user.to_owned());
-        let member = self.people.get(&login).map(|person| person.name.as_str());
-        member.or_else(|| self.logins.name(&login))
+        let user_name = (cluster, user.to_owned());
+        let member = self.people.get(&user_name).map(|person| person.name.as_str());
+        member.or_else(|| self.user_names.name(&user_name))
     }
 
     /// The user names of which nobody in the group is the owner, highest usage first. None for anyone but PIs.
-    pub fn unlinked_logins(&self) -> Vec<UnlinkedLogin> {
+    pub fn unlinked_user_names(&self) -> Vec<UnlinkedUserName> {
         let mut seconds: BTreeMap<(&str, &str), (u64, &str, ClusterId)> = BTreeMap::new();
         for account in self.accounts.iter().filter(|_| self.is_leader) {
             let facts = &account.details;
@@ -90,22 +90,22 @@ impl GroupUsage {
             }
         }
         let unlinked =
-            |((slug, login), (used, title, cluster)): ((&str, &str), (u64, &str, ClusterId))| UnlinkedLogin {
+            |((slug, user_name), (used, title, cluster)): ((&str, &str), (u64, &str, ClusterId))| UnlinkedUserName {
                 cluster,
                 slug: slug.to_owned(),
                 cluster_title: title.to_owned(),
-                name: self.logins.name(&(cluster, login.to_owned())).unwrap_or_default().to_owned(),
-                login: login.to_owned(),
+                name: self.user_names.name(&(cluster, user_name.to_owned())).unwrap_or_default().to_owned(),
+                user_name: user_name.to_owned(),
                 core_hours: hours(used),
             };
-        let mut all: Vec<UnlinkedLogin> = seconds.into_iter().map(unlinked).collect();
+        let mut all: Vec<UnlinkedUserName> = seconds.into_iter().map(unlinked).collect();
         all.sort_by(|a, b| b.core_hours.total_cmp(&a.core_hours));
         all
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum NameLoginError {
+pub enum SetUserNameError {
     #[error("The group has named the maximum number of user names. Clear some first.")]
     TooMany,
     /// Not allowed, gone, or an internal error.
@@ -115,34 +115,34 @@ pub enum NameLoginError {
 
 impl UsageService {
     /// Names the person behind a user name that appears in the group's figures, or clears the name.
-    pub async fn set_login_name(
+    pub async fn set_user_name(
         &self,
         actor: &Actor,
         viewer: &Viewer,
         group: GroupId,
-        (slug, login): (&str, &str),
+        (slug, user_name): (&str, &str),
         name: Option<&DisplayName>,
-    ) -> Result<(), NameLoginError> {
+    ) -> Result<(), SetUserNameError> {
         let view = self.load_group_usage(viewer, group).await.map_err(AuthError::from)?;
-        let unlinked = view.unlinked_logins();
-        let known = unlinked.into_iter().find(|known| known.slug == slug && known.login == login);
+        let unlinked = view.unlinked_user_names();
+        let known = unlinked.into_iter().find(|known| known.slug == slug && known.user_name == user_name);
         let known = known.ok_or(AuthError::NotFound)?;
         let (mut tx, row) = self.begin_change(actor, group).await?;
-        let named = store::usage_login_names::list(&mut tx, group).await.map_err(AuthError::from)?;
-        let is_it = |one: &StoredLoginName| one.cluster_id == known.cluster && one.login == known.login;
+        let named = store::usage_user_names::list(&mut tx, group).await.map_err(AuthError::from)?;
+        let is_it = |one: &StoredUserName| one.cluster_id == known.cluster && one.user_name == known.user_name;
         if name.is_some() && named.len() >= MAX_NAMED && !named.iter().any(is_it) {
-            return Err(NameLoginError::TooMany);
+            return Err(SetUserNameError::TooMany);
         }
         let saved = match name {
             Some(name) => {
-                store::usage_login_names::set(&mut tx, group, known.cluster, &known.login, name.as_str()).await
+                store::usage_user_names::set(&mut tx, group, known.cluster, &known.user_name, name.as_str()).await
             }
-            None => store::usage_login_names::remove(&mut tx, group, known.cluster, &known.login).await,
+            None => store::usage_user_names::remove(&mut tx, group, known.cluster, &known.user_name).await,
         };
         saved.map_err(AuthError::from)?;
         let is_named = name.map_or_else(|| "no name".to_owned(), |name| name.as_str().to_owned());
-        let detail = format!("{} on {}: {is_named}", super::report::clean_name(&known.login), known.cluster_title);
-        let committed = self.commit_change(tx, actor, ActivityEventKind::LoginNamed, &row, &detail).await;
+        let detail = format!("{} on {}: {is_named}", super::report::clean_name(&known.user_name), known.cluster_title);
+        let committed = self.commit_change(tx, actor, ActivityEventKind::UserNameSet, &row, &detail).await;
         Ok(committed.map_err(AuthError::from)?)
     }
 }
@@ -153,25 +153,25 @@ mod tests {
 
     #[test]
     fn the_same_name_is_one_person() {
-        let row = |cluster: i64, login: &str, name: &str| StoredLoginName {
+        let row = |cluster: i64, user_name: &str, name: &str| StoredUserName {
             cluster_id: ClusterId(cluster),
-            login: login.into(),
+            user_name: user_name.into(),
             name: name.into(),
         };
-        let names = LoginNames::new(vec![
+        let names = UserNames::new(vec![
             row(1, "erik", "Erik Berg"),
             row(1, "eberg", "Erik Berg"),
             row(2, "erik", "Erik Berg"),
             row(2, "eva", "Eva"),
         ]);
-        let login = |cluster: i64, login: &str| (ClusterId(cluster), login.to_owned());
-        for other in [login(1, "erik"), login(1, "eberg"), login(2, "erik")] {
-            assert_eq!(names.representative(other.clone()), login(1, "erik"));
+        let user_name = |cluster: i64, user_name: &str| (ClusterId(cluster), user_name.to_owned());
+        for other in [user_name(1, "erik"), user_name(1, "eberg"), user_name(2, "erik")] {
+            assert_eq!(names.representative(other.clone()), user_name(1, "erik"));
             assert_eq!(names.same_person(&other).len(), 3);
             assert_eq!(names.name(&other), Some("Erik Berg"));
         }
-        assert_eq!(names.representative(login(2, "eva")), login(2, "eva"));
-        let stranger = login(9, "erik");
+        assert_eq!(names.representative(user_name(2, "eva")), user_name(2, "eva"));
+        let stranger = user_name(9, "erik");
         assert_eq!((names.name(&stranger), names.same_person(&stranger).len()), (None, 1));
         assert_eq!(names.representative(stranger.clone()), stranger);
     }

@@ -6,15 +6,17 @@ use super::{EVIL, world};
 async fn a_pi_names_and_merges_user_names_everywhere() {
     let world = world().await;
     world.fill().await;
-    let path = world.url("logins");
+    let path = world.url("user-names");
+    let old = world.pi.get(&world.url("logins")).await;
+    assert_eq!((old.status, old.location()), (308, path.as_str()), "an old bookmark");
     let page = world.pi.get(&path).await;
     assert_eq!(page.status, 200, "{}", page.text());
     assert!(page.select_all("#evil").is_empty());
-    let mut listed = page.attributes("input[name=login]", "value");
+    let mut listed = page.attributes("input[name=user_name]", "value");
     listed.sort();
     assert_eq!(listed, [EVIL, "gone"], "members are named already");
-    let save = async |login: &str, name: &str| {
-        let form = [("cluster", "key"), ("login", login), ("name", name)];
+    let save = async |user_name: &str, name: &str| {
+        let form = [("cluster", "key"), ("user_name", user_name), ("name", name)];
         world.pi.post(&path, &form).await.status
     };
     let hostile = "Erik <i id=evil>Berg</i>";
@@ -50,18 +52,19 @@ async fn a_pi_names_and_merges_user_names_everywhere() {
 async fn only_pis_name_user_names_and_only_known_ones() {
     let world = world().await;
     world.fill().await;
-    let path = world.url("logins");
-    let form = |login: &'static str, name: &'static str| [("cluster", "key"), ("login", login), ("name", name)];
+    let path = world.url("user-names");
+    let form =
+        |user_name: &'static str, name: &'static str| [("cluster", "key"), ("user_name", user_name), ("name", name)];
     for who in [&world.member, &world.other, &world.admin] {
         assert!([403, 404].contains(&who.get(&path).await.status));
         assert!([403, 404].contains(&who.post(&path, &form("gone", "Erik")).await.status));
     }
     // A member's own user name, and one that nobody has.
-    for login in ["max", "pia", "nobody", ""] {
-        assert_eq!(world.pi.post(&path, &form(login, "Erik")).await.status, 404, "{login}");
+    for user_name in ["max", "pia", "nobody", ""] {
+        assert_eq!(world.pi.post(&path, &form(user_name, "Erik")).await.status, 404, "{user_name}");
     }
     let long = "x".repeat(5000);
-    let page = world.pi.post(&path, &[("cluster", "key"), ("login", "gone"), ("name", &long)]).await;
+    let page = world.pi.post(&path, &[("cluster", "key"), ("user_name", "gone"), ("name", &long)]).await;
     assert_eq!(page.status, 422, "{}", page.status);
     // Members read no names, whoever gave them.
     assert_eq!(world.pi.post(&path, &form("gone", "Erik Berg")).await.status, 303);

@@ -8,7 +8,7 @@ use crate::auth::Permission;
 use crate::domain::DisplayName;
 use crate::format;
 use crate::store::groups::Group;
-use crate::usage::{NameLoginError, UnlinkedLogin};
+use crate::usage::{SetUserNameError, UnlinkedUserName};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
 use crate::web::http::flash::{self, FlashMessage};
@@ -20,11 +20,11 @@ use crate::web::pages::groups::GroupRequest;
 const MAX_ROWS: usize = 200;
 
 #[derive(Template)]
-#[template(path = "groups/logins/page.html")]
-struct GroupLoginsPage {
+#[template(path = "groups/user_names/page.html")]
+struct GroupUserNamesPage {
     page: PageFrame,
     group: Group,
-    logins: Vec<UnlinkedLogin>,
+    user_names: Vec<UnlinkedUserName>,
     /// How many more there are.
     more: usize,
     problems: FormErrors,
@@ -33,25 +33,25 @@ struct GroupLoginsPage {
 }
 
 #[derive(Deserialize)]
-pub struct LoginNameForm {
+pub struct UserNameForm {
     cluster: String,
-    login: String,
+    user_name: String,
     #[serde(default)]
     name: String,
 }
 
-impl GroupLoginsPage {
+impl GroupUserNamesPage {
     /// What a row's field shows.
-    fn value<'a>(&'a self, login: &'a UnlinkedLogin) -> &'a str {
-        if self.has_problem(login) { &self.typed.2 } else { &login.name }
+    fn value<'a>(&'a self, user_name: &'a UnlinkedUserName) -> &'a str {
+        if self.has_problem(user_name) { &self.typed.2 } else { &user_name.name }
     }
 
-    fn has_problem(&self, login: &UnlinkedLogin) -> bool {
-        !self.problems.is_empty() && self.typed.0 == login.slug && self.typed.1 == login.login
+    fn has_problem(&self, user_name: &UnlinkedUserName) -> bool {
+        !self.problems.is_empty() && self.typed.0 == user_name.slug && self.typed.1 == user_name.user_name
     }
 
-    fn hours(login: &UnlinkedLogin) -> String {
-        format::amount(login.core_hours)
+    fn hours(user_name: &UnlinkedUserName) -> String {
+        format::amount(user_name.core_hours)
     }
 }
 
@@ -60,7 +60,7 @@ pub async fn get(request: GroupRequest) -> HandlerResult {
 }
 
 /// Names the person behind a user name; an empty name clears it.
-pub async fn save(request: GroupRequest, FormBody(form): FormBody<LoginNameForm>) -> HandlerResult {
+pub async fn save(request: GroupRequest, FormBody(form): FormBody<UserNameForm>) -> HandlerResult {
     let group = request.group;
     request.me.may(Permission::ManageUsage(group))?;
     let mut problems = FormErrors::default();
@@ -69,16 +69,16 @@ pub async fn save(request: GroupRequest, FormBody(form): FormBody<LoginNameForm>
     if problems.is_empty() {
         let usage = &request.context.app.usage;
         let (actor, viewer) = (request.me.actor(&request.context), &request.me.0.viewer);
-        match usage.set_login_name(&actor, viewer, group, (&form.cluster, &form.login), name.as_ref()).await {
+        match usage.set_user_name(&actor, viewer, group, (&form.cluster, &form.user_name), name.as_ref()).await {
             Ok(()) => {
-                let to = format!("/groups/{group}/logins");
-                return Ok(flash::redirect(request.context, &to, FlashMessage::LoginNamed));
+                let to = format!("/groups/{group}/user-names");
+                return Ok(flash::redirect(request.context, &to, FlashMessage::UserNameSet));
             }
-            Err(NameLoginError::Auth(error)) => return Err(error.into()),
+            Err(SetUserNameError::Auth(error)) => return Err(error.into()),
             Err(error) => problems.add("name", error),
         }
     }
-    let typed = (form.cluster, form.login, echo_input(&form.name));
+    let typed = (form.cluster, form.user_name, echo_input(&form.name));
     render(request, problems, typed).await
 }
 
@@ -88,10 +88,10 @@ async fn render(request: GroupRequest, problems: FormErrors, typed: (String, Str
     let view = request.load_usage().await?;
     let GroupRequest { context, me, .. } = request;
     context.app.usage.record_named_view(&me.actor(&context), group.id, None).await?;
-    let mut logins = view.unlinked_logins();
-    let more = logins.len().saturating_sub(MAX_ROWS);
-    logins.truncate(MAX_ROWS);
+    let mut user_names = view.unlinked_user_names();
+    let more = user_names.len().saturating_sub(MAX_ROWS);
+    user_names.truncate(MAX_ROWS);
     let status = if problems.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
     let page = PageFrame::for_person(&context, &me.0, "User names", NavSection::Groups);
-    respond_with(status, &GroupLoginsPage { page, group, logins, more, problems, typed })
+    respond_with(status, &GroupUserNamesPage { page, group, user_names, more, problems, typed })
 }
