@@ -3,6 +3,7 @@
 use portolan::store;
 
 use super::{World, world};
+use crate::support::Page;
 use crate::support::app::START;
 
 impl World {
@@ -205,4 +206,30 @@ async fn allocation_is_edited_in_place() {
     assert_eq!(world.pi.post(&path, &with("account", "")).await.status, 422);
     world.choose(&[]).await;
     assert!(!world.pi.get(&world.url("accounts")).await.text().contains("?change="));
+}
+
+#[tokio::test]
+async fn what_a_pi_sets_is_behind_one_tab() {
+    let world = world().await;
+    let tabs = |page: &Page| page.select_all("nav.tabs a");
+    for (file, words) in [
+        ("accounts", "Accounts and allocations"),
+        ("user-names", "User names"),
+        ("sharing", "Job sharing"),
+        ("alerts", "Alerts"),
+    ] {
+        let page = world.pi.get(&world.url(file)).await;
+        assert_eq!(tabs(&page), ["Usage", "Your priority", "Members", "Report", "Settings"], "{file}");
+        assert_eq!(page.select_all("nav.tabs [aria-current]"), ["Settings"], "{file}");
+        assert_eq!(page.select_all("nav.group-settings [aria-current]"), [words]);
+        assert_eq!(page.attribute("nav.group-settings [aria-current]", "href"), world.url(file));
+        assert_eq!(page.select_all("nav.group-settings a").len(), 4, "{file}");
+    }
+    let page = world.pi.get(&world.url("members")).await;
+    assert_eq!(page.select_all("nav.tabs [aria-current]"), ["Members"]);
+    assert!(page.select_all("nav.group-settings").is_empty());
+    // Members set only whether they share their jobs.
+    let page = world.member.get(&world.url("sharing")).await;
+    assert_eq!(tabs(&page), ["Usage", "Your priority", "Members", "Job sharing"]);
+    assert_eq!(page.select_all("nav.tabs [aria-current]"), ["Job sharing"]);
 }
