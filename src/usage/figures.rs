@@ -112,6 +112,8 @@ pub struct AccountFigures {
     pub cluster: String,
     pub account: String,
     pub totals: UsageTotals,
+    /// Whether nothing was read of these days, so that the totals say nothing.
+    pub is_unread: bool,
 }
 
 /// All figures for one query.
@@ -184,6 +186,7 @@ pub fn compute_figures(view: &GroupUsage, choice: &FiguresSelection) -> UsageFig
             cluster: account.details.title.clone(),
             account: account.details.account.clone(),
             totals: of_account,
+            is_unread: choice.from <= account.today && !account.has_read(choice.from, choice.until),
         });
     }
     let colours = assign_colours(view);

@@ -157,7 +157,8 @@ impl UsageReport {
         // A period that is not over is compared with as many days as have passed.
         let before = PeriodBefore::compute(view, &FiguresSelection { until, ..choice });
         let account = |figures: &figures::AccountFigures| {
-            ReportTableRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals)
+            let row = ReportTableRow::new(clean_name(&figures.account), clean_name(&figures.cluster), &figures.totals);
+            ReportTableRow { is_unread: figures.is_unread, ..row }
         };
         let (series, colours, bars) = build_chart(&all, until);
         // A report has readers elsewhere: who has an account here does not matter to them.

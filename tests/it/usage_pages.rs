@@ -610,6 +610,15 @@ async fn what_was_not_read_is_not_zero() {
     let page = world.pi.get(&world.url("usage")).await;
     let accounts = page.select_text("#use-accounts");
     assert!(accounts.contains("not loaded yet") && accounts.contains('–'), "{accounts}");
+    // However the table is sorted, the note is on the account that it is about.
+    let page = world.pi.get(&world.url("usage?sort=accounts.name-desc")).await;
+    assert!(page.select_text("#use-accounts tbody tr").contains("not loaded yet"), "{}", page.text());
+    let csv = world.pi.get(&world.url("usage/accounts.csv")).await.text().to_owned();
+    let line = csv.lines().find_map(|line| line.strip_prefix("\"key/def-two\",")).expect(&csv);
+    assert!(line.split(',').all(|cell| cell == "\"\""), "{line}");
+    let report = world.pi.get(&world.url("report?month=2026-11")).await;
+    let cells = report.select_all("[aria-labelledby=accounts-title] tbody td[colspan]");
+    assert_eq!(cells, ["not loaded yet"], "{}", report.text());
     let new = NewAllocation {
         group: portolan::domain::GroupId(world.lab),
         cluster: world.portal.cluster_id("key").await,

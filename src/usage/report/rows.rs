@@ -20,6 +20,8 @@ pub struct ReportTableRow {
     pub detail: String,
     /// Whether it stands for all others: it is last, however the table is sorted.
     pub is_rest: bool,
+    /// Whether nothing was read of it, so that its figures say nothing. Older reports do not tell.
+    pub is_unread: bool,
     pub core_hours: f64,
     pub gpu_hours: f64,
     /// GPU hours by model.
@@ -57,6 +59,7 @@ impl ReportTableRow {
             name,
             detail,
             is_rest: false,
+            is_unread: false,
             core_hours: UsageMeasure::Cores.hours(totals),
             gpu_hours: UsageMeasure::Gpus.hours(totals),
             gpus: totals.gpus.iter().filter(|(name, _)| !name.is_empty()).map(model).collect(),

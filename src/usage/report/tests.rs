@@ -118,6 +118,17 @@ fn a_month_adds_up() {
 }
 
 #[test]
+fn an_account_that_was_not_read_has_no_zeros() {
+    let mut two = view(10, &[3, 1], 2);
+    two.accounts.push(GroupAccountUsage { usage: Vec::new(), ..two.accounts[0].clone() });
+    let made = report(&two);
+    assert_eq!(made.accounts.iter().map(|row| row.is_unread).collect::<Vec<_>>(), [false, true]);
+    // Nothing is missing of days to come.
+    let later = ReportPeriod::days(TODAY.plus(5), TODAY.plus(9)).unwrap();
+    assert!(report_of(&two, later, UsageMeasure::Cores).accounts.iter().all(|row| !row.is_unread));
+}
+
+#[test]
 fn many_people_and_kinds_are_few_rows() {
     let many: Vec<u64> = (1..=60).collect();
     let made = report(&view(3, &many, 20));

@@ -86,12 +86,12 @@ fn if_measured(number: i64) -> String {
     if number < 0 { String::new() } else { number.to_string() }
 }
 
-/// A table of totals; `first` is the heading of the names.
-fn render_totals<'a>(first: &str, rows: impl Iterator<Item = (impl Into<String>, &'a UsageTotals)>) -> String {
+/// A table of totals; `first` is the heading of the names. A row without totals has empty cells.
+fn render_totals<'a>(first: &str, rows: impl Iterator<Item = (impl Into<String>, Option<&'a UsageTotals>)>) -> String {
     let head: Vec<&str> = std::iter::once(first).chain(TOTALS_COLUMNS.map(|(heading, _)| heading)).collect();
     let mut text = format_row(&head);
     for (name, sums) in rows {
-        let cells = TOTALS_COLUMNS.map(|(_, cell)| cell(sums));
+        let cells = TOTALS_COLUMNS.map(|(_, cell)| sums.map(cell).unwrap_or_default());
         text.push_str(&format_row(&std::iter::once(name.into()).chain(cells).collect::<Vec<String>>()));
     }
     text
@@ -106,21 +106,23 @@ fn file_response(data: &UsagePageData, what: &str, text: String) -> Response {
 
 pub async fn members(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.members.iter().map(|member| (member.name.as_str(), &member.totals));
+    let rows = data.figures.members.iter().map(|member| (member.name.as_str(), Some(&member.totals)));
     Ok(file_response(&data, "members", render_totals("member", rows)))
 }
 
 pub async fn accounts(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows =
-        data.figures.accounts.iter().map(|account| (format!("{}/{}", account.slug, account.account), &account.totals));
+    let rows = data.figures.accounts.iter().map(|account| {
+        let totals = Some(&account.totals).filter(|_| !account.is_unread);
+        (format!("{}/{}", account.slug, account.account), totals)
+    });
     Ok(file_response(&data, "accounts", render_totals("account", rows)))
 }
 
 /// Usage by job type.
 pub async fn kinds(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), &kind.totals));
+    let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), Some(&kind.totals)));
     Ok(file_response(&data, "kinds", render_totals("job type", rows)))
 }
 
@@ -205,7 +207,7 @@ mod tests {
     fn rows_are_as_long_as_the_head_and_hold_no_formulas() {
         let mut sums = UsageTotals { core_s: 5400, jobs: 2, done: 1, ..UsageTotals::default() };
         sums.add_gpus("v100", 1800);
-        let text = render_totals("member", [("=cmd()", &sums), ("Bob", &UsageTotals::default())].into_iter());
+        let text = render_totals("member", [("=cmd()", Some(&sums)), ("Bob", None)].into_iter());
         let mut lines = text.lines();
         let head = lines.next().unwrap().matches("\",\"").count();
         for row in lines {
@@ -213,5 +215,6 @@ mod tests {
         }
         assert!(text.contains("\"'=cmd()\",\"1.5000\",\"0.0000\""), "{text}");
         assert!(text.contains("\"v100 0.5000\""), "{text}");
+        assert!(text.contains("\"Bob\",\"\",\"\""), "nothing is known of Bob: {text}");
     }
 }

@@ -136,7 +136,7 @@ impl<'a> UsageSummaryFragment<'a> {
             facts: key_figures(data, &totals, site_unit.as_deref(), &figures.totals),
             chart: UsageChart::draw(figures, group, filter),
             allocation_cards: build_allocation_cards(&data.view, &data.allocations, filter.today),
-            accounts: account_table(data),
+            accounts: tables::account_table(figures, group, filter, data.view.is_leader),
             members: tables::member_table(figures, group, filter),
             kinds: tables::kind_table(figures, group, filter),
             breakdowns: breakdown_tables(figures, group, filter, data.view.is_leader),
@@ -146,20 +146,6 @@ impl<'a> UsageSummaryFragment<'a> {
             site_unit,
         }
     }
-}
-
-/// Usage by account. An account of which nothing was read has no figures.
-fn account_table(data: &UsagePageData) -> UsageTable {
-    let choice = &data.filter.choice;
-    let mut table = tables::account_table(&data.figures, data.group.id, &data.filter, data.view.is_leader);
-    let shown = data.view.accounts.iter().filter(|account| is_selected(account, choice));
-    for (row, account) in table.rows.iter_mut().zip(shown) {
-        if !account.has_read(choice.from, choice.until) {
-            row.cells = UsageTableCells::unknown();
-            row.note = format!("{} · not loaded yet", row.note);
-        }
-    }
-    table
 }
 
 const fn unit_term(unit: SiteUnit) -> GlossaryTerm {

@@ -158,7 +158,7 @@ pub fn sort_href(group: GroupId, filter: &UsageFilter, table: &str, sort: &str) 
     format!("{}?{}#use-{table}", usage_path(group), filter.to_query_string(&[("sort", sort)]))
 }
 
-/// Usage by account, if there are several. Only PIs can open everyone's jobs behind it.
+/// Usage by account, if there are several. An account of which nothing was read has no figures. Only PIs can open everyone's jobs behind it.
 pub fn account_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilter, leads: bool) -> UsageTable {
     let several = if figures.accounts.len() > 1 { figures.accounts.as_slice() } else { &[] };
     let builder = UsageTableBuilder { table: "accounts", first: "Account", group, figures, filter };
@@ -172,6 +172,10 @@ pub fn account_table(figures: &UsageFigures, group: GroupId, filter: &UsageFilte
                 let changes = [&[("account", value.as_str())], changes].concat();
                 if leads { jobs_href(group, filter, &changes) } else { String::new() }
             });
+            if account.is_unread {
+                let note = format!("{} · not loaded yet", account.cluster);
+                return UsageTableRow { note, cells: UsageTableCells::unknown(), ..row };
+            }
             UsageTableRow { note: account.cluster.clone(), ..row }
         },
     )
