@@ -8,7 +8,9 @@ use super::one_time_links::SignUpDetails;
 use super::sessions::SignedInPerson;
 use super::{AuthError, AuthService, Permission, RequestClient, Result, SessionsEndedSignal, password};
 use crate::domain::{DisplayName, GroupId, GroupRole, PersonId, SignInName};
-use crate::store::{self, people::Person};
+use crate::store;
+use crate::store::groups::Group;
+use crate::store::people::{Person, PersonBelongings};
 
 /// Whether an account can sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,17 @@ pub enum PortalAccountState {
     Active,
     /// Can't sign in; all sessions have ended.
     Disabled,
+}
+
+/// What deleting an account means, for whoever decides on it.
+#[derive(Debug)]
+pub struct AccountDeletionPreview {
+    pub person: Person,
+    pub belongings: PersonBelongings,
+    /// Refused: the portal would be left without an administrator.
+    pub is_last_admin: bool,
+    /// Refused if not empty: groups with other members that would have no PI without this person.
+    pub led_alone: Vec<Group>,
 }
 
 impl AuthService {
@@ -141,6 +154,17 @@ impl AuthService {
         Ok(())
     }
 
+    pub async fn preview_deletion(&self, person: PersonId) -> Result<AccountDeletionPreview> {
+        let mut db = self.store.read().await?;
+        let account = store::people::get(&mut db, person).await?.ok_or(AuthError::NotFound)?;
+        Ok(AccountDeletionPreview {
+            belongings: store::people::count_belongings(&mut db, person, self.clock.now()).await?,
+            is_last_admin: is_last_admin(&mut db, &account).await?,
+            led_alone: store::groups::list_led_alone(&mut db, person).await?,
+            person: account,
+        })
+    }
+
     /// Deletes an account with everything that is theirs alone; the activity log and what belongs to groups stay.
     /// Refused for the last administrator and for the last PI of a group that others are in.
     pub async fn delete_account(&self, actor: &Actor, person: PersonId) -> Result<()> {
@@ -190,9 +214,10 @@ impl AuthService {
 
 /// Keeps at least one administrator: without one, only the command line could help.
 async fn refuse_last_admin(db: &mut store::DbConnection, person: &Person) -> Result<()> {
+    if is_last_admin(db, person).await? { Err(AuthError::LastAdmin) } else { Ok(()) }
+}
+
+async fn is_last_admin(db: &mut store::DbConnection, person: &Person) -> Result<bool> {
     let counts = person.is_admin && !person.is_disabled;
-    if counts && store::people::count_active_admins(db).await? <= 1 {
-        return Err(AuthError::LastAdmin);
-    }
-    Ok(())
+    Ok(counts && store::people::count_active_admins(db).await? <= 1)
 }

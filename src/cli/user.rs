@@ -1,5 +1,7 @@
 //! `portolan user`: accounts from the portal's own machine.
 
+use std::io::{BufRead as _, IsTerminal as _};
+
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -8,9 +10,10 @@ use crate::app::AppState;
 use crate::auth::AuthError;
 use crate::auth::activity::Actor;
 use crate::auth::one_time_links::SignUpDetails;
-use crate::auth::people::PortalAccountState;
+use crate::auth::people::{AccountDeletionPreview, PortalAccountState};
 use crate::config::Config;
 use crate::domain::{DisplayName, GroupId, GroupRole, SignInName};
+use crate::format;
 use crate::store;
 
 #[derive(Debug, Subcommand)]
@@ -46,6 +49,14 @@ pub(super) enum UserSubcommand {
         /// Remove their administrator rights.
         #[arg(long)]
         revoke: bool,
+    },
+    /// Delete an account for good. Says first what is deleted and what is kept.
+    Delete {
+        /// Their user name.
+        name: SignInName,
+        /// Delete it without asking.
+        #[arg(long)]
+        yes: bool,
     },
     /// List all accounts.
     List,
@@ -130,6 +141,7 @@ pub(super) async fn run(config: Config, command: UserSubcommand) -> anyhow::Resu
             explain_last_admin(&name, app.auth.set_admin(&actor, person.id, !revoke).await)?;
             say!("{name} is {} an administrator.", if revoke { "no longer" } else { "now" });
         }
+        UserSubcommand::Delete { name, yes } => delete_user(&app, &name, yes).await?,
         UserSubcommand::List => list_users(&app).await?,
     }
     Ok(())
@@ -159,6 +171,70 @@ async fn add_user(app: &AppState, args: AddUserArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn delete_user(app: &AppState, name: &SignInName, is_confirmed: bool) -> anyhow::Result<()> {
+    let id = find_person(app, name).await?.id;
+    let preview = app.auth.preview_deletion(id).await?;
+    if preview.is_last_admin {
+        bail!("{}", last_admin_words(name));
+    }
+    if !preview.led_alone.is_empty() {
+        let groups: Vec<&str> = preview.led_alone.iter().map(|group| group.name.as_str()).collect();
+        bail!(
+            "{name} is the only PI of {}. A group with members needs a PI: change another member to PI in the portal first. Nothing was changed.",
+            groups.join(", ")
+        );
+    }
+    say!("{}", deletion_words(&preview));
+    if !is_confirmed && !confirm(&format!("Delete the account {name}?"))? {
+        bail!("Nothing was changed.");
+    }
+    explain_last_admin(name, app.auth.delete_account(&Actor::command_line(), id).await)?;
+    say!("Deleted the account {name}.");
+    Ok(())
+}
+
+/// What deleting an account deletes and keeps, as the page in the portal says it.
+fn deletion_words(preview: &AccountDeletionPreview) -> String {
+    let AccountDeletionPreview { person, belongings, .. } = preview;
+    let count = |number: i64, noun: &str| format::count(u64::try_from(number).unwrap_or_default(), noun);
+    format!(
+        "Deleted:
+- the account {} ({}), its password, second factor and sessions
+- {} on this portal. Public keys on clusters stay until someone removes them there
+- user names and connections for {}. Open connections are closed
+- {} of job history, with scripts and notifications
+- {} and {}
+- {} that no group uses
+- group memberships, usage alerts, the notification webhook, and open invitations and reset links
+Kept:
+- the activity log, with this person's user name
+- the usage of their groups, under their user name on the cluster
+- group recipes and frozen reports they created
+- jobs and files on the clusters. The portal can no longer cancel these jobs
+This can't be undone. To only stop someone from signing in: portolan user disable {}",
+        person.name,
+        person.display_name,
+        count(belongings.ssh_keys, "SSH key"),
+        count(belongings.clusters, "cluster"),
+        count(belongings.jobs, "job"),
+        count(belongings.dashboards, "dashboard"),
+        count(belongings.guest_links, "guest link"),
+        count(belongings.recipes, "recipe"),
+        person.name,
+    )
+}
+
+/// Asks on the terminal; anything but `y` or `yes` is a no.
+fn confirm(question: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("Nothing was changed. There is no terminal to ask on; to go ahead, run the command again with --yes.");
+    }
+    eprint!("{question} [y/N] ");
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
 /// Finds the group by name, or creates it.
 pub(super) async fn find_or_create_group(app: &AppState, name: &DisplayName) -> anyhow::Result<GroupId> {
     let found = store::groups::find_by_name(&mut *app.store.read().await?, name).await?;
@@ -181,13 +257,15 @@ async fn find_person(app: &AppState, name: &SignInName) -> anyhow::Result<store:
 
 fn explain_last_admin(name: &SignInName, result: Result<(), AuthError>) -> anyhow::Result<()> {
     match result {
-        Err(AuthError::LastAdmin) => {
-            bail!(
-                "{name} is the last administrator who can sign in. First make someone else an administrator: portolan user admin NAME"
-            )
-        }
+        Err(AuthError::LastAdmin) => bail!("{}", last_admin_words(name)),
         other => Ok(other?),
     }
+}
+
+fn last_admin_words(name: &SignInName) -> String {
+    format!(
+        "{name} is the last administrator who can sign in. First make someone else an administrator: portolan user admin NAME"
+    )
 }
 
 async fn list_users(app: &AppState) -> anyhow::Result<()> {

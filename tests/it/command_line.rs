@@ -154,6 +154,35 @@ async fn accounts_are_managed_while_the_portal_runs() {
 }
 
 #[tokio::test]
+async fn an_account_is_deleted_after_saying_what_goes() {
+    let installation = with_admin();
+    let server = installation.serve().await;
+    for (name, role) in [("bob", "pi"), ("eve", "member")] {
+        let add = ["user", "add", name, "--group", "Smith Lab", "--role", role, "--password-stdin"];
+        assert!(installation.run_with_input(&add, PASSWORD).status.success());
+    }
+    assert!(refused(&installation, &["user", "delete", "ada", "--yes"]).contains("last administrator"));
+    assert!(refused(&installation, &["user", "delete", "bob", "--yes"]).contains("only PI of Smith Lab"));
+    assert!(refused(&installation, &["user", "delete", "nobody", "--yes"]).contains("no account called nobody"));
+
+    let eve = Client::new(&installation.url());
+    assert_eq!(eve.sign_in("eve", PASSWORD).await.status, 303);
+    let asked = installation.run(&["user", "delete", "eve"]);
+    assert!(!asked.status.success() && stderr(&asked).contains("--yes"), "{}", stderr(&asked));
+    assert!(stdout(&asked).contains("0 SSH keys") && stdout(&asked).contains("activity log"), "{}", stdout(&asked));
+    assert!(eve.is_signed_in().await, "nothing was changed");
+
+    let deleted = installation.run(&["user", "delete", "eve", "--yes"]);
+    assert!(deleted.status.success(), "{}", stderr(&deleted));
+    assert!(!eve.is_signed_in().await, "every session ends at once");
+    let list = stdout(&installation.run(&["user", "list"]));
+    assert!(!list.contains("eve") && list.contains("bob"), "{list}");
+    // Nobody else is in the group now.
+    assert!(installation.run(&["user", "delete", "bob", "--yes"]).status.success());
+    drop(server);
+}
+
+#[tokio::test]
 async fn an_invitation_from_the_command_line_works_once() {
     let installation = with_admin();
     let server = installation.serve().await;

@@ -122,6 +122,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "cluster",
             "config",
             "domain",
+            "format",
             "health",
             "http_client",
             "probe",

@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::auth::people::PortalAccountState;
+use crate::auth::people::{AccountDeletionPreview, PortalAccountState};
 use crate::domain::PersonId;
 use crate::error::AppError;
 use crate::store;
@@ -134,13 +134,8 @@ pub async fn confirm_delete(
     PathParams(id): PathParams<PersonId>,
 ) -> HandlerResult {
     me.may(Permission::ManagePeople)?;
-    let mut db = context.app.store.read().await?;
-    let person = store::people::get(&mut db, id).await?.ok_or(AppError::NotFound)?;
-    let belongings = store::people::count_belongings(&mut db, id, context.app.clock.now()).await?;
-    let is_last_admin =
-        person.is_admin && !person.is_disabled && store::people::count_active_admins(&mut db).await? <= 1;
-    let led_alone = store::groups::list_led_alone(&mut db, id).await?;
-    drop(db);
+    let AccountDeletionPreview { person, belongings, is_last_admin, led_alone } =
+        context.app.auth.preview_deletion(id).await?;
     let heading = format!("Delete {}'s account", person.display_name);
     let page = PageFrame::for_person(&context, &me.0, &heading, NavSection::People);
     let is_me = me.0.person.id == id;
