@@ -9,8 +9,7 @@ use crate::ssh::{CallUrgency, ClusterConnection, RemoteCommand, RunCommandError}
 
 const SACCTMGR_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Asks about a remote user. `hides_jobs` is what Slurm's own configuration says. Where `sacctmgr` gives no answer, only
-/// that counts.
+/// Asks about a remote user. `hides_jobs` is what Slurm's own configuration says.
 pub async fn load_accounting_visibility(
     connection: &Arc<ClusterConnection>,
     user: &str,

@@ -246,3 +246,23 @@ pub async fn exists(db: &mut DbConnection, source: UsageSourceId) -> Result<bool
 pub async fn has_days(db: &mut DbConnection, source: UsageSourceId) -> Result<bool> {
     scalar_one!(db, "SELECT EXISTS (SELECT 1 FROM usage_days WHERE source_id = $1)", [source])
 }
+
+/// Whether someone's own figures of an account include other people's jobs, which have no names there. `user` is their
+/// user name on the cluster.
+pub async fn has_seen_others(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    account: &str,
+    user: &str,
+) -> Result<bool> {
+    scalar_one!(
+        db,
+        "SELECT EXISTS (
+           SELECT 1 FROM usage_sources s
+           JOIN usage_daily d ON d.source_id = s.id
+           LEFT JOIN usage_names n ON n.id = d.user_id
+           WHERE s.person_id = $1 AND s.cluster_id = $2 AND s.account = $3 AND coalesce(n.name, '') <> $4)",
+        [person, cluster, account, user]
+    )
+}

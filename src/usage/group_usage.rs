@@ -329,6 +329,9 @@ async fn choose_sources(db: &mut DbConnection, all: &[UsageSource]) -> Result<(V
             return Ok((own.into_iter().cloned().collect(), true));
         }
     }
+    if own.iter().any(|source| !source.problem.is_empty()) {
+        return Ok((own.into_iter().cloned().collect(), true));
+    }
     Ok((of_group.into_iter().cloned().collect(), false))
 }
 

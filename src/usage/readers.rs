@@ -111,7 +111,7 @@ impl UsageService {
     ) -> Result<Vec<UsageSource>, RunCommandError> {
         let AssignedUsageReader { id, mut sources } = reader;
         let known = lock(&self.0.visibilities).get(&id).map(|(visibility, _)| visibility.clone());
-        let visibility = if let Some(visibility) = known {
+        let mut visibility = if let Some(visibility) = known {
             visibility
         } else {
             let account = self.0.connections.accounts().get(id).await.ok().flatten();
@@ -130,15 +130,49 @@ impl UsageService {
                     | RunCommandError::OverBudget
                     | RunCommandError::HostKeyInDoubt),
                 ) => return Err(error),
-                // Reading the accounting will meet the same problem, and the page tells of it.
-                Err(_) => AccountingVisibility::parse("", "", hides_jobs),
+                // Their own figures are read, which meets the same problem if it lasts, and the page tells of it.
+                Err(_) => {
+                    let unknown = AccountingVisibility::parse("", "", hides_jobs);
+                    lock(&self.0.visibilities).insert(id, (unknown.clone(), Instant::now()));
+                    unknown
+                }
             }
         };
+        if visibility.hides_jobs.is_none() {
+            self.add_seen_accounts(id, &sources, &mut visibility).await;
+        }
         sources.retain(|source| match source.owner() {
             Some(UsageSourceOwner::Group(_)) => visibility.covers(&source.account),
             _ => !visibility.covers(&source.account),
         });
         Ok(sources)
+    }
+
+    /// Where a cluster doesn't say what it hides, other people's jobs in someone's own figures of an account prove that
+    /// they see all of it: as coordinator, or because nothing is hidden.
+    async fn add_seen_accounts(
+        &self,
+        id: ClusterAccountId,
+        sources: &[UsageSource],
+        visibility: &mut AccountingVisibility,
+    ) {
+        let Ok(Some(reader)) = self.0.connections.accounts().get(id).await else { return };
+        let Ok(mut db) = self.0.core.store.read().await else { return };
+        for source in sources {
+            if visibility.covers(&source.account) {
+                continue;
+            }
+            let seen =
+                store::usage::has_seen_others(&mut db, id.person, id.cluster, &source.account, &reader.remote_user)
+                    .await;
+            if matches!(seen, Ok(true)) {
+                visibility.covered_accounts.push(source.account.clone());
+                if let Some((known, _)) = lock(&self.0.visibilities).get_mut(&id) {
+                    known.covered_accounts.push(source.account.clone());
+                }
+                self.0.wake.notify_one();
+            }
+        }
     }
 
     /// Whether someone sees only a part of an account, as far as is known.

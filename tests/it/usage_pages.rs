@@ -569,10 +569,30 @@ async fn a_narrow_view_is_shown_to_its_reader_only_and_says_so() {
     let pia = UsageSourceOwner::Person(PersonId(world.portal.person_id("pia").await));
     world.put_sheet(pia, TODAY, &sheet(TODAY, &[("pia", "train-#", 3, UsageJobOutcome::Done)])).await;
     let page = world.pi.get(&world.url("usage")).await;
-    assert!(page.text().contains("hides other people&#39;s jobs"), "{}", page.text());
+    assert!(page.text().contains("may hide other people&#39;s jobs"), "{}", page.text());
     assert!((shown(&page, 0) - 12.0).abs() < 0.01);
     let page = world.member.get(&world.url("usage")).await;
     assert!(page.select_all(".fact-value").iter().all(|value| value == "Not loaded yet"), "{}", page.text());
+}
+
+/// Where a cluster doesn't say what it hides, other people's jobs in someone's figures prove that they see them.
+#[tokio::test]
+async fn other_peoples_jobs_prove_a_whole_view() {
+    let world = world().await;
+    world.choose(&["key/def-one"]).await;
+    let pia = PersonId(world.portal.person_id("pia").await);
+    let cluster = world.portal.cluster_id("key").await;
+    let has_seen_others = async || {
+        let mut db = world.portal.app.store.read().await.unwrap();
+        usage::has_seen_others(&mut db, pia, cluster, "def-one", "pia").await.unwrap()
+    };
+    let owner = UsageSourceOwner::Person(pia);
+    world.put_sheet(owner, TODAY, &sheet(TODAY, &[("pia", "train-#", 3, UsageJobOutcome::Done)])).await;
+    assert!(!has_seen_others().await);
+    // Others have no names in one person's figures.
+    let before = TODAY.plus(-1);
+    world.put_sheet(owner, before, &sheet(before, &[("", "", 2, UsageJobOutcome::Done)])).await;
+    assert!(has_seen_others().await);
 }
 
 /// As soon as the whole account was read for the group, everybody sees that instead.
@@ -586,7 +606,7 @@ async fn the_whole_account_is_shown_instead_of_a_narrow_view() {
     world.put_day(TODAY, &did).await;
     for who in [&world.pi, &world.member] {
         let page = who.get(&world.url("usage")).await;
-        assert!(!page.text().contains("hides other people"), "{}", page.text());
+        assert!(!page.text().contains("hide other people"), "{}", page.text());
         assert!((shown(&page, 0) - 20.0).abs() < 0.01, "{}", page.text());
     }
 }

@@ -10,12 +10,12 @@ const MAX_ACCOUNTS: usize = 1000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountingVisibility {
-    /// Whether the accounting shows people only their own jobs, apart from what follows.
-    pub hides_jobs: bool,
+    /// Whether the accounting shows people only their own jobs, apart from what follows. `None`: it did not say.
+    pub hides_jobs: Option<bool>,
     /// An operator or administrator of the accounting sees all jobs.
     pub is_operator: bool,
-    /// The accounts whose jobs they see as coordinator.
-    pub coordinated_accounts: Vec<String>,
+    /// The accounts whose jobs they see: as coordinator, or because other people's jobs there were seen.
+    pub covered_accounts: Vec<String>,
 }
 
 impl AccountingVisibility {
@@ -23,23 +23,24 @@ impl AccountingVisibility {
     pub fn parse(config: &str, user: &str, hides_jobs: bool) -> Self {
         let hides = |line: &str| {
             let (key, value) = line.split_once('=')?;
-            Some(key.trim() == "PrivateData" && value.split(',').any(|word| word.trim().eq_ignore_ascii_case("jobs")))
+            let hides = value.split(',').any(|word| word.trim().eq_ignore_ascii_case("jobs"));
+            (key.trim() == "PrivateData").then_some(hides)
         };
-        let mut lines = config.lines().take(crate::slurm::MAX_LINES);
-        let mut found =
-            Self { hides_jobs: hides_jobs || lines.any(|line| hides(line) == Some(true)), ..Self::default() };
+        let said = config.lines().take(crate::slurm::MAX_LINES).filter_map(hides).reduce(|a, b| a || b);
+        // That Slurm itself shows all jobs says nothing about its accounting, which has settings of its own.
+        let mut found = Self { hides_jobs: if hides_jobs { Some(true) } else { said }, ..Self::default() };
         if let Some((level, accounts)) = user.lines().find_map(|line| line.trim().split_once('|')) {
             found.is_operator = ["Operator", "Administrator"].contains(&level);
             let accounts = value_if_set(accounts).unwrap_or_default().split(',').map(str::trim);
             let accounts = accounts.filter(|account| is_user_or_account(account)).take(MAX_ACCOUNTS);
-            found.coordinated_accounts = accounts.map(str::to_owned).collect();
+            found.covered_accounts = accounts.map(str::to_owned).collect();
         }
         found
     }
 
     /// Whether they see all jobs of an account, as Slurm names it.
     pub fn covers(&self, account: &str) -> bool {
-        !self.hides_jobs || self.is_operator || self.coordinated_accounts.iter().any(|known| known == account)
+        self.hides_jobs == Some(false) || self.is_operator || self.covered_accounts.iter().any(|known| known == account)
     }
 }
 
@@ -73,6 +74,20 @@ mod tests {
         }
         let odd = AccountingVisibility::parse("PrivateData", "sacctmgr: error: no\n", true);
         assert!(!odd.covers("def-smith") && !odd.is_operator);
+    }
+
+    #[test]
+    fn no_answer_is_no_proof() {
+        for config in ["", "sacctmgr: error: slurmdbd not reachable\n", "MessageTimeout = 10 secs\n"] {
+            let unknown = AccountingVisibility::parse(config, "None|\n", false);
+            assert_eq!(unknown.hides_jobs, None, "{config}");
+            assert!(!unknown.covers("def-smith"), "{config}");
+            assert!(AccountingVisibility::parse(config, "Administrator|\n", false).covers("def-smith"));
+            let leader = AccountingVisibility::parse(config, "None|def-smith\n", false);
+            assert!(leader.covers("def-smith") && !leader.covers("def-jones"));
+        }
+        assert_eq!(AccountingVisibility::parse("", "", true).hides_jobs, Some(true));
+        assert_eq!(AccountingVisibility::parse(CONFIG, "", false).hides_jobs, Some(false));
     }
 
     #[test]
