@@ -32,8 +32,8 @@ pub struct AllocationCard {
 
 pub struct AllocationChart {
     pub label: String,
-    /// Usage so far.
-    pub line: String,
+    /// Usage so far: a line for each row of days that were read.
+    pub lines: Vec<String>,
     /// The forecast's range; empty if unknown.
     pub range: String,
     /// The height of the granted amount.
@@ -173,11 +173,13 @@ fn draw_allocation_chart(
     let x = |day: Day| days_to_f64((day.0 - begins.0 + 1).max(0)) / length * WIDTH;
     let y = |hours: f64| HEIGHT - (hours / top * HEIGHT);
     let point = |day: Day, hours: f64| format!("{},{}", format::coordinate(x(day)), format::coordinate(y(hours)));
-    let mut line = vec![point(begins.plus(-1), 0.0)];
     let apart = found.cumulative.len().div_ceil(MAX_POINTS).max(1);
-    line.extend(found.cumulative.iter().step_by(apart).map(|(day, used)| point(*day, *used)));
+    let draw = |run: &Vec<(Day, f64)>| {
+        let thinned = run.iter().step_by(apart).chain(run.last());
+        thinned.map(|(day, used)| point(*day, *used)).collect::<Vec<_>>().join(" ")
+    };
+    let lines = split_at_gaps(&found.cumulative).iter().map(draw).collect();
     let last = today.min(ends);
-    line.push(point(last, found.used));
     let range =
         found.at_end.map(|(low, high)| [point(last, found.used), point(ends, high), point(ends, low)].join(" "));
     AllocationChart {
@@ -188,13 +190,27 @@ fn draw_allocation_chart(
             words(found.used),
             words(found.granted)
         ),
-        line: line.join(" "),
+        lines,
         range: range.unwrap_or_default(),
         granted: format::coordinate(y(found.granted)),
         today: if today <= ends { format::coordinate(x(today)) } else { String::new() },
         ticks: [words(top), "0".to_owned()],
         marks: [begins.words(), ends.words()],
     }
+}
+
+/// The lines of what was used in all by the end of each day that was read: a day that was not read ends one. Each begins
+/// with what was used before.
+fn split_at_gaps(cumulative: &[(Day, f64)]) -> Vec<Vec<(Day, f64)>> {
+    let mut used_before = 0.0;
+    let mut runs = Vec::new();
+    for run in cumulative.chunk_by(|(day, _), (next, _)| *next == day.plus(1)) {
+        if let (Some((first, _)), Some((_, used))) = (run.first(), run.last()) {
+            runs.push([&[(first.plus(-1), used_before)], run].concat());
+            used_before = *used;
+        }
+    }
+    runs
 }
 
 #[expect(clippy::cast_precision_loss, reason = "days")]
@@ -207,6 +223,22 @@ mod tests {
     use super::*;
 
     const TODAY: Day = Day(20_773);
+
+    #[test]
+    fn no_line_is_drawn_through_days_that_were_not_read() {
+        let at = |back: i64, used: f64| (TODAY.plus(-back), used);
+        assert!(split_at_gaps(&[]).is_empty());
+        let read = [at(9, 1.0), at(8, 2.0), at(5, 2.5), at(1, 4.0), at(0, 5.0)];
+        let runs = split_at_gaps(&read);
+        assert_eq!(
+            runs,
+            [
+                vec![at(10, 0.0), at(9, 1.0), at(8, 2.0)],
+                vec![at(6, 2.0), at(5, 2.5)],
+                vec![at(2, 2.5), at(1, 4.0), at(0, 5.0)],
+            ]
+        );
+    }
 
     fn said(hours: impl Fn(i64) -> f64, granted: f64, begins: i64, ends: i64) -> String {
         let days: Vec<(Day, f64)> = (0..60).rev().map(|b| (TODAY.plus(-b), hours(b))).collect();
