@@ -80,15 +80,21 @@ pub(super) fn runs_out_alert_key(allocation: AllocationId) -> String {
     format!("runs-out:{allocation}")
 }
 
-/// The alert for an allocation that is mostly used.
-pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation, percent: u8) -> Option<UsageAlertMessage> {
+/// The used part of an allocation, as far as usage was read; none outside of its period.
+pub fn used_part(account: &GroupAccountUsage, allocation: &Allocation) -> Option<f64> {
     let (begins, ends) = (allocation.begins(), allocation.ends());
     if !(begins..=ends).contains(&account.today) {
         return None;
     }
     let unit = AllocationUnit::parse(&allocation.unit)?;
     let hours: f64 = account.usage_by_day(unit.measure, begins, ends).iter().map(|day| day.1).sum();
-    let part = unit.from_hours(hours) / allocation.amount;
+    Some(unit.from_hours(hours) / allocation.amount)
+}
+
+/// The alert for an allocation that is mostly used.
+pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation, percent: u8) -> Option<UsageAlertMessage> {
+    let unit = AllocationUnit::parse(&allocation.unit)?;
+    let part = used_part(account, allocation)?;
     (part * 100.0 >= f64::from(percent)).then(|| UsageAlertMessage {
         dedup_key: format!("quota:{}:{percent}", allocation.id),
         text: format!(
@@ -98,7 +104,7 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation, percent
             unit.words(account.details.site_unit()),
             clean_name(&account.details.account),
             clean_name(&account.details.title),
-            ends.words()
+            allocation.ends().words()
         ),
     })
 }

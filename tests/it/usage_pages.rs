@@ -659,6 +659,30 @@ async fn what_was_not_read_is_not_zero() {
     assert!(report.select_all(".report-facts dd").is_empty(), "{}", report.text());
 }
 
+#[tokio::test]
+async fn home_tells_pis_that_an_allocation_is_used_up() {
+    let world = world().await;
+    world.fill().await;
+    assert!(!world.pi.get("/").await.text().contains("is used up"), "there is enough left");
+    let new = NewAllocation {
+        group: portolan::domain::GroupId(world.lab),
+        cluster: world.portal.cluster_id("key").await,
+        account: "def-one".into(),
+        unit: "core-hours",
+        amount: 10.0,
+        begins: TODAY.plus(-60),
+        ends: TODAY.plus(120),
+    };
+    let mut tx = world.portal.app.store.write().await.unwrap();
+    allocations::add(&mut tx, &new, START).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let home = world.pi.get("/").await;
+    let line = ".home-groups .row-problem a";
+    assert_eq!(home.select_text(line), "The allocation of def-one on Harbour key is used up");
+    assert_eq!(home.attribute(line, "href"), world.url("usage"));
+    assert!(!world.member.get("/").await.text().contains("is used up"), "members have no say in it");
+}
+
 /// What the cluster's own program says was granted, of the group's accounts only; more may be used than was granted.
 #[tokio::test]
 async fn allocation_known_to_the_cluster_is_shown() {

@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use super::{
     AllocationOutlook, UsageAlertChoice, UsageAlertKind, UsageAlertMessage, allocation_outlook, belongs_to_group,
-    list_failing_jobs_alerts, quota_alert, runs_out_alert_key, storage_alert,
+    list_failing_jobs_alerts, quota_alert, runs_out_alert_key, storage_alert, used_part,
 };
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
-use crate::auth::{AuthError, Permission};
+use crate::auth::{AuthError, Permission, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::ClusterAccountId;
 use crate::core::lock;
 use crate::domain::{GroupId, PersonId};
 use crate::jobs::queue_snapshot::PersonSharesAndQuotas;
+use crate::store::allocations::Allocation;
 use crate::store::{self, StoreError};
 use crate::usage::group_usage::{GroupAccountUsage, GroupUsage};
+use crate::usage::report::clean_name;
 use crate::usage::service::UsageService;
 
 /// Each reader's alerts are checked at most this often.
@@ -32,6 +34,20 @@ struct UsageAlertFindings {
 }
 
 impl UsageService {
+    /// The accounts of a group whose current allocation is used up, in words. Doesn't count as viewing the usage.
+    pub async fn used_up_accounts(&self, viewer: &Viewer, group: GroupId) -> Result<Vec<String>, StoreError> {
+        let records = self.load_context(viewer, group).await?;
+        let view = self.build_group_usage(viewer, group, &records).await?;
+        let allocations = store::allocations::list_for_group(&mut *self.0.core.store.read().await?, group).await?;
+        let used_up = |allocation: &Allocation| {
+            let account = view.account_of(allocation)?;
+            let is_used_up = used_part(account, allocation).is_some_and(|part| part >= 1.0);
+            let (name, title) = (clean_name(&account.details.account), clean_name(&account.details.title));
+            is_used_up.then(|| format!("{name} on {title}"))
+        };
+        Ok(allocations.iter().filter_map(used_up).collect())
+    }
+
     /// The alerts that a person wants for a group.
     pub async fn alerts(&self, person: PersonId, group: GroupId) -> Result<Vec<UsageAlertChoice>, StoreError> {
         let mut db = self.0.core.store.read().await?;

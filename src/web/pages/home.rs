@@ -59,6 +59,8 @@ struct HomeGroup {
     membership: Membership,
     /// Whether the person can select the group's accounts and nobody has yet.
     needs_accounts: bool,
+    /// That an allocation is used up, as a sentence for PIs; empty if none is.
+    used_up: String,
 }
 
 /// The figures that are the same for everyone.
@@ -77,6 +79,8 @@ pub struct HomePersonFacts {
     has_jobs: bool,
     /// Their groups that have accounts.
     groups_with_accounts: Vec<GroupId>,
+    /// The groups they lead of which an allocation is used up, as a sentence.
+    used_up: Vec<(GroupId, String)>,
 }
 
 pub type HomePersonFactsCache = store::StoreCache<PersonId, HomePersonFacts>;
@@ -104,10 +108,11 @@ pub async fn load_overview(context: &RequestContext) -> Result<Arc<PortalSetupFa
 
 async fn load_person_facts(
     context: &RequestContext,
-    person: PersonId,
+    me: &CurrentPerson,
     accounts: &[Arc<ClusterAccount>],
 ) -> Result<Arc<HomePersonFacts>, StoreError> {
     let app = &context.app;
+    let person = me.0.person.id;
     let load = async || {
         let mut db = app.store.read().await?;
         let mut has_jobs = false;
@@ -115,8 +120,15 @@ async fn load_person_facts(
             has_jobs = has_jobs || store::jobs::has_any(&mut db, person, account.id.cluster).await?;
         }
         let chosen = store::allocations::list_accounts_for_person(&mut db, person).await?;
-        let groups_with_accounts = chosen.into_iter().map(|(account, _)| account.group_id).collect();
-        Ok(HomePersonFacts { has_jobs, groups_with_accounts })
+        let groups_with_accounts: Vec<GroupId> = chosen.into_iter().map(|(account, _)| account.group_id).collect();
+        drop(db);
+        let mut used_up = Vec::new();
+        let led = me.0.memberships.iter().map(|membership| membership.group_id);
+        for group in led.filter(|group| me.may(Permission::ManageUsage(*group)).is_ok()).take(MAX_GROUPS) {
+            let accounts = app.usage.used_up_accounts(&me.0.viewer, group).await?;
+            used_up.push((group, used_up_sentence(&accounts)));
+        }
+        Ok(HomePersonFacts { has_jobs, groups_with_accounts, used_up })
     };
     context.pages.home_people.get_or_load(&app.store, &person, load).await
 }
@@ -126,7 +138,7 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let app = &context.app;
     let overview = load_overview(&context).await?;
     let accounts = app.cluster_accounts.list(me.0.person.id).await?;
-    let facts = load_person_facts(&context, me.0.person.id, &accounts).await?;
+    let facts = load_person_facts(&context, &me, &accounts).await?;
     let is_admin = me.may(Permission::ManageGroups).is_ok();
     let first_name = me.0.person.display_name.split_whitespace().next().unwrap_or_default();
     let preferences = app.cluster_accounts.preferences(me.0.person.id).await?;
@@ -178,11 +190,21 @@ fn list_groups(me: &CurrentPerson, overview: &PortalSetupFacts, facts: &HomePers
         // Accounts are found on clusters.
         let can_select = !overview.clusters.is_empty() && me.may(Permission::ManageUsage(id)).is_ok();
         let needs_accounts = can_select && !facts.groups_with_accounts.contains(&id);
-        HomeGroup { membership: membership.clone(), needs_accounts }
+        let used_up = facts.used_up.iter().find(|(group, _)| *group == id).map(|(_, sentence)| sentence.clone());
+        HomeGroup { membership: membership.clone(), needs_accounts, used_up: used_up.unwrap_or_default() }
     };
     let mut groups: Vec<HomeGroup> = me.0.memberships.iter().map(group).collect();
-    groups.sort_by_key(|group| !group.needs_accounts);
+    groups.sort_by_key(|group| !group.needs_accounts && group.used_up.is_empty());
     groups
+}
+
+/// Empty if no account's allocation is used up.
+fn used_up_sentence(accounts: &[String]) -> String {
+    match accounts {
+        [] => String::new(),
+        [account] => format!("The allocation of {account} is used up"),
+        several => format!("{} allocations are used up", several.len()),
+    }
 }
 
 /// The example on a cluster that is connected, if there is one; empty if the person has set up none, because there is no
