@@ -9,7 +9,7 @@ use crate::support::Client;
 use crate::support::cluster::Cluster;
 use crate::support::program::Installation;
 use crate::support::secret_scan::{Needle, in_files, in_memory, in_processes};
-use crate::support::server::{Server, connections_to};
+use crate::support::server::{Server, connections_held_by_server};
 use crate::support::wait::wait_for_value;
 
 const PASSWORD: &str = "lanterns over wet cobblestones";
@@ -139,17 +139,10 @@ async fn no_secret_stays_anywhere_after_everyone_has_signed_out() {
     wait_for_value("the connection is closed", async || server.connections(), |seen| *seen == 0).await;
     // The browser too: what it sent last lies in the buffer of its own connection as long as that is open.
     drop(ada);
-    wait_for_value("the browser has left", async || connections_to(installation.ports[0]), |seen| *seen == 0).await;
-    let mut found = in_memory(pid, &needles);
-    for _ in 0..3 {
-        if found.is_empty() {
-            break;
-        }
-        // Its last breath takes a moment.
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        found = in_memory(pid, &needles);
-    }
-    assert_eq!(found, clean, "in the memory");
+    let held = async || connections_held_by_server(installation.ports[0]);
+    wait_for_value("the portal has closed the browser's connection", held, |seen| *seen == 0).await;
+    // What belonged to a connection is freed right after it is closed.
+    wait_for_value("the memory is clean", async || in_memory(pid, &needles), Vec::is_empty).await;
     assert_eq!(in_processes(pid, &needles), clean);
     assert_eq!(in_files(installation.dir.path(), &needles), clean);
 }

@@ -238,13 +238,25 @@ fn host() -> SiteHost {
     SiteHost("127.0.0.1".parse().unwrap())
 }
 
+/// TCP's states, as the kernel writes them.
+const ESTABLISHED: &str = "01";
+const CLOSE_WAIT: &str = "08";
+
 /// How many connections to a port of this machine are open.
 pub fn connections_to(port: u16) -> usize {
-    const ESTABLISHED: &str = "01";
+    count_connections(port, &[ESTABLISHED])
+}
+
+/// The same, with those that the other end has closed and the server has not yet.
+pub fn connections_held_by_server(port: u16) -> usize {
+    count_connections(port, &[ESTABLISHED, CLOSE_WAIT])
+}
+
+fn count_connections(port: u16, states: &[&str]) -> usize {
     let port = format!(":{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let rows = table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
-    rows.filter(|row| row[1].ends_with(&port) && row[3] == ESTABLISHED).count()
+    rows.filter(|row| row[1].ends_with(&port) && states.contains(&row[3])).count()
 }
 
 /// Whether a process is there and has not ended.
