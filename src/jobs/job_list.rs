@@ -97,6 +97,19 @@ pub fn record_stage(record: &JobRecord) -> JobStage {
     if record.is_over { JobStage::Ended } else { record.job.state.stage() }
 }
 
+/// Whether it has started, as far as is known. A job that has ended may never have started.
+pub fn has_begun(record: &JobRecord) -> bool {
+    let job = &record.job;
+    match record_stage(record) {
+        JobStage::Pending => false,
+        JobStage::Running => true,
+        JobStage::Ended => {
+            let has_run = job.start.is_some() && (job.end > job.start || record.is_lost());
+            has_run || !job.node_list.is_empty()
+        }
+    }
+}
+
 /// Whether it is pending and can never start as requested.
 fn is_stuck(record: &JobRecord) -> bool {
     record_stage(record) == JobStage::Pending && can_never_start(&record.job.reason)
@@ -177,6 +190,20 @@ mod tests {
     fn record(number: u64, task: Option<u32>, state: JobState) -> Arc<JobRecord> {
         let job = SlurmJob { id: JobId { number, task }, state, ..SlurmJob::default() };
         Arc::new(JobRecord::new(job, UnixTime(1)))
+    }
+
+    #[test]
+    fn a_job_that_was_cancelled_while_pending_has_not_begun() {
+        let ended = |start: Option<i64>, end: i64, nodes: &str| {
+            let mut record = JobRecord::clone(&record(7, None, JobState::Cancelled));
+            record.is_over = true;
+            (record.job.start, record.job.end) = (start.map(UnixTime), Some(UnixTime(end)));
+            nodes.clone_into(&mut record.job.node_list);
+            has_begun(&record)
+        };
+        assert!(!ended(None, 9, "") && !ended(Some(9), 9, ""));
+        assert!(ended(Some(5), 9, "") && ended(Some(9), 9, "c1"));
+        assert!(has_begun(&record(7, None, JobState::Running)) && !has_begun(&record(7, None, JobState::Pending)));
     }
 
     #[test]

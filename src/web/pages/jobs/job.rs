@@ -17,7 +17,7 @@ use crate::explain::efficiency::{
 };
 use crate::explain::verdict::{EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict};
 use crate::explain::waiting::WaitKind;
-use crate::jobs::job_list::record_stage;
+use crate::jobs::job_list::{has_begun, record_stage};
 use crate::jobs::output::OutputFileKey;
 use crate::jobs::{JobDetails, JobRecord, LoadedJobDetails};
 use crate::logs::findings::{self, LogFinding};
@@ -98,6 +98,8 @@ pub struct JobLiveView {
     priority: String,
     facts: Vec<JobFact>,
     array: String,
+    /// Whether it ended without having started.
+    never_started: bool,
     /// Whether it serves a dashboard. Such a job is started from the dashboard's page, not from here.
     is_dashboard: bool,
     /// The URL of the dashboard that it serves; empty if there is none any more.
@@ -237,6 +239,7 @@ async fn build_live_view(
             None => String::new(),
         },
         actions,
+        never_started: stage == JobStage::Ended && !has_begun(record),
         is_dashboard,
         dashboard,
         timeline: build_timeline(record, &events, details.deadline.map(UnixTime), now),
@@ -375,9 +378,9 @@ impl JobLiveView {
         figure.percent.unwrap_or(0).min(100)
     }
 
-    /// Whether its folder may hold something for a dashboard. A dashboard's own job shows other folders.
+    /// Whether it may have written something for a dashboard. A dashboard's own job shows other folders.
     fn can_open_dashboard(&self) -> bool {
-        self.is_own && self.folder().starts_with('/') && !self.is_dashboard
+        self.is_own && self.folder().starts_with('/') && !self.is_dashboard && !self.never_started
     }
 
     /// The job's ID, without its cluster.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::clock::UnixTime;
 use crate::error::AppError;
 use crate::format;
-use crate::jobs::job_list::record_stage;
+use crate::jobs::job_list::{has_begun, record_stage};
 use crate::jobs::output::{JobWritingState, OutputFileKey, OutputFileState, OutputTail};
 use crate::logs::terminal::LogLine;
 use crate::slurm::job::{JobStage, JobState};
@@ -183,13 +183,7 @@ async fn load_viewer(
     query: &OutputQuery,
 ) -> Result<OutputViewer, AppError> {
     let record = found.require_job()?;
-    // A job that has ended may never have started.
-    let has_run = record.job.start.is_some() && (record.job.end > record.job.start || record.is_lost());
-    let has_begun = match record_stage(record) {
-        JobStage::Pending => false,
-        JobStage::Running => true,
-        JobStage::Ended => has_run || !record.job.node_list.is_empty(),
-    };
+    let has_begun = has_begun(record);
     let (file, (is_split, has_reported_paths)) = find_output_file(context, found, &query.stream).await?;
     let phase = life_stage(context, record);
     let now = context.app.clock.now();
