@@ -12,10 +12,15 @@ use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 /// How many folders of earlier dashboards are offered.
 const MAX_RECENT_FOLDERS: usize = 6;
 
-pub struct UnavailableCluster {
-    pub slug: String,
-    pub title: String,
+const AUTOMATION_ONLY: &str =
+    "You're set up only for the automation host, which doesn't support dashboards. Set up a regular connection first.";
+const NOT_SET_UP: &str = "Not set up. Set up a connection to use a cluster for dashboards.";
+
+/// Clusters that aren't available for the same reason.
+pub struct UnavailableClusters {
     pub why: &'static str,
+    /// The short name and the title of each.
+    pub clusters: Vec<(String, String)>,
 }
 
 /// Clusters to choose from, and those that aren't available. Hidden ones are left out, except the one that is named.
@@ -23,26 +28,22 @@ pub async fn list_clusters(
     context: &RequestContext,
     me: &CurrentPerson,
     named: &str,
-) -> Result<(Vec<ComposeTarget>, Vec<UnavailableCluster>), AppError> {
+) -> Result<(Vec<ComposeTarget>, Vec<UnavailableClusters>), AppError> {
     let targets = compose_target::list_choices(context, me, named).await?;
     let preferences = context.app.cluster_accounts.preferences(me.0.person.id).await?;
     let mut db = context.app.store.read().await?;
     let connections = store::connections::list_for_person(&mut db, me.0.person.id).await?;
-    let mut others = Vec::new();
+    let mut others = [AUTOMATION_ONLY, NOT_SET_UP].map(|why| UnavailableClusters { why, clusters: Vec::new() });
     for cluster in store::clusters::list(&mut db).await? {
         let is_target = targets.iter().any(|target| target.account.id.cluster == cluster.id);
         if is_target || cluster.retired_at().is_some() || preferences.is_hidden(cluster.id) {
             continue;
         }
         let is_automation = |key: ConnectionKey| key.cluster == cluster.id && key.role == ConnectionRole::Automation;
-        let why = if connections.iter().any(|connection| is_automation(connection.key())) {
-            "You're set up only for its automation host, which doesn't support dashboards. Set up a regular connection first."
-        } else {
-            "Not set up. Set up a connection to use this cluster for dashboards."
-        };
-        others.push(UnavailableCluster { slug: cluster.slug, title: cluster.title, why });
+        let place = usize::from(!connections.iter().any(|connection| is_automation(connection.key())));
+        others[place].clusters.push((cluster.slug, cluster.title));
     }
-    Ok((targets, others))
+    Ok((targets, others.into_iter().filter(|others| !others.clusters.is_empty()).collect()))
 }
 
 /// Folders that earlier dashboards there showed, latest first.

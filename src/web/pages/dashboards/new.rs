@@ -16,7 +16,7 @@ use crate::web::http::page_frame::{NavSection, PageFrame, respond_with};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::compose::form::new_nonce;
 use crate::web::pages::compose::form_values::FormFields;
-use crate::web::pages::dashboards::choose_cluster::{self, UnavailableCluster};
+use crate::web::pages::dashboards::choose_cluster::{self, UnavailableClusters};
 use crate::web::pages::dashboards::job_folders::DashboardJob;
 use crate::web::pages::dashboards::{cost, dashboard_path, minute_choices, to_app_error};
 
@@ -31,7 +31,7 @@ struct NewDashboardPage {
     form: NewDashboardForm,
     targets: Vec<ComposeTarget>,
     /// Clusters that aren't available.
-    others: Vec<UnavailableCluster>,
+    others: Vec<UnavailableClusters>,
     /// `None` if there is no cluster to choose.
     fields: Option<NewDashboardChoices>,
 }
