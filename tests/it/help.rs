@@ -58,6 +58,7 @@ async fn every_answer_links_to_a_page_that_its_reader_may_open() {
     let page = member.get("/help").await;
     let questions = page.attributes(".help-question", "id");
     assert!(questions.len() >= 20, "{questions:?}");
+    assert_eq!(page.select_all("details.help-question:not([open]) > summary > h3").len(), questions.len(), "folded");
     for question in &questions {
         let links = page.select_all(&format!("#{question} .help-links a"));
         assert!(!links.is_empty(), "{question} leads nowhere");
