@@ -342,6 +342,9 @@
     announce(lastSaid || said.textContent.trim());
   });
 
+  // A browser may keep a page as it was left: what has just happened is old news when one comes back.
+  addEventListener("pagehide", () => all("[data-until-left]").forEach((news) => news.remove()));
+
   // ---- What was unfolded in a part stays so when it is renewed ----
 
   let unfolded = [];

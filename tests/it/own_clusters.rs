@@ -198,6 +198,10 @@ async fn connecting_leads_on_and_the_list_is_arranged_by_hand() {
     browser.go("/clusters/key").await;
     browser.press("Connect").await;
     browser.wait_for_text("You can now submit jobs").await;
+    browser.go("/jobs").await;
+    browser.back().await;
+    browser.wait_for_text("Connected as alice").await;
+    assert!(!browser.text().await.contains("You can now submit jobs"), "not after coming back");
     browser.go("/clusters/key").await;
     browser.wait_for_text("Connected as alice").await;
     assert!(!browser.text().await.contains("You can now submit jobs"), "only right after connecting");
