@@ -69,8 +69,16 @@ remove_deb() { # ROOT
   [ -e "$1/var/lib/portolan/master.key" ] # what people stored stays
 }
 
+# Newer versions of buildah raise the limits of open files and processes, which not every machine allows.
+keep_limits() {
+  local limits
+  limits="nofile=$(ulimit -Sn):$(ulimit -Hn) nproc=$(ulimit -Su):$(ulimit -Hu)"
+  # shellcheck disable=SC2086 # two words
+  printf '[containers]\ndefault_ulimits = ["%s", "%s"]\n' ${limits//unlimited/-1} >"$OUT/containers.conf"
+}
+
 in_check_store() {
-  STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot buildah --root "$OUT/images" --runroot "$OUT/images/run" "$@"
+  CONTAINERS_CONF=$OUT/containers.conf STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot buildah --root "$OUT/images" --runroot "$OUT/images/run" "$@"
 }
 
 # The Dockerfile itself, with the two things replaced that would come from elsewhere: the base image and the build.
@@ -80,6 +88,7 @@ build_check_image() { # ROOT
   install -D -m 755 "$PROGRAM" "$OUT/build/build/target/dist/portolan"
   strip "$OUT/build/build/target/dist/portolan"
   tar -C "$1" --one-file-system -cf "$OUT/build/base.tar" .
+  keep_limits
   container=$(in_check_store from scratch)
   in_check_store add "$container" "$OUT/build/base.tar" /
   in_check_store commit --quiet "$container" localhost/minimal
