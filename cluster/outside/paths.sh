@@ -6,9 +6,11 @@
 # shellcheck disable=SC2034 # most of this is for the other pieces
 
 HOME_INSIDE=/harbour
+# The last line is for jobs of the recipes: real clusters have these.
 PACKAGES=(slurm-wlm slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server openssh-client
   libpam-google-authenticator oathtool lmod python3 python3-venv python3-numpy iproute2 procps
-  gcc libc6-dev libpam0g-dev liboath-dev tcsh fish)
+  gcc libc6-dev libpam0g-dev liboath-dev tcsh fish
+  curl unzip zip zstd)
 
 check_machine() {
   [ "$(uname -s)" = Linux ] ||
