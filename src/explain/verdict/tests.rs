@@ -98,7 +98,7 @@ fn programs_that_failed() {
 #[test]
 fn ends_of_a_newer_version() {
     let answer = include_bytes!("../../../tests/fixtures/slurm/squeue-24.11.txt");
-    let jobs = parse_queue(answer, "k3v9q2xw", UnixTime(1_794_791_000)).jobs;
+    let jobs = parse_queue(answer, "k3v9q2xw", UnixTime(1_794_973_248)).jobs;
     for (name, title, words) in [
         ("ok", "Completed", "completed successfully"),
         ("one", "Failed with an error", "It ended with exit code 1: a general error"),

@@ -113,24 +113,26 @@ fn recorded_ends() {
 /// Newer versions print `code:signal` instead of the raw status.
 #[test]
 fn ends_of_a_newer_version() {
-    let answer = parse(V24);
+    let answer = parse_queue(V24, NONCE, UnixTime(1_794_973_248));
     assert!(!answer.is_cut);
     let one = |raw: u64| answer.jobs.iter().find(|job| job.raw_id == raw).unwrap();
     for (raw, state, (code, signal)) in [
         (20001, JobState::Completed, (0, 0)),
         (20002, JobState::Failed, (3, 0)),
-        (20016, JobState::Failed, (1, 0)),
-        (20041, JobState::Failed, (9, 0)),
-        (20042, JobState::Failed, (0, 11)),
-        (20043, JobState::Failed, (1, 0)),
-        (20007, JobState::OutOfMemory, (0, 125)),
-        (20009, JobState::NodeFail, (1, 0)),
+        (20003, JobState::Failed, (1, 0)),
+        (20004, JobState::Failed, (9, 0)),
+        (20005, JobState::Failed, (0, 11)),
+        (20006, JobState::Cancelled, (0, 15)),
+        (20007, JobState::Timeout, (0, 15)),
+        (20008, JobState::OutOfMemory, (0, 125)),
+        (20011, JobState::NodeFail, (0, 1)),
     ] {
         let job = one(raw);
         assert_eq!((job.state, job.exit), (state, Some(ExitStatus { code, signal })), "{raw}");
     }
-    assert_eq!(one(20031).exit, None, "it still runs");
-    assert_eq!(one(20032).tasks.as_ref().unwrap().len(), 20);
+    assert_eq!(one(20009).exit, None, "it still runs");
+    assert_eq!(one(20012).tasks.as_ref().unwrap().len(), 17);
+    assert_eq!(one(20005).reason, "RaisedSignal:11(Segmentation fault)");
 }
 
 #[test]
