@@ -1,8 +1,12 @@
 //! Types that every module shares: identifiers, names and roles, each valid by construction. Parsed once at the edge;
 //! nothing here does I/O.
 
+mod remote_path;
+
 use std::fmt;
 use std::str::FromStr;
+
+pub use self::remote_path::{RemoteName, RemotePath, RemotePathError};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)*) => {

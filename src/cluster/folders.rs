@@ -6,6 +6,7 @@ mod path_variables;
 use std::sync::Arc;
 
 use crate::clock::UnixTime;
+use crate::domain::RemotePath;
 use crate::ssh::sftp::{self, SftpError};
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::text::is_hidden;
@@ -100,14 +101,18 @@ impl From<SftpError> for FolderError {
             SftpError::NotAllowed => Self::PermissionDenied,
             SftpError::NotAFolder => Self::NotAFolder,
             SftpError::AlreadyExists => Self::AlreadyExists,
-            error @ (SftpError::NoService | SftpError::Refused(_)) => Self::Other(error.to_string()),
+            error @ (SftpError::NoService
+            | SftpError::NotAFile
+            | SftpError::SpecialFile
+            | SftpError::NotWritten
+            | SftpError::Refused(_)) => Self::Other(error.to_string()),
         }
     }
 }
 
 pub async fn list(connection: &Arc<ClusterConnection>, path: &str) -> Result<FolderListing, FolderError> {
     let path = normalize_path(path)?;
-    let contents = sftp::list(connection, &path, MAX_ENTRIES).await?;
+    let contents = sftp::list(connection, &remote_path(&path)?, MAX_ENTRIES).await?;
     let mut entries: Vec<FolderEntry> = contents.entries.iter().map(entry_from_sftp).collect();
     entries.sort_by_cached_key(|entry| (entry.kind, entry.name.to_lowercase(), entry.name.clone()));
     Ok(FolderListing { parent: parent_path(&path), path, entries, is_cut: contents.is_truncated })
@@ -117,11 +122,15 @@ pub async fn list(connection: &Arc<ClusterConnection>, path: &str) -> Result<Fol
 pub async fn create(connection: &Arc<ClusterConnection>, inside: &str, name: &str) -> Result<String, FolderError> {
     let inside = normalize_path(inside)?;
     let path = join_path(&inside, check_folder_name(name)?);
-    match sftp::make_folder(connection, &path).await {
+    match sftp::make_folder(connection, &remote_path(&path)?).await {
         Ok(()) => Ok(path),
-        Err(SftpError::Refused(_)) => Err(FolderError::NotCreated),
+        Err(SftpError::NotWritten) => Err(FolderError::NotCreated),
         Err(error) => Err(error.into()),
     }
+}
+
+fn remote_path(path: &str) -> Result<RemotePath, FolderError> {
+    RemotePath::parse(path.as_bytes()).map_err(|_| FolderError::NotAPath)
 }
 
 pub fn join_path(folder: &str, name: &str) -> String {
@@ -170,16 +179,13 @@ fn entry_from_sftp(entry: &sftp::RemoteDirEntry) -> FolderEntry {
         sftp::RemoteFileKind::File => FolderEntryKind::File,
         sftp::RemoteFileKind::Link | sftp::RemoteFileKind::Other => FolderEntryKind::Other,
     };
-    let is_seen = |c: char| !is_hidden(c) && c != '/';
-    let shown = |c: char| if is_seen(c) { c } else { char::REPLACEMENT_CHARACTER };
-    let is_plain =
-        entry.is_exact && !entry.name.is_empty() && entry.name.trim() == entry.name && entry.name.chars().all(is_seen);
+    let is_plain = entry.name.as_text().is_some_and(|name| name.trim() == name);
     FolderEntry {
-        name: entry.name.chars().map(shown).collect(),
+        name: entry.name.to_string(),
         kind,
         size: entry.attrs.size,
         modified: entry.attrs.modified,
-        is_hidden: entry.name.starts_with('.'),
+        is_hidden: entry.name.is_dot_name(),
         is_choosable: is_plain && kind != FolderEntryKind::Other,
     }
 }
@@ -229,30 +235,28 @@ mod tests {
         assert!(check_folder_name(&"x".repeat(256)).is_err());
     }
 
-    fn named(name: &str, is_exact: bool, kind: sftp::RemoteFileKind) -> sftp::RemoteDirEntry {
-        let facts = sftp::RemoteFileAttrs { kind, size: 1, modified: None };
-        sftp::RemoteDirEntry { name: name.to_owned(), is_exact, attrs: facts }
+    fn named(name: &[u8], kind: sftp::RemoteFileKind) -> sftp::RemoteDirEntry {
+        let attrs = sftp::RemoteFileAttrs { kind, size: 1, modified: None, mode: None, owner: None };
+        sftp::RemoteDirEntry { name: crate::domain::RemoteName::parse(name).unwrap(), is_link: false, attrs }
     }
 
     #[test]
     fn only_names_that_are_what_they_look_like_can_be_chosen() {
         use sftp::RemoteFileKind::{File, Folder, Link, Other};
-        for (name, is_exact, kind, shown, choosable) in [
-            ("set.tar", true, File, "set.tar", true),
-            ("<img src=x>", true, Folder, "<img src=x>", true),
-            ("a\nb", true, File, "a\u{FFFD}b", false),
-            ("bad\u{FFFD}", false, File, "bad\u{FFFD}", false),
-            ("gpj\u{202E}exe", true, File, "gpj\u{FFFD}exe", false),
-            ("a/b", true, File, "a\u{FFFD}b", false),
-            (" a", true, File, " a", false),
-            ("", true, File, "", false),
-            ("socket", true, Other, "socket", false),
-            ("nowhere", true, Link, "nowhere", false),
+        for (name, kind, shown, choosable) in [
+            (&b"set.tar"[..], File, "set.tar", true),
+            (b"<img src=x>", Folder, "<img src=x>", true),
+            (b"a\nb", File, "a\u{FFFD}b", false),
+            (b"bad\xff", File, "bad\u{FFFD}", false),
+            ("gpj\u{202E}exe".as_bytes(), File, "gpj\u{FFFD}exe", false),
+            (b" a", File, " a", false),
+            (b"socket", Other, "socket", false),
+            (b"nowhere", Link, "nowhere", false),
         ] {
-            let entry = entry_from_sftp(&named(name, is_exact, kind));
+            let entry = entry_from_sftp(&named(name, kind));
             assert_eq!((entry.name.as_str(), entry.is_choosable), (shown, choosable), "{name:?}");
         }
-        assert!(entry_from_sftp(&named(".bashrc", true, File)).is_hidden);
+        assert!(entry_from_sftp(&named(b".bashrc", File)).is_hidden);
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use super::handshake::{self, DashboardSecret};
 use super::job_report::{self, DashboardEndpoint, DashboardReport, DashboardStage};
 use super::service::{Dashboards, lock, queue_key};
 use crate::cluster::folders::join_path;
-use crate::domain::{DashboardId, DashboardRunId};
+use crate::domain::{DashboardId, DashboardRunId, RemotePath};
 use crate::entropy;
 use crate::proxy::{DialUpstream, ProxyLimits, UpstreamClient};
 use crate::ssh::ClusterConnection;
@@ -80,6 +80,9 @@ impl Dashboards {
             Err(error) => return DashboardConnectOutcome::RetryLater(error.to_string()),
         };
         let path = join_path(&run.folder, job_report::REPORT_FILE);
+        let Ok(path) = RemotePath::parse(path.as_bytes()) else {
+            return DashboardConnectOutcome::NotReady(None);
+        };
         let bytes = match sftp::read(&connection, &path, job_report::MAX_REPORT_LEN).await {
             Ok(bytes) => bytes,
             Err(SftpError::Run(error)) => {

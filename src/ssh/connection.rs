@@ -12,6 +12,7 @@ use super::command::{InvalidCommandError, RemoteCommand, RemoteCommandMode};
 use super::control_master::ControlMaster;
 use super::exec;
 use super::sftp::SftpSessionCache;
+use super::sftp::transfer::TransferSessionPool;
 use super::slots::{CallUrgency, SessionSlots};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +109,7 @@ pub struct ClusterConnection {
     pub(super) slots: SessionSlots,
     pub(super) call_budget: CallBudget,
     pub(super) sftp_sessions: SftpSessionCache,
+    pub(super) transfer_sessions: TransferSessionPool,
     master: ControlMaster,
     dialect: RwLock<Arc<RemoteCommandMode>>,
     shared_reads: Mutex<HashMap<String, SharedRead>>,
@@ -122,6 +124,7 @@ impl ClusterConnection {
             slots: SessionSlots::new(sessions),
             call_budget: CallBudget::new(calls_per_minute),
             sftp_sessions: SftpSessionCache::default(),
+            transfer_sessions: TransferSessionPool::default(),
             master,
             dialect: RwLock::new(Arc::new(dialect)),
             shared_reads: Mutex::default(),

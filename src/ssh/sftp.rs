@@ -1,30 +1,32 @@
-//! Files on a cluster, over an open connection: the only place that names `russh_sftp`. An operation counts as one
-//! call and takes a session slot, as a command does. Paths go to the server unchanged and never to a shell. Replies
-//! come from a machine that is not ours: they are limited in number and time, and names may contain anything.
+//! Files on a cluster, over an open connection. An operation counts as one call and takes a session slot, as a command
+//! does; [`transfer`] has sessions of its own for large amounts. Paths go to the server unchanged and never to a shell.
+//! Replies come from a machine that is not ours: they are limited in number and time, and names may contain anything.
 
+mod open;
+mod operations;
+mod packet;
+mod session;
 mod session_cache;
+pub mod transfer;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use russh_sftp::client::error::Error as Fault;
-use russh_sftp::protocol::{FileAttributes, StatusCode};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
+pub use self::packet::SetAttrs;
+use self::packet::{SftpAttrs, SftpRequest, SftpStatus};
+use self::session::{REPLY_TIMEOUT, SftpFault, SftpSession};
 pub use self::session_cache::SftpSessionCache;
-use self::session_cache::{SftpSession, get_session};
+use self::session_cache::get_session;
 use super::connection::{ClusterConnection, RunCommandError};
 use super::slots::CallUrgency;
 use crate::clock::UnixTime;
+use crate::domain::{RemoteName, RemotePath};
 use crate::text::strip_hidden;
 
-/// How long the server may take for one reply, once a session is open.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for resolving links; the folder itself has been read by then.
 const FOLLOW_LINKS_TIMEOUT: Duration = Duration::from_secs(4);
-/// Every server returns this much in one reply.
-const READ_CHUNK: u32 = 32 * 1024;
 const MAX_QUOTE_CHARS: usize = 200;
 
 /// Why an operation failed.
@@ -45,8 +47,17 @@ pub enum SftpError {
     /// A file where a folder was expected.
     #[error("This is a file, not a folder.")]
     NotAFolder,
+    /// A folder where a file was expected.
+    #[error("This is a folder, not a file.")]
+    NotAFile,
+    /// A pipe, a device or a socket: reading it may never end.
+    #[error("This is a device, a pipe or a broken link. Only regular files can be opened.")]
+    SpecialFile,
     #[error("A file or folder with this name already exists.")]
     AlreadyExists,
+    /// The server did not write it, and does not say why.
+    #[error("The cluster couldn't write this. The disk may be full, or you may have reached your quota.")]
+    NotWritten,
     /// The server refused, in its own words.
     #[error("The cluster reported an error: {0}")]
     Refused(String),
@@ -69,17 +80,19 @@ pub struct RemoteFileAttrs {
     /// In bytes.
     pub size: u64,
     pub modified: Option<UnixTime>,
+    /// Permission bits, if the server tells them.
+    pub mode: Option<u32>,
+    /// The numbers of user and group, if the server tells them.
+    pub owner: Option<(u32, u32)>,
 }
 
 /// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteDirEntry {
-    /// Invalid UTF-8 is replaced.
-    pub name: String,
-    /// Whether the name is exact to the last byte: only then can it be requested.
-    pub is_exact: bool,
-    /// Links are followed.
+    pub name: RemoteName,
+    /// Of the target, if it is a link that leads somewhere.
     pub attrs: RemoteFileAttrs,
+    pub is_link: bool,
 }
 
 /// The contents of a folder.
@@ -90,83 +103,134 @@ pub struct RemoteDirListing {
     pub is_truncated: bool,
 }
 
+/// The size of the file system that a path is on, and what is free for this account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    pub bytes: u64,
+    pub free_bytes: u64,
+    pub files: u64,
+    pub free_files: u64,
+}
+
+/// What happens if the new name is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Fails with [`SftpError::AlreadyExists`].
+    KeepExisting,
+    /// Replaces a file in one step.
+    Replace,
+}
+
 /// Lists a folder, up to `most` names.
-pub async fn list(connection: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<RemoteDirListing, SftpError> {
-    let path = path.to_owned();
-    run_operation(connection, async move |session| {
-        let mut contents = match read_folder(&session, &path, most).await {
-            Err(fault) => return Err(explain_missing_folder(&session, &path, fault).await),
-            Ok(contents) => contents,
-        };
-        follow_links(&session, &path, &mut contents.entries).await;
-        Ok(contents)
-    })
-    .await
+pub async fn list(
+    connection: &Arc<ClusterConnection>,
+    path: &RemotePath,
+    most: usize,
+) -> Result<RemoteDirListing, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| operations::list(&session, &path, most).await).await
 }
 
 /// Reads the attributes of one file or folder; follows links.
-pub async fn stat(connection: &Arc<ClusterConnection>, path: &str) -> Result<RemoteFileAttrs, SftpError> {
-    let path = path.to_owned();
-    run_operation(connection, async move |session| Ok(parse_attrs(&session.raw.stat(path).await?.attrs))).await
+pub async fn stat(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<RemoteFileAttrs, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| Ok(operations::stat(&session, &path).await?)).await
+}
+
+/// Reads the attributes of one file, folder or link.
+pub async fn lstat(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<RemoteFileAttrs, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| Ok(operations::lstat(&session, &path).await?)).await
 }
 
 /// Reads a short file, up to `most` bytes plus one: that extra byte shows that the file is longer.
-pub async fn read(connection: &Arc<ClusterConnection>, path: &str, most: usize) -> Result<Vec<u8>, SftpError> {
-    let path = path.to_owned();
+pub async fn read(connection: &Arc<ClusterConnection>, path: &RemotePath, most: usize) -> Result<Vec<u8>, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| operations::read(&session, &path, most).await).await
+}
+
+/// Writes a new, short file with these permissions (the account's default ones if `None`). Fails if the name is taken;
+/// leaves nothing behind if it fails halfway.
+pub async fn write_new(
+    connection: &Arc<ClusterConnection>,
+    path: &RemotePath,
+    bytes: Vec<u8>,
+    mode: Option<u32>,
+) -> Result<(), SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| operations::write_new(&session, &path, &bytes, mode).await).await
+}
+
+/// Creates a folder with the account's default permissions.
+pub async fn make_folder(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| operations::make_folder(&session, &path).await).await
+}
+
+/// Gives a file or folder another name or place on the same file system.
+pub async fn rename(
+    connection: &Arc<ClusterConnection>,
+    from: &RemotePath,
+    to: &RemotePath,
+    mode: RenameMode,
+) -> Result<(), SftpError> {
+    let (from, to) = (from.clone(), to.clone());
+    run_operation(connection, async move |session| operations::rename(&session, &from, &to, mode).await).await
+}
+
+/// Removes a file or a link.
+pub async fn remove_file(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), SftpError> {
+    let path = path.clone();
     run_operation(connection, async move |session| {
-        // Opening a pipe would wait for someone to write to it.
-        if parse_attrs(&session.raw.stat(path.as_str()).await?.attrs).kind != RemoteFileKind::File {
-            return Err(RawSftpError::Classified(SftpError::NotFound));
-        }
-        let flags = russh_sftp::protocol::OpenFlags::READ;
-        let handle = session.raw.open(path, flags, FileAttributes::empty()).await?.handle;
-        let mut bytes = Vec::new();
-        let read = loop {
-            let left = u32::try_from((most + 1).saturating_sub(bytes.len())).unwrap_or(u32::MAX);
-            if left == 0 {
-                break Ok(());
-            }
-            let at = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            match session.raw.read(handle.as_str(), at, left.min(READ_CHUNK)).await {
-                Ok(data) if data.data.is_empty() => break Ok(()),
-                Ok(data) => bytes.extend_from_slice(&data.data),
-                Err(Fault::Status(status)) if status.status_code == StatusCode::Eof => break Ok(()),
-                Err(fault) => break Err(fault),
-            }
-        };
-        let _ = session.raw.close(handle).await;
-        read?;
-        bytes.truncate(most + 1);
-        Ok(bytes)
+        Ok(session.run(SftpRequest::Remove { path: path.as_bytes() }).await?)
     })
     .await
 }
 
-/// Creates a folder with the account's default permissions.
-pub async fn make_folder(connection: &Arc<ClusterConnection>, path: &str) -> Result<(), SftpError> {
-    let path = path.to_owned();
+/// Removes an empty folder.
+pub async fn remove_folder(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), SftpError> {
+    let path = path.clone();
     run_operation(connection, async move |session| {
-        let Err(fault) = session.raw.mkdir(path.as_str(), FileAttributes::empty()).await else {
-            return Ok(());
-        };
-        // This protocol has no separate error for a name that already exists.
-        let is_unclear = matches!(&fault, Fault::Status(status) if status.status_code == StatusCode::Failure);
-        if is_unclear && session.raw.lstat(path).await.is_ok() {
-            return Err(RawSftpError::Classified(SftpError::AlreadyExists));
-        }
-        Err(fault.into())
+        Ok(session.run(SftpRequest::RemoveDir { path: path.as_bytes() }).await?)
     })
     .await
+}
+
+/// Sets the permission bits.
+pub async fn set_mode(connection: &Arc<ClusterConnection>, path: &RemotePath, mode: u32) -> Result<(), SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| Ok(operations::set_mode(&session, &path, mode).await?)).await
+}
+
+/// The target of a link, as it is written in it.
+pub async fn read_link(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<Vec<u8>, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| Ok(operations::read_link(&session, &path).await?)).await
+}
+
+/// Where a path leads once all links are followed.
+pub async fn real_path(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<RemotePath, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| Ok(operations::real_path(&session, &path).await?)).await
+}
+
+/// The space of the file system; `None` if the server can't tell.
+pub async fn disk_space(
+    connection: &Arc<ClusterConnection>,
+    path: &RemotePath,
+) -> Result<Option<DiskSpace>, SftpError> {
+    let path = path.clone();
+    run_operation(connection, async move |session| Ok(operations::disk_space(&session, &path).await?)).await
 }
 
 /// How an operation fails: with a protocol error, or with a reason that we found.
 enum RawSftpError {
-    Fault(Fault),
+    Fault(SftpFault),
     Classified(SftpError),
 }
 
-impl From<Fault> for RawSftpError {
-    fn from(fault: Fault) -> Self {
+impl From<SftpFault> for RawSftpError {
+    fn from(fault: SftpFault) -> Self {
         Self::Fault(fault)
     }
 }
@@ -202,106 +266,42 @@ async fn execute_operation<T, Asked: Future<Output = Result<T, RawSftpError>>>(
     let result = tokio::time::timeout(REPLY_TIMEOUT + FOLLOW_LINKS_TIMEOUT, verb(session.clone())).await;
     metrics::histogram!("portolan_cluster_command_seconds").record(begun.elapsed().as_secs_f64());
     match result {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(RawSftpError::Classified(error))) => Err(error),
-        Ok(Err(RawSftpError::Fault(Fault::Status(status)))) => {
-            Err(error_from_status(status.status_code, &status.error_message))
-        }
-        // This session may hang forever: the next operation gets a new one.
-        Err(_) | Ok(Err(RawSftpError::Fault(Fault::Timeout))) => {
-            session.invalidate();
-            Err(RunCommandError::TimedOut.into())
-        }
-        Ok(Err(RawSftpError::Fault(fault))) => {
-            tracing::debug!(%fault, "An SFTP session broke");
-            session.invalidate();
-            Err(RunCommandError::ConnectionLost.into())
-        }
+        Ok(result) => result.map_err(|error| error.into_error(&session)),
+        Err(_) => Err(RawSftpError::Fault(SftpFault::TimedOut).into_error(&session)),
     }
 }
 
-fn error_from_status(code: StatusCode, message: &str) -> SftpError {
-    match code {
-        StatusCode::NoSuchFile => SftpError::NotFound,
-        StatusCode::PermissionDenied => SftpError::NotAllowed,
-        _ => SftpError::Refused(strip_hidden(message, MAX_QUOTE_CHARS)),
-    }
-}
-
-async fn read_folder(session: &SftpSession, path: &str, most: usize) -> Result<RemoteDirListing, Fault> {
-    let handle = session.raw.opendir(path).await?.handle;
-    let mut contents = RemoteDirListing::default();
-    let read = loop {
-        match session.raw.readdir(handle.as_str()).await {
-            // If a server never reports the end, the deadline stops it.
-            Ok(piece) => {
-                let named = piece.files.into_iter().filter(|file| !is_dot_entry(&file.filename));
-                contents.entries.extend(named.map(|file| RemoteDirEntry {
-                    is_exact: !file.filename.contains(char::REPLACEMENT_CHARACTER),
-                    attrs: parse_attrs(&file.attrs),
-                    name: file.filename,
-                }));
+impl RawSftpError {
+    /// What the caller is told; a session that broke or may hang forever isn't used again.
+    fn into_error(self, session: &SftpSession) -> SftpError {
+        match self {
+            Self::Classified(error) => error,
+            Self::Fault(SftpFault::Status(status)) => error_from_status(&status),
+            Self::Fault(SftpFault::TimedOut) => {
+                session.invalidate();
+                RunCommandError::TimedOut.into()
             }
-            Err(Fault::Status(status)) if status.status_code == StatusCode::Eof => break Ok(()),
-            Err(fault) => break Err(fault),
-        }
-        if contents.entries.len() > most {
-            contents.entries.truncate(most);
-            contents.is_truncated = true;
-            break Ok(());
-        }
-    };
-    // Whether or not that succeeded, the server has the folder open.
-    let _ = session.raw.close(handle).await;
-    read.map(|()| contents)
-}
-
-fn is_dot_entry(name: &str) -> bool {
-    matches!(name, "." | "..")
-}
-
-/// For a file, servers report that there is no such folder.
-async fn explain_missing_folder(session: &SftpSession, path: &str, fault: Fault) -> RawSftpError {
-    let is_unclear = |code| matches!(code, StatusCode::NoSuchFile | StatusCode::Failure);
-    if let Fault::Status(status) = &fault
-        && is_unclear(status.status_code)
-        && let Ok(target) = session.raw.stat(path).await
-        && parse_attrs(&target.attrs).kind != RemoteFileKind::Folder
-    {
-        return RawSftpError::Classified(SftpError::NotAFolder);
-    }
-    fault.into()
-}
-
-/// Resolves all links at the same time. One of them may point to a disk that does not answer; then the server hangs,
-/// but what is known by then is returned.
-async fn follow_links(session: &Arc<SftpSession>, folder: &str, named: &mut [RemoteDirEntry]) {
-    let mut lookups = JoinSet::new();
-    for (index, entry) in named.iter().enumerate() {
-        if entry.attrs.kind == RemoteFileKind::Link && entry.is_exact {
-            let path = format!("{}/{}", folder.trim_end_matches('/'), entry.name);
-            let session = session.clone();
-            lookups.spawn(async move { (index, session.raw.stat(path).await) });
-        }
-    }
-    let until = tokio::time::Instant::now() + FOLLOW_LINKS_TIMEOUT;
-    loop {
-        match tokio::time::timeout_at(until, lookups.join_next()).await {
-            Ok(Some(Ok((index, Ok(target))))) => {
-                if let Some(entry) = named.get_mut(index) {
-                    entry.attrs = parse_attrs(&target.attrs);
-                }
+            Self::Fault(fault @ (SftpFault::Closed | SftpFault::Unexpected)) => {
+                tracing::debug!(%fault, "An SFTP session broke");
+                session.invalidate();
+                RunCommandError::ConnectionLost.into()
             }
-            Ok(Some(_)) => {}
-            Ok(None) => return,
-            Err(_) => return session.invalidate(),
         }
     }
 }
 
-fn parse_attrs(attrs: &FileAttributes) -> RemoteFileAttrs {
+fn error_from_status(status: &SftpStatus) -> SftpError {
+    match status.code {
+        SftpStatus::NO_SUCH_FILE => SftpError::NotFound,
+        SftpStatus::PERMISSION_DENIED => SftpError::NotAllowed,
+        _ => SftpError::Refused(strip_hidden(&status.message, MAX_QUOTE_CHARS)),
+    }
+}
+
+fn parse_attrs(attrs: &SftpAttrs) -> RemoteFileAttrs {
     const TYPE: u32 = 0o170_000;
-    let kind = match attrs.permissions.map(|mode| mode & TYPE) {
+    const PERMISSIONS: u32 = 0o7777;
+    let kind = match attrs.mode.map(|mode| mode & TYPE) {
         Some(0o040_000) => RemoteFileKind::Folder,
         Some(0o100_000) => RemoteFileKind::File,
         Some(0o120_000) => RemoteFileKind::Link,
@@ -310,6 +310,8 @@ fn parse_attrs(attrs: &FileAttributes) -> RemoteFileAttrs {
     RemoteFileAttrs {
         kind,
         size: attrs.size.unwrap_or_default(),
-        modified: attrs.mtime.filter(|at| *at > 0).map(|at| UnixTime(at.into())),
+        modified: attrs.times.map(|(_, modified)| modified).filter(|at| *at > 0).map(|at| UnixTime(at.into())),
+        mode: attrs.mode.map(|mode| mode & PERMISSIONS),
+        owner: attrs.owner,
     }
 }

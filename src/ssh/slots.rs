@@ -74,6 +74,13 @@ impl SessionSlots {
         tokio::time::timeout(ACQUIRE_TIMEOUT, wait).await.ok().flatten()
     }
 
+    /// A slot for a transfer, if one is free at once and people keep one.
+    pub fn try_acquire_bulk(&self) -> Option<SessionSlot<'_>> {
+        let class = self.bulk.try_acquire().ok()?;
+        let all = self.all.try_acquire().ok()?;
+        (self.all.available_permits() > 0).then_some(SessionSlot { all, class: Some(class) })
+    }
+
     /// The server refused a session although a slot was free: lowers the limit by one and queues again.
     pub async fn retry_after_refusal<'a>(&'a self, slot: SessionSlot<'a>) -> Option<SessionSlot<'a>> {
         *self.refused_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Instant::now());

@@ -9,7 +9,7 @@ use reqwest::Method;
 use scraper::{Html, Selector};
 
 use crate::support::client::send;
-use crate::support::cluster::Cluster;
+use crate::support::cluster::{Cluster, remote_path};
 use crate::support::connections::run;
 use crate::support::relay::Relay;
 use crate::support::server::{Server, is_alive, site_at};
@@ -192,7 +192,7 @@ async fn unusual_file_names_are_shown_as_text() {
         );
     }
     // The session that saw all this is as good as new.
-    assert_eq!(sftp::stat(&line, "/scratch/alice").await.unwrap().kind, sftp::RemoteFileKind::Folder);
+    assert_eq!(sftp::stat(&line, &remote_path("/scratch/alice")).await.unwrap().kind, sftp::RemoteFileKind::Folder);
 }
 
 #[tokio::test]
@@ -372,7 +372,7 @@ async fn hanging_sftp_session_is_replaced() {
                   tr '\\0' '\\n' </proc/$p/environ | grep -q \"^SSH_CONNECTION=.* $P$\" && kill -STOP $p; done; true";
     server.tell(stop);
     let begun = Instant::now();
-    let late = sftp::list(&line, "/scratch", 10).await;
+    let late = sftp::list(&line, &remote_path("/scratch"), 10).await;
     assert_eq!(late, Err(SftpError::Run(RunCommandError::TimedOut)));
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     folders::list(&line, "/scratch").await.unwrap();
@@ -413,7 +413,7 @@ async fn server_without_sftp_is_explained() {
         let server = Server::with(options);
         let (portal, _alice) = with_alice_on(&server).await;
         let line = portal.connection("alice", "own").await;
-        assert_eq!(sftp::stat(&line, "/").await, Err(SftpError::NoService), "{options}");
+        assert_eq!(sftp::stat(&line, &remote_path("/")).await, Err(SftpError::NoService), "{options}");
         assert_eq!(run(&line, "echo", &["on"]).await.unwrap().stdout_text(), "on\n");
     }
 }

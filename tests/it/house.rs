@@ -87,7 +87,6 @@ fn crates_stay_in_their_rooms() {
         ("askama", "web"),
         ("openssh", "ssh"),
         ("openssh_mux_client", "ssh"),
-        ("russh_sftp", "ssh"),
         ("minijinja", "recipes"),
     ];
     let mut wrong = Vec::new();

@@ -58,6 +58,7 @@ mod second_factor;
 mod secrets;
 mod sessions;
 mod set_up;
+mod sftp;
 mod sign_in;
 mod sign_out_effects;
 mod stolen_database;

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use portolan::domain::RemotePath;
+
 use super::wait::note_seen;
 
 /// The running test cluster.
@@ -85,4 +87,9 @@ impl Cluster {
 /// The project's folder.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A path on the cluster.
+pub fn remote_path(path: &str) -> RemotePath {
+    RemotePath::parse(path.as_bytes()).unwrap()
 }

@@ -1,0 +1,146 @@
+//! Large amounts of data. Transfers have SFTP sessions of their own, so that a folder still opens at once while gigabytes
+//! pass, and share them: all transfers of a connection together never take more than a quarter of its sessions. A file
+//! goes over several sessions at once, because one SSH channel carries at most 2 MB per round trip.
+
+mod reader;
+mod session_pool;
+mod writer;
+
+pub use self::reader::RemoteFileReader;
+pub use self::session_pool::TransferSessionPool;
+pub use self::writer::RemoteFileWriter;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::operations;
+use super::packet::{SetAttrs, SftpOpenMode, SftpRequest};
+use super::session::SftpSession;
+use super::{RawSftpError, RemoteDirListing, RemoteFileAttrs, RenameMode, SftpError};
+use crate::domain::RemotePath;
+use crate::ssh::connection::ClusterConnection;
+
+/// How many bytes of one file may be under way on one session: what an SSH channel's window holds, and a little more.
+const WINDOW_BYTES: usize = 9 * 256 * 1024;
+/// Below this, a second session costs more than it brings.
+const STRIPE_FROM_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A session that transfers share, for many short operations in a row (such as those on each file of a folder). They
+/// aren't counted one by one: opening the session is.
+#[derive(Clone)]
+pub struct TransferSession(Arc<SftpSession>);
+
+impl TransferSession {
+    pub async fn open(connection: &Arc<ClusterConnection>) -> Result<Self, SftpError> {
+        session_pool::get_session(connection).await.map(Self)
+    }
+
+    pub async fn stat(&self, path: &RemotePath) -> Result<RemoteFileAttrs, SftpError> {
+        self.explain(operations::stat(&self.0, path).await)
+    }
+
+    pub async fn lstat(&self, path: &RemotePath) -> Result<RemoteFileAttrs, SftpError> {
+        self.explain(operations::lstat(&self.0, path).await)
+    }
+
+    /// Reads a folder without following links, up to `most` names.
+    pub async fn list(&self, path: &RemotePath, most: usize) -> Result<RemoteDirListing, SftpError> {
+        self.explain(operations::read_folder(&self.0, path, most).await)
+    }
+
+    /// Reads a short file, up to `most` bytes plus one.
+    pub async fn read(&self, path: &RemotePath, most: usize) -> Result<Vec<u8>, SftpError> {
+        self.explain(operations::read(&self.0, path, most).await)
+    }
+
+    /// Writes a new, short file; fails if the name is taken.
+    pub async fn write_new(&self, path: &RemotePath, bytes: &[u8], mode: Option<u32>) -> Result<(), SftpError> {
+        self.explain(operations::write_new(&self.0, path, bytes, mode).await)
+    }
+
+    pub async fn make_folder(&self, path: &RemotePath) -> Result<(), SftpError> {
+        self.explain(operations::make_folder(&self.0, path).await)
+    }
+
+    pub async fn rename(&self, from: &RemotePath, to: &RemotePath, mode: RenameMode) -> Result<(), SftpError> {
+        self.explain(operations::rename(&self.0, from, to, mode).await)
+    }
+
+    /// Removes a file or a link.
+    pub async fn remove_file(&self, path: &RemotePath) -> Result<(), SftpError> {
+        self.explain(self.0.run(SftpRequest::Remove { path: path.as_bytes() }).await)
+    }
+
+    /// Removes an empty folder.
+    pub async fn remove_folder(&self, path: &RemotePath) -> Result<(), SftpError> {
+        self.explain(self.0.run(SftpRequest::RemoveDir { path: path.as_bytes() }).await)
+    }
+
+    pub async fn set_attrs(&self, path: &RemotePath, attrs: SetAttrs) -> Result<(), SftpError> {
+        self.explain(self.0.run(SftpRequest::SetStat { path: path.as_bytes(), attrs }).await)
+    }
+
+    fn explain<T>(&self, result: Result<T, impl Into<RawSftpError>>) -> Result<T, SftpError> {
+        result.map_err(|fault| fault.into().into_error(&self.0))
+    }
+}
+
+/// A file that is open on one session; closed when dropped.
+struct OpenRemoteFile {
+    session: Arc<SftpSession>,
+    handle: Bytes,
+}
+
+impl OpenRemoteFile {
+    async fn open(session: &Arc<SftpSession>, path: &RemotePath, mode: SftpOpenMode) -> Result<Self, SftpError> {
+        let opened = session.open_file(path.as_bytes(), mode, SetAttrs::default()).await;
+        let handle = match opened {
+            Ok(handle) => handle,
+            Err(fault) if mode == SftpOpenMode::Read => return Err(RawSftpError::from(fault).into_error(session)),
+            Err(fault) => return Err(operations::explain_taken(session, path, fault).await.into_error(session)),
+        };
+        Ok(Self { session: session.clone(), handle })
+    }
+
+    /// Closes it and reports what only closing brings to light.
+    async fn close(mut self) -> Result<(), SftpError> {
+        let handle = std::mem::take(&mut self.handle);
+        let closed = self.session.close_handle(&handle).await;
+        closed.map_err(|fault| operations::explain_unwritten(fault).into_error(&self.session))
+    }
+}
+
+impl Drop for OpenRemoteFile {
+    fn drop(&mut self) {
+        let handle = std::mem::take(&mut self.handle);
+        if handle.is_empty() || self.session.closed().is_cancelled() {
+            return;
+        }
+        let session = self.session.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { session.close_handle(&handle).await });
+        }
+    }
+}
+
+/// Opens a file on as many sessions as its size is worth.
+async fn open_striped(
+    connection: &Arc<ClusterConnection>,
+    path: &RemotePath,
+    mode: SftpOpenMode,
+    len: u64,
+) -> Result<Vec<OpenRemoteFile>, SftpError> {
+    let first = session_pool::get_session(connection).await?;
+    let mut files = vec![OpenRemoteFile::open(&first, path, mode).await?];
+    if len >= STRIPE_FROM_BYTES {
+        for session in session_pool::get_other_sessions(connection, &first).await {
+            // The file exists by now.
+            let mode = if mode == SftpOpenMode::CreateNew { SftpOpenMode::Write } else { mode };
+            if let Ok(file) = OpenRemoteFile::open(&session, path, mode).await {
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
+}

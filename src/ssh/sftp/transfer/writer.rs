@@ -1,0 +1,102 @@
+//! Writes a file from an offset on, with many requests under way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::super::SftpError;
+use super::super::operations::explain_unwritten;
+use super::super::packet::{SftpOpenMode, SftpRequest};
+use super::super::session::PendingSftpReply;
+use super::{OpenRemoteFile, WINDOW_BYTES, open_striped};
+use crate::domain::RemotePath;
+use crate::ssh::connection::ClusterConnection;
+
+/// A file that is being written. What was written is certain only up to [`Self::confirmed`]: parts go over several
+/// sessions, so a later part may be on disk before an earlier one.
+pub struct RemoteFileWriter {
+    files: Vec<OpenRemoteFile>,
+    /// In the order of the file.
+    pending: VecDeque<PendingFileWrite>,
+    pending_bytes: usize,
+    sent: u64,
+    confirmed: u64,
+    turn: usize,
+}
+
+struct PendingFileWrite {
+    file: usize,
+    len: usize,
+    reply: PendingSftpReply,
+}
+
+impl RemoteFileWriter {
+    /// Opens a file to write from `offset` on; creates it if that is 0 (and fails then if the name is taken). `len` is
+    /// how much will come, as far as is known: large files go over several sessions.
+    pub async fn open(
+        connection: &Arc<ClusterConnection>,
+        path: &RemotePath,
+        offset: u64,
+        len: u64,
+    ) -> Result<Self, SftpError> {
+        let mode = if offset == 0 { SftpOpenMode::CreateNew } else { SftpOpenMode::Write };
+        let files = open_striped(connection, path, mode, len).await?;
+        Ok(Self { files, pending: VecDeque::new(), pending_bytes: 0, sent: offset, confirmed: offset, turn: 0 })
+    }
+
+    /// How far the file is certainly written.
+    pub const fn confirmed(&self) -> u64 {
+        self.confirmed
+    }
+
+    /// Sends the next part; waits while too much is unconfirmed.
+    pub async fn write(&mut self, mut data: Bytes) -> Result<(), SftpError> {
+        while !data.is_empty() {
+            let file = self.turn % self.files.len();
+            let OpenRemoteFile { session, handle } = &self.files[file];
+            let most = usize::try_from(session.write_chunk()).unwrap_or(usize::MAX);
+            let part = data.split_to(data.len().min(most));
+            let sent = session.send(SftpRequest::Write { handle, offset: self.sent, data: &part }).await;
+            let reply = sent.map_err(|fault| explain_unwritten(fault).into_error(session))?;
+            session.touch();
+            self.turn += 1;
+            self.sent += u64::try_from(part.len()).unwrap_or(u64::MAX);
+            self.pending_bytes += part.len();
+            self.pending.push_back(PendingFileWrite { file, len: part.len(), reply });
+            while self.pending_bytes > WINDOW_BYTES * self.files.len() {
+                self.confirm_one().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was sent is confirmed.
+    pub async fn flush(&mut self) -> Result<(), SftpError> {
+        while !self.pending.is_empty() {
+            self.confirm_one().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is written, and closes the file: some file systems report a full quota only then.
+    pub async fn finish(mut self) -> Result<u64, SftpError> {
+        self.flush().await?;
+        for file in std::mem::take(&mut self.files) {
+            file.close().await?;
+        }
+        Ok(self.confirmed)
+    }
+
+    async fn confirm_one(&mut self) -> Result<(), SftpError> {
+        let Some(write) = self.pending.pop_front() else { return Ok(()) };
+        self.pending_bytes -= write.len;
+        if let Err(fault) = write.reply.wait().await {
+            // What follows may be written, but the file has a hole before it.
+            self.pending.clear();
+            return Err(explain_unwritten(fault).into_error(&self.files[write.file].session));
+        }
+        self.confirmed += u64::try_from(write.len).unwrap_or(u64::MAX);
+        Ok(())
+    }
+}
