@@ -55,18 +55,19 @@ async fn killed_master_loses_the_command_and_the_page_says_so() {
     let server = Server::start();
     let (portal, alice) = with_alice_connected(&server).await;
     let line = portal.connection("alice", "own").await;
+    // That of an earlier run may still be there.
+    let seconds = format!("4711.{}", std::process::id());
     let asked = {
-        let line = line.clone();
-        tokio::spawn(async move { run(&line, "sleep", &["4711.01"]).await })
+        let (line, seconds) = (line.clone(), seconds.clone());
+        tokio::spawn(async move { run(&line, "sleep", &[&seconds]).await })
     };
-    let there = async || Cluster::get().count_processes("sleep 4711.01") == 1;
+    let there = async || Cluster::get().count_processes(&format!("sleep {seconds}")) == 1;
     wait_until("the command runs", there).await;
     signal_pid(line.master().pid().try_into().unwrap(), "KILL");
     assert_eq!(asked.await.unwrap(), Err(RunCommandError::ConnectionLost));
-    assert!(matches!(
-        portal.app.connections.status(portal.connection_key("alice", "own").await),
-        ConnectionStatus::Down
-    ));
+    let key = portal.connection_key("alice", "own").await;
+    let is_down = async || matches!(portal.app.connections.status(key), ConnectionStatus::Down);
+    wait_until("the connection counts as lost", is_down).await;
     alice.wait_until_asked("own", "The connection was lost").await;
     assert!(alice.get("/clusters/own").await.text().contains("Reconnect"));
     assert!(portal.run_folders().is_empty(), "nothing is left");
