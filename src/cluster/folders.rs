@@ -15,8 +15,6 @@ pub use self::path_variables::FolderVariables;
 
 /// How many names of a folder are read: nobody reads on, and no page should be that long.
 pub const MAX_ENTRIES: usize = 2000;
-/// Longer than any path on a cluster.
-const MAX_PATH_LEN: usize = 4096;
 /// The longest name that common file systems accept, in bytes.
 const MAX_NAME_LEN: usize = 255;
 
@@ -146,14 +144,10 @@ pub fn parent_path(path: &str) -> Option<String> {
 /// An absolute path without `..`, in normalized form. Where `..` leads depends on links, so nobody can tell from the
 /// path: it is refused.
 fn normalize_path(path: &str) -> Result<String, FolderError> {
-    let is_odd = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
-    let parts = || path.split('/').filter(|part| !matches!(*part, "" | "."));
-    let is_fit = path.starts_with('/') && path.len() <= MAX_PATH_LEN && !path.contains(is_odd);
-    if !is_fit || parts().any(|part| part == "..") {
+    if path.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER) {
         return Err(FolderError::NotAPath);
     }
-    Ok(parts().fold(String::new(), |path, part| path + "/" + part))
-        .map(|path| if path.is_empty() { "/".to_owned() } else { path })
+    Ok(String::from_utf8_lossy(remote_path(path)?.as_bytes()).into_owned())
 }
 
 /// A name for a new folder: one that needs no quoting wherever it is typed.

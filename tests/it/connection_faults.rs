@@ -8,8 +8,8 @@ use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 use crate::support::cluster::Cluster;
 use crate::support::connections::run;
 use crate::support::program::signal_pid;
-use crate::support::relay::Relay;
-use crate::support::server::{CODE, Server, is_alive, site_at};
+use crate::support::relay::{Relay, with_alice_over};
+use crate::support::server::{CODE, Server, is_alive};
 use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, TestApp};
 
@@ -78,10 +78,7 @@ async fn killed_master_loses_the_command_and_the_page_says_so() {
 async fn command_cut_off_midway_counts_as_lost_not_as_unsent() {
     let server = Server::start();
     let relay = Relay::to(server.port).await;
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
+    let (portal, _alice) = with_alice_over(&relay, &server).await;
     let line = portal.connection("alice", "own").await;
     let master = line.master().pid();
     let files = || std::fs::read_dir(format!("/proc/{master}/fd")).unwrap().count();

@@ -7,8 +7,8 @@ use portolan::ssh::{CallUrgency, RemoteCommand, RunCommandError};
 
 use crate::support::cluster::Cluster;
 use crate::support::connections::run;
-use crate::support::relay::Relay;
-use crate::support::server::{CODE, Server, is_alive, site_at};
+use crate::support::relay::{Relay, with_alice_over};
+use crate::support::server::{CODE, Server, is_alive};
 use crate::support::wait::wait_for_value;
 use crate::support::{Client, TestApp};
 
@@ -87,10 +87,7 @@ async fn a_connection_whose_process_hangs() {
 async fn a_network_that_is_cut_while_all_processes_live() {
     let server = Server::start();
     let relay = Relay::to(server.port).await;
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
+    let (portal, _alice) = with_alice_over(&relay, &server).await;
     let line = portal.connection("alice", "own").await;
     let short = || RemoteCommand::new("sleep").arg("1").with_deadline(Duration::from_secs(1));
     let under_way = {

@@ -11,8 +11,8 @@ use scraper::{Html, Selector};
 use crate::support::client::send;
 use crate::support::cluster::{Cluster, remote_path};
 use crate::support::connections::run;
-use crate::support::relay::Relay;
-use crate::support::server::{Server, is_alive, site_at};
+use crate::support::relay::{Relay, with_alice_over};
+use crate::support::server::{Server, is_alive};
 use crate::support::wait::wait_for_value;
 use crate::support::{Client, Page, TestApp};
 
@@ -384,10 +384,7 @@ async fn hanging_sftp_session_is_replaced() {
 async fn silent_network_is_noticed_and_blocks_nothing() {
     let server = Server::start();
     let relay = Relay::to(server.port).await;
-    let (mut portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
+    let (mut portal, alice) = with_alice_over(&relay, &server).await;
     let line = portal.connection("alice", "own").await;
     let master = line.master().pid();
     relay.cut();

@@ -6,10 +6,9 @@ use portolan::ssh::sftp::{self, RemoteFileKind, RenameMode, SftpError};
 use sha2::{Digest as _, Sha256};
 
 use crate::folders::{Folder, with_alice};
-use crate::support::TestApp;
 use crate::support::cluster::remote_path;
-use crate::support::relay::Relay;
-use crate::support::server::{Server, site_at};
+use crate::support::relay::{Relay, with_alice_over};
+use crate::support::server::Server;
 
 const MIB: usize = 1024 * 1024;
 
@@ -160,10 +159,7 @@ async fn pipes_devices_and_folders_are_not_opened() {
 async fn upload_goes_on_from_what_was_confirmed_when_the_network_broke() {
     let server = Server::start();
     let relay = Relay::to(server.port).await;
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
+    let (portal, alice) = with_alice_over(&relay, &server).await;
     let line = portal.connection("alice", "own").await;
     let folder = Folder::new("alice", "true");
     let path = remote_path(&format!("{}/resumed", folder.path));

@@ -9,6 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::server::{Server, site_at};
+use super::{Client, TestApp};
+
 /// A running relay; ended with everything that goes over it when dropped.
 pub struct Relay {
     pub port: u16,
@@ -52,6 +55,15 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// A portal with alice, who is connected to this server over a relay: `own`.
+pub async fn with_alice_over(relay: &Relay, server: &Server) -> (TestApp, Client) {
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
+    alice.prepare_on(server, "own", "alice").await;
+    alice.connect("own").await;
+    (portal, alice)
 }
 
 async fn accept(listener: TcpListener, port: u16, flows: Arc<watch::Sender<bool>>, left: Arc<AtomicUsize>) {
