@@ -98,15 +98,20 @@ pub async fn send(request: RequestBuilder) -> Page {
 /// that is still sending then finds a broken pipe, and may never see the answer. Nothing is given in that case, which
 /// is a refusal, too.
 pub async fn send_too_large(request: RequestBuilder) -> Option<Page> {
-    match request.send().await {
-        Ok(response) => Some(read_answer(response).await),
+    let answered = async { try_read_answer(request.send().await?).await };
+    match answered.await {
+        Ok(page) => Some(page),
         Err(error) if was_cut_off(&error) => None,
         Err(error) => panic!("{error:?}"),
     }
 }
 
-/// Whether the other side closed the connection while a request was being sent.
+/// Whether the other side closed the connection while a request was being sent, or its answer read.
 fn was_cut_off(error: &reqwest::Error) -> bool {
+    // The answer's head arrived, the rest of it didn't.
+    if error.is_decode() {
+        return true;
+    }
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
@@ -118,16 +123,20 @@ fn was_cut_off(error: &reqwest::Error) -> bool {
 }
 
 async fn read_answer(response: reqwest::Response) -> Page {
+    try_read_answer(response).await.unwrap()
+}
+
+async fn try_read_answer(response: reqwest::Response) -> Result<Page, reqwest::Error> {
     let path = response.url().path().to_owned();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let is_html = headers
         .get("content-type")
         .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/html")));
-    let body = response.text().await.unwrap();
+    let body = response.text().await?;
     let body = if is_html { collapse_line_breaks(&body) } else { body };
     let page = Page { status, headers, body };
     note_seen(|| format!("{path}: {} {}\n{}", page.status, page.location(), page.text()));
-    page
+    Ok(page)
 }
 
 /// Line breaks of a page as single spaces, which is how a browser shows them: where a template wraps a line is nothing

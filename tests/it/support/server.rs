@@ -55,8 +55,7 @@ impl Server {
         let name = format!("harbour-test-{}-{number}", std::process::id());
         let dir = Cluster::get().dir().join("run").join(&name);
         std::fs::create_dir_all(dir.join("keys")).unwrap();
-        let port = free_port();
-        let server = Self { port, name, dir };
+        let mut server = Self { port: 0, name, dir };
         server.make_host_key();
         let inside = server.inside();
         let pam = format!("{pam}account required pam_permit.so\nsession required pam_permit.so\n");
@@ -66,24 +65,33 @@ impl Server {
         server.write("pam", &pam.replace("@DIR@", &inside));
         let is_named = options.contains("Subsystem sftp ");
         let files = if is_named { "" } else { "Subsystem sftp /usr/lib/openssh/sftp-server" };
-        let config = format!(
-            "{options}\nPort {port}\nListenAddress 127.0.0.1\nHostKey {inside}/host\nPidFile {inside}/pid\n\
-             AuthorizedKeysFile {inside}/keys/%u\nPasswordAuthentication no\nPermitRootLogin no\nUsePAM yes\n\
-             UseDNS no\nPrintMotd no\nPrintLastLog no\nMaxStartups 200\nLogLevel VERBOSE\n{files}\n"
-        );
-        server.write("config", &config.replace("@DIR@", &inside));
-        server.start_again();
-        server
+        loop {
+            server.port = free_port();
+            let config = format!(
+                "{options}\nPort {}\nListenAddress 127.0.0.1\nHostKey {inside}/host\nPidFile {inside}/pid\n\
+                 AuthorizedKeysFile {inside}/keys/%u\nPasswordAuthentication no\nPermitRootLogin no\nUsePAM yes\n\
+                 UseDNS no\nPrintMotd no\nPrintLastLog no\nMaxStartups 200\nLogLevel VERBOSE\n{files}\n",
+                server.port
+            );
+            server.write("config", &config.replace("@DIR@", &inside));
+            server.start_again();
+            // Another program may have taken the port meanwhile.
+            if !server.log().contains("Cannot bind any address") {
+                return server;
+            }
+            server.write("log", "");
+        }
     }
 
-    /// Starts it, or starts it again after [`Server::kill`]. It listens when this returns.
+    /// Starts it, or starts it again after [`Server::kill`]. It listens when this returns, unless its port is taken.
     pub fn start_again(&self) {
         // As in `cluster/inside/sshd.sh`: the PAM service is called as the program, or as it says since 9.8.
         self.tell(
             "cp pam /etc/pam.d/$N; ln -sfn /usr/sbin/sshd $N
              if /usr/sbin/sshd -T -f config -o PAMServiceName=x >/dev/null 2>&1; then
                printf '%s\\n' \"PAMServiceName $N\" 'PerSourcePenalties no' >>config; fi
-             /harbour/code/inside/on-host login1 $PWD/$N -E $PWD/log -f $PWD/config",
+             /harbour/code/inside/on-host login1 $PWD/$N -E $PWD/log -f $PWD/config || exit 1
+             until [ -s pid ] || grep -qs 'Cannot bind any address' log; do sleep 0.02; done",
         );
     }
 
