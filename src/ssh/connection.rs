@@ -1,6 +1,7 @@
 //! An open connection, and running commands on it: limited in number, time and size.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -110,6 +111,7 @@ pub struct ClusterConnection {
     pub(super) call_budget: CallBudget,
     pub(super) sftp_sessions: SftpSessionCache,
     pub(super) transfer_sessions: TransferSessionPool,
+    pub(super) folder_changes: Arc<AtomicU64>,
     master: ControlMaster,
     dialect: RwLock<Arc<RemoteCommandMode>>,
     shared_reads: Mutex<HashMap<String, SharedRead>>,
@@ -125,10 +127,16 @@ impl ClusterConnection {
             call_budget: CallBudget::new(calls_per_minute),
             sftp_sessions: SftpSessionCache::default(),
             transfer_sessions: TransferSessionPool::default(),
+            folder_changes: Arc::default(),
             master,
             dialect: RwLock::new(Arc::new(dialect)),
             shared_reads: Mutex::default(),
         })
+    }
+
+    /// Grows with each change of files over this connection: what was listed before may be outdated.
+    pub fn folder_changes(&self) -> u64 {
+        self.folder_changes.load(Ordering::Relaxed)
     }
 
     /// The process that holds the connection.

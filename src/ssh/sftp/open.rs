@@ -1,6 +1,7 @@
 //! Opens an SFTP session and holds its slot for as long as the server counts the session.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use openssh::Stdio;
@@ -41,7 +42,7 @@ pub(super) async fn open_and_hold<Closable: Future<Output = ()>>(
             return;
         }
     };
-    let greeted = greet(&mut child, until).await;
+    let greeted = greet(&mut child, connection.folder_changes.clone(), until).await;
     let mut ended = std::pin::pin!(child.wait());
     match greeted {
         Ok(session) => {
@@ -66,11 +67,15 @@ pub(super) async fn open_and_hold<Closable: Future<Output = ()>>(
 }
 
 /// Negotiates the protocol version with the SFTP service.
-async fn greet(child: &mut RemoteChild, until: Instant) -> Result<SftpSession, SftpError> {
+async fn greet(
+    child: &mut RemoteChild,
+    folder_changes: Arc<AtomicU64>,
+    until: Instant,
+) -> Result<SftpSession, SftpError> {
     let (Some(stdin), Some(stdout)) = (child.stdin().take(), child.stdout().take()) else {
         return Err(SftpError::NoService);
     };
-    match tokio::time::timeout_at(until, SftpSession::start(stdout, stdin)).await {
+    match tokio::time::timeout_at(until, SftpSession::start(stdout, stdin, folder_changes)).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(SftpFault::TimedOut)) | Err(_) => Err(RunCommandError::TimedOut.into()),
         Ok(Err(_)) => Err(SftpError::NoService),

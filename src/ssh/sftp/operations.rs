@@ -15,6 +15,8 @@ use crate::domain::{RemoteName, RemotePath};
 
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
 const STATVFS: &str = "statvfs@openssh.com";
+/// How many links of one folder are followed; the others stay links.
+const MAX_FOLLOWED_LINKS: usize = 5000;
 /// How many replies of one folder are asked for ahead.
 const FOLDER_REQUESTS_AHEAD: usize = 4;
 
@@ -58,6 +60,36 @@ pub(super) async fn read(session: &SftpSession, path: &RemotePath, most: usize) 
     let _ = session.close_handle(&handle).await;
     read?;
     bytes.truncate(most + 1);
+    Ok(bytes)
+}
+
+/// Reads the first `len` bytes of a plain file. The reads and the closing go out together; only if less comes back than
+/// was asked for is the file read again, step by step.
+pub(super) async fn read_listed(session: &SftpSession, path: &RemotePath, len: u32) -> Result<Vec<u8>, RawSftpError> {
+    let handle = session.open_file(path.as_bytes(), SftpOpenMode::Read, SetAttrs::default()).await?;
+    let mut asked = Vec::new();
+    let mut offset = 0;
+    while offset < len {
+        let part = (len - offset).min(session.read_chunk());
+        asked.push(session.send(SftpRequest::Read { handle: &handle, offset: offset.into(), len: part }).await?);
+        offset += part;
+    }
+    let closing = session.send(SftpRequest::Close { handle: &handle }).await?;
+    let mut bytes = Vec::new();
+    for reply in asked {
+        match reply.wait().await {
+            Ok(SftpReply::Data(data)) => bytes.extend_from_slice(&data),
+            Ok(_) => return Err(SftpFault::Unexpected.into()),
+            Err(fault) if fault.is_status(SftpStatus::EOF) => break,
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    let _ = closing.wait().await;
+    let wanted = usize::try_from(len).unwrap_or(usize::MAX);
+    if bytes.len() != wanted {
+        bytes = read(session, path, wanted).await?;
+        bytes.truncate(wanted);
+    }
     Ok(bytes)
 }
 
@@ -213,7 +245,7 @@ pub(super) async fn read_folder(
 /// but what is known by then is returned.
 async fn follow_links(session: &Arc<SftpSession>, folder: &RemotePath, entries: &mut [RemoteDirEntry]) {
     let mut lookups = JoinSet::new();
-    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.is_link) {
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.is_link).take(MAX_FOLLOWED_LINKS) {
         let path = folder.join(&entry.name);
         let session = session.clone();
         lookups.spawn(async move { (index, stat(&session, &path).await) });

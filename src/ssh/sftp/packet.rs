@@ -87,6 +87,11 @@ pub(super) enum SftpRequest<'a> {
     ReadLink {
         path: &'a [u8],
     },
+    /// OpenSSH expects the target first, unlike the draft of the protocol.
+    MakeLink {
+        target: &'a [u8],
+        link: &'a [u8],
+    },
     /// An extension that takes two strings (`posix-rename@openssh.com`, `hardlink@openssh.com`).
     ExtendedPair {
         name: &'a str,
@@ -104,6 +109,8 @@ pub(super) enum SftpRequest<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SetAttrs {
     pub size: Option<u64>,
+    /// The numbers of user and group.
+    pub owner: Option<(u32, u32)>,
     /// Permission bits.
     pub mode: Option<u32>,
     /// Access and modification time.
@@ -176,6 +183,7 @@ impl SftpRequest<'_> {
             Self::Stat { .. } => 17,
             Self::Rename { .. } => 18,
             Self::ReadLink { .. } => 19,
+            Self::MakeLink { .. } => 20,
             Self::ExtendedPair { .. } | Self::Extended { .. } => 200,
         }
     }
@@ -219,9 +227,9 @@ impl SftpRequest<'_> {
             | Self::RemoveDir { path }
             | Self::RealPath { path }
             | Self::ReadLink { path } => put_string(&mut body, path),
-            Self::Rename { from, to } => {
-                put_string(&mut body, from);
-                put_string(&mut body, to);
+            Self::Rename { from: first, to: second } | Self::MakeLink { target: first, link: second } => {
+                put_string(&mut body, first);
+                put_string(&mut body, second);
             }
             Self::ExtendedPair { name, first, second } => {
                 put_string(&mut body, name.as_bytes());
@@ -309,11 +317,15 @@ impl SetAttrs {
     fn encode(self, body: &mut Vec<u8>) {
         let flag = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
         let flags = flag(self.size.is_some(), attr_flags::SIZE)
+            | flag(self.owner.is_some(), attr_flags::OWNER)
             | flag(self.mode.is_some(), attr_flags::MODE)
             | flag(self.times.is_some(), attr_flags::TIMES);
         body.extend(flags.to_be_bytes());
         if let Some(size) = self.size {
             body.extend(size.to_be_bytes());
+        }
+        if let Some((user, group)) = self.owner {
+            body.extend([user.to_be_bytes(), group.to_be_bytes()].concat());
         }
         if let Some(mode) = self.mode {
             body.extend(mode.to_be_bytes());

@@ -2,7 +2,7 @@
 //! way at once; that is what makes transfers fast over a long distance.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,17 +64,29 @@ pub(super) struct SftpSession {
     next_id: AtomicU32,
     closed: CancellationToken,
     used_at: Mutex<Instant>,
+    /// When the server last replied to anything.
+    replied_at: Arc<Mutex<Instant>>,
+    /// Counts what may have changed in a folder, for all sessions of the connection.
+    folder_changes: Arc<AtomicU64>,
     extensions: Vec<String>,
     read_chunk: u32,
     write_chunk: u32,
 }
 
 /// A request whose reply is still to come.
-pub(super) struct PendingSftpReply(oneshot::Receiver<SftpReply>);
+pub(super) struct PendingSftpReply {
+    reply: oneshot::Receiver<SftpReply>,
+    folder_changes: Option<Arc<AtomicU64>>,
+}
 
 impl PendingSftpReply {
     pub(super) async fn wait(self) -> Result<SftpReply, SftpFault> {
-        match tokio::time::timeout(REPLY_TIMEOUT, self.0).await {
+        let reply = tokio::time::timeout(REPLY_TIMEOUT, self.reply).await;
+        // Even without a reply: it may have been done.
+        if let Some(changes) = self.folder_changes {
+            changes.fetch_add(1, Ordering::Relaxed);
+        }
+        match reply {
             Ok(Ok(SftpReply::Failed(status))) => Err(SftpFault::Status(status)),
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(_)) => Err(SftpFault::Closed),
@@ -88,6 +100,7 @@ impl SftpSession {
     pub(super) async fn start(
         reader: impl AsyncRead + Send + Unpin + 'static,
         mut writer: impl AsyncWrite + Send + Unpin + 'static,
+        folder_changes: Arc<AtomicU64>,
     ) -> Result<Self, SftpFault> {
         let mut reader = BufReader::new(reader);
         let broken = |_| SftpFault::Closed;
@@ -100,11 +113,14 @@ impl SftpSession {
             next_id: AtomicU32::new(1),
             closed: CancellationToken::new(),
             used_at: Mutex::new(Instant::now()),
+            replied_at: Arc::new(Mutex::new(Instant::now())),
+            folder_changes,
             extensions,
             read_chunk: SMALL_CHUNK,
             write_chunk: SMALL_CHUNK,
         };
-        tokio::spawn(dispatch_replies(reader, session.pending.clone(), session.closed.clone()));
+        let told = (session.pending.clone(), session.replied_at.clone());
+        tokio::spawn(dispatch_replies(reader, told, session.closed.clone()));
         if session.has_extension(LIMITS)
             && let SftpReply::Extended(reply) =
                 session.request(SftpRequest::Extended { name: LIMITS, argument: None }).await?
@@ -164,12 +180,27 @@ impl SftpSession {
             Some(pending) => pending.insert(id, tell),
             None => return Err(SftpFault::Closed),
         };
+        let folder_changes = changes_folder(&request).then(|| self.folder_changes.clone());
         let head = request.encode(id);
         let data = if let SftpRequest::Write { data, .. } = request { data } else { &[] };
         tokio::select! {
             biased;
             () = self.closed.cancelled() => Err(SftpFault::Closed),
-            written = self.write(&head, data) => written.map(|()| PendingSftpReply(reply)),
+            () = self.silent_too_long() => Err(SftpFault::TimedOut),
+            written = self.write(&head, data) => written.map(|()| PendingSftpReply { reply, folder_changes }),
+        }
+    }
+
+    /// Resolves when the server has replied to nothing for too long: on a silent network a write waits until ssh gives
+    /// up, which takes a minute.
+    async fn silent_too_long(&self) {
+        let asked_at = Instant::now();
+        loop {
+            let until = asked_at.max(*lock(&self.replied_at)) + REPLY_TIMEOUT;
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
         }
     }
 
@@ -233,6 +264,21 @@ impl SftpSession {
     }
 }
 
+/// Whether a folder may list something else after this request.
+const fn changes_folder(request: &SftpRequest<'_>) -> bool {
+    match request {
+        SftpRequest::Open { mode, .. } => !matches!(mode, SftpOpenMode::Read),
+        SftpRequest::SetStat { .. }
+        | SftpRequest::Remove { .. }
+        | SftpRequest::MakeDir { .. }
+        | SftpRequest::RemoveDir { .. }
+        | SftpRequest::Rename { .. }
+        | SftpRequest::MakeLink { .. }
+        | SftpRequest::ExtendedPair { .. } => true,
+        _ => false,
+    }
+}
+
 /// Cancels the token when dropped, unless it is done.
 struct CloseSessionUnlessDone<'a>(Option<&'a CancellationToken>);
 
@@ -253,7 +299,7 @@ impl Drop for CloseSessionUnlessDone<'_> {
 /// Hands each reply to whoever waits for it, until the session ends.
 async fn dispatch_replies(
     mut reader: impl AsyncRead + Unpin,
-    pending: Arc<Mutex<Option<PendingSftpReplies>>>,
+    (pending, replied_at): (Arc<Mutex<Option<PendingSftpReplies>>>, Arc<Mutex<Instant>>),
     closed: CancellationToken,
 ) {
     loop {
@@ -262,6 +308,7 @@ async fn dispatch_replies(
             read = read_packet(&mut reader) => read,
         };
         let Ok(Ok((id, reply))) = read.map(packet::decode_reply) else { break };
+        *lock(&replied_at) = Instant::now();
         let waiting = lock(&pending).as_mut().and_then(|pending| pending.remove(&id));
         // Nobody asked: from here on, nothing can be trusted.
         let Some(waiting) = waiting else { break };

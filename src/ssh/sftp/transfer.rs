@@ -54,6 +54,17 @@ impl TransferSession {
         self.explain(operations::read(&self.0, path, most).await)
     }
 
+    /// Reads the first `len` bytes of a file that a listing showed as a plain one. Takes two round trips; everything else
+    /// that [`Self::read`] asks would only repeat the listing.
+    pub async fn read_listed(&self, path: &RemotePath, len: u32) -> Result<Vec<u8>, SftpError> {
+        self.explain(operations::read_listed(&self.0, path, len).await)
+    }
+
+    /// The target of a link, as it is written in it.
+    pub async fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>, SftpError> {
+        self.explain(operations::read_link(&self.0, path).await)
+    }
+
     /// Writes a new, short file; fails if the name is taken.
     pub async fn write_new(&self, path: &RemotePath, bytes: &[u8], mode: Option<u32>) -> Result<(), SftpError> {
         self.explain(operations::write_new(&self.0, path, bytes, mode).await)
@@ -75,6 +86,11 @@ impl TransferSession {
     /// Removes an empty folder.
     pub async fn remove_folder(&self, path: &RemotePath) -> Result<(), SftpError> {
         self.explain(self.0.run(SftpRequest::RemoveDir { path: path.as_bytes() }).await)
+    }
+
+    /// Creates a link that leads to `target`, whatever is there.
+    pub async fn make_link(&self, target: &[u8], path: &RemotePath) -> Result<(), SftpError> {
+        self.explain(self.0.run(SftpRequest::MakeLink { target, link: path.as_bytes() }).await)
     }
 
     pub async fn set_attrs(&self, path: &RemotePath, attrs: SetAttrs) -> Result<(), SftpError> {

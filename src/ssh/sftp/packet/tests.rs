@@ -12,6 +12,9 @@ fn requests_are_as_the_draft_writes_them() {
     let mode = SetAttrs { mode: Some(0o644), ..SetAttrs::default() };
     let open = SftpRequest::Open { path: b"/a\xff", mode: SftpOpenMode::CreateNew, attrs: mode }.encode(2);
     assert_eq!(open, b"\0\0\0\x18\x03\0\0\0\x02\0\0\0\x03/a\xff\0\0\0\x2a\0\0\0\x04\0\0\x01\xa4");
+    let attrs = SetAttrs { owner: Some((1000, 7)), mode: Some(0o644), ..SetAttrs::default() };
+    let owned = SftpRequest::SetStat { path: b"/", attrs }.encode(3);
+    assert_eq!(&owned[14..], b"\0\0\0\x06\0\0\x03\xe8\0\0\0\x07\0\0\x01\xa4");
 }
 
 #[test]
