@@ -126,7 +126,13 @@ fn check_area(at: &str, area: &SiteStorageArea) -> SiteValidationResult {
     check_path(&format!("{at}.path"), &area.path)?;
     check_line(&format!("{at}.purpose"), &area.purpose, MAX_SENTENCE)?;
     check_optional_line(&format!("{at}.room"), area.room.as_ref(), 120)?;
-    check_optional_line(&format!("{at}.purge"), area.purge.as_ref(), MAX_SENTENCE)
+    check_optional_line(&format!("{at}.purge"), area.purge.as_ref(), MAX_SENTENCE)?;
+    check_optional_range(&format!("{at}.purge_days"), area.purge_days, 1, 3650)?;
+    require(
+        area.purge_days.is_none() || area.purge.is_some(),
+        &format!("{at}.purge"),
+        "say in a sentence when files are deleted if purge_days is set.",
+    )
 }
 
 fn check_jobs(jobs: &SiteJobRules) -> SiteValidationResult {

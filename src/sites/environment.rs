@@ -115,6 +115,8 @@ pub struct SiteStorageArea {
     pub room: Option<String>,
     /// When files are deleted, as a sentence.
     pub purge: Option<String>,
+    /// The days after which unused files are deleted, if the rule names one number.
+    pub purge_days: Option<u16>,
     /// Whether it is read-only in jobs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_only_in_jobs: bool,

@@ -125,6 +125,7 @@ impl ClusterSettingsForm {
                     purpose: format!("Files in {label}."),
                     room: None,
                     purge: None,
+                    purge_days: None,
                     read_only_in_jobs: false,
                     label,
                     path,
