@@ -50,6 +50,7 @@ pub struct Config {
     pub log: LogSettings,
     pub activity: ActivitySettings,
     pub notifications: WebhookSettings,
+    pub transfers: TransferSettings,
     /// Deprecated setting names in use, each as a sentence with the new name. Logged at start.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -135,6 +136,14 @@ pub struct WebhookSettings {
     pub allow_private: bool,
 }
 
+/// Background work on files.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TransferSettings {
+    /// Whether people may download from private networks, including this machine.
+    pub allow_private: bool,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -152,6 +161,7 @@ impl Default for Config {
             log: LogSettings::default(),
             activity: ActivitySettings::default(),
             notifications: WebhookSettings::default(),
+            transfers: TransferSettings::default(),
             warnings: Vec::new(),
         }
     }

@@ -43,6 +43,8 @@ ids! {
     NotificationId,
     /// A submission, whatever became of it.
     SubmissionId,
+    /// Work on files in the background.
+    TransferId,
     /// A saved recipe.
     RecipeId,
     DashboardId,

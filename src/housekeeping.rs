@@ -33,6 +33,9 @@ const USAGE_RETENTION_DAYS: i64 = 800;
 /// Deleted dashboards and reports are kept for a day, until their jobs are long over.
 const DELETED_RETENTION_SECS: i64 = SECONDS_PER_DAY;
 
+/// A month after a transfer's end.
+const TRANSFER_RETENTION_SECS: i64 = 30 * SECONDS_PER_DAY;
+
 pub async fn run(core: Core, notifications: NotificationHub, metrics: PrometheusHandle) {
     let mut hours = tokio::time::interval(SWEEP_INTERVAL);
     let mut folds = tokio::time::interval(METRICS_UPKEEP_INTERVAL);
@@ -60,6 +63,7 @@ pub async fn sweep(core: &Core, notifications: &NotificationHub) {
             + store::recipes::delete_ownerless(&mut tx).await?
             + store::dashboards::accesses::sweep(&mut tx, now).await?
             + store::guest_links::sweep(&mut tx, now).await?
+            + store::transfers::sweep(&mut tx, now.plus(-TRANSFER_RETENTION_SECS)).await?
             + store::reports::delete_removed(&mut tx, now.plus(-DELETED_RETENTION_SECS)).await?
             + store::usage::delete_unwanted(&mut tx, now.plus(-USAGE_SOURCE_RETENTION_SECS)).await?
             + store::usage::sweep(&mut tx, Day::from_time(now).plus(-USAGE_RETENTION_DAYS)).await?

@@ -136,6 +136,8 @@ events! {
     JobsRequeued = "jobs.requeued", "Requeued jobs";
     /// A job was moved to the top of the person's jobs.
     JobsMovedUp = "jobs.moved-up", "Moved a job to the top of the user's jobs";
+    /// Files or folders on a cluster were deleted, or their deletion began.
+    FilesDeleted = "files.deleted", "Deleted files on a cluster";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
     /// A new version of a recipe was saved.

@@ -8,14 +8,17 @@ use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
 impl ConnectionPool {
-    /// Deletes a person's user name, discovered facts, queue state and notifications on a cluster, and closes their
-    /// connections to it. Jobs, dashboards and usage stay stored, and nothing changes on the cluster. False if there was no account.
+    /// Deletes a person's user name, discovered facts, queue state, favourite folders, folder sizes and notifications on a
+    /// cluster, and closes their connections to it. Jobs, dashboards and usage stay stored, and nothing changes on the
+    /// cluster. False if there was no account.
     pub async fn forget_account(&self, id: ClusterAccountId, actor: &Actor, cluster: &str) -> Result<bool, StoreError> {
         let mut tx = self.0.core.store.write().await?;
         if !store::connections::remove_account(&mut tx, id.person, id.cluster).await? {
             return Ok(false);
         }
         store::queues::remove(&mut tx, id.person, id.cluster).await?;
+        store::file_folders::remove_for_cluster(&mut tx, id.person, id.cluster).await?;
+        store::folder_sizes::remove_for_account(&mut tx, id.person, id.cluster).await?;
         // They would lead to pages that are no longer there.
         store::notifications::remove_for_cluster(&mut tx, id.person, id.cluster).await?;
         let about = ActivityDetails { person: Some(id.person), subject: cluster, ..ActivityDetails::default() };

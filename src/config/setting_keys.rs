@@ -50,6 +50,7 @@ pub const SETTING_KEYS: &[SettingDefinition] = &[
     key("log.format", Text, "Log format: auto, text or json. auto is text on a terminal and JSON otherwise."),
     key("activity.keep_days", Number, "Days the activity log is kept."),
     key("notifications.allow_private", Flag, "Whether notifications may be sent to addresses in private networks."),
+    key("transfers.allow_private", Flag, "Whether people may download files from addresses in private networks."),
 ];
 
 /// Sections that had another name in 0.1.0: old, new. The old names still work.

@@ -8,7 +8,7 @@ use crate::domain::{ClusterId, DashboardId, GroupId, JobRowId, NotificationId, P
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Notification {
     pub id: NotificationId,
-    /// `started`, `ended`, `never`; `webhook-off`, `dashboard-idle` and `group` are not about a job.
+    /// `started`, `ended`, `never`; `webhook-off`, `dashboard-idle`, `group` and `transfer` are not about a job.
     pub kind: String,
     pub at: UnixTime,
     pub is_read: bool,
@@ -23,7 +23,7 @@ pub struct Notification {
     pub cluster: String,
     pub dashboard_id: Option<DashboardId>,
     pub group_id: Option<GroupId>,
-    /// The sentence, if it is about a group.
+    /// The sentence, if it is about a group or a transfer.
     pub text: String,
 }
 
@@ -106,6 +106,21 @@ pub async fn add_group(
          VALUES ($1, $2, 'group', $3, $4,
                  iif(EXISTS (SELECT 1 FROM webhooks WHERE person_id = $1 AND stopped_at IS NULL), NULL, $4))",
         [person, group, text, now]
+    )
+}
+
+/// Notifies a person that a transfer of theirs ended.
+pub async fn add_transfer(
+    db: &mut DbConnection,
+    person: PersonId,
+    state: &str,
+    text: &str,
+    now: UnixTime,
+) -> Result<()> {
+    execute!(
+        db,
+        "INSERT INTO notifications (person_id, kind, state, text, at, sent_at) VALUES ($1, 'transfer', $2, $3, $4, $4)",
+        [person, state, text, now]
     )
 }
 

@@ -1,0 +1,325 @@
+//! Table `transfers`: work on files that goes on in the background, and how far it is.
+
+use super::{DbConnection, Result};
+use crate::clock::UnixTime;
+use crate::domain::{ClusterId, PersonId, RemoteName, RemotePath, TransferId, codes};
+
+/// What a transfer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferKind {
+    /// Deletes items.
+    Delete,
+    /// Copies items to another folder, on the same cluster or another one.
+    Copy,
+    /// Downloads a web address into a folder.
+    Fetch,
+}
+
+codes!(TransferKind { Delete = "delete", Copy = "copy", Fetch = "fetch" });
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
+#[sqlx(rename_all = "snake_case")]
+pub enum TransferState {
+    /// It waits for its turn, or for a connection.
+    Queued,
+    Running,
+    /// Its owner paused it.
+    Paused,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl TransferState {
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Transfer {
+    pub id: TransferId,
+    pub person_id: PersonId,
+    kind: String,
+    pub cluster_id: ClusterId,
+    folder: Vec<u8>,
+    names: Vec<u8>,
+    /// Where a download comes from.
+    pub url: String,
+    /// The cluster that copies go to, if it is another one.
+    pub target_cluster_id: Option<ClusterId>,
+    target_folder: Vec<u8>,
+    pub state: TransferState,
+    pub files_done: i64,
+    /// 0 if they weren't counted.
+    pub files_total: i64,
+    pub bytes_done: i64,
+    /// 0 if it isn't known.
+    pub bytes_total: i64,
+    /// Where to go on from, as JSON.
+    pub checkpoint: String,
+    /// Why it failed, or what to know about the result.
+    pub message: String,
+    pub created_at: UnixTime,
+    pub started_at: Option<UnixTime>,
+    pub ended_at: Option<UnixTime>,
+}
+
+impl Transfer {
+    pub fn kind(&self) -> Option<TransferKind> {
+        TransferKind::parse(&self.kind)
+    }
+
+    /// Where the items are, or where a download goes.
+    pub fn folder(&self) -> RemotePath {
+        RemotePath::parse(&self.folder).unwrap_or_else(|_| RemotePath::root())
+    }
+
+    pub fn names(&self) -> Vec<RemoteName> {
+        self.names.split(|byte| *byte == 0).filter_map(|name| RemoteName::parse(name).ok()).collect()
+    }
+
+    /// Where copies go.
+    pub fn target_folder(&self) -> Option<RemotePath> {
+        RemotePath::parse(&self.target_folder).ok()
+    }
+
+    pub fn target_cluster(&self) -> ClusterId {
+        self.target_cluster_id.unwrap_or(self.cluster_id)
+    }
+}
+
+/// A transfer to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTransfer {
+    pub person: PersonId,
+    pub kind: TransferKind,
+    pub cluster: ClusterId,
+    /// Where the items are, or where a download goes.
+    pub folder: RemotePath,
+    pub names: Vec<RemoteName>,
+    /// Empty unless it is a download.
+    pub url: String,
+    /// Where copies go.
+    pub target: Option<(ClusterId, RemotePath)>,
+}
+
+/// How far a transfer is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TransferCounts {
+    pub files_done: i64,
+    pub files_total: i64,
+    pub bytes_done: i64,
+    pub bytes_total: i64,
+}
+
+/// As much of an open transfer as decides whether it can run now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct OpenTransfer {
+    pub id: TransferId,
+    pub person_id: PersonId,
+    pub cluster_id: ClusterId,
+    pub target_cluster_id: Option<ClusterId>,
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, state,
+                    files_done, files_total, bytes_done, bytes_total, checkpoint, message, created_at, started_at,
+                    ended_at FROM transfers ",
+            $rest
+        )
+    };
+}
+
+/// Adds a transfer that waits for its turn.
+pub async fn add(db: &mut DbConnection, new: &NewTransfer, now: UnixTime) -> Result<TransferId> {
+    let mut names = Vec::new();
+    for name in &new.names {
+        names.extend_from_slice(name.as_bytes());
+        names.push(0);
+    }
+    let target_cluster = new.target.as_ref().map(|(cluster, _)| *cluster).filter(|cluster| *cluster != new.cluster);
+    let target_folder = new.target.as_ref().map(|(_, folder)| folder.as_bytes().to_vec()).unwrap_or_default();
+    scalar_one!(
+        db,
+        "INSERT INTO transfers (person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, state,
+                                created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9) RETURNING id",
+        [
+            new.person, new.kind.as_str(), new.cluster, new.folder.as_bytes(), names, &new.url, target_cluster,
+            target_folder, now
+        ]
+    )
+}
+
+pub async fn get(db: &mut DbConnection, id: TransferId) -> Result<Option<Transfer>> {
+    fetch_optional!(db, select!("WHERE id = $1"), [id])
+}
+
+/// A person's transfers: open ones first, then the latest.
+pub async fn list(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Transfer>> {
+    let sql = select!("WHERE person_id = $1 ORDER BY ended_at IS NOT NULL, ended_at DESC, id LIMIT $2");
+    fetch_all!(db, sql, [person, most])
+}
+
+/// What waits for its turn or was running, oldest first.
+pub async fn list_due(db: &mut DbConnection) -> Result<Vec<OpenTransfer>> {
+    fetch_all!(
+        db,
+        "SELECT id, person_id, cluster_id, target_cluster_id FROM transfers
+         WHERE ended_at IS NULL AND state IN ('queued', 'running') ORDER BY id"
+    )
+}
+
+/// How many open transfers each person has.
+pub async fn count_open(db: &mut DbConnection) -> Result<Vec<(PersonId, i64)>> {
+    fetch_all!(db, "SELECT person_id, count(*) FROM transfers WHERE ended_at IS NULL GROUP BY person_id")
+}
+
+pub async fn count_open_of(db: &mut DbConnection, person: PersonId) -> Result<i64> {
+    scalar_one!(db, "SELECT count(*) FROM transfers WHERE person_id = $1 AND ended_at IS NULL", [person])
+}
+
+/// Marks one that waits as running. Returns whether it still waited.
+pub async fn mark_running(db: &mut DbConnection, id: TransferId, now: UnixTime) -> Result<bool> {
+    affects_row!(
+        db,
+        "UPDATE transfers SET state = 'running', started_at = coalesce(started_at, $2)
+         WHERE id = $1 AND state IN ('queued', 'running')",
+        [id, now]
+    )
+}
+
+/// Puts one that runs back into the queue.
+pub async fn mark_waiting(db: &mut DbConnection, id: TransferId) -> Result<()> {
+    execute!(db, "UPDATE transfers SET state = 'queued' WHERE id = $1 AND state = 'running'", [id])
+}
+
+/// Saves how far it is.
+pub async fn save_progress(
+    db: &mut DbConnection,
+    id: TransferId,
+    counts: &TransferCounts,
+    checkpoint: &str,
+) -> Result<()> {
+    execute!(
+        db,
+        "UPDATE transfers SET files_done = $2, files_total = $3, bytes_done = $4, bytes_total = $5, checkpoint = $6
+         WHERE id = $1",
+        [id, counts.files_done, counts.files_total, counts.bytes_done, counts.bytes_total, checkpoint]
+    )
+}
+
+/// Ends one whose work is done. Returns whether it did: its owner may have cancelled it meanwhile.
+pub async fn finish(
+    db: &mut DbConnection,
+    id: TransferId,
+    state: TransferState,
+    message: &str,
+    now: UnixTime,
+) -> Result<bool> {
+    affects_row!(
+        db,
+        "UPDATE transfers SET state = $2, message = $3, ended_at = $4 WHERE id = $1 AND ended_at IS NULL",
+        [id, state, message, now]
+    )
+}
+
+/// Pauses one that isn't over.
+pub async fn pause(db: &mut DbConnection, person: PersonId, id: TransferId) -> Result<bool> {
+    affects_row!(
+        db,
+        "UPDATE transfers SET state = 'paused' WHERE person_id = $1 AND id = $2 AND state IN ('queued', 'running')",
+        [person, id]
+    )
+}
+
+/// Puts a paused one back into the queue, or a failed one that is to be tried again.
+pub async fn resume(db: &mut DbConnection, person: PersonId, id: TransferId) -> Result<bool> {
+    affects_row!(
+        db,
+        "UPDATE transfers SET state = 'queued', message = '', ended_at = NULL
+         WHERE person_id = $1 AND id = $2 AND state IN ('paused', 'failed')",
+        [person, id]
+    )
+}
+
+/// Ends one at its owner's request.
+pub async fn cancel(db: &mut DbConnection, person: PersonId, id: TransferId, now: UnixTime) -> Result<bool> {
+    affects_row!(
+        db,
+        "UPDATE transfers SET state = 'cancelled', ended_at = $3
+         WHERE person_id = $1 AND id = $2 AND ended_at IS NULL",
+        [person, id, now]
+    )
+}
+
+/// Removes one that is over from the list.
+pub async fn dismiss(db: &mut DbConnection, person: PersonId, id: TransferId) -> Result<bool> {
+    affects_row!(db, "DELETE FROM transfers WHERE person_id = $1 AND id = $2 AND ended_at IS NOT NULL", [person, id])
+}
+
+/// Deletes transfers that ended before this time.
+pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
+    affected_rows!(db, "DELETE FROM transfers WHERE ended_at < $1", [before])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DisplayName, HostName};
+    use crate::store::clusters::ClusterSettings;
+    use crate::store::{self, Store};
+
+    #[tokio::test]
+    async fn states_follow_each_other_and_only_their_owner_changes_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        let title: DisplayName = "Own".parse().unwrap();
+        let host: HostName = "login.example.org".parse().unwrap();
+        let alice = store::people::add(&mut tx, &"alice".parse().unwrap(), &title, false, UnixTime(1)).await.unwrap();
+        let bob = store::people::add(&mut tx, &"bob".parse().unwrap(), &title, false, UnixTime(1)).await.unwrap();
+        let what = ClusterSettings { title: &title, host: &host, port: 22, site: "" };
+        let cluster = store::clusters::add(&mut tx, &"own".parse().unwrap(), &what, UnixTime(1)).await.unwrap();
+        let names = [&b"b\xff\n"[..], b"-rf"].map(|name| RemoteName::parse(name).unwrap());
+        let folder = RemotePath::parse(b"/scratch/\xfe").unwrap();
+        let new = NewTransfer {
+            person: alice,
+            kind: TransferKind::Copy,
+            cluster,
+            folder: folder.clone(),
+            names: names.to_vec(),
+            url: String::new(),
+            target: Some((cluster, RemotePath::parse(b"/to").unwrap())),
+        };
+        let id = add(&mut tx, &new, UnixTime(2)).await.unwrap();
+        let row = get(&mut tx, id).await.unwrap().unwrap();
+        assert_eq!((row.folder(), row.names(), row.kind()), (folder, names.to_vec(), Some(TransferKind::Copy)));
+        assert_eq!((row.target_cluster_id, row.target_cluster()), (None, cluster), "the same cluster");
+
+        for stranger in [pause(&mut tx, bob, id).await, cancel(&mut tx, bob, id, UnixTime(3)).await] {
+            assert!(!stranger.unwrap());
+        }
+        assert!(!resume(&mut tx, alice, id).await.unwrap(), "it waits already");
+        assert!(mark_running(&mut tx, id, UnixTime(3)).await.unwrap());
+        assert!(mark_running(&mut tx, id, UnixTime(4)).await.unwrap(), "a restart takes it up again");
+        assert!(!dismiss(&mut tx, alice, id).await.unwrap(), "it isn't over");
+        assert!(pause(&mut tx, alice, id).await.unwrap());
+        assert!(!mark_running(&mut tx, id, UnixTime(5)).await.unwrap(), "paused");
+        assert_eq!(list_due(&mut tx).await.unwrap(), []);
+        assert!(resume(&mut tx, alice, id).await.unwrap());
+        assert_eq!(list_due(&mut tx).await.unwrap().len(), 1);
+        assert!(finish(&mut tx, id, TransferState::Failed, "Why.", UnixTime(6)).await.unwrap());
+        assert!(!cancel(&mut tx, alice, id, UnixTime(7)).await.unwrap(), "over");
+        assert!(resume(&mut tx, alice, id).await.unwrap(), "tried again");
+        let row = get(&mut tx, id).await.unwrap().unwrap();
+        assert_eq!((row.state, row.message.as_str(), row.ended_at), (TransferState::Queued, "", None));
+        assert!(cancel(&mut tx, alice, id, UnixTime(8)).await.unwrap());
+        assert!(!finish(&mut tx, id, TransferState::Done, "", UnixTime(9)).await.unwrap(), "cancelled");
+        assert_eq!((count_open_of(&mut tx, alice).await.unwrap(), count_open(&mut tx).await.unwrap()), (0, vec![]));
+        assert_eq!((sweep(&mut tx, UnixTime(8)).await.unwrap(), sweep(&mut tx, UnixTime(9)).await.unwrap()), (0, 1));
+    }
+}
