@@ -3,7 +3,7 @@
 //! Which module may use which (nothing points back; `tests/it/house.rs` enforces it):
 //!
 //! ```text
-//! main → cli → web → app → {dashboards, usage} → jobs → cluster → {ssh, slurm, sites}, core → auth → store, vault
+//! main → cli → web → app → {dashboards, files, usage} → jobs → cluster → {ssh, slurm, sites}, core → auth → store, vault
 //! web, jobs → explain, recipes, logs       dashboards → proxy, recipes       usage → explain → recipes, slurm, sites, logs
 //! where needed → domain, clock, config, entropy, text, format
 //! ```
@@ -23,6 +23,7 @@ pub mod domain;
 pub mod entropy;
 pub mod error;
 pub mod explain;
+pub mod files;
 pub mod format;
 pub mod health;
 pub mod housekeeping;
