@@ -7,6 +7,7 @@ pub mod folder_contents;
 pub mod folder_listing_cache;
 mod folder_walk;
 pub mod places;
+pub mod preview;
 pub mod results;
 
 pub use self::folder_contents::{FolderContents, FolderOrder, FolderSort, FolderSortColumn};
