@@ -1,0 +1,392 @@
+//! Who on a cluster can use a file or folder, in words instead of mode bits. Owner's bits and special bits stay as they
+//! are; links are left alone, because changing one would change what it leads to.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream;
+
+use super::run_to_end;
+use crate::cluster::DiscoveredFacts;
+use crate::domain::{RemoteName, RemotePath};
+use crate::ssh::ClusterConnection;
+use crate::ssh::sftp::transfer::TransferSession;
+use crate::ssh::sftp::{self, RemoteFileAttrs, RemoteFileKind, SetAttrs, SftpError};
+
+/// How many files and folders are changed in one go.
+pub const MAX_ENTRIES_INSIDE: usize = 5000;
+/// How many entries' present permissions are looked up.
+pub const MAX_DESCRIBED: usize = 20;
+/// How many failures are listed by name.
+const MAX_LISTED_FAILURES: usize = 20;
+const FOLDERS_AT_ONCE: usize = 8;
+const CHANGES_AT_ONCE: usize = 32;
+
+/// Who can use a file or folder besides its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAccess {
+    OnlyYou,
+    GroupReads,
+    GroupChanges,
+    EveryoneReads,
+}
+
+impl FileAccess {
+    pub const ALL: [Self; 4] = [Self::OnlyYou, Self::GroupReads, Self::GroupChanges, Self::EveryoneReads];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnlyYou => "only-you",
+            Self::GroupReads => "group-reads",
+            Self::GroupChanges => "group-changes",
+            Self::EveryoneReads => "everyone-reads",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|access| access.as_str() == word)
+    }
+
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::OnlyYou => "Only you",
+            Self::GroupReads => "Your group can read",
+            Self::GroupChanges => "Your group can read and change",
+            Self::EveryoneReads => "Everyone on the cluster can read",
+        }
+    }
+
+    /// The mode that gives this access. A folder can be entered by whoever can read it, a file run by them if its owner
+    /// can run it.
+    pub const fn apply(self, mode: u32, is_folder: bool) -> u32 {
+        const OWNER_RUNS: u32 = 0o100;
+        let enter = if is_folder || mode & OWNER_RUNS != 0 { 0o011 } else { 0 };
+        let others = match self {
+            Self::OnlyYou => 0,
+            Self::GroupReads => 0o040 | enter & 0o010,
+            Self::GroupChanges => 0o060 | enter & 0o010,
+            Self::EveryoneReads => 0o044 | enter,
+        };
+        mode & 0o7700 | others
+    }
+
+    /// The access that a mode gives; `None` if it is none of these.
+    pub fn from_mode(mode: u32, is_folder: bool) -> Option<Self> {
+        Self::ALL.into_iter().find(|access| access.apply(mode, is_folder) == mode)
+    }
+}
+
+/// What a mode means, in words, whatever it is.
+pub fn describe_mode(mode: u32, is_folder: bool) -> String {
+    if let Some(access) = FileAccess::from_mode(mode, is_folder) {
+        return access.words().to_owned();
+    }
+    let verb = |bits: u32| match bits & 0o7 {
+        bits if bits & 0o6 == 0o6 => Some("read and change"),
+        bits if bits & 0o4 != 0 => Some("read"),
+        bits if bits & 0o2 != 0 => Some("change, but not read"),
+        bits if bits & 0o1 != 0 => Some(if is_folder { "pass through, but not list" } else { "run, but not read" }),
+        _ => None,
+    };
+    match (verb(mode >> 3), verb(mode)) {
+        (None, None) => FileAccess::OnlyYou.words().to_owned(),
+        (Some(group), None) => format!("Your group can {group}"),
+        (Some(group), Some(all)) if group == all => format!("Everyone on the cluster can {all}"),
+        (Some(group), Some(all)) => format!("Your group can {group}; everyone else on the cluster can {all}"),
+        (None, Some(all)) => format!("Your group has no access; everyone else on the cluster can {all}"),
+    }
+}
+
+/// The present permissions of some entries of a folder, and what around them keeps others out.
+#[derive(Debug, Default)]
+pub struct AccessReport {
+    pub entries: Vec<EntryAccess>,
+    /// The outermost folder on the way that the group can't pass.
+    pub closed_to_group: Option<RemotePath>,
+    /// The same for everyone on the cluster.
+    pub closed_to_everyone: Option<RemotePath>,
+    /// The name of the entries' Unix group, if it is known.
+    pub group: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct EntryAccess {
+    pub name: RemoteName,
+    pub is_folder: bool,
+    /// Its permissions in words, or why they aren't known.
+    pub words: String,
+    /// `None` if it is none of those that can be chosen.
+    pub access: Option<FileAccess>,
+}
+
+/// Reads the permissions of the first entries and of all folders above them.
+pub async fn read_access(
+    connection: &Arc<ClusterConnection>,
+    folder: &RemotePath,
+    names: &[RemoteName],
+    facts: &DiscoveredFacts,
+) -> Result<AccessReport, SftpError> {
+    let real = sftp::real_path(connection, folder).await?;
+    let session = TransferSession::open(connection).await?;
+    let first = &names[..names.len().min(MAX_DESCRIBED)];
+    let entries = join_all(first.iter().map(|name| {
+        let (session, path) = (&session, folder.join(name));
+        async move { session.lstat(&path).await }
+    }));
+    let parents = real.ancestors_and_self();
+    let above = join_all(parents.iter().map(|path| session.stat(path)));
+    let (entries, above) = (entries.await, above.await);
+    let gid = entries.iter().flatten().find_map(|attrs| attrs.owner).map(|(_, group)| group);
+    let mut report = AccessReport {
+        entries: first.iter().zip(&entries).map(|(name, attrs)| EntryAccess::new(name, attrs)).collect(),
+        ..AccessReport::default()
+    };
+    for (path, attrs) in parents.iter().zip(above.iter().map(|attrs| attrs.as_ref().ok())) {
+        let Some(attrs) = attrs else { continue };
+        if is_closed_to_group(attrs, gid) {
+            report.closed_to_group.get_or_insert_with(|| path.clone());
+        }
+        if attrs.mode.is_some_and(|mode| mode & 0o001 == 0) {
+            report.closed_to_everyone.get_or_insert_with(|| path.clone());
+        }
+        let group_of = |attrs: &RemoteFileAttrs| attrs.owner.map(|(_, group)| group);
+        let known = facts.folders.iter().find(|known| known.path.as_bytes() == path.as_bytes());
+        if let Some(name) = known.and_then(|known| known.group.as_ref()).filter(|_| group_of(attrs) == gid) {
+            report.group = Some(name.clone());
+        }
+    }
+    Ok(report)
+}
+
+/// Whether a folder on the way keeps a file's group out. Where it belongs to another group, the file's group may be in
+/// that one too: only a folder that is closed to both counts.
+fn is_closed_to_group(folder: &RemoteFileAttrs, gid: Option<u32>) -> bool {
+    let Some(mode) = folder.mode else { return false };
+    let is_same_group = folder.owner.is_some_and(|(_, group)| Some(group) == gid);
+    if is_same_group { mode & 0o010 == 0 } else { mode & 0o011 == 0 }
+}
+
+impl EntryAccess {
+    fn new(name: &RemoteName, attrs: &Result<RemoteFileAttrs, SftpError>) -> Self {
+        let is_folder = attrs.as_ref().is_ok_and(|attrs| attrs.kind == RemoteFileKind::Folder);
+        let (words, access) = match attrs {
+            Ok(RemoteFileAttrs { kind: RemoteFileKind::Link, .. }) => (LINK_WORDS.to_owned(), None),
+            Ok(RemoteFileAttrs { mode: Some(mode), .. }) => {
+                (describe_mode(*mode, is_folder), FileAccess::from_mode(*mode, is_folder))
+            }
+            Ok(RemoteFileAttrs { mode: None, .. }) => ("Unknown".to_owned(), None),
+            Err(error) => (error.to_string(), None),
+        };
+        Self { name: name.clone(), is_folder, words, access }
+    }
+}
+
+const LINK_WORDS: &str = "A link: the permissions of what it leads to apply";
+
+/// What became of a change of permissions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct AccessChange {
+    pub changed: usize,
+    /// Those that had these permissions already.
+    pub unchanged: usize,
+    pub failed: usize,
+    /// The first failures, as sentences that name the file.
+    pub failures: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetAccessError {
+    #[error(
+        "There are more than {} files and folders inside. Nothing was changed. Change smaller folders one by one, or run chmod on the cluster.",
+        MAX_ENTRIES_INSIDE
+    )]
+    TooMany,
+    #[error(transparent)]
+    Sftp(#[from] SftpError),
+}
+
+/// What a change of a folder's permissions covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessScope {
+    Itself,
+    EverythingInside,
+}
+
+/// Sets the access of entries of a folder. All of them are counted before the first is changed.
+pub async fn set_access(
+    connection: &Arc<ClusterConnection>,
+    folder: &RemotePath,
+    names: &[RemoteName],
+    access: FileAccess,
+    scope: AccessScope,
+) -> Result<AccessChange, SetAccessError> {
+    let session = TransferSession::open(connection).await?;
+    let paths: Vec<RemotePath> = names.iter().map(|name| folder.join(name)).collect();
+    run_to_end(async move {
+        let mut change = AccessChange::default();
+        let found = collect_entries(&session, paths, scope, &mut change).await?;
+        let session = &session;
+        let changes = stream::iter(found).map(|(path, attrs)| async move {
+            let is_folder = attrs.kind == RemoteFileKind::Folder;
+            let mode = attrs.mode.map(|mode| access.apply(mode, is_folder));
+            if mode == attrs.mode {
+                return (path, Ok(false));
+            }
+            let set = session.set_attrs(&path, SetAttrs { mode, ..SetAttrs::default() }).await;
+            (path, set.map(|()| true))
+        });
+        let mut changes = changes.buffer_unordered(CHANGES_AT_ONCE);
+        while let Some((path, result)) = changes.next().await {
+            match result {
+                Ok(true) => change.changed += 1,
+                Ok(false) => change.unchanged += 1,
+                Err(SftpError::NotAllowed) => change.add_failure(&path, "Only its owner can change its permissions."),
+                Err(error) => change.add_failure(&path, &error.to_string()),
+            }
+        }
+        Ok(change)
+    })
+    .await?
+}
+
+/// The entries, and everything inside them if that is wanted. Links aren't followed.
+async fn collect_entries(
+    session: &TransferSession,
+    paths: Vec<RemotePath>,
+    scope: AccessScope,
+    change: &mut AccessChange,
+) -> Result<Vec<(RemotePath, RemoteFileAttrs)>, SetAccessError> {
+    let mut found = Vec::new();
+    let looks = stream::iter(paths).map(|path| async move {
+        let attrs = session.lstat(&path).await;
+        (path, attrs)
+    });
+    for (path, attrs) in looks.buffered(CHANGES_AT_ONCE).collect::<Vec<_>>().await {
+        match attrs {
+            Ok(attrs) if attrs.kind == RemoteFileKind::Link => change.add_failure(&path, LINK_FAILURE),
+            Ok(attrs) => found.push((path, attrs)),
+            Err(error) => change.add_failure(&path, &error.to_string()),
+        }
+    }
+    let is_folder = |entry: &&(RemotePath, RemoteFileAttrs)| entry.1.kind == RemoteFileKind::Folder;
+    let mut folders: Vec<RemotePath> = match scope {
+        AccessScope::Itself => Vec::new(),
+        AccessScope::EverythingInside => found.iter().filter(is_folder).map(|(path, _)| path.clone()).collect(),
+    };
+    while !folders.is_empty() {
+        let next = folders.split_off(folders.len().saturating_sub(FOLDERS_AT_ONCE));
+        let most = MAX_ENTRIES_INSIDE.saturating_sub(found.len());
+        let listings = join_all(next.iter().map(|path| session.list(path, most))).await;
+        for (folder, listing) in next.iter().zip(listings) {
+            let entries = match listing {
+                Ok(listing) if listing.is_truncated => return Err(SetAccessError::TooMany),
+                Ok(listing) => listing.entries,
+                Err(error) => {
+                    change.add_failure(folder, &error.to_string());
+                    continue;
+                }
+            };
+            for entry in entries {
+                let path = folder.join(&entry.name);
+                match entry.attrs.kind {
+                    RemoteFileKind::Folder => folders.push(path.clone()),
+                    RemoteFileKind::File => {}
+                    RemoteFileKind::Link | RemoteFileKind::Other => continue,
+                }
+                found.push((path, entry.attrs));
+            }
+        }
+        if found.len() > MAX_ENTRIES_INSIDE {
+            return Err(SetAccessError::TooMany);
+        }
+    }
+    Ok(found)
+}
+
+const LINK_FAILURE: &str = "This is a link. Change the permissions of what it leads to.";
+
+impl AccessChange {
+    fn add_failure(&mut self, path: &RemotePath, why: &str) {
+        self.failed += 1;
+        if self.failures.len() < MAX_LISTED_FAILURES {
+            self.failures.push(format!("{path}: {why}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_said_in_words() {
+        for (mode, is_folder, words) in [
+            (0o600, false, "Only you"),
+            (0o700, true, "Only you"),
+            (0o640, false, "Your group can read"),
+            (0o750, true, "Your group can read"),
+            (0o750, false, "Your group can read"),
+            (0o660, false, "Your group can read and change"),
+            (0o2770, true, "Your group can read and change"),
+            (0o644, false, "Everyone on the cluster can read"),
+            (0o755, true, "Everyone on the cluster can read"),
+            (0o664, false, "Your group can read and change; everyone else on the cluster can read"),
+            (0o777, true, "Everyone on the cluster can read and change"),
+            (0o711, true, "Everyone on the cluster can pass through, but not list"),
+            (0o604, false, "Your group has no access; everyone else on the cluster can read"),
+            (0o740, true, "Your group can read"),
+        ] {
+            assert_eq!(describe_mode(mode, is_folder), words, "{mode:o}");
+        }
+        assert_eq!(FileAccess::from_mode(0o740, true), None, "nobody can enter it");
+        assert_eq!(FileAccess::from_mode(0o664, false), None);
+    }
+
+    #[test]
+    fn access_keeps_the_owners_and_special_bits() {
+        use FileAccess::{EveryoneReads, GroupChanges, GroupReads, OnlyYou};
+        for (access, before, is_folder, after) in [
+            (OnlyYou, 0o755, true, 0o700),
+            (OnlyYou, 0o2775, true, 0o2700),
+            (GroupReads, 0o600, false, 0o640),
+            (GroupReads, 0o700, false, 0o750),
+            (GroupReads, 0o700, true, 0o750),
+            (GroupChanges, 0o644, false, 0o660),
+            (GroupChanges, 0o3755, true, 0o3770),
+            (EveryoneReads, 0o600, false, 0o644),
+            (EveryoneReads, 0o4750, false, 0o4755),
+            (EveryoneReads, 0o400, false, 0o444),
+            (EveryoneReads, 0o700, true, 0o755),
+        ] {
+            assert_eq!(access.apply(before, is_folder), after, "{access:?} {before:o}");
+            assert_eq!(FileAccess::from_mode(after, is_folder), Some(access), "{after:o}");
+        }
+        for access in FileAccess::ALL {
+            assert_eq!(FileAccess::parse(access.as_str()), Some(access));
+        }
+        assert_eq!(FileAccess::parse("everyone-writes"), None);
+    }
+
+    #[test]
+    fn closed_parents_are_noticed() {
+        let folder = |mode, gid| RemoteFileAttrs {
+            kind: RemoteFileKind::Folder,
+            size: 0,
+            modified: None,
+            mode: Some(mode),
+            owner: Some((1, gid)),
+        };
+        for (mode, gid, is_closed) in [
+            (0o700, 7, true),
+            (0o700, 8, true),
+            (0o750, 7, false),
+            (0o705, 7, true),
+            (0o705, 8, false),
+            (0o750, 8, false),
+            (0o711, 8, false),
+        ] {
+            assert_eq!(is_closed_to_group(&folder(mode, gid), Some(7)), is_closed, "{mode:o} {gid}");
+        }
+    }
+}
