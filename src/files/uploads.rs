@@ -1,0 +1,284 @@
+//! Uploads: files that go from a browser or a tus client to a cluster. Bytes pass through to a temporary file beside the
+//! target, over the person's own connection; nothing is kept here but how far it got. Once everything is there and
+//! checked, the file gets its name, so nobody ever sees half of it.
+
+mod active;
+pub mod batch;
+mod checksum;
+mod finish;
+mod metadata;
+mod receive;
+mod sweeper;
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+pub use self::checksum::{CHECKSUM_ALGORITHMS, RequestChecksum};
+pub use self::finish::NameDecision;
+pub use self::metadata::{UploadMetadata, UploadMetadataError};
+pub use self::receive::UploadPart;
+
+use self::active::{AcquireUploadError, ActiveUpload, ActiveUploads};
+use crate::clock::{SECONDS_PER_DAY, UnixTime};
+use crate::cluster::checksums::RunningChecksum;
+use crate::cluster::{ClusterAccountId, ConnectionPool};
+use crate::core::Core;
+use crate::domain::{ClusterId, PersonId, RemoteName, RemotePath};
+use crate::entropy;
+use crate::ssh::sftp::transfer::TransferSession;
+use crate::ssh::sftp::{RemoteFileKind, SftpError};
+use crate::ssh::{ClusterConnection, RunCommandError};
+use crate::store::uploads::{StoredUpload, UploadState};
+use crate::store::{self, StoreError};
+
+/// An upload that nothing arrives for is given up after this time.
+const EXPIRY_SECS: i64 = 7 * SECONDS_PER_DAY;
+/// How many uploads one person may have at the same time, finished or not.
+const MAX_UPLOADS: i64 = 10_000;
+/// How many unfinished uploads a page lists.
+const MAX_LISTED: i64 = 200;
+/// How many requests with small files are held in memory at once, for all people together.
+const MAX_BATCHES: usize = 8;
+
+/// Why an upload does not go on. Sentences are for the person who uploads.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    #[error("This upload doesn't exist. It may have been cancelled. Start it again.")]
+    NotFound,
+    #[error("This upload has expired because nothing arrived for a week. Start it again.")]
+    Expired,
+    #[error(transparent)]
+    Metadata(#[from] UploadMetadataError),
+    #[error("This cluster doesn't exist.")]
+    NoCluster,
+    #[error("You have too many uploads. Finish or cancel some of them first.")]
+    TooManyUploads,
+    #[error("Too many of your uploads are running at the same time. This one goes on when others have finished.")]
+    TooManyAtOnce,
+    #[error("Another request is writing to this upload. Try again in a moment.")]
+    InUse,
+    /// The client's idea of how far the upload got is wrong.
+    #[error("The upload is at another position. Ask for it and continue from there.")]
+    WrongOffset,
+    #[error("More data arrived than the upload was announced with.")]
+    TooMuchData,
+    /// What arrived with this request doesn't count.
+    #[error("The data arrived damaged. Send it again.")]
+    ChecksumMismatch,
+    /// The sender stopped in the middle.
+    #[error("The upload was interrupted. It can go on from where it stopped.")]
+    Interrupted,
+    #[error("The portal is restarting. The upload goes on in a moment.")]
+    Stopping,
+    #[error("A file or folder with this name already exists.")]
+    NameTaken,
+    #[error("A folder with this name already exists. Rename it, or choose another name for the file.")]
+    FolderInTheWay,
+    #[error("The folder that you're uploading to doesn't exist anymore, or isn't a folder.")]
+    NoFolder,
+    /// The upload was removed.
+    #[error("What arrived on the cluster differs from what was sent, so it was deleted. Upload the file again.")]
+    Damaged,
+    #[error(transparent)]
+    Sftp(#[from] SftpError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("no random numbers: {0}")]
+    Entropy(#[from] std::io::Error),
+}
+
+impl From<RunCommandError> for UploadError {
+    fn from(error: RunCommandError) -> Self {
+        Self::Sftp(error.into())
+    }
+}
+
+impl UploadError {
+    /// Whether the same upload may go on later without anyone changing anything.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Sftp(SftpError::Run(_)) | Self::Stopping | Self::Interrupted | Self::TooManyAtOnce)
+    }
+}
+
+/// Everyone's uploads.
+#[derive(Clone)]
+pub struct UploadService {
+    core: Core,
+    connections: ConnectionPool,
+    active: ActiveUploads,
+    batches: Arc<Semaphore>,
+}
+
+impl UploadService {
+    pub fn new(core: Core, connections: ConnectionPool) -> Self {
+        Self { core, connections, active: ActiveUploads::default(), batches: Arc::new(Semaphore::new(MAX_BATCHES)) }
+    }
+
+    /// Begins an upload of `size` bytes. An empty file is there at once.
+    pub async fn create(
+        &self,
+        person: PersonId,
+        metadata: &UploadMetadata,
+        header: &str,
+        size: u64,
+    ) -> Result<StoredUpload, UploadError> {
+        let mut db = self.core.store.read().await?;
+        let cluster = store::clusters::find_by_slug(&mut db, &metadata.cluster).await?.ok_or(UploadError::NoCluster)?;
+        drop(db);
+        let connection = self.connection(person, cluster.id)?;
+        let target = metadata.target();
+        prepare_target(&connection, metadata, &target).await?;
+        let now = self.core.clock.now();
+        let upload = StoredUpload {
+            id: random_token()?,
+            person_id: person,
+            cluster_id: cluster.id,
+            temporary: temporary_path(&target)?.to_encoded(),
+            target: target.to_encoded(),
+            metadata: header.to_owned(),
+            size: i64::try_from(size).map_err(|_| UploadError::TooMuchData)?,
+            confirmed: 0,
+            checksum_state: RunningChecksum::new().state(),
+            replaces: metadata.replaces,
+            modified_at: metadata.modified_at,
+            state: UploadState::Receiving,
+            problem: String::new(),
+            created_at: now,
+            touched_at: now,
+        };
+        let mut tx = self.core.store.write().await?;
+        if store::uploads::count(&mut tx, person).await? >= MAX_UPLOADS {
+            store::uploads::delete_finished(&mut tx, person).await?;
+            if store::uploads::count(&mut tx, person).await? >= MAX_UPLOADS {
+                return Err(UploadError::TooManyUploads);
+            }
+        }
+        store::uploads::add(&mut tx, &upload).await?;
+        store::commit(tx).await?;
+        Ok(upload)
+    }
+
+    /// A person's upload, as stored.
+    pub async fn find(&self, person: PersonId, id: &str) -> Result<StoredUpload, UploadError> {
+        let mut db = self.core.store.read().await?;
+        let upload = store::uploads::find(&mut db, person, id).await?.ok_or(UploadError::NotFound)?;
+        let is_over = upload.state != UploadState::Finished && expires_at(&upload) <= self.core.clock.now();
+        if is_over { Err(UploadError::Expired) } else { Ok(upload) }
+    }
+
+    /// The same once an earlier request that may still be writing has stopped.
+    pub async fn find_settled(&self, person: PersonId, id: &str) -> Result<StoredUpload, UploadError> {
+        let upload = self.find(person, id).await?;
+        if upload.is_received() {
+            return Ok(upload);
+        }
+        let held = self.active.acquire(person, id).await;
+        let upload = self.find(person, id).await;
+        drop(held);
+        upload
+    }
+
+    /// A person's unfinished uploads to a cluster, the newest first.
+    pub async fn list_unfinished(
+        &self,
+        person: PersonId,
+        cluster: ClusterId,
+    ) -> Result<Vec<StoredUpload>, UploadError> {
+        let mut db = self.core.store.read().await?;
+        let uploads = store::uploads::list_unfinished(&mut db, person, cluster, MAX_LISTED).await?;
+        let now = self.core.clock.now();
+        Ok(uploads.into_iter().filter(|upload| expires_at(upload) > now).collect())
+    }
+
+    /// Ends an upload. What has arrived of an unfinished one is removed from the cluster.
+    pub async fn cancel(&self, person: PersonId, id: &str) -> Result<(), UploadError> {
+        self.find(person, id).await?;
+        let _held = self.acquire(person, id).await?;
+        let upload = self.find(person, id).await?;
+        if upload.state != UploadState::Finished {
+            let connection = self.connection(person, upload.cluster_id)?;
+            remove_temporary(&connection, &upload).await?;
+        }
+        self.delete(&upload.id).await
+    }
+
+    fn connection(&self, person: PersonId, cluster: ClusterId) -> Result<Arc<ClusterConnection>, UploadError> {
+        Ok(self.connections.connection(ClusterAccountId { person, cluster }.connection_key())?)
+    }
+
+    async fn acquire(&self, person: PersonId, id: &str) -> Result<ActiveUpload, UploadError> {
+        self.active.acquire(person, id).await.map_err(|error| match error {
+            AcquireUploadError::InUse => UploadError::InUse,
+            AcquireUploadError::TooMany => UploadError::TooManyAtOnce,
+        })
+    }
+
+    async fn delete(&self, id: &str) -> Result<(), UploadError> {
+        let mut tx = self.core.store.write().await?;
+        store::uploads::delete(&mut tx, id).await?;
+        Ok(store::commit(tx).await?)
+    }
+}
+
+/// When an upload that nothing more arrives for is given up.
+pub const fn expires_at(upload: &StoredUpload) -> UnixTime {
+    upload.touched_at.plus(EXPIRY_SECS)
+}
+
+/// The checksum of what is on the cluster, to go on with.
+fn running_checksum(upload: &StoredUpload) -> RunningChecksum {
+    RunningChecksum::from_state(upload.checksum_state, u64::try_from(upload.confirmed).unwrap_or_default())
+}
+
+/// A path as it was stored.
+pub fn stored_path(encoded: &str) -> Result<RemotePath, UploadError> {
+    RemotePath::from_encoded(encoded).map_err(|_| StoreError::Malformed("uploads").into())
+}
+
+/// Checks the folder and the name before anything is sent, and makes the folders that lead to the file.
+async fn prepare_target(
+    connection: &Arc<ClusterConnection>,
+    metadata: &UploadMetadata,
+    target: &RemotePath,
+) -> Result<(), UploadError> {
+    let session = TransferSession::open(connection).await?;
+    match session.stat(&metadata.folder).await {
+        Ok(attrs) if attrs.kind == RemoteFileKind::Folder => {}
+        Ok(_) | Err(SftpError::NotFound) => return Err(UploadError::NoFolder),
+        Err(error) => return Err(error.into()),
+    }
+    for folder in metadata.folders() {
+        match session.make_folder(&folder).await {
+            Ok(()) | Err(SftpError::AlreadyExists) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match session.lstat(target).await {
+        Err(SftpError::NotFound) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(attrs) if attrs.kind == RemoteFileKind::Folder => Err(UploadError::FolderInTheWay),
+        Ok(_) if metadata.replaces => Ok(()),
+        Ok(_) => Err(UploadError::NameTaken),
+    }
+}
+
+async fn remove_temporary(connection: &Arc<ClusterConnection>, upload: &StoredUpload) -> Result<(), UploadError> {
+    let session = TransferSession::open(connection).await?;
+    match session.remove_file(&stored_path(&upload.temporary)?).await {
+        Ok(()) | Err(SftpError::NotFound) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn random_token() -> std::io::Result<String> {
+    let bytes: [u8; 16] = entropy::random_bytes()?;
+    Ok(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
+}
+
+/// A hidden name beside the target: on the same file system, so that the file can be renamed.
+fn temporary_path(target: &RemotePath) -> Result<RemotePath, UploadError> {
+    let folder = target.parent().ok_or(UploadError::NoFolder)?;
+    let name = RemoteName::parse(format!(".portolan-upload-{}", random_token()?).as_bytes());
+    Ok(folder.join(&name.map_err(UploadMetadataError::from)?))
+}

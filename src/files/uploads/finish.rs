@@ -1,0 +1,248 @@
+//! The end of an upload: what has arrived is checked, then gets its name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ActiveUpload, UploadError, UploadService, remove_temporary, running_checksum, stored_path};
+use crate::cluster::checksums::{self, FileChecksum, RunningChecksum};
+use crate::domain::{PersonId, RemoteName, RemotePath};
+use crate::ssh::sftp::transfer::{RemoteFileReader, TransferSession};
+use crate::ssh::sftp::{RemoteFileKind, RenameMode, SetAttrs, SftpError};
+use crate::ssh::{ClusterConnection, RunCommandError};
+use crate::store;
+use crate::store::uploads::{StoredUpload, UploadState};
+
+/// Files up to this size are read back to be checked: that is cheaper than a command on the cluster.
+const READ_BACK_BYTES: u64 = 8 * 1024 * 1024;
+/// How often the checksum is tried while the connection's budget of commands is used up.
+const CHECKSUM_TRIES: u32 = 30;
+const CHECKSUM_PAUSE: Duration = Duration::from_secs(3);
+/// How many names are tried for a second copy.
+const MAX_COPIES: u32 = 100;
+
+/// What to do about a name that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameDecision {
+    /// Nothing was decided: try as before.
+    TryAgain,
+    Replace,
+    /// The new file gets another name: `name (2).txt`.
+    KeepBoth,
+}
+
+impl UploadService {
+    /// Finishes an upload all of whose bytes have arrived, as its owner decided.
+    pub async fn finish(self, person: PersonId, id: String, decision: NameDecision) -> Result<(), UploadError> {
+        self.find(person, &id).await?;
+        let active = self.acquire(person, &id).await?;
+        let upload = self.find(person, &id).await?;
+        if upload.state == UploadState::Finished {
+            return Ok(());
+        }
+        if !upload.is_received() {
+            return Err(UploadError::WrongOffset);
+        }
+        let connection = self.connection(person, upload.cluster_id)?;
+        self.finish_as(&connection, upload, decision, active).await
+    }
+
+    /// The same for one that has just been received.
+    pub(super) async fn finish_received(
+        self,
+        connection: Arc<ClusterConnection>,
+        upload: StoredUpload,
+        active: ActiveUpload,
+    ) -> Result<(), UploadError> {
+        self.finish_as(&connection, upload, NameDecision::TryAgain, active).await
+    }
+
+    /// An empty file has nothing to receive.
+    pub async fn finish_empty(&self, person: PersonId, upload: &StoredUpload) -> Result<(), UploadError> {
+        let connection = self.connection(person, upload.cluster_id)?;
+        let active = self.acquire(person, &upload.id).await?;
+        let session = TransferSession::open(&connection).await?;
+        session.write_new(&stored_path(&upload.temporary)?, b"", None).await?;
+        self.finish_as(&connection, upload.clone(), NameDecision::TryAgain, active).await
+    }
+
+    async fn finish_as(
+        &self,
+        connection: &Arc<ClusterConnection>,
+        upload: StoredUpload,
+        decision: NameDecision,
+        _active: ActiveUpload,
+    ) -> Result<(), UploadError> {
+        let session = TransferSession::open(connection).await?;
+        let temporary = stored_path(&upload.temporary)?;
+        if upload.state == UploadState::Receiving {
+            match check(connection, &session, &temporary, &upload).await {
+                Ok(()) => {}
+                // The portal was killed after it had given the file its name.
+                Err(UploadError::Damaged)
+                    if session.lstat(&temporary).await == Err(SftpError::NotFound)
+                        && check(connection, &session, &stored_path(&upload.target)?, &upload).await.is_ok() =>
+                {
+                    return self.settle(&upload, UploadState::Finished, None).await;
+                }
+                Err(UploadError::Damaged) => {
+                    remove_temporary(connection, &upload).await?;
+                    self.delete(&upload.id).await?;
+                    return Err(UploadError::Damaged);
+                }
+                Err(error) => return self.settle(&upload, upload.state, Some(error)).await,
+            }
+        }
+        let (state, error) = match give_name(&session, &upload, decision).await {
+            Ok(target) => {
+                let mut tx = self.core.store.write().await?;
+                store::uploads::set_target(&mut tx, &upload.id, &target.to_encoded()).await?;
+                store::commit(tx).await?;
+                (UploadState::Finished, None)
+            }
+            Err(error @ (UploadError::NameTaken | UploadError::FolderInTheWay)) => {
+                (UploadState::NameTaken, Some(error))
+            }
+            Err(error) => (upload.state, Some(error)),
+        };
+        self.settle(&upload, state, error).await
+    }
+
+    /// Stores how it stands, and gives the error back.
+    async fn settle(
+        &self,
+        upload: &StoredUpload,
+        state: UploadState,
+        error: Option<UploadError>,
+    ) -> Result<(), UploadError> {
+        let problem = error.as_ref().map(ToString::to_string).unwrap_or_default();
+        let mut tx = self.core.store.write().await?;
+        store::uploads::set_state(&mut tx, &upload.id, state, &problem).await?;
+        store::commit(tx).await?;
+        error.map_or(Ok(()), Err)
+    }
+}
+
+/// Compares the size and the content on the cluster with what was sent.
+async fn check(
+    connection: &Arc<ClusterConnection>,
+    session: &TransferSession,
+    path: &RemotePath,
+    upload: &StoredUpload,
+) -> Result<(), UploadError> {
+    let size = u64::try_from(upload.size).unwrap_or_default();
+    let attrs = match session.lstat(path).await {
+        Err(SftpError::NotFound) => return Err(UploadError::Damaged),
+        found => found?,
+    };
+    if attrs.kind != RemoteFileKind::File || attrs.size != size {
+        return Err(UploadError::Damaged);
+    }
+    let sent = running_checksum(upload).finish();
+    let arrived = if size <= READ_BACK_BYTES {
+        Some(read_back(connection, path).await?)
+    } else {
+        compute(connection, path, size).await?
+    };
+    match arrived {
+        Some(arrived) if arrived != sent => Err(UploadError::Damaged),
+        Some(_) => Ok(()),
+        None => {
+            tracing::info!("An upload was checked by its size only, because the cluster has no cksum");
+            Ok(())
+        }
+    }
+}
+
+async fn read_back(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<FileChecksum, UploadError> {
+    let mut reader = RemoteFileReader::open(connection, path).await?;
+    let mut running = RunningChecksum::new();
+    while let Some(piece) = reader.next_chunk().await? {
+        running.update(&piece);
+    }
+    Ok(running.finish())
+}
+
+/// The checksum that the cluster computes; waits while it has had enough commands from us. `None` if it can't.
+async fn compute(
+    connection: &Arc<ClusterConnection>,
+    path: &RemotePath,
+    size: u64,
+) -> Result<Option<FileChecksum>, UploadError> {
+    let mut tries = 0;
+    loop {
+        match checksums::compute(connection, std::slice::from_ref(path), size).await {
+            Err(RunCommandError::OverBudget | RunCommandError::Busy) if tries < CHECKSUM_TRIES => {
+                tries += 1;
+                tokio::time::sleep(CHECKSUM_PAUSE).await;
+            }
+            Ok(Some(mut found)) => {
+                // The size was right a moment ago, so it is there.
+                return found.remove(path).map(Some).ok_or(UploadError::Damaged);
+            }
+            result => return result.map(|_| None).map_err(Into::into),
+        }
+    }
+}
+
+/// Gives the file its name, and says which.
+async fn give_name(
+    session: &TransferSession,
+    upload: &StoredUpload,
+    decision: NameDecision,
+) -> Result<RemotePath, UploadError> {
+    let (from, target) = (stored_path(&upload.temporary)?, stored_path(&upload.target)?);
+    if let Some(seconds) = upload.modified_at.and_then(|at| u32::try_from(at.0).ok()) {
+        // A file with another time is still the file.
+        let _ = session.set_attrs(&from, SetAttrs { times: Some((seconds, seconds)), ..SetAttrs::default() }).await;
+    }
+    if decision == NameDecision::KeepBoth {
+        for number in 2..=MAX_COPIES {
+            let copy = numbered(&target, number).ok_or(UploadError::NameTaken)?;
+            match session.rename(&from, &copy, RenameMode::KeepExisting).await {
+                Err(SftpError::AlreadyExists) => {}
+                renamed => return Ok(renamed.map(|()| copy)?),
+            }
+        }
+        return Err(UploadError::NameTaken);
+    }
+    let is_replacing = upload.replaces || decision == NameDecision::Replace;
+    let mode = if is_replacing { RenameMode::Replace } else { RenameMode::KeepExisting };
+    match session.rename(&from, &target, mode).await {
+        Ok(()) => Ok(target),
+        Err(SftpError::AlreadyExists) => Err(UploadError::NameTaken),
+        Err(error) => match session.lstat(&target).await {
+            Ok(attrs) if attrs.kind == RemoteFileKind::Folder => Err(UploadError::FolderInTheWay),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// `results (2).csv` for `results.csv`; `None` if that is too long for a name.
+fn numbered(path: &RemotePath, number: u32) -> Option<RemotePath> {
+    let (folder, name) = (path.parent()?, path.name()?);
+    let name = name.as_bytes();
+    let dot = name.iter().rposition(|byte| *byte == b'.').filter(|at| *at > 0).unwrap_or(name.len());
+    let (stem, ending) = name.split_at(dot);
+    let name = RemoteName::parse(&[stem, format!(" ({number})").as_bytes(), ending].concat()).ok()?;
+    Some(folder.join(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_numbered_before_the_ending() {
+        let path = |bytes: &[u8]| RemotePath::parse(bytes).unwrap();
+        for (name, expected) in [
+            (&b"/a/results.csv"[..], &b"/a/results (2).csv"[..]),
+            (b"/a/Makefile", b"/a/Makefile (2)"),
+            (b"/a/.bashrc", b"/a/.bashrc (2)"),
+            (b"/a/x.tar.gz", b"/a/x.tar (2).gz"),
+            (b"/bad\xff.txt", b"/bad\xff (2).txt"),
+        ] {
+            assert_eq!(numbered(&path(name), 2).unwrap().as_bytes(), expected);
+        }
+        assert_eq!(numbered(&path(&[b"/", "x".repeat(255).as_bytes()].concat()), 2), None);
+    }
+}
