@@ -12,6 +12,7 @@ pub mod preview;
 pub mod results;
 pub mod sharing;
 pub mod text_file;
+pub mod transfers;
 pub mod uploads;
 
 pub use self::folder_contents::{FolderContents, FolderOrder, FolderSort, FolderSortColumn};

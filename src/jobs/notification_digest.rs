@@ -2,6 +2,7 @@
 //! its latest event, and an array is one line with counts. Pure.
 
 mod end_counts;
+mod job_words;
 
 use std::collections::HashMap;
 
@@ -13,13 +14,14 @@ use crate::store::notifications::Notification;
 use crate::text::strip_hidden;
 
 pub use end_counts::JobEndCounts;
+use job_words::{display_name, outcome_words};
 
 /// Notifications about jobs with the same name share a line if they are at most this far apart.
 const FOLD_WITHIN: i64 = 3600;
-/// Job names are cut to this many characters.
-const MAX_NAME_CHARS: usize = 60;
 /// Sentences about groups are cut to this many characters.
 const MAX_SENTENCE_CHARS: usize = 400;
+/// The state of a notification about a transfer that failed.
+pub const TRANSFER_FAILED: &str = "failed";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NotificationKind {
@@ -33,6 +35,8 @@ pub enum NotificationKind {
     DashboardIdle,
     /// Something about a group whose PI the person is.
     Group,
+    /// A transfer of files ended.
+    TransferEnded,
 }
 
 codes!(NotificationKind {
@@ -42,6 +46,7 @@ codes!(NotificationKind {
     WebhookOff = "webhook-off",
     DashboardIdle = "dashboard-idle",
     Group = "group",
+    TransferEnded = "transfer",
 });
 
 impl NotificationKind {
@@ -59,6 +64,11 @@ impl NotificationKind {
         Self::CHOICES[2],
         (Self::Group, "A group I'm a PI of has a usage alert (may name members)"),
     ];
+
+    /// Whether its line is one sentence, without the name of a job or dashboard.
+    const fn is_sentence(self) -> bool {
+        matches!(self, Self::WebhookOff | Self::Group | Self::TransferEnded)
+    }
 
     /// Whether people can turn it off; the others are always shown.
     pub fn is_selectable(self) -> bool {
@@ -151,9 +161,10 @@ impl<'a> NotificationDigestBuilder<'a> {
             NotificationKind::Ended => self.counts.add(JobState::parse(&notification.state)),
             NotificationKind::Started => self.started += 1,
             NotificationKind::NeverStarts => self.never += 1,
-            NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group => {
-                self.others += 1;
-            }
+            NotificationKind::WebhookOff
+            | NotificationKind::DashboardIdle
+            | NotificationKind::Group
+            | NotificationKind::TransferEnded => self.others += 1,
         }
         self.oldest = self.oldest.min(notification.at);
         self.newest = self.newest.max(notification.at);
@@ -201,7 +212,7 @@ impl<'a> NotificationDigestBuilder<'a> {
         let is_array = self.same_number && first.task >= 0;
         let things = if is_array { "task" } else { "job" };
         let (name, before) = match self.same_name || is_array {
-            _ if matches!(self.kind, NotificationKind::WebhookOff | NotificationKind::Group) => Default::default(),
+            _ if self.kind.is_sentence() => Default::default(),
             _ if !many || self.is_mixed() => (display_name(&first.name), String::new()),
             true => {
                 let link = if is_array { "of " } else { "named " };
@@ -219,10 +230,13 @@ impl<'a> NotificationDigestBuilder<'a> {
                 "Your webhook was turned off because no message could be delivered for three days".to_owned()
             }
             (NotificationKind::DashboardIdle, _) => " was stopped because nobody was viewing it".to_owned(),
-            (NotificationKind::Group, _) => strip_hidden(&first.text, MAX_SENTENCE_CHARS),
+            (NotificationKind::Group | NotificationKind::TransferEnded, _) => {
+                strip_hidden(&first.text, MAX_SENTENCE_CHARS)
+            }
         };
         let href = match (self.kind, many) {
             (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
+            (NotificationKind::TransferEnded, _) => "/transfers".to_owned(),
             (NotificationKind::DashboardIdle, _) => {
                 first.dashboard_id.map_or_else(|| "/dashboards".to_owned(), |id| format!("/dashboards/{id}"))
             }
@@ -258,6 +272,8 @@ impl<'a> NotificationDigestBuilder<'a> {
             NotificationKind::Started => "running",
             NotificationKind::NeverStarts => "failed",
             NotificationKind::WebhookOff | NotificationKind::DashboardIdle | NotificationKind::Group => "warning",
+            NotificationKind::TransferEnded if self.first.state == TRANSFER_FAILED => "failed",
+            NotificationKind::TransferEnded => "ok",
             NotificationKind::Ended if self.counts.has_failures() => "failed",
             NotificationKind::Ended if self.started > 0 => "running",
             NotificationKind::Ended if self.counts.done > 0 => "ok",
@@ -332,8 +348,9 @@ pub fn summarize(notifications: &[Notification]) -> Vec<NotificationDigest> {
     let mut digests: Vec<NotificationDigestBuilder<'_>> = Vec::new();
     for notification in notifications {
         let Some(kind) = NotificationKind::parse(&notification.kind) else { continue };
-        // Every group notification is a sentence of its own.
-        let is_same = |digest: &NotificationDigestBuilder<'_>| digest.kind == kind && kind != NotificationKind::Group;
+        // A notification that is a sentence of its own stays one.
+        let is_alone = matches!(kind, NotificationKind::Group | NotificationKind::TransferEnded);
+        let is_same = |digest: &NotificationDigestBuilder<'_>| digest.kind == kind && !is_alone;
         let index = digests.iter().position(is_same);
         fold_in(&mut digests, index, notification, kind);
     }
@@ -359,32 +376,6 @@ fn fold_in<'a>(
 /// The line for one ended job, or for an array that `first` represents.
 pub fn ended_digest(first: &Notification, counts: JobEndCounts) -> NotificationDigest {
     NotificationDigestBuilder { counts, ..NotificationDigestBuilder::new(first, NotificationKind::Ended) }.build()
-}
-
-/// Cleans and shortens a name for display.
-fn display_name(text: &str) -> String {
-    let short = strip_hidden(text, MAX_NAME_CHARS);
-    match short.trim() {
-        "" => "Unnamed job".to_owned(),
-        name if text.chars().count() > MAX_NAME_CHARS => format!("{name}…"),
-        name => name.to_owned(),
-    }
-}
-
-/// The outcome, as it follows the job's name.
-const fn outcome_words(state: JobState) -> &'static str {
-    match state {
-        JobState::Completed => "completed",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "was cancelled",
-        JobState::Timeout => "timed out",
-        JobState::OutOfMemory => "ran out of memory",
-        JobState::NodeFail => "ended because its node failed",
-        JobState::BootFail => "ended because its node failed to boot",
-        JobState::Preempted => "was preempted by another job",
-        JobState::Deadline => "missed its deadline",
-        _ => "ended with an unknown outcome",
-    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ mod address;
 mod delivery;
 mod message;
 
-pub use address::{WebhookAddress, WebhookAddressError};
+pub use address::{WebhookAddress, WebhookAddressError, is_public};
 pub use delivery::WebhookDeliveryError;
 
 use message::WebhookMessage;

@@ -1,3 +1,4 @@
+use super::job_words::MAX_NAME_CHARS;
 use super::*;
 use crate::domain::NotificationId;
 

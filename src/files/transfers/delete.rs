@@ -1,0 +1,248 @@
+//! Deletes items and everything in them, the innermost first, with many requests under way. A link is removed; where it
+//! leads is never touched.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use super::count::{CountLimits, count_items};
+use super::progress::TransferProgress;
+use super::worker::TransferRun;
+use super::{ProtectedPlaceError, TransferError};
+use crate::domain::RemotePath;
+use crate::format;
+use crate::ssh::ClusterConnection;
+use crate::ssh::sftp::transfer::TransferSession;
+use crate::ssh::sftp::{self, RemoteDirListing, RemoteFileKind, SftpError};
+
+/// How many requests are under way at once.
+const REQUESTS_AT_ONCE: usize = 32;
+/// How many names of a folder are read at once; what remains is read when they are gone.
+const NAMES_AT_ONCE: usize = 5000;
+
+/// Why nothing was deleted at once.
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteAtOnceError {
+    #[error(transparent)]
+    Protected(#[from] ProtectedPlaceError),
+    #[error(transparent)]
+    Sftp(#[from] SftpError),
+}
+
+/// Deletes one file, link or empty folder. Returns whether that was possible: a folder with something in it takes longer.
+pub async fn delete_single(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<bool, DeleteAtOnceError> {
+    if sftp::lstat(connection, path).await?.kind != RemoteFileKind::Folder {
+        sftp::remove_file(connection, path).await?;
+        return Ok(true);
+    }
+    match sftp::remove_folder(connection, path).await {
+        Ok(()) => Ok(true),
+        Err(error @ SftpError::Run(_)) => Err(error.into()),
+        // Servers don't say that a folder isn't empty; whatever else is wrong shows when its contents are deleted.
+        Err(_) => Ok(false),
+    }
+}
+
+/// Deletes the transfer's items. Returns what to know about the result.
+pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
+    let session = TransferSession::open(&run.connection).await?;
+    let folder = run.transfer.folder();
+    let items: Vec<RemotePath> = run.transfer.names().iter().map(|name| folder.join(name)).collect();
+    if run.transfer.files_total == 0 {
+        let count = count_items(&session, &items, COUNT_LIMITS).await?;
+        if !count.is_partial {
+            run.progress.set_totals(count.files + count.folders, 0);
+        }
+    }
+    let mut deletion = Deletion { progress: &run.progress, nodes: HashMap::new(), steps: Vec::new(), failures: None };
+    for item in items.into_iter().rev() {
+        deletion.steps.push(DeletionStep { node: None, path: item, kind: DeletionStepKind::Look });
+    }
+    deletion.run(&session).await?;
+    match deletion.failures {
+        None => Ok(String::new()),
+        Some(failures) => Err(TransferError::Failed(failures.sentence())),
+    }
+}
+
+/// Counting is only for the progress bar.
+const COUNT_LIMITS: CountLimits = CountLimits { time: std::time::Duration::from_mins(1), files: 1_000_000 };
+
+/// A tree that is being deleted.
+struct Deletion<'a> {
+    progress: &'a TransferProgress,
+    nodes: HashMap<u64, FolderNode>,
+    /// What to do next: the last first, so that one folder is finished before the next is read.
+    steps: Vec<DeletionStep>,
+    failures: Option<DeletionFailures>,
+}
+
+/// A folder whose contents are being deleted.
+struct FolderNode {
+    path: RemotePath,
+    /// The folder that it is in, if that is deleted, too.
+    parent: Option<u64>,
+    /// How many items in it are still there.
+    pending: usize,
+    /// Whether not all names were read.
+    has_more: bool,
+    /// Whether something in it can't be deleted, so it can't be either.
+    is_stuck: bool,
+}
+
+#[derive(Debug)]
+struct DeletionStep {
+    /// The folder that the item is in.
+    node: Option<u64>,
+    path: RemotePath,
+    kind: DeletionStepKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeletionStepKind {
+    /// Find out what it is.
+    Look,
+    /// Read a folder; the number is its node if it was read before.
+    List(Option<u64>),
+    RemoveFile,
+    RemoveFolder(u64),
+}
+
+enum DeletionReply {
+    Found(RemoteFileKind),
+    Listed(RemoteDirListing),
+    Removed,
+}
+
+/// What couldn't be deleted.
+struct DeletionFailures {
+    count: u64,
+    first: RemotePath,
+    reason: SftpError,
+}
+
+impl DeletionFailures {
+    fn sentence(&self) -> String {
+        let others = match self.count {
+            1 => String::new(),
+            more => format!(" {} couldn't be deleted either.", format::count(more - 1, "more item")),
+        };
+        format!("{} couldn't be deleted: {}{others}", self.first, self.reason)
+    }
+}
+
+impl Deletion<'_> {
+    async fn run(&mut self, session: &TransferSession) -> Result<(), TransferError> {
+        let perform = |step: DeletionStep| async move {
+            let reply = match step.kind {
+                DeletionStepKind::Look => session.lstat(&step.path).await.map(|a| DeletionReply::Found(a.kind)),
+                DeletionStepKind::List(_) => session.list(&step.path, NAMES_AT_ONCE).await.map(DeletionReply::Listed),
+                DeletionStepKind::RemoveFile => session.remove_file(&step.path).await.map(|()| DeletionReply::Removed),
+                DeletionStepKind::RemoveFolder(_) => {
+                    session.remove_folder(&step.path).await.map(|()| DeletionReply::Removed)
+                }
+            };
+            (step, reply)
+        };
+        let mut under_way = FuturesUnordered::new();
+        let mut next_node = 0;
+        loop {
+            while under_way.len() < REQUESTS_AT_ONCE
+                && let Some(step) = self.steps.pop()
+            {
+                under_way.push(perform(step));
+            }
+            let Some((step, reply)) = under_way.next().await else { return Ok(()) };
+            match reply {
+                Ok(DeletionReply::Found(RemoteFileKind::Folder)) => {
+                    self.steps.push(DeletionStep { kind: DeletionStepKind::List(None), ..step });
+                }
+                Ok(DeletionReply::Found(_)) => {
+                    self.steps.push(DeletionStep { kind: DeletionStepKind::RemoveFile, ..step });
+                }
+                Ok(DeletionReply::Listed(listing)) => self.enter(step, listing, &mut next_node),
+                Ok(DeletionReply::Removed) | Err(SftpError::NotFound) => self.finish(&step, true),
+                Err(error @ SftpError::Run(_)) => return Err(error.into()),
+                Err(error) => {
+                    self.record_failure(&step.path, error);
+                    self.finish(&step, false);
+                }
+            }
+        }
+    }
+
+    /// Plans the deletion of what was found in a folder.
+    fn enter(&mut self, step: DeletionStep, listing: RemoteDirListing, next_node: &mut u64) {
+        let id = if let DeletionStepKind::List(Some(id)) = step.kind {
+            id
+        } else {
+            *next_node += 1;
+            let (path, parent) = (step.path, step.node);
+            let node = FolderNode { path, parent, pending: 0, has_more: false, is_stuck: false };
+            self.nodes.insert(*next_node, node);
+            *next_node
+        };
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        self.progress.set_current(node.path.to_string());
+        node.pending = listing.entries.len();
+        node.has_more = listing.is_truncated;
+        let path = node.path.clone();
+        if listing.entries.is_empty() {
+            self.leave(id);
+        }
+        for entry in listing.entries {
+            let kind = match entry.attrs.kind {
+                RemoteFileKind::Folder => DeletionStepKind::List(None),
+                // Some servers don't say what it is.
+                RemoteFileKind::Other if entry.attrs.mode.is_none() => DeletionStepKind::Look,
+                _ => DeletionStepKind::RemoveFile,
+            };
+            self.steps.push(DeletionStep { node: Some(id), path: path.join(&entry.name), kind });
+        }
+    }
+
+    /// All that was read of a folder is gone, or stays: on to the rest, or to the folder itself.
+    fn leave(&mut self, id: u64) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let (path, parent) = (node.path.clone(), node.parent);
+        if node.is_stuck {
+            self.nodes.remove(&id);
+            self.settle(parent, false);
+        } else if node.has_more {
+            self.steps.push(DeletionStep { node: parent, path, kind: DeletionStepKind::List(Some(id)) });
+        } else {
+            self.steps.push(DeletionStep { node: parent, path, kind: DeletionStepKind::RemoveFolder(id) });
+        }
+    }
+
+    /// An item is gone, or stays.
+    fn finish(&mut self, step: &DeletionStep, is_gone: bool) {
+        if let DeletionStepKind::RemoveFolder(id) | DeletionStepKind::List(Some(id)) = step.kind {
+            self.nodes.remove(&id);
+        }
+        if is_gone {
+            self.progress.add_file();
+        }
+        self.settle(step.node, is_gone);
+    }
+
+    fn settle(&mut self, parent: Option<u64>, is_gone: bool) {
+        let Some(id) = parent else { return };
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.pending = node.pending.saturating_sub(1);
+        node.is_stuck |= !is_gone;
+        if node.pending == 0 {
+            self.leave(id);
+        }
+    }
+
+    fn record_failure(&mut self, path: &RemotePath, reason: SftpError) {
+        let first = || DeletionFailures { count: 0, first: path.clone(), reason };
+        self.failures.get_or_insert_with(first).count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

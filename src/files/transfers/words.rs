@@ -1,0 +1,71 @@
+//! Transfers in words: what each does, where, and how it ended.
+
+use crate::domain::{RemoteName, RemotePath};
+use crate::format;
+use crate::store::transfers::{Transfer, TransferKind, TransferState};
+
+/// Longer names are cut in sentences.
+const MAX_NAME_CHARS: usize = 60;
+
+/// A transfer in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransferWords {
+    /// What it does: `Delete results`.
+    pub title: String,
+    /// The folder that it takes from; `None` for a download.
+    pub from: Option<RemotePath>,
+    /// The folder that it puts something into.
+    pub to: Option<RemotePath>,
+}
+
+pub fn describe(transfer: &Transfer) -> TransferWords {
+    let items = name_items(transfer);
+    let folder = transfer.folder();
+    match transfer.kind() {
+        Some(TransferKind::Delete) => TransferWords { title: format!("Delete {items}"), from: Some(folder), to: None },
+        Some(TransferKind::Copy) => {
+            TransferWords { title: format!("Copy {items}"), from: Some(folder), to: transfer.target_folder() }
+        }
+        Some(TransferKind::Fetch) | None => {
+            TransferWords { title: format!("Download {items}"), from: None, to: Some(folder) }
+        }
+    }
+}
+
+/// What a notification says when it ended.
+pub(super) fn notification_text(transfer: &Transfer, state: TransferState, message: &str) -> String {
+    let items = name_items(transfer);
+    let (done, failed) = match transfer.kind() {
+        Some(TransferKind::Delete) => ("Deleted", "Couldn't delete all of"),
+        Some(TransferKind::Copy) => ("Copied", "Couldn't copy"),
+        Some(TransferKind::Fetch) | None => ("Downloaded", "Couldn't download"),
+    };
+    match (state, message) {
+        (TransferState::Failed, message) => format!("{failed} {items}: {message}"),
+        (_, "") => format!("{done} {items}"),
+        (_, message) => format!("{done} {items}. {message}"),
+    }
+}
+
+/// One item by its name, several by their number.
+fn name_items(transfer: &Transfer) -> String {
+    if transfer.kind() == Some(TransferKind::Fetch) {
+        return shorten(&transfer.url);
+    }
+    match transfer.names().as_slice() {
+        [name] => shorten_name(name),
+        names => format::count(u64::try_from(names.len()).unwrap_or(0), "item"),
+    }
+}
+
+fn shorten_name(name: &RemoteName) -> String {
+    shorten(&name.to_string())
+}
+
+fn shorten(text: &str) -> String {
+    if text.chars().count() <= MAX_NAME_CHARS {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(MAX_NAME_CHARS - 1).collect();
+    format!("{start}…")
+}
