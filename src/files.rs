@@ -6,13 +6,16 @@ pub mod changes;
 pub mod downloads;
 pub mod folder_contents;
 pub mod folder_listing_cache;
+pub mod folder_sizes;
 mod folder_walk;
 pub mod places;
 pub mod preview;
 pub mod results;
 pub mod sharing;
+pub mod storage;
 pub mod text_file;
 pub mod transfers;
+pub mod treemap;
 pub mod uploads;
 
 pub use self::folder_contents::{FolderContents, FolderOrder, FolderSort, FolderSortColumn};
