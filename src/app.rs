@@ -14,6 +14,10 @@ use crate::cluster::{ClusterAccountCache, ConnectionPool};
 use crate::config::Config;
 use crate::core::Core;
 use crate::dashboards::Dashboards;
+use crate::files::FolderListingCache;
+use crate::files::folder_sizes::FolderSizeService;
+use crate::files::transfers::TransferWorker;
+use crate::files::uploads::UploadService;
 use crate::jobs::notifications::NotificationHub;
 use crate::jobs::webhook::WebhookWorker;
 use crate::jobs::{
@@ -61,8 +65,14 @@ pub struct App {
     /// Jobs on their way to clusters.
     pub submissions: SubmissionWorker,
     pub dashboards: Dashboards,
+    /// Work on files in the background.
+    pub transfers: TransferWorker,
     /// Folders that dashboards could show.
     pub dashboard_folders: DashboardFolderCache,
+    /// What takes the space in people's folders.
+    pub folder_sizes: FolderSizeService,
+    /// Files on their way to clusters.
+    pub uploads: UploadService,
     pub usage: UsageService,
     pub job_details: JobDetailsCache,
     /// What earlier runs used, for right-sizing.
@@ -80,6 +90,8 @@ pub struct App {
     /// The shipped recipes and the administrator's own.
     pub recipe_files: RecipeFolderCache,
     pub saved_recipes: SavedRecipeService,
+    /// Folders that people are looking at.
+    pub folder_listings: FolderListingCache,
     pub metrics: PrometheusHandle,
 }
 
@@ -117,7 +129,10 @@ impl App {
                 submissions.clone(),
                 notifications.clone(),
             ),
+            transfers: TransferWorker::new(core.clone(), connections.clone(), notifications.clone()),
             dashboard_folders: DashboardFolderCache::default(),
+            folder_sizes: FolderSizeService::new(core.clone(), connections.clone()),
+            uploads: UploadService::new(core.clone(), connections.clone()),
             usage: UsageService::new(core.clone(), connections.clone(), notifications.clone()),
             job_details: JobDetailsCache::new(core.clone(), connections.clone()),
             past_runs: PastRunsCache::new(core.clone(), connections.clone()),
@@ -127,6 +142,7 @@ impl App {
             saved_recipes: SavedRecipeService::new(core.clone()),
             recipe_files: RecipeFolderCache::new(core.config.data_dir.join(files::RECIPES)),
             site_presets: load_presets(&core.config.data_dir.join(files::SITES)),
+            folder_listings: FolderListingCache::default(),
             metrics,
             cluster_accounts: connections.accounts().clone(),
             connections,
@@ -146,6 +162,8 @@ impl App {
         self.tasks.spawn(self.queue_monitor.clone().run());
         self.tasks.spawn(self.submissions.clone().run());
         self.tasks.spawn(self.dashboards.clone().run_reconciler());
+        self.tasks.spawn(self.transfers.clone().run());
+        self.tasks.spawn(self.uploads.clone().run_sweeper());
         self.tasks.spawn(self.usage.clone().run());
         self.tasks.spawn(self.webhooks.clone().run());
         self.tasks.spawn(housekeeping::run(self.core.clone(), self.notifications.clone(), self.metrics.clone()));

@@ -5,6 +5,7 @@ pub(in crate::web) mod admin;
 pub(in crate::web) mod clusters;
 pub(in crate::web) mod compose;
 pub(in crate::web) mod dashboards;
+pub(in crate::web) mod files;
 pub(in crate::web) mod folders;
 pub(in crate::web) mod groups;
 pub(in crate::web) mod help;

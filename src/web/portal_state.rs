@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::app::AppState;
 use crate::entropy;
+use crate::files::results::JobResultsCache;
 use crate::store::StoreCache;
-use crate::web::http::stream_limits::EventStreamLimiter;
+use crate::web::http::stream_limits::{MAX_DOWNLOADS, MAX_EVENT_STREAMS, OpenResponseLimiter};
 use crate::web::pages::groups::usage::UsageSummaryCache;
 use crate::web::pages::home::{HomePersonFactsCache, LastHomeVisits, PortalSetupFacts};
 
@@ -27,7 +28,10 @@ pub struct CrossRequestState {
     pub home_visits: LastHomeVisits,
     /// Rendered usage summaries of groups.
     pub usage_summaries: UsageSummaryCache,
-    pub event_streams: EventStreamLimiter,
+    pub event_streams: OpenResponseLimiter,
+    pub downloads: OpenResponseLimiter,
+    /// What jobs left behind, kept for a short time.
+    pub job_results: JobResultsCache,
     /// Identifies this run of the program in request ids.
     run_id: u32,
     request_counter: AtomicU64,
@@ -40,7 +44,9 @@ impl PortalState {
             home_people: StoreCache::new(1000),
             home_visits: LastHomeVisits::default(),
             usage_summaries: UsageSummaryCache::default(),
-            event_streams: EventStreamLimiter::default(),
+            event_streams: OpenResponseLimiter::new(MAX_EVENT_STREAMS),
+            downloads: OpenResponseLimiter::new(MAX_DOWNLOADS),
+            job_results: JobResultsCache::default(),
             run_id: u32::from_ne_bytes(entropy::random_bytes()?),
             request_counter: AtomicU64::new(1),
         };

@@ -8,6 +8,7 @@ use super::dashboard_origin;
 use super::http::{assets, errors, event_stream, health, middleware, old_urls};
 use super::pages::account::{self, devices, notification_settings, second_factor, ssh_keys, theme};
 use super::pages::admin::{activity, people};
+use super::pages::files::uploads;
 use super::pages::groups::{
     self, fair_share, invitations, member_actions, reports, sharing, usage, usage_alerts, user_names,
 };
@@ -15,7 +16,7 @@ use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
 #[cfg(debug_assertions)]
 use super::pages::styleguide;
-use super::pages::{clusters, compose, dashboards, folders, help, home, notifications, recipes};
+use super::pages::{clusters, compose, dashboards, files, folders, help, home, notifications, recipes};
 use crate::app::AppState;
 use crate::web::portal_state::PortalState;
 
@@ -83,6 +84,10 @@ pub fn portal_router(state: PortalState) -> Router {
         .merge(job_routes())
         .merge(compose_routes())
         .merge(dashboard_routes())
+        .merge(file_routes())
+        .merge(file_change_routes())
+        .merge(transfer_routes())
+        .merge(upload_routes())
         .merge(report_routes())
         .merge(usage_routes())
         .route("/groups", get(groups::list).post(groups::add))
@@ -132,6 +137,8 @@ fn job_routes() -> Router<PortalState> {
         .route("/jobs/{slug}/{id}/output/more", get(jobs::output::get_new_lines))
         .route("/jobs/{slug}/{id}/output/before", get(jobs::output::get_earlier_lines))
         .route("/jobs/{slug}/{id}/output/download", get(jobs::download::get))
+        .route("/jobs/{slug}/{id}/results", get(jobs::results::get))
+        .route("/jobs/{slug}/{id}/results/archive", get(jobs::results::get_archive))
         .route("/submissions/{id}", get(submissions::get))
         .route("/submissions/{id}/fragment", get(submissions::fragment))
         .route("/submissions/{id}/again", post(submissions::retry))
@@ -167,6 +174,30 @@ fn compose_routes() -> Router<PortalState> {
         .layer(DefaultBodyLimit::max(compose::MAX_FORM_BYTES))
 }
 
+/// Files on clusters.
+fn file_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/files", get(files::index::get))
+        .route("/files/{slug}", get(files::folder::get))
+        .route("/files/{slug}/rows", get(files::folder::get_rows))
+        .route("/files/{slug}/names", get(files::name_suggestions::get))
+        .route("/files/{slug}/favourites", post(files::favourites::post))
+        .route("/files/{slug}/download", get(files::download::get))
+        .route(
+            "/files/{slug}/archive",
+            get(files::archive::get_or_post)
+                .post(files::archive::get_or_post)
+                .layer(DefaultBodyLimit::max(files::archive::MAX_FORM_BYTES)),
+        )
+        .route("/files/{slug}/view", get(files::view::get))
+        .route("/files/{slug}/view/content", get(files::view::get_content))
+        .route("/files/{slug}/raw", get(files::raw::get))
+        .route("/files/{slug}/storage", get(files::storage::get))
+        .route("/files/{slug}/storage/place", get(files::storage::get_place))
+        .route("/files/{slug}/storage/measure", post(files::storage::measure))
+        .route("/files/{slug}/storage/refresh", post(files::storage::refresh))
+}
+
 /// Dashboards and their guest links. The dashboards themselves are served on their own origin, below.
 fn dashboard_routes() -> Router<PortalState> {
     Router::new()
@@ -185,6 +216,53 @@ fn dashboard_routes() -> Router<PortalState> {
         .route("/dashboards/{id}/remove", post(dashboards::actions::delete))
         .route("/dashboards/{id}/settings", post(dashboards::actions::update_settings))
         .route("/dashboards/{id}/guest-links", post(dashboards::guest_links::create))
+}
+
+/// Changing and editing files on a cluster. A text and a list of names need a larger body limit than other forms.
+fn file_change_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/files/{slug}/new-folder", post(files::changes::create_folder))
+        .route("/files/{slug}/new-file", post(files::changes::create_file))
+        .route("/files/{slug}/rename", post(files::changes::rename))
+        .route("/files/{slug}/move", post(files::changes::move_entries))
+        .route("/files/{slug}/permissions", post(files::permissions::post))
+        .route("/files/{slug}/edit", get(files::edit::get).post(files::edit::save))
+        .layer(DefaultBodyLimit::max(files::MAX_FORM_BYTES))
+}
+
+/// Background work on files. A selection of many rows needs a larger body limit than other forms.
+fn transfer_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/files/{slug}/copy", post(files::copy::post))
+        .route("/files/{slug}/delete", get(files::delete::get).post(files::delete::post))
+        .route("/files/{slug}/fetch", post(files::fetch::post))
+        .route("/transfers", get(files::transfers::list))
+        .route("/transfers/rows", get(files::transfers::get_rows))
+        .route("/transfers/{id}/pause", post(files::transfers::pause))
+        .route("/transfers/{id}/resume", post(files::transfers::resume))
+        .route("/transfers/{id}/cancel", post(files::transfers::cancel))
+        .route("/transfers/{id}/dismiss", post(files::transfers::dismiss))
+        .layer(DefaultBodyLimit::max(MAX_SELECTION_BYTES))
+}
+
+/// 2,000 ticked rows with the longest names, each byte written as three.
+const MAX_SELECTION_BYTES: usize = 5 * 1024 * 1024;
+
+/// Uploads to clusters.
+fn upload_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/files/{slug}/upload-batch", post(uploads::batch::post))
+        .route("/files/{slug}/uploads", get(uploads::unfinished::list))
+        .route("/uploads", post(uploads::create).options(uploads::options))
+        .route(
+            "/uploads/{id}",
+            post(uploads::post)
+                .head(uploads::head)
+                .patch(uploads::patch)
+                .delete(uploads::delete)
+                .options(uploads::options),
+        )
+        .route("/uploads/{id}/finish", post(uploads::unfinished::finish))
 }
 
 /// Reports of groups, guest links to them, and usage alerts for PIs.

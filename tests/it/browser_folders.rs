@@ -138,14 +138,16 @@ async fn use_keys(desk: &Desk) {
     }
 }
 
-/// What cannot be shown, and the plain page.
+/// What cannot be shown, and the page that the old address leads to.
 async fn go_wrong(desk: &Desk, alice: &Client, folder: &Folder) {
     let plain = format!("/clusters/key/folders?path={}", folder.path);
     desk.browser.go(&plain).await;
-    audit(&desk.browser, "a plain page").await;
+    desk.browser.wait_for_text("weights.pt").await;
+    audit(&desk.browser, "a folder's own page").await;
     alice.post("/clusters/key/disconnect", &[]).await;
     desk.browser.go(&plain).await;
-    audit(&desk.browser, "a plain page without connection").await;
+    desk.browser.wait_for_text("Not connected").await;
+    audit(&desk.browser, "a folder's own page without connection").await;
     desk.browser.go("/styleguide").await;
     desk.open("").await;
     desk.browser.wait_for_text("Connect to see its files").await;

@@ -123,6 +123,10 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/compose/{slug}/{recipe}/estimate"),
     ("POST", "/compose/{slug}/{recipe}/right-size"),
     ("POST", "/compose/{slug}/{recipe}/save"),
+    ("GET", "/files/{slug}/storage"),
+    ("GET", "/files/{slug}/storage/place"),
+    ("POST", "/files/{slug}/storage/measure"),
+    ("POST", "/files/{slug}/storage/refresh"),
     ("GET", "/recipes"),
     ("POST", "/recipes"),
     ("GET", "/recipes/import"),
@@ -178,6 +182,9 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/clusters/{slug}/test-key"),
     ("GET", "/clusters/{slug}/folders"),
     ("POST", "/clusters/{slug}/folders"),
+    ("GET", "/files/{slug}/view"),
+    ("GET", "/files/{slug}/view/content"),
+    ("GET", "/files/{slug}/raw"),
     ("GET", "/clusters/{slug}/automation"),
     ("POST", "/clusters/{slug}/automation/install"),
     ("POST", "/clusters/{slug}/automation/test"),
@@ -196,10 +203,37 @@ const OWN: &[(&str, &str)] = &[
     ("GET", "/jobs/{slug}/{id}/output/more"),
     ("GET", "/jobs/{slug}/{id}/output/before"),
     ("GET", "/jobs/{slug}/{id}/output/download"),
+    ("GET", "/jobs/{slug}/{id}/results"),
+    ("GET", "/jobs/{slug}/{id}/results/archive"),
     ("GET", "/submissions/{id}"),
     ("GET", "/submissions/{id}/fragment"),
     ("POST", "/submissions/{id}/again"),
     ("POST", "/submissions/{id}/cancel"),
+    ("GET", "/files"),
+    ("GET", "/files/{slug}"),
+    ("GET", "/files/{slug}/rows"),
+    ("GET", "/files/{slug}/names"),
+    ("POST", "/files/{slug}/favourites"),
+    ("GET", "/files/{slug}/download"),
+    ("GET", "/files/{slug}/archive"),
+    ("POST", "/files/{slug}/archive"),
+    ("POST", "/files/{slug}/new-folder"),
+    ("POST", "/files/{slug}/new-file"),
+    ("POST", "/files/{slug}/rename"),
+    ("POST", "/files/{slug}/move"),
+    ("POST", "/files/{slug}/permissions"),
+    ("GET", "/files/{slug}/edit"),
+    ("POST", "/files/{slug}/edit"),
+    ("POST", "/files/{slug}/copy"),
+    ("GET", "/files/{slug}/delete"),
+    ("POST", "/files/{slug}/delete"),
+    ("POST", "/files/{slug}/fetch"),
+    ("GET", "/transfers"),
+    ("GET", "/transfers/rows"),
+    ("POST", "/transfers/{id}/pause"),
+    ("POST", "/transfers/{id}/resume"),
+    ("POST", "/transfers/{id}/cancel"),
+    ("POST", "/transfers/{id}/dismiss"),
     ("GET", "/dashboards"),
     ("POST", "/dashboards"),
     ("GET", "/dashboards/new"),
@@ -215,6 +249,11 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/dashboards/{id}/remove"),
     ("POST", "/dashboards/{id}/settings"),
     ("POST", "/dashboards/{id}/guest-links"),
+    ("POST", "/files/{slug}/upload-batch"),
+    ("GET", "/files/{slug}/uploads"),
+    ("POST", "/uploads"),
+    ("POST", "/uploads/{id}"),
+    ("POST", "/uploads/{id}/finish"),
     ("GET", "/groups"),
     // Whoever isn't a PI of the job's owner is told that there is no such job: usage_pages/jobs.rs.
     ("GET", "/groups/{id}/usage/jobs/{slug}/{job}"),
@@ -276,8 +315,8 @@ async fn rights_are_checked_on_every_route() {
     }
     for (verb, path) in OWN {
         let path = path.replace("{id}", "1").replace("{token}", "x");
-        // A stream is not led to a page that it would read as one.
-        let expected = if path == "/events" { 401 } else { 303 };
+        // Streams and upload clients aren't led to a page that they would read as theirs.
+        let expected = if path == "/events" || path.starts_with("/uploads") { 401 } else { 303 };
         assert_eq!(ask(&portal, &portal.visitor(), verb, &path, "").await, expected, "{verb} {path}");
     }
     assert_eq!(portal.snapshot().await, before, "a refused request changes nothing");

@@ -164,7 +164,17 @@ async fn jobs_of_strangers_are_not_found() {
     let strange = state("running", "alice").await;
     until(&max, &format!("/jobs/key/{own}"), "there", |page| page.status == 200).await;
     let line = portal.connection("max", "key").await;
-    for end in ["", "/fragment", "/script", "/output", "/output/more", "/output/before", "/output/download"] {
+    for end in [
+        "",
+        "/fragment",
+        "/script",
+        "/output",
+        "/output/more",
+        "/output/before",
+        "/output/download",
+        "/results",
+        "/results/archive",
+    ] {
         let theirs = max.get(&format!("/jobs/key/{strange}{end}")).await;
         let nobodys = max.get(&format!("/jobs/key/99999999{end}")).await;
         assert_eq!((theirs.status, nobodys.status), (404, 404), "{end}");

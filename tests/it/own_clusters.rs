@@ -76,7 +76,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     }
     let page = alice.get("/clusters/own").await;
     let links = page.attributes("nav[aria-label='Next steps'] a", "href");
-    assert_eq!(links, ["/compose?cluster=own", "/jobs?cluster=own", "/dashboards?cluster=own"]);
+    assert_eq!(links, ["/compose?cluster=own", "/jobs?cluster=own", "/files/own", "/dashboards?cluster=own"]);
     let dashboards = alice.get("/dashboards?cluster=own").await;
     assert!(dashboards.select_text("main").contains("Only dashboards on"), "{}", dashboards.select_text("main"));
     assert_eq!(dashboards.attribute("#boards", "hx-get"), "/dashboards?cluster=own");

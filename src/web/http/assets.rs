@@ -73,9 +73,21 @@ mod tests {
 
     #[test]
     fn every_file_a_page_names_is_there() {
-        for name in
-            ["app.css", "app.js", "jobs.js", "log.js", "picker.js", "htmx.min.js", "htmx-ext-sse.min.js", "favicon.svg"]
-        {
+        for name in [
+            "app.css",
+            "app.js",
+            "editor.js",
+            "jobs.js",
+            "log.js",
+            "picker.js",
+            "preview.js",
+            "uploads.js",
+            "upload_tasks.js",
+            "tus.min.js",
+            "htmx.min.js",
+            "htmx-ext-sse.min.js",
+            "favicon.svg",
+        ] {
             assert_ne!(asset_url(name), "/assets/missing", "{name}");
         }
     }

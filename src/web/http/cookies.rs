@@ -17,6 +17,8 @@ pub enum CookieKind {
     FlashMessage,
     /// A new link to show on the next page, sealed.
     RevealOnce,
+    /// The page about files that someone comes back to after connecting.
+    ReturnAfterConnect,
 }
 
 impl CookieKind {
@@ -29,6 +31,7 @@ impl CookieKind {
             Self::Theme => ("portolan_theme", "__Host-portolan_theme"),
             Self::FlashMessage => ("portolan_flash", "__Host-portolan_flash"),
             Self::RevealOnce => ("portolan_once", "__Host-portolan_once"),
+            Self::ReturnAfterConnect => ("portolan_return", "__Host-portolan_return"),
         };
         if app.config.portal.public_url.is_https() { prefixed } else { plain }
     }

@@ -1,6 +1,6 @@
 //! One stream of server-sent events per open page. It tells the page at once when the session has ended, when one of
 //! the person's connections, jobs or submissions or a dashboard they can see has changed, when usage of their groups
-//! was read, and when there is a notification.
+//! was read, when a transfer of theirs moved on, and when there is a notification.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::store::usage::UsageSourceOwner;
 use crate::web::HandlerResult;
 use crate::web::http::cookies::CookieKind;
 use crate::web::http::extractors::{CurrentPerson, RequestContext};
-use crate::web::http::stream_limits::EventStreamPermit;
+use crate::web::http::stream_limits::OpenResponsePermit;
 
 /// How often a stream checks that its session is still valid: time limits and the command line end sessions
 /// without sending an event.
@@ -60,6 +60,7 @@ struct EventStreamReceivers {
     submissions: Receiver<SubmissionChangedEvent>,
     dashboards: Receiver<DashboardId>,
     usage: Receiver<UsageSourceOwner>,
+    transfers: Receiver<PersonId>,
     notifications: Receiver<PersonId>,
 }
 
@@ -82,6 +83,7 @@ impl EventStreamReceivers {
             submissions: app.submissions.subscribe(),
             dashboards: app.dashboards.watch(),
             usage: app.usage.watch(),
+            transfers: app.transfers.subscribe(),
             notifications: app.notifications.subscribe(),
         }
     }
@@ -106,6 +108,7 @@ impl EventStreamReceivers {
                 }
                 UsageSourceOwner::Person(reader) => for_me(reader, "usage"),
             }),
+            changed = self.transfers.recv() => to_signal(changed, |owner| for_me(owner, "transfers")),
             changed = self.notifications.recv() => to_signal(changed, |recipient| for_me(recipient, "notifications")),
             () = app.stop.cancelled() => EventStreamSignal::ShuttingDown,
             received = self.sessions_ended.recv() => match received {
@@ -141,7 +144,7 @@ fn build_stream(
     app: AppState,
     CurrentPerson(me): CurrentPerson,
     cookie: String,
-    permit: EventStreamPermit,
+    permit: OpenResponsePermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let subscriptions = EventStreamReceivers::new(&app);
     stream::unfold(Some((app, me, cookie, subscriptions, permit)), |state| async move {

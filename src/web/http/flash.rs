@@ -110,10 +110,23 @@ flashes! {
     DashboardNotRunning = "dashboard-not-running", "info", "The dashboard isn't running, so it can't be extended or stopped.";
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
+    FileDeleted = "file-deleted", "ok", "Deleted.";
+    TransferStarted = "transfer-started", "ok", "Started. You can leave this page: it goes on in the background while you're connected.";
     UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. The portal is loading their usage for the group.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";
     AllocationChanged = "allocation-changed", "ok", "Allocation saved.";
     AllocationRemoved = "allocation-removed", "ok", "Allocation removed. The recorded usage is kept.";
+    FavouriteAdded = "favourite-added", "ok", "Added to your favourites.";
+    FavouriteRemoved = "favourite-removed", "ok", "Removed from your favourites.";
+    FavouritesFull = "favourites-full", "warning", "You have 30 favourites, which is the maximum. Remove one you no longer need first.";
+    FolderCreated = "folder-created", "ok", "Folder created.";
+    FileRenamed = "file-renamed", "ok", "Renamed.";
+    FilesMoved = "files-moved", "ok", "Moved.";
+    PermissionsChanged = "permissions-changed", "ok", "Permissions changed.";
+    FileSaved = "file-saved", "ok", "Saved.";
+    AnotherFolderMeasured = "another-folder-measured", "info", "Another folder is being measured. Wait until that's done, then try again.";
+    StorageNotConnected = "storage-not-connected", "warning", "You're not connected to this cluster. Connect first, then measure the folder.";
+    FolderNotMeasured = "folder-not-measured", "warning", "The folder can't be measured now, because the cluster is busy with your other requests. Try again in a few minutes.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum_extra::extract::CookieJar;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate as _};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::app::AppState;
@@ -28,8 +29,8 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Everything comes from the portal itself; no inline scripts or styles, no framing.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; \
-    frame-ancestors 'none'";
+    img-src 'self' data:; media-src 'self'; connect-src 'self'; font-src 'self'; form-action 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
 
 /// The same for the page around a dashboard, which is a frame of the same origin.
 const DASHBOARD_PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -41,9 +42,15 @@ const PROXIED_CONTENT_POLICY: &str = "default-src 'self' data: blob:; script-src
     style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; \
     form-action 'self'; base-uri 'self'; frame-ancestors 'self'; webrtc 'block'";
 
-/// Sent with every response.
+/// What a file of a person may do should a browser ever show it: nothing, on an origin of its own.
+const USER_FILE_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
+
+/// Marks a response whose body is someone's file. It is sent as it is, without compression.
+#[derive(Debug, Clone, Copy)]
+pub struct UserFileMarker;
+
+/// Sent with every response, beside the policy.
 const SECURITY_HEADERS: &[(&str, &str)] = &[
-    ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
     // Links that contain secrets must not leak to other sites.
@@ -59,7 +66,7 @@ const SECURITY_HEADERS: &[(&str, &str)] = &[
 pub fn wrap_portal(router: Router<PortalState>, state: &PortalState) -> Router<PortalState> {
     router.layer(
         ServiceBuilder::new()
-            .layer(CompressionLayer::new())
+            .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(is_compressible)))
             .layer(middleware::from_fn_with_state(state.clone(), handle_portal_request))
             .layer(CatchPanicLayer::custom(errors::panic_response))
             .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -103,6 +110,10 @@ async fn handle_portal_request(
     let mut response = clear_flash(&app, &context, response);
     if context.is_htmx {
         redirect_htmx(&mut response);
+    }
+    if response.extensions().get::<UserFileMarker>().is_some() {
+        let policy = HeaderValue::from_static(USER_FILE_POLICY);
+        response.headers_mut().entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     }
     add_headers(response.headers_mut(), url);
     response.headers_mut().insert(errors::REQUEST_ID, context.request_id.clone());
@@ -152,6 +163,11 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
     response
 }
 
+/// Compressing a file would cost time, lose its length and break ranges.
+fn is_compressible(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
+    extensions.get::<UserFileMarker>().is_none()
+}
+
 /// Guards against DNS rebinding: a request must name our public host exactly once, and the same one everywhere that
 /// it names a host.
 fn is_addressed_to(url: &PublicUrl, request: &Request) -> bool {
@@ -194,10 +210,13 @@ pub fn is_same_origin(url: &PublicUrl, headers: &HeaderMap) -> bool {
 }
 
 fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
-    headers.reserve(SECURITY_HEADERS.len() + 3);
+    headers.reserve(SECURITY_HEADERS.len() + 4);
     for (name, value) in SECURITY_HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
+    // Only responses with someone's file bring their own policy: a stricter one.
+    let policy = HeaderValue::from_static(CONTENT_SECURITY_POLICY);
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     if url.is_https() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
@@ -251,7 +270,9 @@ fn record_metrics(method: &Method, route: Option<&MatchedPath>, status: StatusCo
 /// Clients may invent methods; metrics know only the usual ones.
 fn method_label(method: &Method) -> &str {
     match *method {
-        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE | Method::OPTIONS => method.as_str(),
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::PATCH | Method::DELETE | Method::OPTIONS => {
+            method.as_str()
+        }
         _ => "other",
     }
 }

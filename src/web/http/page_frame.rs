@@ -93,6 +93,8 @@ pub struct NavigationItem {
     pub icon: &'static str,
     /// Whether the current page belongs to it.
     pub current: bool,
+    /// How many things of it are under way, as text; empty for none.
+    pub count: String,
 }
 
 /// The navigation section that a page belongs to.
@@ -100,7 +102,10 @@ pub struct NavigationItem {
 pub enum NavSection {
     Home,
     Jobs,
+    Files,
     Dashboards,
+    /// Background work on files; in the navigation while there is some.
+    Transfers,
     /// Clusters and your connections to them.
     Clusters,
     Groups,
@@ -123,7 +128,7 @@ impl PageFrame {
         Self {
             me: Some(me.clone()),
             bell: NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id)),
-            nav: build_navigation(me, section),
+            nav: build_navigation(me, section, app.transfers.open_count(me.person.id)),
             ..self
         }
     }
@@ -146,14 +151,20 @@ impl PageFrame {
     }
 }
 
-fn build_navigation(me: &SignedInPerson, section: NavSection) -> Vec<NavigationItem> {
-    let item = |label, href, icon, of| NavigationItem { label, href, icon, current: section == of };
+fn build_navigation(me: &SignedInPerson, section: NavSection, transfers: u64) -> Vec<NavigationItem> {
+    let item =
+        |label, href, icon, of| NavigationItem { label, href, icon, current: section == of, count: String::new() };
     let mut items = vec![
         item("Home", "/", "home", NavSection::Home),
         item("Jobs", "/jobs", "jobs", NavSection::Jobs),
+        item("Files", "/files", "folder", NavSection::Files),
         item("Dashboards", "/dashboards", "chart", NavSection::Dashboards),
         item("Clusters", "/clusters", "cluster", NavSection::Clusters),
     ];
+    if transfers > 0 || section == NavSection::Transfers {
+        let count = if transfers > 0 { transfers.to_string() } else { String::new() };
+        items.push(NavigationItem { count, ..item("Transfers", "/transfers", "refresh", NavSection::Transfers) });
+    }
     if me.viewer.may(Permission::ManageGroups).is_ok() || !me.memberships.is_empty() {
         items.push(item("Groups", "/groups", "people", NavSection::Groups));
     }

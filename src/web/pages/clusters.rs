@@ -20,6 +20,7 @@ pub mod admin;
 pub mod automation;
 pub mod cluster_page;
 pub mod connect;
+mod connect_return;
 mod connect_steps;
 pub mod forget;
 pub mod host_keys;

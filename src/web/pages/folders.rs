@@ -1,5 +1,5 @@
-//! Choosing a file or folder on a cluster, and creating a folder: the inside of a dialog, or a plain page. The
-//! listing comes over the person's own connection, after the dialog has opened; no page waits for it.
+//! Choosing a file or folder on a cluster, and creating a folder: the inside of a dialog. To look at folders, people use
+//! *Files*. The listing comes over the person's own connection, after the dialog has opened; no page waits for it.
 
 mod folder_view;
 
@@ -21,6 +21,7 @@ use crate::web::http::flash;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest};
+use crate::web::pages::files::folder_link;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -60,6 +61,9 @@ struct FolderPage {
 
 pub async fn get(unchecked: UncheckedClusterRequest, QueryParams(query): QueryParams<FolderQuery>) -> HandlerResult {
     let browser = FolderBrowser::load(unchecked.authorize(Permission::UseClusters).await?).await?;
+    if !browser.request.context.is_fragment {
+        return Ok(flash::see_other(&browser.files_page(&query.path)));
+    }
     let folder = browser.open_folder(&query.path, query.near).await;
     browser.render(StatusCode::OK, browser.build_view(&query.pick, &query.field, folder))
 }
@@ -79,9 +83,7 @@ pub async fn create(
         Err(problem) => (&form.path, Some(problem.to_string())),
     };
     if problem.is_none() && !browser.request.context.is_fragment {
-        let slug = &browser.request.cluster.row.slug;
-        let href = folder_view::folder_url(slug, path, PickMode::parse(&form.pick), &form.field);
-        return Ok(flash::see_other(&href));
+        return Ok(flash::see_other(&browser.files_page(path)));
     }
     let folder = browser.open_folder(path, false).await;
     let mut view = browser.build_view(&form.pick, &form.field, folder);
@@ -116,6 +118,13 @@ impl FolderBrowser {
     fn start_path(&self) -> String {
         let first = self.discovered.folders.first().map(|folder| folder.path.clone());
         first.or_else(|| self.discovered.home.clone()).unwrap_or_else(|| "/".to_owned())
+    }
+
+    /// Where the folder is shown without the dialog.
+    fn files_page(&self, typed: &str) -> String {
+        let slug = &self.request.cluster.row.slug;
+        let full = self.folder_names.expand(typed).map(|full| folder_link(slug, &full));
+        full.filter(|href| !href.is_empty()).unwrap_or_else(|| format!("/files/{slug}"))
     }
 
     /// Lists a folder, and says which one it is.

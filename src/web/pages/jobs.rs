@@ -22,4 +22,5 @@ mod older_job;
 pub mod output;
 mod output_words;
 mod priority_parts;
+pub mod results;
 mod timeline;

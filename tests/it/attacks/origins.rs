@@ -72,10 +72,15 @@ async fn get_requests_change_nothing() {
     let before = portal.snapshot().await;
     for route in routes() {
         let path = world.fill(&route.path);
+        // Uploads know more verbs, but only from clients that say which protocol they speak.
+        let refusal = |verb: &Method| {
+            let is_known = route.path == "/uploads/{id}" && ![Method::GET, Method::PUT].contains(verb);
+            if is_known { 412 } else { 405 }
+        };
         if route.verbs == ["POST"] {
             for verb in [Method::GET, Method::HEAD] {
                 let query = admin.request(verb.clone(), &path).query(&new_person("eve"));
-                assert_eq!(send(query).await.status, 405, "{verb} {path}");
+                assert_eq!(send(query).await.status, refusal(&verb), "{verb} {path}");
             }
         } else if path != "/events" && path != "/activity.csv" {
             admin.get(&format!("{path}?name=x&admin=true&role=pi&_method=POST")).await;
@@ -83,7 +88,7 @@ async fn get_requests_change_nothing() {
         for verb in [Method::PUT, Method::DELETE, Method::PATCH] {
             let request = admin.request(verb.clone(), &path).header("origin", &portal.url);
             let request = request.header("x-http-method-override", "POST");
-            assert_eq!(send(request).await.status, 405, "{verb} {path}");
+            assert_eq!(send(request).await.status, refusal(&verb), "{verb} {path}");
         }
         let preflight = admin.request(Method::OPTIONS, &path).header("origin", "https://evil.org");
         let page = send(preflight.header("access-control-request-method", "POST")).await;

@@ -58,9 +58,10 @@ async fn fill(portal: &TestApp) -> Vec<(i64, &'static str)> {
 async fn audit_all(width: u32) {
     let (portal, _admin, alice) = with_alice().await;
     let logs = Folder::new("alice", "mkdir -p runs/a runs/b; touch runs/{a,b}/events.out.tfevents.1.x");
-    let page = alice.get(&format!("/clusters/key/folders?path={}", logs.path)).await;
-    let here = page.attribute("a[href^='/dashboards/new']", "href");
-    assert_eq!(alice.get(&here).await.attribute("#f-place", "value"), logs.path.replace("/scratch/alice", "$SCRATCH"));
+    let page = alice.get(&format!("/files/key?path={}/runs/a&wait=true", logs.path)).await;
+    let here = page.attribute("#files-rows a[href^='/dashboards/new']", "href");
+    let place = format!("{}/runs/a", logs.path.replace("/scratch/alice", "$SCRATCH"));
+    assert_eq!(alice.get(&here).await.attribute("#f-place", "value"), place);
     let boards = fill(&portal).await;
     let last = boards.last().unwrap().0;
     for label in ["Prof. Smith", LONG] {

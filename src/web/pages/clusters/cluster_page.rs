@@ -7,13 +7,15 @@ use axum::response::IntoResponse as _;
 
 use crate::auth::Permission;
 use crate::clock::UnixTime;
-use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectState, DiscoveredFacts};
+use crate::cluster::{ClusterProfile, ConnectPurpose, ConnectState, ConnectionStatus, DiscoveredFacts};
 use crate::error::AppError;
 use crate::store;
 use crate::store::connections::SshKeyUse;
 use crate::web::HandlerResult;
+use crate::web::http::flash;
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
+use crate::web::pages::clusters::connect_return;
 use crate::web::pages::clusters::connect_steps::{ClusterSetupState, ConnectSetupStep, UserNameSuggestion};
 use crate::web::pages::clusters::panel::{ConnectPanel, ConnectPanelContent};
 use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest};
@@ -83,6 +85,9 @@ impl ClusterPage {
 pub async fn get(unchecked: UncheckedClusterRequest) -> HandlerResult {
     let request = unchecked.authorize(Permission::UseClusters).await?;
     let setup = ClusterSetupState::load(&request).await?;
+    if let Some(back) = find_return(&request, &setup) {
+        return Ok((connect_return::forget(&request.context), flash::see_other(&back)).into_response());
+    }
     respond(&build_page(&request, setup).await?)
 }
 
@@ -103,6 +108,10 @@ pub(super) async fn render_changes(request: &ClusterRequest, seen: Option<&str>)
             };
             let mut page = build_page(request, setup).await?;
             let is_just_connected = was_connecting && page.panel.next == ConnectSetupStep::Connected;
+            if is_just_connected && let Some(back) = find_return(request, &page.setup) {
+                let headers = [("hx-redirect", back)];
+                return Ok((connect_return::forget(&request.context), headers).into_response());
+            }
             page.just_ended = match (is_tested, is_just_connected) {
                 (true, _) => Some(ConnectPurpose::TestNewKey),
                 (false, true) => Some(ConnectPurpose::Connect),
@@ -113,6 +122,12 @@ pub(super) async fn render_changes(request: &ClusterRequest, seen: Option<&str>)
         }
         _ => panel.respond(seen),
     }
+}
+
+/// The page about files that someone came from to connect, once they are connected.
+fn find_return(request: &ClusterRequest, setup: &ClusterSetupState) -> Option<String> {
+    let is_connected = matches!(setup.status, ConnectionStatus::Up(_));
+    connect_return::find(&request.context, &request.cluster.row.slug).filter(|_| is_connected)
 }
 
 /// Renders the page again with what is wrong with the user name.

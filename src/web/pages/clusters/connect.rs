@@ -1,5 +1,6 @@
 //! Connecting: the user name, the attempt, its login prompts and answers, and disconnecting.
 
+use axum::response::IntoResponse as _;
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -12,7 +13,7 @@ use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, QueryParams};
 use crate::web::http::flash::{self, FlashMessage};
-use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, cluster_page};
+use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest, cluster_page, connect_return};
 
 #[derive(Deserialize)]
 pub struct ClusterUserForm {
@@ -35,6 +36,8 @@ pub struct ConnectPanelParams {
     #[serde(default)]
     purpose: String,
     seen: Option<String>,
+    /// The page about files to come back to.
+    back: Option<String>,
 }
 
 /// The panel alone, for an open page.
@@ -81,7 +84,8 @@ pub async fn connect(
     let request = unchecked.authorize(Permission::UseClusters).await?;
     let connections = &request.context.app.connections;
     let started = connections.connect(request.login_key(), request.actor(), LoginAttendance::Attended).await;
-    respond_after_start(request, started, form.seen).await
+    let jar = connect_return::remember(&request.context, &request.cluster.row.slug, form.back.as_deref());
+    Ok((jar, respond_after_start(request, started, form.seen).await?).into_response())
 }
 
 /// Starts a test of the new key.

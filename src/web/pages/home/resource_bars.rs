@@ -72,6 +72,13 @@ pub struct FolderQuotaBars {
     pub advice: &'static str,
 }
 
+impl FolderQuotaBars {
+    /// How full it is by space or by files, whichever is more; in thousandths of the limit.
+    pub fn fullness(&self) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.value).max(self.space.value)
+    }
+}
+
 /// The figure of a cluster that most needs attention, in words.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WorstResourceFigure {

@@ -1,6 +1,8 @@
 //! The page of one job: what it does, why it is pending, how it ended, and everything else that is known. The page
 //! shows what is already known; its fragments ask the cluster.
 
+mod live_view;
+
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
@@ -9,13 +11,12 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
+pub use self::live_view::JobLiveView;
 use crate::clock::UnixTime;
 use crate::dashboards;
 use crate::error::AppError;
-use crate::explain::efficiency::{
-    EfficiencyFigure, JobEfficiency, MeasuredJob, TIME_LABEL, UsageJudgement, efficiency,
-};
-use crate::explain::verdict::{EndedJobFacts, JobVerdict, SuggestedSbatchOption, VerdictTone, verdict};
+use crate::explain::efficiency::{MeasuredJob, TIME_LABEL, efficiency};
+use crate::explain::verdict::{EndedJobFacts, JobVerdict, VerdictTone, verdict};
 use crate::explain::waiting::WaitKind;
 use crate::jobs::job_list::{has_begun, record_stage};
 use crate::jobs::output::OutputFileKey;
@@ -29,18 +30,18 @@ use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::dashboards::dashboard_path;
 use crate::web::pages::groups::fair_share;
-use crate::web::pages::jobs::action_buttons::{JobActionButton, available_actions};
+use crate::web::pages::jobs::action_buttons::available_actions;
 use crate::web::pages::jobs::array;
 use crate::web::pages::jobs::can_resubmit::can_resubmit;
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
-use crate::web::pages::jobs::facts::{JobFact, build_job_facts};
+use crate::web::pages::jobs::facts::build_job_facts;
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest, life_stage};
 use crate::web::pages::jobs::list::row_builder;
-use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
+use crate::web::pages::jobs::list_row::JobTimeCell;
 use crate::web::pages::jobs::older_job::{self, OlderJobNote};
-use crate::web::pages::jobs::priority_parts::{PriorityPart, priority_parts};
+use crate::web::pages::jobs::priority_parts::priority_parts;
 use crate::web::pages::jobs::submissions;
-use crate::web::pages::jobs::timeline::{TimelineEntry, build_timeline};
+use crate::web::pages::jobs::timeline::build_timeline;
 
 /// How long a fragment waits for the cluster; what arrives later is shown the next time.
 const CLUSTER_TIMEOUT: Duration = Duration::from_secs(12);
@@ -74,44 +75,6 @@ pub struct JobPageQuery {
     mark: u64,
     pub state: String,
     pub page: usize,
-}
-
-#[expect(clippy::struct_excessive_bools, reason = "each decides what one part of the page shows")]
-pub struct JobLiveView {
-    queue: PersonClusterQueue,
-    href: String,
-    row: JobListRow,
-    stage: JobStage,
-    is_own: bool,
-    /// Whether it can be resubmitted, as far as is known.
-    can_resubmit: bool,
-    actions: Vec<JobActionButton>,
-    pick: String,
-    verdict: Option<JobVerdict>,
-    /// The error found in the output, quoted.
-    finding: Option<LogFinding>,
-    last_lines: Vec<String>,
-    timeline: Vec<TimelineEntry>,
-    priority_parts: Vec<PriorityPart>,
-    used: Option<JobEfficiency>,
-    /// The URL of the viewer's priority page; empty if no group of theirs has the account.
-    priority: String,
-    facts: Vec<JobFact>,
-    array: String,
-    /// Whether it ended without having started.
-    never_started: bool,
-    /// Whether it serves a dashboard. Such a job is started from the dashboard's page, not from here.
-    is_dashboard: bool,
-    /// The URL of the dashboard that it serves; empty if there is none any more.
-    dashboard: String,
-    details: LoadedJobDetails,
-    /// Whether this portal submitted it, with a command of its own that needs no quotation marks.
-    is_from_portal: bool,
-    /// Where the figures come from and what is not known, if the portal has no record of the job.
-    older: Option<OlderJobNote>,
-    /// Whether this was built without asking the cluster, so that the fragment must load at once.
-    is_first: bool,
-    mark: u64,
 }
 
 pub async fn get(request: JobPageRequest, QueryParams(query): QueryParams<JobPageQuery>) -> HandlerResult {
@@ -320,75 +283,4 @@ fn content_hash(live: &JobLiveView) -> u64 {
     }
     // A number that JavaScript can represent exactly, and never 0.
     (hasher.finish() >> 12) | 1
-}
-
-impl JobLiveView {
-    /// The style of the verdict.
-    fn tone(&self) -> &'static str {
-        match self.verdict.as_ref().map(|verdict| verdict.tone) {
-            Some(VerdictTone::Ok) => "ok",
-            Some(VerdictTone::Warning) => "warning",
-            Some(VerdictTone::Danger) => "danger",
-            Some(VerdictTone::Neutral) | None => "info",
-        }
-    }
-
-    /// The changed options as one line.
-    fn options(suggested: &[SuggestedSbatchOption]) -> String {
-        suggested.iter().map(|suggested| suggested.option.as_str()).collect::<Vec<_>>().join(" ")
-    }
-
-    /// Whether the job can have written anything.
-    fn has_output(&self) -> bool {
-        self.stage != JobStage::Pending
-    }
-
-    /// Whether it runs and has a time limit.
-    const fn has_time_bar(&self) -> bool {
-        matches!(self.row.time, JobTimeCell::Running { max, .. } if max > 0)
-    }
-
-    /// The largest number of points, for scaling bars.
-    fn most_points(&self) -> i64 {
-        self.priority_parts.iter().map(|part| part.points).max().unwrap_or(1)
-    }
-
-    /// Whether its position in the queue means anything.
-    fn is_in_line(&self) -> bool {
-        let kind = self.row.why.as_ref().map(|why| why.kind);
-        matches!(kind, Some(WaitKind::Normal | WaitKind::Soon | WaitKind::Site))
-    }
-
-    /// The time by which it must finish, if its owner set one.
-    fn deadline(&self) -> Option<UnixTime> {
-        self.details.details.deadline.map(UnixTime)
-    }
-
-    /// The style of a figure.
-    const fn level(figure: &EfficiencyFigure) -> &'static str {
-        match figure.judgement {
-            UsageJudgement::Good | UsageJudgement::Unknown => "",
-            UsageJudgement::Low => "warning",
-            UsageJudgement::High => "danger",
-        }
-    }
-
-    /// As far as a bar can go.
-    fn capped(figure: &EfficiencyFigure) -> u32 {
-        figure.percent.unwrap_or(0).min(100)
-    }
-
-    /// Whether it may have written something for a dashboard. A dashboard's own job shows other folders.
-    fn can_open_dashboard(&self) -> bool {
-        self.is_own && self.folder().starts_with('/') && !self.is_dashboard && !self.never_started
-    }
-
-    /// The job's ID, without its cluster.
-    fn job_id(&self) -> &str {
-        self.pick.rsplit('/').next().unwrap_or_default()
-    }
-
-    fn folder(&self) -> &str {
-        &self.row.folder
-    }
 }

@@ -12,6 +12,7 @@ use crate::jobs::{JobRecord, PersonQueueSnapshot};
 use crate::slurm::job::{JobStage, JobState, SlurmJob};
 use crate::slurm::priority_factors::SprioFactors;
 use crate::store::clusters::Cluster;
+use crate::web::pages::files::folder_link;
 
 /// The most tasks that an array shows in the list; its own page has them all.
 const MAX_SHOWN_TASKS: usize = 20;
@@ -57,6 +58,8 @@ pub struct JobListRow {
     pub priority: String,
     /// The folder it runs in.
     pub folder: String,
+    /// The folder's page; empty if its path isn't known.
+    pub folder_href: String,
     /// Changes with the row's content; time alone doesn't change it.
     pub mark: u64,
 }
@@ -202,6 +205,7 @@ impl JobRowBuilder<'_> {
             submitted: job.submitted,
             priority: if job.priority > 0 { format::number(job.priority) } else { String::new() },
             folder: job.work_dir.clone(),
+            folder_href: folder_link(&self.cluster.slug, &job.work_dir),
             mark: 0,
         };
         row.mark = content_hash(&row);

@@ -18,6 +18,7 @@ use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::files::file_link;
 use crate::web::pages::jobs::download::MAX_DOWNLOAD_BYTES;
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobPageRequest, life_stage};
 use crate::web::pages::jobs::output_words::{describe_silence, describe_wait, explain_missing_folder};
@@ -83,6 +84,8 @@ struct OutputViewer {
     href: String,
     stream: &'static str,
     path: String,
+    /// The output file in its folder; empty if its path isn't known.
+    path_href: String,
     /// Whether error messages go to a separate file.
     is_split: bool,
     has_reported_paths: bool,
@@ -201,6 +204,7 @@ async fn load_viewer(
     Ok(OutputViewer {
         href: found.href(),
         stream: if query.stream == "err" && is_split { "err" } else { "out" },
+        path_href: file_link(&found.queue.cluster().slug, &file.path),
         path: file.path,
         is_over: phase != JobWritingState::Ongoing,
         is_split,

@@ -1,0 +1,348 @@
+//! What a job left behind, on its page: files that appeared or changed in its folder while it ran, and their download as
+//! one archive. Only for its owner, over their own connection.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::http::Method;
+use serde::Deserialize;
+
+use crate::clock::UnixTime;
+use crate::domain::RemotePath;
+use crate::error::AppError;
+use crate::files::archive::{ArchiveFormat, ArchiveSelection, ArchiveStream};
+use crate::files::downloads::ConnectionSource;
+use crate::files::results::{JobResultFile, JobResults, JobResultsError, JobResultsKey, JobResultsQuery, MAX_ENTRIES};
+use crate::format;
+use crate::jobs::JobRecord;
+use crate::jobs::job_list::has_begun;
+use crate::ssh::RunCommandError;
+use crate::ssh::sftp::SftpError;
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{QueryParams, RequestContext};
+use crate::web::http::flash::see_other;
+use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::pages::files::archive::{parse_format, respond_with_archive};
+use crate::web::pages::files::download::download_url;
+use crate::web::pages::files::{files_url, view_url};
+use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest};
+
+/// How many files are shown.
+const MAX_SHOWN: usize = 50;
+
+#[derive(Template)]
+#[template(path = "jobs/results_page.html")]
+struct JobResultsPage {
+    page: PageFrame,
+    results: JobResultsView,
+}
+
+#[derive(Template)]
+#[template(path = "jobs/results_fragment.html")]
+struct JobResultsFragment {
+    results: JobResultsView,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct JobResultsArchiveQuery {
+    format: String,
+}
+
+struct JobResultsView {
+    href: String,
+    cluster_href: String,
+    /// The folder that the job ran in; empty if it isn't known.
+    folder: String,
+    folder_href: String,
+    /// Whether more may come.
+    is_ongoing: bool,
+    state: JobResultsState,
+}
+
+enum JobResultsState {
+    NotStarted,
+    NeverStarted,
+    NoFolder,
+    NotConnected,
+    Gone,
+    Failed(String),
+    Known(KnownJobResults),
+}
+
+struct KnownJobResults {
+    groups: Vec<JobResultGroup>,
+    found: Arc<JobResults>,
+}
+
+/// The files of one task's folder, or all of them.
+struct JobResultGroup {
+    /// Empty if there is only one group.
+    title: String,
+    rows: Vec<JobResultRow>,
+}
+
+struct JobResultRow {
+    /// Relative to the folder that the job ran in.
+    name: String,
+    size: String,
+    modified: UnixTime,
+    view_href: String,
+    download_href: String,
+}
+
+/// When and where a job, or all tasks of an array together, ran.
+enum JobRun {
+    NotStarted,
+    NeverStarted,
+    NoFolder,
+    /// The flag says whether it has ended.
+    Ran(JobResultsQuery, bool),
+}
+
+/// The section of the job's page; a page of its own without JavaScript.
+pub async fn get(request: JobPageRequest) -> HandlerResult {
+    let found = find_own_job(&request).await?;
+    let results = load_view(&request.context, &found).await?;
+    if request.context.is_fragment {
+        return respond(&JobResultsFragment { results });
+    }
+    let page = PageFrame::for_person(&request.context, &request.me.0, "Results", NavSection::Jobs);
+    respond(&JobResultsPage { page, results })
+}
+
+/// All results as one archive.
+pub async fn get_archive(
+    request: JobPageRequest,
+    method: Method,
+    QueryParams(query): QueryParams<JobResultsArchiveQuery>,
+) -> HandlerResult {
+    let found = find_own_job(&request).await?;
+    let context = &request.context;
+    let back = format!("{}/results", found.href());
+    // The page says what is wrong.
+    let JobRun::Ran(run, _) = load_run(context, &found).await? else { return Ok(see_other(&back)) };
+    let (source, now) = (connection_source(context, &found), context.app.clock.now());
+    let base = run.base();
+    let results = match context.pages.job_results.get(cache_key(&found), &source, run, now).await {
+        Ok(results) if !results.files.is_empty() => results,
+        _ => return Ok(see_other(&back)),
+    };
+    let permit = context.pages.downloads.acquire(request.me.0.person.id).ok_or(AppError::Busy)?;
+    let paths = results.files.iter().map(|file| file.path.clone()).collect();
+    let format = parse_format(&query.format).unwrap_or(ArchiveFormat::Zip);
+    let name = format!("results-{}", found.id).into_bytes();
+    let selection = ArchiveSelection::Inside(base, paths);
+    Ok(respond_with_archive(&method, format, &name, || (ArchiveStream::start(source, format, selection, now), permit)))
+}
+
+async fn find_own_job(request: &JobPageRequest) -> Result<JobOfPage, AppError> {
+    let found = request.find_job().await?;
+    if found.is_own { Ok(found) } else { Err(AppError::NotFound) }
+}
+
+fn connection_source(context: &RequestContext, found: &JobOfPage) -> ConnectionSource {
+    let app = &context.app;
+    ConnectionSource::new(app.connections.clone(), found.queue.account.id.connection_key(), app.stop.clone())
+}
+
+fn cache_key(found: &JobOfPage) -> JobResultsKey {
+    (found.queue.account.id, found.id.to_string())
+}
+
+async fn load_run(context: &RequestContext, found: &JobOfPage) -> Result<JobRun, AppError> {
+    let (head, records) = match &found.job_or_array {
+        JobOrArray::Job(record) => (record, std::slice::from_ref(record)),
+        JobOrArray::Array(array) => (&array.head, array.tasks.as_slice()),
+    };
+    let details = context.app.job_details.get_cached(found.queue.account.id, head).await?.details;
+    Ok(find_run(head, records, [&details.stdout, &details.stderr]))
+}
+
+fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2]) -> JobRun {
+    let started = records.iter().filter(|record| has_begun(record));
+    let Some(began) = started.filter_map(|record| record.job.start).min() else {
+        let is_over = records.iter().all(|record| record.is_over);
+        return if is_over { JobRun::NeverStarted } else { JobRun::NotStarted };
+    };
+    let Ok(work_folder) = RemotePath::parse(head.job.work_dir.as_bytes()) else { return JobRun::NoFolder };
+    let is_over = records.iter().all(|record| record.is_over);
+    let mut output_folders: Vec<RemotePath> = outputs
+        .iter()
+        .filter_map(|path| RemotePath::parse(path.as_bytes()).ok()?.parent())
+        .filter(|folder| folder.as_bytes() != b"/dev")
+        .collect();
+    output_folders.dedup();
+    let ended = if is_over { records.iter().filter_map(|record| record.job.end).max() } else { None };
+    JobRun::Ran(JobResultsQuery { work_folder, output_folders, began, ended }, is_over)
+}
+
+async fn load_view(context: &RequestContext, found: &JobOfPage) -> Result<JobResultsView, AppError> {
+    let slug = &found.queue.cluster().slug;
+    let run = load_run(context, found).await?;
+    let mut view = JobResultsView {
+        href: found.href(),
+        cluster_href: format!("/clusters/{slug}"),
+        folder: String::new(),
+        folder_href: String::new(),
+        is_ongoing: false,
+        state: JobResultsState::NoFolder,
+    };
+    let (query, is_over) = match run {
+        JobRun::Ran(query, is_over) => (query, is_over),
+        JobRun::NotStarted => {
+            return Ok(JobResultsView { is_ongoing: true, state: JobResultsState::NotStarted, ..view });
+        }
+        JobRun::NeverStarted => return Ok(JobResultsView { state: JobResultsState::NeverStarted, ..view }),
+        JobRun::NoFolder => return Ok(view),
+    };
+    let folder = query.work_folder.clone();
+    view.folder = folder.to_string();
+    view.folder_href = files_url(slug, &folder);
+    view.is_ongoing = !is_over;
+    let source = connection_source(context, found);
+    let asked = context.pages.job_results.get(cache_key(found), &source, query, context.app.clock.now());
+    view.state = match asked.await {
+        Ok(results) => {
+            let is_array = matches!(found.job_or_array, JobOrArray::Array(_));
+            JobResultsState::Known(KnownJobResults {
+                groups: group_rows(slug, &folder, &results, is_array),
+                found: results,
+            })
+        }
+        Err(JobResultsError::Sftp(SftpError::Run(RunCommandError::NotConnected))) => JobResultsState::NotConnected,
+        Err(JobResultsError::FolderGone) => JobResultsState::Gone,
+        Err(error) => JobResultsState::Failed(error.to_string()),
+    };
+    Ok(view)
+}
+
+/// The newest files. Those of an array are grouped by the folder below the job's, which is how tasks usually keep theirs
+/// apart; a group is where its newest file would be.
+fn group_rows(slug: &str, folder: &RemotePath, results: &JobResults, is_array: bool) -> Vec<JobResultGroup> {
+    let mut groups: Vec<JobResultGroup> = Vec::new();
+    for file in results.files.iter().take(MAX_SHOWN) {
+        let row = JobResultRow::new(slug, folder, file);
+        let title = row.name.split_once('/').map(|(title, _)| title).filter(|_| is_array && !row.name.starts_with('/'));
+        let title = title.unwrap_or_default();
+        match groups.iter_mut().find(|group| group.title == title) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(JobResultGroup { title: title.to_owned(), rows: vec![row] }),
+        }
+    }
+    groups
+}
+
+impl JobResultRow {
+    fn new(slug: &str, folder: &RemotePath, file: &JobResultFile) -> Self {
+        let shown = file.path.to_string();
+        let inside = shown.strip_prefix(&folder.to_string()).and_then(|name| name.strip_prefix('/'));
+        Self {
+            name: if file.path.is_within(folder) { inside.unwrap_or(&shown).to_owned() } else { shown },
+            size: format::bytes(file.size),
+            modified: file.modified,
+            view_href: view_url(slug, &file.path),
+            download_href: download_url(slug, &file.path),
+        }
+    }
+}
+
+impl KnownJobResults {
+    fn count(&self) -> String {
+        format::count(to_u64(self.found.files.len()), "file")
+    }
+
+    fn size(&self) -> String {
+        format::bytes(self.found.total_bytes())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.found.files.is_empty()
+    }
+
+    /// How many files aren't shown; empty if all are.
+    fn more(&self) -> String {
+        match self.found.files.len().saturating_sub(MAX_SHOWN) {
+            0 => String::new(),
+            more => format::count(to_u64(more), "more file"),
+        }
+    }
+
+    /// How many files changed after the job's end; empty if none did.
+    fn later(&self) -> String {
+        match self.found.changed_later {
+            0 => String::new(),
+            later => format::count(to_u64(later), "file"),
+        }
+    }
+
+    fn limit() -> String {
+        format::number(to_u64(MAX_ENTRIES))
+    }
+}
+
+fn to_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slurm::job::{JobStage, JobState, SlurmJob};
+
+    fn record(state: JobState, start: Option<i64>, end: Option<i64>) -> Arc<JobRecord> {
+        let job = SlurmJob {
+            state,
+            start: start.map(UnixTime),
+            end: end.map(UnixTime),
+            work_dir: "/home/a/run".into(),
+            ..SlurmJob::default()
+        };
+        let mut record = JobRecord::new(job, UnixTime(1));
+        record.is_over = state.stage() == JobStage::Ended;
+        Arc::new(record)
+    }
+
+    #[test]
+    fn run_reaches_from_the_first_start_to_the_last_end() {
+        let running = record(JobState::Running, Some(100), None);
+        let done = record(JobState::Completed, Some(50), Some(80));
+        let pending = record(JobState::Pending, Some(9000), None);
+        let run = |records: &[Arc<JobRecord>]| find_run(&records[0], records, ["/logs/1.out", "/logs/1.err"]);
+        let JobRun::Ran(query, is_over) = run(&[pending.clone(), running, done.clone()]) else { panic!("it ran") };
+        assert_eq!((query.began, query.ended, is_over), (UnixTime(50), None, false));
+        assert_eq!(query.output_folders, [RemotePath::parse(b"/logs").unwrap()]);
+        let JobRun::Ran(query, is_over) = run(std::slice::from_ref(&done)) else { panic!("it ran") };
+        assert_eq!((query.ended, is_over), (Some(UnixTime(80)), true));
+        assert!(matches!(run(&[pending]), JobRun::NotStarted));
+        assert!(matches!(run(&[record(JobState::Cancelled, None, Some(5))]), JobRun::NeverStarted));
+    }
+
+    #[test]
+    fn files_of_an_array_are_grouped_by_folder() {
+        let folder = RemotePath::parse(b"/home/a/run").unwrap();
+        let file = |name: &str, at| JobResultFile {
+            path: RemotePath::parse(format!("/home/a/{name}").as_bytes()).unwrap(),
+            size: 1,
+            modified: UnixTime(at),
+        };
+        let files =
+            vec![file("run/2/x", 9), file("run/1/x", 8), file("run/2/y", 7), file("run/log", 6), file("o/l", 5)];
+        let results = JobResults { files, changed_later: 0, is_truncated: false, read_at: UnixTime(10) };
+        let shown = |is_array| -> Vec<(String, Vec<String>)> {
+            let groups = group_rows("key", &folder, &results, is_array);
+            let names = |rows: Vec<JobResultRow>| rows.into_iter().map(|row| row.name).collect();
+            groups.into_iter().map(|group| (group.title, names(group.rows))).collect()
+        };
+        let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            shown(true),
+            [
+                ("2".to_owned(), strings(&["2/x", "2/y"])),
+                ("1".to_owned(), strings(&["1/x"])),
+                (String::new(), strings(&["log", "/home/a/o/l"])),
+            ]
+        );
+        assert_eq!(shown(false).len(), 1);
+    }
+}

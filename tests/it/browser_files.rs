@@ -1,0 +1,109 @@
+//! Browsing files in a real browser: from the navigation, with the keyboard, on a desk and on a phone.
+
+use crate::accessibility::audit;
+use crate::folders::{Folder, with_alice};
+use crate::support::browser::Browser;
+
+const DOWN: &str = "\u{E015}";
+const ENTER: &str = "\u{E007}";
+const SPACE: &str = " ";
+const BACKSPACE: &str = "\u{E003}";
+
+async fn press_key(browser: &Browser, key: &str) {
+    browser.window.active_element().await.unwrap().send_keys(key).await.unwrap();
+}
+
+async fn is_so(browser: &Browser, what: &str, script: &str) {
+    browser.wait_until_true(what, &format!("return Boolean({script})")).await;
+    browser.settled().await;
+}
+
+/// Waits until a folder's rows are shown.
+async fn is_in(browser: &Browser, path: &str, count: usize) {
+    let shown = format!(
+        "document.querySelector('.files-path')?.innerText === '{path}' \
+         && document.querySelectorAll('#files-rows tr[data-name]').length === {count}"
+    );
+    is_so(browser, path, &shown).await;
+}
+
+async fn browse(width: u32) {
+    let (portal, _, _alice) = with_alice().await;
+    let long = "a-very-long-name-without-any-place-to-break_".repeat(5);
+    let folder = Folder::new(
+        "alice",
+        &format!(
+            "mkdir data; touch data/part-{{1..3}} .bashrc {long}.csv '<b id=evil>' $'bad\\xffname'
+             printf hello >notes.txt; ln -s nowhere lost"
+        ),
+    );
+    let browser = Browser::open(&portal.url, width).await;
+    browser.sign_in("alice").await;
+    browser.go("/").await;
+    browser.run("document.querySelector('nav[aria-label=Main] a[href=\"/files\"]').click()").await;
+    browser.wait_for_text("Files on Harbour key").await;
+    audit(&browser, "places").await;
+
+    // Typing a path leads to it; names are suggested on the way.
+    let short = folder.path.replace("/scratch/alice", "$SCRATCH");
+    let field = browser.find("#files-go").await;
+    field.send_keys(&format!("{short}/")).await.unwrap();
+    is_so(&browser, "suggestions", "document.querySelectorAll('#files-names option').length >= 5").await;
+    press_key(&browser, ENTER).await;
+    is_in(&browser, &folder.path, 6).await;
+    audit(&browser, "a folder").await;
+
+    // Down to the first entry, which is the folder, and into it.
+    browser.run("document.activeElement.blur()").await;
+    press_key(&browser, DOWN).await;
+    is_so(&browser, "the first row", "document.activeElement.closest('tr')?.dataset.name === 'data'").await;
+    press_key(&browser, ENTER).await;
+    is_in(&browser, &format!("{}/data", folder.path), 3).await;
+
+    // Ticks are counted, and stay when the rows are filtered.
+    browser.run("document.activeElement.blur()").await;
+    for _ in 0..2 {
+        press_key(&browser, DOWN).await;
+        press_key(&browser, SPACE).await;
+    }
+    let count = "document.querySelector('[data-files-count]').innerText";
+    is_so(&browser, "two ticks", &format!("{count} === '2 selected'")).await;
+    press_key(&browser, "/").await;
+    is_so(&browser, "the filter", "document.activeElement.matches('[data-files-filter]')").await;
+    press_key(&browser, "part-2").await;
+    is_in(&browser, &format!("{}/data", folder.path), 1).await;
+    is_so(&browser, "one tick is left", &format!("{count} === '1 selected'")).await;
+    is_so(&browser, "the address follows", "location.search.includes('filter=part-2')").await;
+
+    // Back up, by the keyboard.
+    browser.run("document.activeElement.blur()").await;
+    press_key(&browser, BACKSPACE).await;
+    is_in(&browser, &folder.path, 6).await;
+    browser.run("document.getElementById('files-hidden').click()").await;
+    is_in(&browser, &folder.path, 7).await;
+    browser.run("document.querySelector('[data-files-all]').click()").await;
+    is_so(&browser, "all are ticked", &format!("{count} === '7 selected'")).await;
+    browser.press("Size").await;
+    is_so(&browser, "sorted by size", "document.querySelector('[aria-sort=descending] a')?.innerText === 'Size'").await;
+    is_so(&browser, "the ticks stayed", &format!("{count} === '7 selected'")).await;
+    audit(&browser, "a folder with ticks").await;
+
+    browser.press("Add to favourites").await;
+    browser.wait_for_text("Remove from favourites").await;
+    browser.go("/files").await;
+    browser.wait_for_text("Recent folders").await;
+    let favourite =
+        format!("[...document.querySelectorAll('.files-kept a')].some((one) => one.innerText === '{short}')");
+    is_so(&browser, "it is among the favourites", &favourite).await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_browsed_on_a_desk() {
+    browse(1280).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_browsed_on_a_phone() {
+    browse(390).await;
+}
