@@ -66,6 +66,20 @@ impl FileDownload {
         &self.attrs
     }
 
+    pub const fn path(&self) -> &RemotePath {
+        &self.path
+    }
+
+    /// The first bytes, which tell what the file is; less than `count` if it is shorter. After that, [`Self::seek`].
+    pub async fn read_head(&mut self, count: usize) -> Result<Vec<u8>, DownloadError> {
+        let mut head = Vec::new();
+        self.seek(0..self.attrs.size.min(u64::try_from(count).unwrap_or(u64::MAX)));
+        while let Some(chunk) = self.next_chunk().await? {
+            head.extend_from_slice(&chunk);
+        }
+        Ok(head)
+    }
+
     /// Reads this range from now on.
     pub fn seek(&mut self, range: Range<u64>) {
         if let Some(reader) = &mut self.reader {

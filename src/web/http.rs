@@ -6,6 +6,7 @@ pub(in crate::web) mod csv;
 pub(in crate::web) mod errors;
 pub(in crate::web) mod event_stream;
 pub(in crate::web) mod extractors;
+pub(in crate::web) mod file_response;
 pub(in crate::web) mod flash;
 pub(in crate::web) mod form_errors;
 pub(in crate::web) mod health;
