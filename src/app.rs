@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::dashboards::Dashboards;
 use crate::files::FolderListingCache;
 use crate::files::folder_sizes::FolderSizeService;
+use crate::files::preview_tokens::PreviewTokenStore;
 use crate::files::transfers::TransferWorker;
 use crate::files::uploads::UploadService;
 use crate::jobs::notifications::NotificationHub;
@@ -92,6 +93,8 @@ pub struct App {
     pub saved_recipes: SavedRecipeService,
     /// Folders that people are looking at.
     pub folder_listings: FolderListingCache,
+    /// By which browsers load single files from the dashboards' origin.
+    pub preview_tokens: PreviewTokenStore,
     pub metrics: PrometheusHandle,
 }
 
@@ -143,6 +146,7 @@ impl App {
             recipe_files: RecipeFolderCache::new(core.config.data_dir.join(files::RECIPES)),
             site_presets: load_presets(&core.config.data_dir.join(files::SITES)),
             folder_listings: FolderListingCache::default(),
+            preview_tokens: PreviewTokenStore::default(),
             metrics,
             cluster_accounts: connections.accounts().clone(),
             connections,

@@ -10,6 +10,7 @@ pub mod folder_sizes;
 mod folder_walk;
 pub mod places;
 pub mod preview;
+pub mod preview_tokens;
 pub mod results;
 pub mod sharing;
 pub mod storage;

@@ -14,7 +14,7 @@ mod permission_words;
 mod text_window;
 
 pub use self::archive_members::{ArchiveMember, ArchiveMembers};
-pub use self::data_files::DataFact;
+pub use self::data_files::{DataFact, PDF_MAGIC};
 pub use self::delimited_table::{DelimitedTable, TableColumn};
 pub use self::file_format::{FileFormat, highlight_language};
 pub use self::hex_dump::HexRow;
@@ -49,6 +49,8 @@ const DIRECTORY_BYTES: u64 = 256 * 1024;
 const MAX_TAR_READS: usize = 60;
 /// Larger pictures are only offered for download.
 pub const MAX_INLINE_IMAGE_BYTES: u64 = 50 * 1024 * 1024;
+/// The same for PDFs.
+pub const MAX_INLINE_PDF_BYTES: u64 = 100 * 1024 * 1024;
 /// Larger texts can't be edited in the browser.
 pub const MAX_EDIT_BYTES: u64 = 1024 * 1024;
 
@@ -85,8 +87,10 @@ pub enum PreviewContent {
     Table(DelimitedTable),
     Notebook(NotebookView),
     Media(InlineMediaType),
-    /// A picture too large to show.
-    LargeImage,
+    /// A PDF that the browser shows, and what its header says.
+    Pdf(Vec<DataFact>),
+    /// What it is, in a word: something that the browser could show, were it smaller.
+    TooLarge(&'static str),
     Members(DescribedArchive),
     Data(DescribedData),
 }
@@ -193,7 +197,7 @@ async fn load_content(
         }
         FileFormat::Text | FileFormat::Notebook => load_text(reader, request.position, head, size).await?,
         FileFormat::Media(media) if media.kind == MediaKind::Image && size > MAX_INLINE_IMAGE_BYTES => {
-            PreviewContent::LargeImage
+            PreviewContent::TooLarge("picture")
         }
         FileFormat::Media(media) => PreviewContent::Media(media),
         FileFormat::Zip => {
@@ -208,8 +212,17 @@ async fn load_content(
             let tail = read_range(reader, size.saturating_sub(EDGE_BYTES)..size).await?;
             describe_data(format, &head, &tail)
         }
+        FileFormat::Pdf if has_pdf_name(path) && size > MAX_INLINE_PDF_BYTES => PreviewContent::TooLarge("PDF"),
+        FileFormat::Pdf if has_pdf_name(path) => {
+            PreviewContent::Pdf(data_files::describe_pdf(&head).unwrap_or_default())
+        }
         FileFormat::Npy | FileFormat::Hdf5 | FileFormat::Pdf | FileFormat::Binary => describe_data(format, &head, &[]),
     })
+}
+
+/// Whether its name says that it is a PDF. Only the page of such a file may have a frame.
+pub fn has_pdf_name(path: &RemotePath) -> bool {
+    path.name().is_some_and(|name| name.extension() == "pdf")
 }
 
 async fn load_text(
@@ -295,7 +308,7 @@ async fn load_tar_members(reader: &mut RemoteFileReader, size: u64) -> Result<Ar
 }
 
 /// Reads a range; less if the file is shorter by now.
-pub async fn read_range(reader: &mut RemoteFileReader, range: Range<u64>) -> Result<Vec<u8>, SftpError> {
+async fn read_range(reader: &mut RemoteFileReader, range: Range<u64>) -> Result<Vec<u8>, SftpError> {
     let mut bytes = Vec::new();
     reader.seek(range);
     while let Some(chunk) = reader.next_chunk().await? {

@@ -1,8 +1,10 @@
 //! The dashboards' own origin. It serves programs that aren't ours, so nothing of the portal is reachable here, not
 //! even its cookies. A browser enters with a ticket or a guest link, gets its own path and cookie for one dashboard,
-//! and sees a slim bar around it. Guests also view frozen reports here, with the same kind of link.
+//! and sees a slim bar around it. Guests also view frozen reports here, with the same kind of link, and the portal's own
+//! pages show a person's PDF from here in a frame.
 
 mod enter;
+mod pdf;
 mod proxy_request;
 mod report;
 mod viewer;
@@ -22,6 +24,7 @@ use crate::probe::DASHBOARD_ORIGIN_HEADER;
 use crate::web::http::assets;
 use crate::web::http::cookies::RawRequestCookies;
 use crate::web::http::middleware::BODY_TIMEOUT;
+use crate::web::http::stream_limits::{MAX_DOWNLOADS, OpenResponseLimiter};
 
 /// The largest form on our own pages here holds only a passphrase.
 const MAX_BODY_BYTES: usize = 4 * 1024;
@@ -35,6 +38,8 @@ pub fn routes() -> Router<AppState> {
         .route("/r/{token}", get(enter::by_link))
         .route("/report/{word}/unlock", post(enter::unlock))
         .layer(Extension(GuestLinkTargetKind::Report));
+    let previews =
+        Router::new().route("/pdf/{token}", get(pdf::get)).layer(Extension(OpenResponseLimiter::new(MAX_DOWNLOADS)));
     let own = Router::new()
         .route("/enter/{ticket}", get(enter::by_ticket))
         .route("/b/{word}/", get(viewer::get))
@@ -43,6 +48,7 @@ pub fn routes() -> Router<AppState> {
         .route("/assets/{name}", get(assets::get))
         .merge(dashboard_links)
         .merge(report_links)
+        .merge(previews)
         .layer((DefaultBodyLimit::max(MAX_BODY_BYTES), RequestBodyTimeoutLayer::new(BODY_TIMEOUT)));
     Router::new()
         .route("/b/{word}/app/", any(proxy_request::handle))

@@ -107,3 +107,52 @@ async fn files_are_browsed_on_a_desk() {
 async fn files_are_browsed_on_a_phone() {
     browse(390).await;
 }
+
+/// The address of a file's page.
+fn view_page(folder: &Folder, name: &str) -> String {
+    let path = format!("{}/{name}", folder.path);
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("path", &path).finish();
+    format!("/files/key/view?{query}")
+}
+
+/// A PDF is seen on its page, but comes from the dashboards' origin; a page under the name of a PDF is only text.
+#[tokio::test(flavor = "multi_thread")]
+async fn pdf_is_shown_in_a_frame_of_the_other_origin() {
+    let (portal, _, _alice) = with_alice().await;
+    let folder = Folder::new(
+        "alice",
+        "cat >plot.pdf <<'END'
+%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]>>endobj
+trailer<</Root 1 0 R>>
+%%EOF
+END
+         echo '<body id=evil><script>parent.document.title = \"evil\"</script>' >fake.pdf",
+    );
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("alice").await;
+    browser.go(&view_page(&folder, "plot.pdf")).await;
+    browser.wait_for_text("PDF 1.4").await;
+    let source =
+        format!("document.querySelector('iframe.file-frame').src.startsWith('{}/pdf/')", portal.dashboards_url);
+    is_so(&browser, "the frame's origin", &source).await;
+    let loaded = format!(
+        "performance.getEntriesByType('resource').some((one) => one.name.startsWith('{}/pdf/'))",
+        portal.dashboards_url
+    );
+    is_so(&browser, "the policy lets it load", &loaded).await;
+    // What a policy or a header stops is replaced by an error page of the browser, which has another address.
+    browser.window.enter_frame(0).await.unwrap();
+    let here = format!("return location.href.startsWith('{}/pdf/')", portal.dashboards_url);
+    browser.wait_until_true("the frame shows the file", &here).await;
+    browser.window.enter_parent_frame().await.unwrap();
+    audit(&browser, "a PDF").await;
+
+    browser.go(&view_page(&folder, "fake.pdf")).await;
+    browser.wait_for_text("<body id=evil>").await;
+    let is_text = "document.querySelector('iframe, #evil') === null && document.title.startsWith('fake.pdf')";
+    is_so(&browser, "it is only text", is_text).await;
+    browser.close().await;
+}

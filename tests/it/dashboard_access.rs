@@ -292,9 +292,10 @@ async fn guessing_guest_links_is_limited() {
     let mut texts = std::collections::BTreeSet::new();
     for number in 0..10_000 {
         let token = SecretToken::generate().unwrap();
-        let path = match number % 3 {
+        let path = match number % 4 {
             0 => format!("/s/{}", token.as_str()),
             1 => format!("/enter/{}", token.as_str()),
+            2 => format!("/pdf/{}", token.as_str()),
             _ => format!("/s/{number}"),
         };
         let answer = browser.get(&path).await;

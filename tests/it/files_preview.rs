@@ -147,7 +147,7 @@ async fn only_media_go_out_and_nothing_in_them_runs() {
         "printf '\\x89PNG\\r\\n\\x1a\\n0123456789' >p.png
          echo '<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"><script>alert(1)</script></svg>' >s.svg
          echo '<script>alert(1)</script>' >page.html; cp page.html fake.png; cp p.png fake.html
-         printf 'ID3\\x04' >a.mp3; head -c 100000 /dev/zero >>a.mp3; printf '%%PDF-1.7\\n' >d.pdf
+         printf 'ID3\\x04' >a.mp3; head -c 100000 /dev/zero >>a.mp3; printf '%%PDF-1.7\\n' >d.pdf; cp d.pdf report
          printf '\\x89PNG\\r\\n\\x1a\\n' >huge.png; truncate -s 60M huge.png",
     );
     let inside = |name: &str| format!("{}/{name}", folder.path);
@@ -181,7 +181,77 @@ async fn only_media_go_out_and_nothing_in_them_runs() {
     assert!(content(&alice, &inside("huge.png"), &[]).await.text().contains("too large to show"));
     let html = content(&alice, &inside("page.html"), &[]).await;
     assert_eq!(html.select_text("pre code"), "<script>alert(1)</script>");
-    assert!(content(&alice, &inside("d.pdf"), &[]).await.text().contains("PDF 1.7"));
+    assert!(content(&alice, &inside("report"), &[]).await.text().contains("PDF 1.7"), "without the name, only facts");
+}
+
+/// The address of the frame on a PDF's page.
+async fn frame_url(who: &Client, path: &str) -> String {
+    let request = who.request(Method::GET, "/files/key/view/content").query(&[("path", path)]);
+    let page = send(request.header("hx-request", "true")).await;
+    assert!(page.attribute(".hint a[download]", "href").starts_with("/files/key/download?path="), "{}", page.text());
+    page.attribute("iframe", "src")
+}
+
+#[tokio::test]
+async fn pdf_comes_from_the_other_origin_for_one_person_and_a_few_minutes() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new(
+        "alice",
+        "printf '%%PDF-1.7\\n0123456789' >'a b.pdf'; cp 'a b.pdf' b.PDF; echo '<script>alert(1)</script>' >page.html
+         cp page.html fake.pdf; printf '%%PDF-1.7\\n' >huge.pdf; truncate -s 200M huge.pdf",
+    );
+    let inside = |name: &str| format!("{}/{name}", folder.path);
+    // Only the page of a file that is called a PDF may have a frame, and only one of the dashboards' origin.
+    for (name, frames) in [("a b.pdf", true), ("b.PDF", true), ("page.html", false)] {
+        let page = send(alice.request(Method::GET, "/files/key/view").query(&[("path", inside(name))])).await;
+        let policy = page.header("content-security-policy").to_owned();
+        assert_eq!(policy.contains("frame-src"), frames, "{name}: {policy}");
+        assert_eq!(policy.ends_with(&format!("; frame-src {}", portal.dashboards_url)), frames, "{name}: {policy}");
+        assert_eq!(page.headers.get_all("content-security-policy").iter().count(), 1);
+    }
+    let source = frame_url(&alice, &inside("a b.pdf")).await;
+    let path = source.strip_prefix(&portal.dashboards_url).expect("the dashboards' origin").to_owned();
+    assert!(path.starts_with("/pdf/") && path.len() == "/pdf/".len() + 43, "{path}");
+    let viewer = Client::new(&portal.dashboards_url);
+    let pdf = viewer.get(&path).await;
+    assert_eq!((pdf.status, pdf.text()), (200, "%PDF-1.7\n0123456789"));
+    assert_eq!(pdf.header("content-type"), "application/pdf");
+    assert_eq!(pdf.header("content-disposition"), "inline; filename=\"a b.pdf\"");
+    assert_eq!(pdf.header("x-content-type-options"), "nosniff");
+    assert_eq!(pdf.header("cache-control"), "private, no-store");
+    assert_eq!(pdf.header("referrer-policy"), "no-referrer");
+    assert_eq!((pdf.header("x-frame-options"), pdf.header("set-cookie")), ("", ""));
+    let policy = format!("default-src 'none'; object-src 'none'; frame-ancestors {}", portal.url);
+    assert_eq!(pdf.header("content-security-policy"), policy);
+    assert_eq!(pdf.headers.get_all("content-security-policy").iter().count(), 1);
+    let part = send(viewer.request(Method::GET, &path).header("range", "bytes=9-11")).await;
+    assert_eq!((part.status, part.text(), part.header("content-range")), (206, "012", "bytes 9-11/19"));
+    assert_eq!(part.header("content-type"), "application/pdf");
+    assert_eq!(send(viewer.request(Method::GET, &path).header("range", "bytes=99-")).await.status, 416);
+
+    // A page under the name of a PDF, and a file that is too large, have no frame.
+    let fake = content(&alice, &inside("fake.pdf"), &[]).await;
+    assert_eq!(fake.select_text("pre code"), "<script>alert(1)</script>");
+    assert!(content(&alice, &inside("huge.pdf"), &[]).await.text().contains("This PDF is too large to show here"));
+    // Nor does it help to put one in its place later.
+    let other = frame_url(&alice, &inside("b.PDF")).await;
+    let other = other.strip_prefix(&portal.dashboards_url).unwrap();
+    assert_eq!(viewer.get(other).await.status, 200);
+    for swap in ["cp page.html b.PDF", "cp huge.pdf b.PDF", "rm b.PDF", "ln -s /home/bob/.ssh/authorized_keys b.PDF"] {
+        folder.tell(&format!("cd {} && {swap}", folder.path));
+        let page = viewer.get(other).await;
+        assert_eq!((page.status, page.header("content-type")), (404, "text/plain; charset=utf-8"), "{swap}");
+        assert!(page.text().contains("no longer a PDF"), "{swap}: {}", page.text());
+    }
+
+    // A token opens nothing on the portal, and ends with the session.
+    assert_eq!(alice.get(&path).await.status, 404);
+    assert_eq!(viewer.get(&format!("/pdf/{}", "x".repeat(43))).await.status, 410);
+    assert_eq!(viewer.get(&path).await.status, 200);
+    assert_eq!(alice.post("/sign-out", &[]).await.status, 303);
+    let page = viewer.get(&path).await;
+    assert_eq!(page.status, 410);
+    assert!(page.text().contains("has expired"), "{}", page.text());
 }
 
 #[tokio::test]

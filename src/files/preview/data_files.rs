@@ -85,9 +85,12 @@ pub fn describe_parquet(tail: &[u8]) -> Option<Vec<DataFact>> {
     Some(facts)
 }
 
+/// How every PDF begins.
+pub const PDF_MAGIC: &[u8] = b"%PDF-";
+
 /// Version of a PDF, and how many pages it has if its beginning says so.
 pub fn describe_pdf(head: &[u8]) -> Option<Vec<DataFact>> {
-    let version = head.strip_prefix(b"%PDF-")?;
+    let version = head.strip_prefix(PDF_MAGIC)?;
     let version: String = version.iter().take(3).map(|byte| char::from(*byte)).collect();
     let mut facts = vec![("Format", format!("PDF {}", bounded(&version)))];
     // Files made for the web begin with a dictionary that has the number of pages.

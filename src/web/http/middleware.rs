@@ -45,6 +45,11 @@ const PROXIED_CONTENT_POLICY: &str = "default-src 'self' data: blob:; script-src
 /// What a file of a person may do should a browser ever show it: nothing, on an origin of its own.
 const USER_FILE_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
+/// The portal's policy for the one page that shows a file in a frame, from the dashboards' origin.
+pub fn policy_with_frame(origin: &PublicUrl) -> String {
+    format!("{CONTENT_SECURITY_POLICY}; frame-src {origin}")
+}
+
 /// Marks a response whose body is someone's file. It is sent as it is, without compression.
 #[derive(Debug, Clone, Copy)]
 pub struct UserFileMarker;
@@ -136,6 +141,7 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
         next.run(request).await
     };
     let is_proxied = response.extensions().get::<ProxiedResponseMarker>().is_some();
+    let is_user_file = response.extensions().get::<UserFileMarker>().is_some();
     if is_own_page && response.status().is_client_error() && !response.headers().contains_key(header::CONTENT_TYPE) {
         response = dashboard_origin::show_bad_request(response.status());
     }
@@ -147,7 +153,12 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
     };
     let headers = response.headers_mut();
     add_headers(headers, url);
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    if is_user_file {
+        // Its own policy says which pages may frame it.
+        headers.remove(header::X_FRAME_OPTIONS);
+    } else {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    }
     // Each further policy can only forbid more.
     for policy in own_policies {
         headers.append(header::CONTENT_SECURITY_POLICY, policy);
@@ -214,7 +225,7 @@ fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
     for (name, value) in SECURITY_HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    // Only responses with someone's file bring their own policy: a stricter one.
+    // Only responses with someone's file (a stricter one) and the page around a PDF bring their own policy.
     let policy = HeaderValue::from_static(CONTENT_SECURITY_POLICY);
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     if url.is_https() {

@@ -54,6 +54,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     (
         "files",
         &[
+            "auth",
             "clock",
             "cluster",
             "core",

@@ -1,19 +1,24 @@
 //! A file, looked into: its page appears at once, its content follows over the person's own connection.
 
 use askama::Template;
+use axum::http::header;
 use serde::Deserialize;
 
+use crate::auth::AuthError;
 use crate::domain::RemotePath;
 use crate::error::AppError;
 use crate::files::preview::{
     self, FilePreview, MarkdownBlock, MarkdownSpan, MediaKind, NotebookCell, NotebookOutput, PreviewContent,
-    PreviewRequest, WindowPosition, highlight_language,
+    PreviewRequest, WindowPosition, has_pdf_name, highlight_language,
 };
+use crate::files::preview_tokens::PreviewTokenTarget;
 use crate::ssh::RunCommandError;
 use crate::ssh::sftp::SftpError;
 use crate::web::HandlerResult;
 use crate::web::http::assets::asset_url;
 use crate::web::http::extractors::QueryParams;
+use crate::web::http::file_response::insert_header;
+use crate::web::http::middleware::policy_with_frame;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::clusters::ClusterRequest;
 use crate::web::pages::files::{FilesRequest, UncheckedFilesRequest, files_url};
@@ -68,6 +73,8 @@ struct FileAddress {
 struct FileContentView {
     file: FileAddress,
     is_text_forced: bool,
+    /// Where a PDF comes from; empty for everything else.
+    frame_url: String,
     result: Result<FilePreview, SftpError>,
 }
 
@@ -82,13 +89,19 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(query): QueryPara
         (label, files_url(&file.slug, folder))
     };
     let ClusterRequest { context, me, .. } = &request.request;
-    respond(&FileViewPage {
+    let has_frame = has_pdf_name(&file.path);
+    let mut response = respond(&FileViewPage {
         page: PageFrame::for_person(context, &me.0, &file.name, NavSection::Files),
         scripts: file.scripts(),
         crumbs: ancestors.iter().map(crumb).collect(),
         content,
         file,
-    })
+    })?;
+    if has_frame {
+        let policy = policy_with_frame(&context.app.config.dashboards.public_url);
+        insert_header(&mut response, header::CONTENT_SECURITY_POLICY, policy);
+    }
+    Ok(response)
 }
 
 /// The content, as a fragment.
@@ -109,7 +122,17 @@ async fn load_content(request: &FilesRequest, query: &FileViewQuery) -> Result<F
         Ok(connection) => preview::load(connection, &file.path, home.as_ref(), wanted).await,
         Err(error) => Err(error.clone().into()),
     };
-    Ok(FileContentView { file, is_text_forced: wanted.as_text, result })
+    let is_pdf = matches!(&result, Ok(FilePreview { content: PreviewContent::Pdf(_), .. }));
+    let frame_url = if is_pdf { issue_frame_url(&request.request, file.path.clone())? } else { String::new() };
+    Ok(FileContentView { file, is_text_forced: wanted.as_text, frame_url, result })
+}
+
+/// An address on the dashboards' origin that shows this one file for a few minutes.
+fn issue_frame_url(request: &ClusterRequest, path: RemotePath) -> Result<String, AppError> {
+    let app = &request.context.app;
+    let target = PreviewTokenTarget { session: request.me.0.session, account: request.account_id(), path };
+    let token = app.preview_tokens.issue(target, app.clock.now()).map_err(AuthError::from)?;
+    Ok(app.config.dashboards.public_url.join(&format!("/pdf/{}", token.as_str())))
 }
 
 impl FileViewQuery {
