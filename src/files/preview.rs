@@ -220,6 +220,20 @@ async fn load_content(
     })
 }
 
+/// Whether its name says that it is a picture that browsers show.
+pub fn has_picture_name(path: &RemotePath) -> bool {
+    path.name().is_some_and(|name| InlineMediaType::is_picture_extension(&name.extension()))
+}
+
+/// Whether its name says that its page shows more than facts about it.
+pub fn has_preview_name(path: &RemotePath) -> bool {
+    let Some(name) = path.name() else { return false };
+    let extension = name.extension();
+    InlineMediaType::is_picture_extension(&extension)
+        || matches!(extension.as_str(), "csv" | "tsv" | "txt" | "log" | "out" | "err" | "ipynb" | "pdf")
+        || !highlight_language(&name.to_string(), &extension).is_empty()
+}
+
 /// Whether its name says that it is a PDF. Only the page of such a file may have a frame.
 pub fn has_pdf_name(path: &RemotePath) -> bool {
     path.name().is_some_and(|name| name.extension() == "pdf")

@@ -1,10 +1,13 @@
 //! What a job left behind: files that appeared or changed in its folders while it ran. Found by one bounded walk over the
 //! person's connection, and kept in memory for a short time.
 
+mod task_names;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+pub use self::task_names::{find_numbered_task, find_task};
 use super::downloads::ConnectionSource;
 use super::folder_walk::{FolderWalk, WalkLimits, WalkOrder, WalkStep, WalkedFile};
 use crate::clock::UnixTime;
@@ -74,6 +77,20 @@ pub enum JobResultsError {
 }
 
 impl JobResults {
+    /// Without the files that carry the number of another task of the same array.
+    pub fn without_other_tasks(self: Arc<Self>, array: u64, task: u32) -> Arc<Self> {
+        let is_own = |file: &JobResultFile| {
+            let name = file.path.as_bytes();
+            find_numbered_task(name, array).is_none_or(|found| found == task)
+        };
+        if self.files.iter().all(is_own) {
+            return self;
+        }
+        let mut own = Self::clone(&self);
+        own.files.retain(is_own);
+        Arc::new(own)
+    }
+
     pub fn total_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
     }
@@ -262,6 +279,16 @@ mod tests {
         assert_eq!(query("/home/a/run", &["/home/a/run/logs"], None).base(), path("/home/a/run"));
         assert_eq!(query("/home/a/run", &["/home/a/logs"], None).base(), path("/home/a"));
         assert_eq!(query("/home/a/run", &["/scratch/a"], None).base(), path("/"));
+    }
+
+    #[test]
+    fn task_has_its_own_files_and_those_of_nobody() {
+        let file = |text: &str| JobResultFile { path: path(text), size: 1, modified: UnixTime(1) };
+        let files = ["/r/slurm-8_1.out", "/r/slurm-8_2.out", "/r/model.pt", "/r/slurm-9_2.out"].map(file).to_vec();
+        let all = JobResults { files, changed_later: 0, is_truncated: false, read_at: UnixTime(1) };
+        let own = Arc::new(all).without_other_tasks(8, 1);
+        let names: Vec<String> = own.files.iter().map(|file| file.path.to_string()).collect();
+        assert_eq!(names, ["/r/slurm-8_1.out", "/r/model.pt", "/r/slurm-9_2.out"]);
     }
 
     #[test]

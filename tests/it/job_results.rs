@@ -97,20 +97,60 @@ async fn results_are_what_changed_while_the_job_ran() {
 }
 
 #[tokio::test]
-async fn results_of_an_array_are_grouped_by_the_tasks_folders() {
+async fn results_of_an_array_are_grouped_by_task() {
     let (portal, max) = connected("alice").await;
     let folder = Folder::new("alice", "true");
-    let script = "mkdir task-$SLURM_ARRAY_TASK_ID; echo done >task-$SLURM_ARRAY_TASK_ID/result";
-    let options = ["--array=1-2", "-o", "/dev/null"];
+    let script =
+        "mkdir -p task-$SLURM_ARRAY_TASK_ID both; echo done >task-$SLURM_ARRAY_TASK_ID/result; echo x >>both/all
+        echo written";
+    let options = ["--array=1-2"];
     let id = submit(&portal, &folder.path, &options, script).await;
     let results = format!("/jobs/key/{id}/results");
     until(&max, &format!("/jobs/key/{id}"), "there", |page| page.status == 200).await;
-    let has_both = |page: &Page| page.select_all(".results-group").len() == 2;
-    let page = until(&max, &results, "both", has_both).await;
+    let log = |task: u32| format!("slurm-{id}_{task}.out");
+    let has_all = |page: &Page| shown_names(page).len() == 5;
+    let page = until(&max, &results, "the files of both", has_all).await;
     let mut groups = page.select_all(".results-group");
     groups.sort();
-    assert_eq!(groups, ["task-1", "task-2"]);
-    assert_eq!(shown_names(&page), ["task-1/result", "task-2/result"]);
+    assert_eq!(groups, ["Task 1", "Task 2", "both"]);
+    let mut links = page.attributes(".results-group a", "href");
+    links.sort();
+    assert_eq!(links, [1, 2].map(|task| format!("/jobs/key/{id}_{task}")));
+    assert_eq!(shown_names(&page), ["both/all", &log(1), &log(2), "task-1/result", "task-2/result"]);
+
+    // The page of a task leaves out what carries another task's number, and so does its archive.
+    let results = format!("/jobs/key/{id}_1/results");
+    let page = until(&max, &results, "its own", |page| shown_names(page).contains(&log(1))).await;
+    assert!(!shown_names(&page).contains(&log(2)), "{:?}", shown_names(&page));
+    let all = max.request(Method::GET, &format!("{results}/archive?format=tar")).send().await.unwrap();
+    let bytes = all.bytes().await.unwrap();
+    let has = |name: &str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
+    assert!(has(&log(1)) && !has(&log(2)));
+}
+
+#[tokio::test]
+async fn pictures_are_shown_small_and_tables_have_a_preview() {
+    let (portal, max) = connected("bob").await;
+    let folder = Folder::new("bob", "true");
+    let script = "printf '\\x89PNG\\r\\n\\x1a\\n0123' >'plot <1>.png'; printf '\\x89PNG\\r\\n\\x1a\\n' >large.png
+        truncate -s 3M large.png; echo 'a,b' >table.csv; printf 'a\\0b' >model.bin";
+    let id = submit(&portal, &folder.path, &["-o", "/dev/null"], script).await;
+    let results = format!("/jobs/key/{id}/results");
+    let page = until(&max, &results, "all files", |page| shown_names(page).len() == 4).await;
+    let pictures = page.attributes(".results-pictures img", "src");
+    assert_eq!(pictures.len(), 1, "{pictures:?}");
+    assert_eq!(page.attribute(".results-pictures img", "loading"), "lazy");
+    assert_eq!(page.attribute(".results-pictures img", "alt"), "plot <1>.png");
+    let picture = max.get(&pictures[0]).await;
+    assert_eq!((picture.status, picture.header("content-type")), (200, "image/png"));
+    let previews = page.select_all(".results-preview a[href*='/view?']");
+    for name in ["plot <1>.png", "large.png", "table.csv"] {
+        assert!(previews.contains(&format!("Preview of {name}")), "{name}: {previews:?}");
+    }
+    assert!(!previews.iter().any(|words| words.contains("model.bin")), "{previews:?}");
+    let table = page.attributes(".results-name a", "href");
+    let table = table.iter().find(|href| href.ends_with("table.csv")).unwrap();
+    assert_eq!(max.get(&format!("{table}&wait=1")).await.select_all("table[data-sortable] th"), ["a", "b"]);
 }
 
 #[tokio::test]

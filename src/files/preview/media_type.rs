@@ -20,6 +20,11 @@ impl InlineMediaType {
     /// How much of a file shows its type.
     pub const SNIFF_BYTES: usize = 1024;
 
+    /// Whether files with this extension (in lower case) are usually pictures that may be sent.
+    pub const fn is_picture_extension(extension: &str) -> bool {
+        matches!(extension.as_bytes(), b"png" | b"jpg" | b"jpeg" | b"gif" | b"webp" | b"svg")
+    }
+
     /// Finds the type of a file from its extension (in lower case) and its first bytes.
     pub fn detect(extension: &str, head: &[u8]) -> Option<Self> {
         use MediaKind::{Audio, Image, Video};

@@ -22,5 +22,6 @@ mod older_job;
 pub mod output;
 mod output_words;
 mod priority_parts;
+mod result_groups;
 pub mod results;
 mod timeline;

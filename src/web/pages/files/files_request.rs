@@ -70,6 +70,12 @@ pub(in crate::web) fn files_url(slug: &str, path: &RemotePath) -> String {
     format!("/files/{slug}?{query}")
 }
 
+/// The address of a picture, audio or video itself.
+pub(in crate::web) fn raw_url(slug: &str, path: &RemotePath) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("path", &path.to_encoded()).finish();
+    format!("/files/{slug}/raw?{query}")
+}
+
 /// The address of a file's page.
 pub(in crate::web) fn view_url(slug: &str, path: &RemotePath) -> String {
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("path", &path.to_encoded()).finish();

@@ -146,7 +146,7 @@ async fn load_array_view(
 }
 
 /// The sweep point of a task. Tasks that are pending together have no point of their own.
-fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
+pub fn sweep_point_label(task: &JobRecord, sweep: &Sweep) -> String {
     let number = task.job.id.task.and_then(|task| usize::try_from(task).ok());
     number.filter(|number| *number < sweep.len()).map(|number| sweep.label(number)).unwrap_or_default()
 }

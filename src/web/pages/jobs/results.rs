@@ -7,12 +7,11 @@ use askama::Template;
 use axum::http::Method;
 use serde::Deserialize;
 
-use crate::clock::UnixTime;
 use crate::domain::RemotePath;
 use crate::error::AppError;
 use crate::files::archive::{ArchiveFormat, ArchiveSelection, ArchiveStream};
 use crate::files::downloads::ConnectionSource;
-use crate::files::results::{JobResultFile, JobResults, JobResultsError, JobResultsKey, JobResultsQuery, MAX_ENTRIES};
+use crate::files::results::{JobResults, JobResultsError, JobResultsQuery, MAX_ENTRIES};
 use crate::format;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::has_begun;
@@ -23,12 +22,10 @@ use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::flash::see_other;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::files::archive::{parse_format, respond_with_archive};
-use crate::web::pages::files::download::download_url;
-use crate::web::pages::files::{files_url, view_url};
+use crate::web::pages::files::files_url;
+use crate::web::pages::jobs::array::{find_sweep, sweep_point_label};
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest};
-
-/// How many files are shown.
-const MAX_SHOWN: usize = 50;
+use crate::web::pages::jobs::result_groups::{ArrayTaskPoints, GroupedJobResults, group_results};
 
 #[derive(Template)]
 #[template(path = "jobs/results_page.html")]
@@ -71,24 +68,8 @@ enum JobResultsState {
 }
 
 struct KnownJobResults {
-    groups: Vec<JobResultGroup>,
+    shown: GroupedJobResults,
     found: Arc<JobResults>,
-}
-
-/// The files of one task's folder, or all of them.
-struct JobResultGroup {
-    /// Empty if there is only one group.
-    title: String,
-    rows: Vec<JobResultRow>,
-}
-
-struct JobResultRow {
-    /// Relative to the folder that the job ran in.
-    name: String,
-    size: String,
-    modified: UnixTime,
-    view_href: String,
-    download_href: String,
 }
 
 /// When and where a job, or all tasks of an array together, ran.
@@ -122,9 +103,8 @@ pub async fn get_archive(
     let back = format!("{}/results", found.href());
     // The page says what is wrong.
     let JobRun::Ran(run, _) = load_run(context, &found).await? else { return Ok(see_other(&back)) };
-    let (source, now) = (connection_source(context, &found), context.app.clock.now());
     let base = run.base();
-    let results = match context.pages.job_results.get(cache_key(&found), &source, run, now).await {
+    let results = match read_results(context, &found, run).await {
         Ok(results) if !results.files.is_empty() => results,
         _ => return Ok(see_other(&back)),
     };
@@ -133,6 +113,7 @@ pub async fn get_archive(
     let format = parse_format(&query.format).unwrap_or(ArchiveFormat::Zip);
     let name = format!("results-{}", found.id).into_bytes();
     let selection = ArchiveSelection::Inside(base, paths);
+    let (source, now) = (connection_source(context, &found), context.app.clock.now());
     Ok(respond_with_archive(&method, format, &name, || (ArchiveStream::start(source, format, selection, now), permit)))
 }
 
@@ -146,8 +127,28 @@ fn connection_source(context: &RequestContext, found: &JobOfPage) -> ConnectionS
     ConnectionSource::new(app.connections.clone(), found.queue.account.id.connection_key(), app.stop.clone())
 }
 
-fn cache_key(found: &JobOfPage) -> JobResultsKey {
-    (found.queue.account.id, found.id.to_string())
+/// The results, which are kept for a short time. A task of an array has only its own.
+async fn read_results(
+    context: &RequestContext,
+    found: &JobOfPage,
+    query: JobResultsQuery,
+) -> Result<Arc<JobResults>, JobResultsError> {
+    let key = (found.queue.account.id, found.id.to_string());
+    let source = connection_source(context, found);
+    let results = context.pages.job_results.get(key, &source, query, context.app.clock.now()).await?;
+    Ok(match found.id.task {
+        Some(task) => results.without_other_tasks(found.id.number, task),
+        None => results,
+    })
+}
+
+/// The tasks that have started, with their sweep points; `None` if it isn't an array.
+async fn load_task_points(context: &RequestContext, found: &JobOfPage) -> Result<Option<ArrayTaskPoints>, AppError> {
+    let JobOrArray::Array(array) = &found.job_or_array else { return Ok(None) };
+    let sweep = find_sweep(context, found).await?;
+    let point = |task: &JobRecord| sweep.as_ref().map(|sweep| sweep_point_label(task, sweep)).unwrap_or_default();
+    let points = array.tasks.iter().filter_map(|task| Some((task.job.id.task?, point(task)))).collect();
+    Ok(Some(ArrayTaskPoints { array: found.id.number, points }))
 }
 
 async fn load_run(context: &RequestContext, found: &JobOfPage) -> Result<JobRun, AppError> {
@@ -200,51 +201,17 @@ async fn load_view(context: &RequestContext, found: &JobOfPage) -> Result<JobRes
     view.folder = folder.to_string();
     view.folder_href = files_url(slug, &folder);
     view.is_ongoing = !is_over;
-    let source = connection_source(context, found);
-    let asked = context.pages.job_results.get(cache_key(found), &source, query, context.app.clock.now());
-    view.state = match asked.await {
-        Ok(results) => {
-            let is_array = matches!(found.job_or_array, JobOrArray::Array(_));
-            JobResultsState::Known(KnownJobResults {
-                groups: group_rows(slug, &folder, &results, is_array),
-                found: results,
-            })
-        }
+    let array = load_task_points(context, found).await?;
+    view.state = match read_results(context, found, query).await {
+        Ok(results) => JobResultsState::Known(KnownJobResults {
+            shown: group_results(slug, &folder, &results, array.as_ref()),
+            found: results,
+        }),
         Err(JobResultsError::Sftp(SftpError::Run(RunCommandError::NotConnected))) => JobResultsState::NotConnected,
         Err(JobResultsError::FolderGone) => JobResultsState::Gone,
         Err(error) => JobResultsState::Failed(error.to_string()),
     };
     Ok(view)
-}
-
-/// The newest files. Those of an array are grouped by the folder below the job's, which is how tasks usually keep theirs
-/// apart; a group is where its newest file would be.
-fn group_rows(slug: &str, folder: &RemotePath, results: &JobResults, is_array: bool) -> Vec<JobResultGroup> {
-    let mut groups: Vec<JobResultGroup> = Vec::new();
-    for file in results.files.iter().take(MAX_SHOWN) {
-        let row = JobResultRow::new(slug, folder, file);
-        let title = row.name.split_once('/').map(|(title, _)| title).filter(|_| is_array && !row.name.starts_with('/'));
-        let title = title.unwrap_or_default();
-        match groups.iter_mut().find(|group| group.title == title) {
-            Some(group) => group.rows.push(row),
-            None => groups.push(JobResultGroup { title: title.to_owned(), rows: vec![row] }),
-        }
-    }
-    groups
-}
-
-impl JobResultRow {
-    fn new(slug: &str, folder: &RemotePath, file: &JobResultFile) -> Self {
-        let shown = file.path.to_string();
-        let inside = shown.strip_prefix(&folder.to_string()).and_then(|name| name.strip_prefix('/'));
-        Self {
-            name: if file.path.is_within(folder) { inside.unwrap_or(&shown).to_owned() } else { shown },
-            size: format::bytes(file.size),
-            modified: file.modified,
-            view_href: view_url(slug, &file.path),
-            download_href: download_url(slug, &file.path),
-        }
-    }
 }
 
 impl KnownJobResults {
@@ -262,7 +229,7 @@ impl KnownJobResults {
 
     /// How many files aren't shown; empty if all are.
     fn more(&self) -> String {
-        match self.found.files.len().saturating_sub(MAX_SHOWN) {
+        match self.shown.left_out {
             0 => String::new(),
             more => format::count(to_u64(more), "more file"),
         }
@@ -288,6 +255,7 @@ fn to_u64(count: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::UnixTime;
     use crate::slurm::job::{JobStage, JobState, SlurmJob};
 
     fn record(state: JobState, start: Option<i64>, end: Option<i64>) -> Arc<JobRecord> {
@@ -316,33 +284,5 @@ mod tests {
         assert_eq!((query.ended, is_over), (Some(UnixTime(80)), true));
         assert!(matches!(run(&[pending]), JobRun::NotStarted));
         assert!(matches!(run(&[record(JobState::Cancelled, None, Some(5))]), JobRun::NeverStarted));
-    }
-
-    #[test]
-    fn files_of_an_array_are_grouped_by_folder() {
-        let folder = RemotePath::parse(b"/home/a/run").unwrap();
-        let file = |name: &str, at| JobResultFile {
-            path: RemotePath::parse(format!("/home/a/{name}").as_bytes()).unwrap(),
-            size: 1,
-            modified: UnixTime(at),
-        };
-        let files =
-            vec![file("run/2/x", 9), file("run/1/x", 8), file("run/2/y", 7), file("run/log", 6), file("o/l", 5)];
-        let results = JobResults { files, changed_later: 0, is_truncated: false, read_at: UnixTime(10) };
-        let shown = |is_array| -> Vec<(String, Vec<String>)> {
-            let groups = group_rows("key", &folder, &results, is_array);
-            let names = |rows: Vec<JobResultRow>| rows.into_iter().map(|row| row.name).collect();
-            groups.into_iter().map(|group| (group.title, names(group.rows))).collect()
-        };
-        let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(
-            shown(true),
-            [
-                ("2".to_owned(), strings(&["2/x", "2/y"])),
-                ("1".to_owned(), strings(&["1/x"])),
-                (String::new(), strings(&["log", "/home/a/o/l"])),
-            ]
-        );
-        assert_eq!(shown(false).len(), 1);
     }
 }
