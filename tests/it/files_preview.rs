@@ -140,6 +140,23 @@ async fn tables_notebooks_archives_and_arrays_are_shown_as_what_they_are() {
 }
 
 #[tokio::test]
+async fn folder_of_event_files_offers_tensorboard() {
+    let (_portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir 'run <1>' empty; touch 'run <1>/events.out.tfevents.1700.node'");
+    let rows = async |name: &str| {
+        let path = format!("{}/{name}", folder.path);
+        send(alice.request(Method::GET, "/files/key/rows").query(&[("path", &path)]).header("hx-request", "true")).await
+    };
+    let page = rows("run <1>").await;
+    let href = page.attribute("a[href^='/dashboards/new?']", "href");
+    let form = alice.get(&href).await;
+    let places = form.attributes("input[name=place]", "value");
+    assert!(places.iter().any(|place| place.ends_with("/run <1>")), "{href}: {places:?}");
+    assert!(form.attributes("input[name=kind][checked]", "value").contains(&"tensorboard".to_owned()));
+    assert!(!has(&rows("empty").await, "a[href^='/dashboards/new?']"));
+}
+
+#[tokio::test]
 async fn only_media_go_out_and_nothing_in_them_runs() {
     let (_portal, _, alice) = with_alice().await;
     let folder = Folder::new(
@@ -244,12 +261,18 @@ async fn pdf_comes_from_the_other_origin_for_one_person_and_a_few_minutes() {
         assert!(page.text().contains("no longer a PDF"), "{swap}: {}", page.text());
     }
 
-    // A token opens nothing on the portal, and ends with the session.
+    // A token opens nothing on the portal, and ends after some minutes or with the session.
     assert_eq!(alice.get(&path).await.status, 404);
     assert_eq!(viewer.get(&format!("/pdf/{}", "x".repeat(43))).await.status, 410);
+    portal.clock.advance(599);
     assert_eq!(viewer.get(&path).await.status, 200);
+    let next = frame_url(&alice, &inside("a b.pdf")).await;
+    let next = next.strip_prefix(&portal.dashboards_url).unwrap();
+    portal.clock.advance(1);
+    assert_eq!(viewer.get(&path).await.status, 410);
+    assert_eq!(viewer.get(next).await.status, 200);
     assert_eq!(alice.post("/sign-out", &[]).await.status, 303);
-    let page = viewer.get(&path).await;
+    let page = viewer.get(next).await;
     assert_eq!(page.status, 410);
     assert!(page.text().contains("has expired"), "{}", page.text());
 }

@@ -26,5 +26,7 @@ pub mod uploads;
 pub mod view;
 
 pub(in crate::web) use self::change_form::MAX_FORM_BYTES;
-pub(in crate::web) use self::files_request::{FilesRequest, UncheckedFilesRequest, files_url, raw_url, view_url};
+pub(in crate::web) use self::files_request::{
+    FilesRequest, UncheckedFilesRequest, files_url, raw_url, tensorboard_url, view_url,
+};
 pub(in crate::web) use self::folder_location::{file_link, folder_link};

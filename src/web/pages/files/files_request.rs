@@ -70,6 +70,13 @@ pub(in crate::web) fn files_url(slug: &str, path: &RemotePath) -> String {
     format!("/files/{slug}?{query}")
 }
 
+/// The form for a new TensorBoard that shows a folder. `None` if the folder's name isn't text, which the form needs.
+pub(in crate::web) fn tensorboard_url(slug: &str, folder: &RemotePath) -> Option<String> {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("kind", "tensorboard").append_pair("cluster", slug).append_pair("place", folder.as_text()?);
+    Some(format!("/dashboards/new?{}", query.finish()))
+}
+
 /// The address of a picture, audio or video itself.
 pub(in crate::web) fn raw_url(slug: &str, path: &RemotePath) -> String {
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("path", &path.to_encoded()).finish();

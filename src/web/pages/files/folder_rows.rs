@@ -5,8 +5,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::FilesRequest;
 use super::folder_location::{FolderLocation, PAGE_ROWS};
+use super::{FilesRequest, tensorboard_url};
 use crate::clock::UnixTime;
 use crate::cluster::ConnectionStatus;
 use crate::domain::ClusterId;
@@ -266,7 +266,7 @@ impl ListedFolder {
         let end = from.saturating_add(rows.len());
         let selected = location.order.selected.as_ref();
         let is_missing = selected.is_some_and(|name| !contents.entries.iter().any(|entry| entry.name == *name));
-        let place = location.path.as_text().filter(|_| contents.has_event_files());
+        let events = Some(&location.path).filter(|_| contents.has_event_files());
         Self {
             rows,
             shown_count: indices.len(),
@@ -276,7 +276,7 @@ impl ListedFolder {
             read_at: contents.read_at,
             next: (end < indices.len()).then_some(end),
             headings: build_headings(location),
-            tensorboard: place.map(|place| tensorboard_url(&location.slug, place)).unwrap_or_default(),
+            tensorboard: events.and_then(|folder| tensorboard_url(&location.slug, folder)).unwrap_or_default(),
             missing_name: selected.filter(|_| is_missing).map(ToString::to_string).unwrap_or_default(),
         }
     }
@@ -301,12 +301,6 @@ fn build_headings(location: &FolderLocation) -> Vec<FolderHeading> {
     let columns =
         [("Name", FolderSortColumn::Name), ("Size", FolderSortColumn::Size), ("Modified", FolderSortColumn::Modified)];
     columns.into_iter().map(heading).collect()
-}
-
-fn tensorboard_url(slug: &str, place: &str) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    let query = query.append_pair("cluster", slug).append_pair("place", place).finish();
-    format!("/dashboards/new?{query}")
 }
 
 impl FolderRow {

@@ -21,7 +21,7 @@ use crate::web::http::file_response::insert_header;
 use crate::web::http::middleware::policy_with_frame;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::clusters::ClusterRequest;
-use crate::web::pages::files::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::web::pages::files::{FilesRequest, UncheckedFilesRequest, files_url, tensorboard_url};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -219,10 +219,7 @@ impl FileAddress {
     /// A new TensorBoard for the folder, if this is one of the files that TensorBoard reads.
     fn tensorboard_url(&self) -> Option<String> {
         let folder = self.path.parent().filter(|_| self.name.contains("tfevents"))?;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("kind", "tensorboard").append_pair("cluster", &self.slug);
-        query.append_pair("place", folder.as_text()?);
-        Some(format!("/dashboards/new?{}", query.finish()))
+        tensorboard_url(&self.slug, &folder)
     }
 }
 
