@@ -34,10 +34,9 @@ fn parse_task(name: &str, is_number_enough: bool) -> Option<u32> {
     let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
     let word = name[..name.len() - digits.len()].trim_end_matches(['-', '_', ' ', '=']);
     let is_named = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
-    if !is_named && !(is_number_enough && digits.len() == name.len()) {
-        return None;
-    }
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    let is_number = is_number_enough && word.is_empty();
+    let is_task = (is_named || is_number) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_task.then(|| digits.parse().ok())?
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl ArrayTaskPoints {
     fn find_key(&self, folder: &RemotePath, file: &JobResultFile) -> GroupKey {
         let inside = file.path.relative_to(folder);
         let name = file.path.name();
-        let told = inside.or_else(|| name.as_ref().map(|name| name.as_bytes())).unwrap_or_default();
+        let told = inside.or_else(|| name.as_ref().map(RemoteName::as_bytes)).unwrap_or_default();
         if let Some(task) = find_task(told, self.array, |task| self.points.contains_key(&task)) {
             return GroupKey::Task(task);
         }
