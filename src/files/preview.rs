@@ -2,20 +2,25 @@
 //! values; here only the few ranges of a file are read that its kind needs.
 
 mod archive_members;
+mod array_members;
 mod data_files;
 mod delimited_table;
+mod described_array;
 mod file_format;
+mod hdf5_datasets;
 mod hex_dump;
 mod markdown;
 mod media_type;
 mod notebook;
 mod parquet_footer;
 mod permission_words;
+mod pickled_tensors;
 mod text_window;
 
 pub use self::archive_members::{ArchiveMember, ArchiveMembers};
 pub use self::data_files::{DataFact, PDF_MAGIC};
 pub use self::delimited_table::{DelimitedTable, TableColumn};
+pub use self::described_array::{DescribedArray, DescribedArrays};
 pub use self::file_format::{FileFormat, highlight_language};
 pub use self::hex_dump::HexRow;
 pub use self::markdown::{MarkdownBlock, MarkdownSpan};
@@ -28,8 +33,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use self::archive_members::{
-    TAR_BLOCK_BYTES, TarEntryKind, find_zip_directory, list_zip_members, parse_gzip, parse_tar_header, shown_name,
+    TAR_BLOCK_BYTES, TarEntryKind, find_zip_directory, list_zip_members, parse_gzip, parse_tar_header,
+    parse_zip_entries, shown_name,
 };
+use self::array_members::find_wanted_members;
+use self::hdf5_datasets::{LoadedParts, find_datasets};
 use self::notebook::MAX_NOTEBOOK_BYTES;
 use self::text_window::WINDOW_BYTES;
 use crate::clock::UnixTime;
@@ -47,6 +55,8 @@ const TABLE_BYTES: u64 = 256 * 1024;
 const DIRECTORY_BYTES: u64 = 256 * 1024;
 /// Each member of a tar archive is a read of its own.
 const MAX_TAR_READS: usize = 60;
+/// How many parts of an HDF5 file are read to find its data sets.
+const MAX_HDF5_READS: usize = 40;
 /// Larger pictures are only offered for download.
 pub const MAX_INLINE_IMAGE_BYTES: u64 = 50 * 1024 * 1024;
 /// The same for PDFs.
@@ -100,6 +110,8 @@ pub enum PreviewContent {
 pub struct DescribedArchive {
     pub format: &'static str,
     pub listing: ArchiveMembers,
+    /// The arrays in it, if it is a file of `NumPy` or `PyTorch`.
+    pub arrays: DescribedArrays,
 }
 
 impl FileFacts {
@@ -123,6 +135,8 @@ impl DescribedArchive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedData {
     pub facts: Vec<DataFact>,
+    /// The data sets of an HDF5 file.
+    pub arrays: DescribedArrays,
     pub first_bytes: Vec<HexRow>,
 }
 
@@ -201,22 +215,32 @@ async fn load_content(
         }
         FileFormat::Media(media) => PreviewContent::Media(media),
         FileFormat::Zip => {
-            let listing = load_zip_members(reader, size).await?;
-            PreviewContent::Members(DescribedArchive { format: zip_words(&extension), listing })
+            let (listing, arrays) = load_zip_members(reader, size).await?;
+            PreviewContent::Members(DescribedArchive { format: zip_words(&extension), listing, arrays })
         }
         FileFormat::Tar => {
             let listing = load_tar_members(reader, size).await?;
-            PreviewContent::Members(DescribedArchive { format: "tar archive", listing })
+            PreviewContent::Members(DescribedArchive {
+                format: "tar archive",
+                listing,
+                arrays: DescribedArrays::default(),
+            })
         }
         FileFormat::Gzip | FileFormat::Parquet => {
             let tail = read_range(reader, size.saturating_sub(EDGE_BYTES)..size).await?;
-            describe_data(format, &head, &tail)
+            describe_data(format, &head, &tail, DescribedArrays::default())
+        }
+        FileFormat::Hdf5 => {
+            let arrays = load_datasets(reader, head.clone(), size).await?;
+            describe_data(format, &head, &[], arrays)
         }
         FileFormat::Pdf if has_pdf_name(path) && size > MAX_INLINE_PDF_BYTES => PreviewContent::TooLarge("PDF"),
         FileFormat::Pdf if has_pdf_name(path) => {
             PreviewContent::Pdf(data_files::describe_pdf(&head).unwrap_or_default())
         }
-        FileFormat::Npy | FileFormat::Hdf5 | FileFormat::Pdf | FileFormat::Binary => describe_data(format, &head, &[]),
+        FileFormat::Npy | FileFormat::Pdf | FileFormat::Binary => {
+            describe_data(format, &head, &[], DescribedArrays::default())
+        }
     })
 }
 
@@ -253,7 +277,7 @@ async fn load_text(
     Ok(PreviewContent::Text(TextWindow::new(position, start, &bytes, size)))
 }
 
-fn describe_data(format: FileFormat, head: &[u8], tail: &[u8]) -> PreviewContent {
+fn describe_data(format: FileFormat, head: &[u8], tail: &[u8], arrays: DescribedArrays) -> PreviewContent {
     let facts = match format {
         FileFormat::Npy => data_files::describe_npy(head),
         FileFormat::Hdf5 => data_files::describe_hdf5(head),
@@ -267,7 +291,8 @@ fn describe_data(format: FileFormat, head: &[u8], tail: &[u8]) -> PreviewContent
         }),
         _ => None,
     };
-    PreviewContent::Data(DescribedData { facts: facts.unwrap_or_default(), first_bytes: hex_dump::hex_rows(head) })
+    let (facts, first_bytes) = (facts.unwrap_or_default(), hex_dump::hex_rows(head));
+    PreviewContent::Data(DescribedData { facts, arrays, first_bytes })
 }
 
 const fn zip_words(extension: &str) -> &'static str {
@@ -280,14 +305,40 @@ const fn zip_words(extension: &str) -> &'static str {
     }
 }
 
-async fn load_zip_members(reader: &mut RemoteFileReader, size: u64) -> Result<ArchiveMembers, SftpError> {
+async fn load_zip_members(
+    reader: &mut RemoteFileReader,
+    size: u64,
+) -> Result<(ArchiveMembers, DescribedArrays), SftpError> {
     let tail = read_range(reader, size.saturating_sub(EDGE_BYTES)..size).await?;
     let Some(directory) = find_zip_directory(&tail).filter(|directory| directory.offset < size) else {
-        return Ok(ArchiveMembers { is_cut: true, ..ArchiveMembers::default() });
+        return Ok((ArchiveMembers { is_cut: true, ..ArchiveMembers::default() }, DescribedArrays::default()));
     };
     let end = directory.offset.saturating_add(directory.bytes.min(DIRECTORY_BYTES)).min(size);
     let bytes = read_range(reader, directory.offset..end).await?;
-    Ok(list_zip_members(&bytes, directory.entries))
+    let (wanted, is_cut) = find_wanted_members(&parse_zip_entries(&bytes));
+    let mut arrays = DescribedArrays { is_cut, ..DescribedArrays::default() };
+    for member in wanted.iter().filter(|member| member.offset < size) {
+        let range = member.offset..member.offset.saturating_add(member.bytes).min(size);
+        member.describe(&read_range(reader, range).await?, &mut arrays);
+    }
+    Ok((list_zip_members(&bytes, directory.entries), arrays))
+}
+
+/// Reads the metadata of an HDF5 file part by part, as far as a few reads go.
+async fn load_datasets(reader: &mut RemoteFileReader, head: Vec<u8>, size: u64) -> Result<DescribedArrays, SftpError> {
+    let mut parts = LoadedParts::new(head, size);
+    for _ in 0..MAX_HDF5_READS {
+        let search = find_datasets(&parts);
+        let Some(missing) = search.missing else { return Ok(search.found) };
+        let (start, wanted) = (missing.start, missing.end - missing.start);
+        let bytes = read_range(reader, missing).await?;
+        // The file became shorter: what was asked for will never come.
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) < wanted {
+            break;
+        }
+        parts.add(start, bytes);
+    }
+    Ok(DescribedArrays { is_cut: true, ..find_datasets(&parts).found })
 }
 
 /// Goes from header to header, without the contents between them.

@@ -1,5 +1,7 @@
 //! Looking into files of the real cluster: whatever is in them, nothing of it runs and nothing waits for all of it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use portolan::domain::RemotePath;
 use reqwest::Method;
 use scraper::{Html, Selector};
@@ -137,6 +139,27 @@ async fn tables_notebooks_archives_and_arrays_are_shown_as_what_they_are() {
     let events = inside("events.out.tfevents.1.node");
     let page = send(alice.request(Method::GET, "/files/key/view").query(&[("path", &events)])).await;
     assert!(has(&page, "a[href^='/dashboards/new?kind=tensorboard&cluster=key&place=']"), "{}", page.text());
+}
+
+#[tokio::test]
+async fn arrays_in_files_tell_their_shapes() {
+    let (_portal, _, alice) = with_alice().await;
+    let fixtures = [
+        ("a.npz", &include_bytes!("../fixtures/previews/two_arrays.npz")[..]),
+        ("model.pt", include_bytes!("../fixtures/previews/model.pt")),
+        ("groups.h5", include_bytes!("../fixtures/previews/groups.h5")),
+    ];
+    let script = fixtures.map(|(name, bytes)| format!("base64 -d >{name} <<'END'\n{}\nEND", STANDARD.encode(bytes)));
+    let folder = Folder::new("alice", &script.join("\n"));
+    for (name, expected) in [
+        ("a.npz", &["loss", "3 × 2", "float32", "step", "5", "int64"][..]),
+        ("model.pt", &["epoch_loss", "a single value", "float64", "model.layer.weight", "4 × 3", "float32"]),
+        ("groups.h5", &["model/weight", "2 × 3", "float64", "x", "4 × 5", "float32"]),
+    ] {
+        let page = content(&alice, &format!("{}/{name}", folder.path), &[]).await;
+        let cells = page.select_all("[aria-label^='Arrays in'] td");
+        assert_eq!(cells[..expected.len().min(cells.len())], *expected, "{name}: {}", page.text());
+    }
 }
 
 #[tokio::test]

@@ -115,23 +115,50 @@ pub fn find_zip_directory(tail: &[u8]) -> Option<ZipDirectory> {
     Some(ZipDirectory { entries: u64_at(record, 32)?, bytes: u64_at(record, 40)?, offset: u64_at(record, 48)? })
 }
 
+/// An entry of a zip archive's table of contents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZipEntry {
+    pub name: Vec<u8>,
+    /// In bytes, unpacked.
+    pub size: u64,
+    /// Where its own header is.
+    pub offset: u64,
+    /// Whether it isn't compressed.
+    pub is_stored: bool,
+}
+
 /// Lists what a zip archive's table of contents (or the beginning of it) names.
-pub fn list_zip_members(mut directory: &[u8], entries: u64) -> ArchiveMembers {
+pub fn list_zip_members(directory: &[u8], entries: u64) -> ArchiveMembers {
+    let member = |entry: &ZipEntry| {
+        let is_folder = entry.name.ends_with(b"/");
+        ArchiveMember { name: shown_name(&entry.name), size: (!is_folder).then_some(entry.size) }
+    };
+    let members: Vec<ArchiveMember> = parse_zip_entries(directory).iter().map(member).collect();
+    let listed = u64::try_from(members.len()).unwrap_or(u64::MAX);
+    ArchiveMembers { members, total: Some(entries.max(listed)), is_cut: listed < entries }
+}
+
+/// The first entries of a table of contents, or of the beginning of one.
+pub fn parse_zip_entries(mut directory: &[u8]) -> Vec<ZipEntry> {
     const HEADER_BYTES: usize = 46;
-    let mut members = Vec::new();
-    while members.len() < MAX_MEMBERS && directory.starts_with(b"PK\x01\x02") {
+    let mut entries = Vec::new();
+    while entries.len() < MAX_MEMBERS && directory.starts_with(b"PK\x01\x02") {
         let length = |at: usize| u16_at(directory, at).map(usize_from);
         let (Some(name), Some(extra), Some(comment)) = (length(28), length(30), length(32)) else { break };
         let Some(raw_name) = directory.get(HEADER_BYTES..HEADER_BYTES + name) else { break };
         let extra_bytes = directory.get(HEADER_BYTES + name..HEADER_BYTES + name + extra).unwrap_or_default();
         let size = u32_at(directory, 24).unwrap_or_default();
-        let size = if size == 0xFFFF_FFFF { zip64_size(extra_bytes).unwrap_or(size) } else { size };
-        let is_folder = raw_name.ends_with(b"/");
-        members.push(ArchiveMember { name: shown_name(raw_name), size: (!is_folder).then_some(size) });
+        let offset = u32_at(directory, 42).unwrap_or_default();
+        entries.push(ZipEntry {
+            name: raw_name.to_vec(),
+            size: if size == 0xFFFF_FFFF { zip64_size(extra_bytes).unwrap_or(size) } else { size },
+            offset,
+            // Where larger offsets are isn't looked up.
+            is_stored: u16_at(directory, 10) == Some(0) && offset < 0xFFFF_FFFF,
+        });
         directory = directory.get(HEADER_BYTES + name + extra + comment..).unwrap_or_default();
     }
-    let listed = u64::try_from(members.len()).unwrap_or(u64::MAX);
-    ArchiveMembers { members, total: Some(entries.max(listed)), is_cut: listed < entries }
+    entries
 }
 
 /// The unpacked size in the extra fields of an entry: the first figure of field 1.

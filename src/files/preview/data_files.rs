@@ -1,5 +1,7 @@
 //! What the headers of data files say: arrays, HDF5, Parquet, PDF. Only the first and last bytes are read.
 
+use super::described_array::shape_words;
+use super::hdf5_datasets::HDF5_SIGNATURE;
 use crate::format;
 
 /// A label and a value.
@@ -11,32 +13,43 @@ fn bounded(text: &str) -> String {
     text.chars().filter(|c| !crate::text::is_hidden(*c)).take(MAX_VALUE_CHARS).collect()
 }
 
+/// What the header of a `NumPy` array says.
+pub struct NpyHeader {
+    pub sizes: Vec<u64>,
+    pub dtype: String,
+    is_fortran_order: bool,
+}
+
+impl NpyHeader {
+    /// Reads the header at the beginning of a `.npy` file.
+    pub fn parse(head: &[u8]) -> Option<Self> {
+        let rest = head.strip_prefix(b"\x93NUMPY")?;
+        let (start, length) = match rest.first()? {
+            1 => (4, usize::from(u16::from_le_bytes(rest.get(2..4)?.try_into().ok()?))),
+            _ => (6, usize::try_from(u32::from_le_bytes(rest.get(2..6)?.try_into().ok()?)).ok()?),
+        };
+        let header = rest.get(start..)?;
+        let header = String::from_utf8_lossy(&header[..header.len().min(length)]);
+        let shape = bounded(header.split_once("'shape':")?.1.trim_start().strip_prefix('(')?.split_once(')')?.0);
+        let sizes = shape.split(',').filter_map(|size| size.trim().parse().ok()).collect();
+        let descr = header.split_once("'descr':")?.1.trim_start();
+        let dtype = match descr.strip_prefix('\'').and_then(|rest| rest.split_once('\'')) {
+            Some((code, _)) => describe_dtype(code),
+            None => "structured".to_owned(),
+        };
+        Some(Self { sizes, dtype, is_fortran_order: header.contains("'fortran_order': True") })
+    }
+}
+
 /// Shape and type of a `NumPy` array, from the header of a `.npy` file.
 pub fn describe_npy(head: &[u8]) -> Option<Vec<DataFact>> {
-    let rest = head.strip_prefix(b"\x93NUMPY")?;
-    let (start, length) = match rest.first()? {
-        1 => (4, usize::from(u16::from_le_bytes(rest.get(2..4)?.try_into().ok()?))),
-        _ => (6, usize::try_from(u32::from_le_bytes(rest.get(2..6)?.try_into().ok()?)).ok()?),
-    };
-    let header = rest.get(start..)?;
-    let header = String::from_utf8_lossy(&header[..header.len().min(length)]);
-    let shape = bounded(header.split_once("'shape':")?.1.trim_start().strip_prefix('(')?.split_once(')')?.0);
-    let sizes: Vec<u64> = shape.split(',').filter_map(|size| size.trim().parse().ok()).collect();
-    let shape = match sizes.len() {
-        0 => "a single value".to_owned(),
-        _ => sizes.iter().map(|size| format::number(*size)).collect::<Vec<_>>().join(" × "),
-    };
-    let total = sizes.iter().try_fold(1_u64, |total, size| total.checked_mul(*size))?;
-    let descr = header.split_once("'descr':")?.1.trim_start();
-    let dtype = match descr.strip_prefix('\'').and_then(|rest| rest.split_once('\'')) {
-        Some((code, _)) => describe_dtype(code),
-        None => "structured".to_owned(),
-    };
-    let order = if header.contains("'fortran_order': True") { "column by column (Fortran)" } else { "row by row (C)" };
+    let header = NpyHeader::parse(head)?;
+    let total = header.sizes.iter().try_fold(1_u64, |total, size| total.checked_mul(*size))?;
+    let order = if header.is_fortran_order { "column by column (Fortran)" } else { "row by row (C)" };
     Some(vec![
-        ("Shape", shape),
+        ("Shape", shape_words(&header.sizes)),
         ("Values", format::number(total)),
-        ("Type", dtype),
+        ("Type", header.dtype),
         ("Order in memory", order.to_owned()),
     ])
 }
@@ -63,9 +76,8 @@ fn describe_dtype(code: &str) -> String {
 
 /// Whether it is an HDF5 file, and the version of its superblock. A user block may stand before that.
 pub fn describe_hdf5(head: &[u8]) -> Option<Vec<DataFact>> {
-    const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
     let starts = [0, 512, 1024, 2048, 4096, 8192];
-    let found = starts.into_iter().find_map(|at| head.get(at..)?.strip_prefix(SIGNATURE))?;
+    let found = starts.into_iter().find_map(|at| head.get(at..)?.strip_prefix(HDF5_SIGNATURE))?;
     let version = found.first()?;
     Some(vec![("Format", format!("HDF5, superblock version {version}"))])
 }
