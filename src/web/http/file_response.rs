@@ -1,5 +1,6 @@
 //! Someone's file as a response: whole, or the range that a browser asks for when it resumes or looks for a place in it.
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -26,7 +27,7 @@ pub fn respond_with_file(
         DownloadRange::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         DownloadRange::Unsatisfiable => {
             let headers = [(header::CONTENT_RANGE, format!("bytes */{}", attrs.size))];
-            return (StatusCode::RANGE_NOT_SATISFIABLE, headers).into_response();
+            return (StatusCode::RANGE_NOT_SATISFIABLE, Extension(UserFileMarker), headers).into_response();
         }
     };
     let mut response = Response::new(Body::empty());

@@ -197,6 +197,7 @@ async fn bad_requests_to_the_dashboards_origin_get_a_page() {
     for (request, status) in [
         (guest.request(Method::GET, "/r/%ff"), 404),
         (guest.request(Method::GET, "/b/%ff/"), 404),
+        (guest.request(Method::GET, "/pdf/%ff"), 404),
         (unlock(&portal.dashboards_url), 400),
         (unlock(&portal.dashboards_url).form(&long), 413),
         (unlock("https://evil.org").form(&[("passphrase", "x")]), 403),
