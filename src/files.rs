@@ -17,6 +17,7 @@ pub mod storage;
 pub mod text_file;
 pub mod transfers;
 pub mod treemap;
+pub mod unpack;
 pub mod uploads;
 
 pub use self::folder_contents::{FolderContents, FolderOrder, FolderSort, FolderSortColumn};

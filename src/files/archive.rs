@@ -9,6 +9,9 @@ mod tar;
 mod writer_tests;
 mod zip;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -73,13 +76,25 @@ impl ArchiveSelection {
 /// An archive that is being written; ended when dropped.
 pub struct ArchiveStream {
     pieces: mpsc::Receiver<ArchivePiece>,
+    files_written: Arc<AtomicU64>,
+    left_out: LeftOutSummary,
     has_ended: bool,
+}
+
+/// What isn't in an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOutSummary {
+    pub count: u64,
+    /// The first of it, and why.
+    pub first: String,
+    /// Whether there was more than an archive may contain.
+    pub is_truncated: bool,
 }
 
 enum ArchivePiece {
     Data(Bytes),
     /// All of it was sent.
-    End,
+    End(LeftOutSummary),
     Failed(DownloadError),
 }
 
@@ -87,9 +102,11 @@ impl ArchiveStream {
     /// Begins to write an archive. `now` dates the note about what was left out.
     pub fn start(source: ConnectionSource, format: ArchiveFormat, selection: ArchiveSelection, now: UnixTime) -> Self {
         let (send, pieces) = mpsc::channel(PIECES_AHEAD);
+        let files_written = Arc::new(AtomicU64::new(0));
+        let counter = files_written.clone();
         tokio::spawn(async move {
             let stop = source.stop().clone();
-            let pipeline = ArchivePipeline::new(source, format, now, send.clone());
+            let pipeline = ArchivePipeline::new(source, format, now, (send.clone(), counter));
             let result = tokio::select! {
                 result = pipeline.run(selection) => result,
                 () = stop.cancelled() => Err(DownloadError::Stopped),
@@ -97,12 +114,22 @@ impl ArchiveStream {
                 () = send.closed() => return,
             };
             let last = match result {
-                Ok(()) => ArchivePiece::End,
+                Ok(left_out) => ArchivePiece::End(left_out),
                 Err(error) => ArchivePiece::Failed(error),
             };
             let _ = send.send(last).await;
         });
-        Self { pieces, has_ended: false }
+        Self { pieces, files_written, left_out: LeftOutSummary::default(), has_ended: false }
+    }
+
+    /// How many files and links are in it so far.
+    pub fn files_written(&self) -> u64 {
+        self.files_written.load(Ordering::Relaxed)
+    }
+
+    /// What isn't in it; known at its end.
+    pub const fn left_out(&self) -> &LeftOutSummary {
+        &self.left_out
     }
 
     /// The next bytes; `None` at the end of the archive. An archive that isn't whole ends with an error.
@@ -112,8 +139,9 @@ impl ArchiveStream {
         }
         match self.pieces.recv().await {
             Some(ArchivePiece::Data(bytes)) => Ok(Some(bytes)),
-            Some(ArchivePiece::End) => {
+            Some(ArchivePiece::End(left_out)) => {
                 self.has_ended = true;
+                self.left_out = left_out;
                 Ok(None)
             }
             Some(ArchivePiece::Failed(error)) => Err(error),

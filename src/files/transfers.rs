@@ -1,11 +1,14 @@
 //! Transfers: work on files that goes on in the background, in one place. Each is a row in the database, so it survives
 //! the page that began it and a restart of the portal; it runs only while its owner is connected to the cluster.
 
+mod compress;
 mod copy;
 mod count;
 mod delete;
+mod extract;
 mod fetch;
 mod free_name;
+mod hidden_result;
 mod partial_file;
 mod progress;
 mod protected;
@@ -18,19 +21,22 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
+pub use self::compress::CompressFormat;
 pub use self::count::{CountLimits, ItemCount, count_items};
 pub use self::delete::{DeleteAtOnceError, delete_single};
+pub use self::extract::is_archive_name;
 pub use self::fetch::{FetchAddress, FetchAddressError};
 use self::progress::TransferProgress;
 pub use self::progress::TransferSnapshot;
 pub use self::protected::{ProtectedPlaceError, ProtectedPlaces};
 pub use self::words::{TransferWords, describe};
-use self::worker::TransferRetry;
+use self::worker::{TransferRetry, TransferRun};
 use crate::cluster::ConnectionPool;
 use crate::core::{Core, lock};
-use crate::domain::{ClusterId, ConnectionRole, PersonId, TransferId};
+use crate::domain::{ClusterId, ConnectionRole, PersonId, RemotePath, TransferId};
+use crate::format;
 use crate::jobs::notifications::NotificationHub;
-use crate::ssh::sftp::SftpError;
+use crate::ssh::sftp::{self, SftpError};
 use crate::store::connections::ConnectionKey;
 use crate::store::transfers::{NewTransfer, Transfer};
 use crate::store::{self, StoreError};
@@ -228,6 +234,19 @@ impl TransferWorker {
     fn notify(&self, person: PersonId) {
         // There may be no subscribers.
         let _ = self.0.changes.send(person);
+    }
+}
+
+/// Refuses what certainly doesn't fit.
+async fn check_space(run: &TransferRun, folder: &RemotePath, length: u64) -> Result<(), TransferError> {
+    match sftp::disk_space(&run.connection, folder).await {
+        Ok(Some(space)) if space.free_bytes < length => Err(TransferError::Failed(format!(
+            "There isn't enough space: {} are needed, and {} are free.",
+            format::bytes(length),
+            format::bytes(space.free_bytes)
+        ))),
+        Err(error @ SftpError::Run(_)) => Err(error.into()),
+        _ => Ok(()),
     }
 }
 

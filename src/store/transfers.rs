@@ -13,9 +13,13 @@ pub enum TransferKind {
     Copy,
     /// Downloads a web address into a folder.
     Fetch,
+    /// Packs items into an archive beside them.
+    Compress,
+    /// Unpacks one archive into a new folder beside it.
+    Extract,
 }
 
-codes!(TransferKind { Delete = "delete", Copy = "copy", Fetch = "fetch" });
+codes!(TransferKind { Delete = "delete", Copy = "copy", Fetch = "fetch", Compress = "compress", Extract = "extract" });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
 #[sqlx(rename_all = "snake_case")]
@@ -84,6 +88,11 @@ impl Transfer {
         RemotePath::parse(&self.target_folder).ok()
     }
 
+    /// The archive that items are packed into.
+    pub fn archive_path(&self) -> Option<RemotePath> {
+        self.target_folder()
+    }
+
     pub fn target_cluster(&self) -> ClusterId {
         self.target_cluster_id.unwrap_or(self.cluster_id)
     }
@@ -100,7 +109,7 @@ pub struct NewTransfer {
     pub names: Vec<RemoteName>,
     /// Empty unless it is a download.
     pub url: String,
-    /// Where copies go.
+    /// Where copies go, or the archive that items are packed into.
     pub target: Option<(ClusterId, RemotePath)>,
 }
 

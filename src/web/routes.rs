@@ -233,8 +233,10 @@ fn file_change_routes() -> Router<PortalState> {
 /// Background work on files. A selection of many rows needs a larger body limit than other forms.
 fn transfer_routes() -> Router<PortalState> {
     Router::new()
+        .route("/files/{slug}/compress", post(files::compress::post))
         .route("/files/{slug}/copy", post(files::copy::post))
         .route("/files/{slug}/delete", get(files::delete::get).post(files::delete::post))
+        .route("/files/{slug}/extract", post(files::extract::post))
         .route("/files/{slug}/fetch", post(files::fetch::post))
         .route("/transfers", get(files::transfers::list))
         .route("/transfers/rows", get(files::transfers::get_rows))

@@ -32,6 +32,7 @@ mod estimates;
 mod events;
 mod fair_share;
 mod faults;
+mod files_archives;
 mod files_browse;
 mod files_changes;
 mod files_copies;

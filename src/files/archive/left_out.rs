@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::LeftOutSummary;
 use crate::format;
 
 /// The note's name; another one if a file has it.
@@ -28,6 +29,10 @@ impl LeftOutFiles {
         }
     }
 
+    pub fn to_summary(&self, is_truncated: bool) -> LeftOutSummary {
+        LeftOutSummary { count: self.count, first: self.lines.first().cloned().unwrap_or_default(), is_truncated }
+    }
+
     /// The note; `None` if everything is in the archive. `limit` is set if the archive has as many entries as it may.
     pub fn to_note(&self, limit: Option<usize>) -> Option<String> {
         if self.count == 0 && limit.is_none() {
@@ -39,7 +44,7 @@ impl LeftOutFiles {
             let _ = writeln!(
                 note,
                 "It has {limit} files and folders, which is the most that one archive can have. The rest is missing. \
-                 Download fewer folders at a time.\n"
+                 Select fewer folders at a time.\n"
             );
         }
         for line in &self.lines {

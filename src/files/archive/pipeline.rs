@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -12,7 +13,7 @@ use super::left_out::{LeftOutFiles, NOTE_NAME};
 use super::member::{ArchiveEntryHeader, is_link_inside, is_path_on_windows};
 use super::tar::TarWriter;
 use super::zip::ZipWriter;
-use super::{ArchiveFormat, ArchivePiece, ArchiveSelection, LIMITS, MAX_ENTRIES};
+use super::{ArchiveFormat, ArchivePiece, ArchiveSelection, LIMITS, LeftOutSummary, MAX_ENTRIES};
 use crate::clock::UnixTime;
 use crate::domain::RemotePath;
 use crate::files::downloads::{ConnectionSource, DownloadError, FileDownload, is_passing};
@@ -51,6 +52,7 @@ pub(super) struct ArchivePipeline {
     writer: ArchiveWriter,
     out: Vec<u8>,
     send: mpsc::Sender<ArchivePiece>,
+    files_written: Arc<AtomicU64>,
     left_out: LeftOutFiles,
     has_note_name: bool,
     now: UnixTime,
@@ -61,18 +63,18 @@ impl ArchivePipeline {
         source: ConnectionSource,
         format: ArchiveFormat,
         now: UnixTime,
-        send: mpsc::Sender<ArchivePiece>,
+        (send, files_written): (mpsc::Sender<ArchivePiece>, Arc<AtomicU64>),
     ) -> Self {
         let writer = match format {
             ArchiveFormat::Zip => ArchiveWriter::Zip(ZipWriter::default()),
             ArchiveFormat::Tar => ArchiveWriter::Tar(TarWriter::default()),
         };
         let left_out = LeftOutFiles::default();
-        Self { source, writer, out: Vec::new(), send, left_out, has_note_name: false, now }
+        Self { source, writer, out: Vec::new(), send, files_written, left_out, has_note_name: false, now }
     }
 
-    /// Writes the whole archive.
-    pub async fn run(mut self, selection: ArchiveSelection) -> Result<(), DownloadError> {
+    /// Writes the whole archive. Returns what isn't in it.
+    pub async fn run(mut self, selection: ArchiveSelection) -> Result<LeftOutSummary, DownloadError> {
         let roots = self.find_roots(selection).await?;
         let mut walk = FolderWalk::new(self.source.clone(), LIMITS, roots);
         let mut ahead: VecDeque<NextMember> = VecDeque::new();
@@ -104,7 +106,7 @@ impl ArchivePipeline {
             ArchiveWriter::Tar(tar) => tar.finish(&mut self.out),
         }
         let _ = self.send.send(ArchivePiece::Data(self.out.into())).await;
-        Ok(())
+        Ok(self.left_out.to_summary(walk.is_truncated()))
     }
 
     /// The attributes of what was selected. Links stay links; only the folder that someone has open may be behind one.
@@ -147,7 +149,7 @@ impl ArchivePipeline {
             return None;
         };
         if matches!(self.writer, ArchiveWriter::Zip(_)) && is_path_on_windows(&name) {
-            self.left_out.add(&name, "Windows would read its name as a path. Download it as tar.");
+            self.left_out.add(&name, "Windows would read its name as a path. Choose tar instead.");
             return None;
         }
         match attrs.kind {
@@ -187,6 +189,7 @@ impl ArchivePipeline {
     }
 
     async fn write(&mut self, next: NextMember) -> Result<(), DownloadError> {
+        let is_folder = matches!(next, NextMember::Folder(_));
         match next {
             NextMember::Folder(member) => self.writer.add_folder(&member, &mut self.out),
             NextMember::Small { member, reading, .. } => {
@@ -200,6 +203,9 @@ impl ArchivePipeline {
                 }
             }
             NextMember::Large { member, path } => self.write_large(&member, path).await?,
+        }
+        if !is_folder {
+            self.files_written.fetch_add(1, Ordering::Relaxed);
         }
         if self.out.len() >= PIECE_BYTES {
             self.flush().await?;

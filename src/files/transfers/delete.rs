@@ -67,6 +67,16 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     }
 }
 
+/// Deletes one item and everything in it; nothing happens if it isn't there.
+pub(super) async fn remove_tree(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), TransferError> {
+    let session = TransferSession::open(connection).await?;
+    let progress = TransferProgress::unseen();
+    let mut deletion = Deletion { progress: &progress, nodes: HashMap::new(), steps: Vec::new(), failures: None };
+    deletion.steps.push(DeletionStep { node: None, path: path.clone(), kind: DeletionStepKind::Look });
+    deletion.run(&session).await?;
+    deletion.failures.map_or(Ok(()), |failures| Err(TransferError::Failed(failures.sentence())))
+}
+
 /// Counting is only for the progress bar.
 const COUNT_LIMITS: CountLimits = CountLimits { time: std::time::Duration::from_mins(1), files: 1_000_000 };
 

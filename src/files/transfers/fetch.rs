@@ -12,15 +12,13 @@ use serde::{Deserialize, Serialize};
 
 pub use self::address::{FetchAddress, FetchAddressError};
 use self::file_name::choose_file_name;
-use super::TransferError;
 use super::free_name::find_free_path;
 use super::partial_file::{PartialFile, PartialFileWriter, temporary_name};
 use super::worker::TransferRun;
-use crate::domain::RemotePath;
-use crate::format;
+use super::{TransferError, check_space};
 use crate::http_client;
 use crate::ssh::sftp::transfer::TransferSession;
-use crate::ssh::sftp::{self, RemoteFileKind, SetAttrs, SftpError};
+use crate::ssh::sftp::{RemoteFileKind, SetAttrs};
 
 const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -147,19 +145,6 @@ async fn request(
         }
     }
     Err(TransferError::Failed(format!("{} redirects too often.", address.host())))
-}
-
-/// Refuses what certainly doesn't fit.
-async fn check_space(run: &TransferRun, folder: &RemotePath, length: u64) -> Result<(), TransferError> {
-    match sftp::disk_space(&run.connection, folder).await {
-        Ok(Some(space)) if space.free_bytes < length => Err(TransferError::Failed(format!(
-            "There isn't enough space: the file has {}, and {} are free.",
-            format::bytes(length),
-            format::bytes(space.free_bytes)
-        ))),
-        Err(error @ SftpError::Run(_)) => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &reqwest::header::HeaderName) -> &'a str {

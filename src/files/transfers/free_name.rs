@@ -33,6 +33,7 @@ fn numbered_name(name: &RemoteName, number: u32) -> RemoteName {
     }
     let bytes = name.as_bytes();
     let dot = bytes.iter().rposition(|byte| *byte == b'.').filter(|at| *at > 0 && bytes.len() - at <= 10);
+    let dot = dot.map(|at| if bytes[..at].ends_with(b".tar") && at > 4 { at - 4 } else { at });
     let (stem, ending) = bytes.split_at(dot.unwrap_or(bytes.len()));
     let number = format!(" ({number})");
     let room = MAX_NAME_BYTES.saturating_sub(number.len() + ending.len());
@@ -64,6 +65,8 @@ mod tests {
         assert_eq!(numbered(b"data", 1), b"data");
         assert_eq!(numbered(b"data", 2), b"data (2)");
         assert_eq!(numbered(b"data.csv", 3), b"data (3).csv");
+        assert_eq!(numbered(b"data.tar.gz", 2), b"data (2).tar.gz");
+        assert_eq!(numbered(b".tar.gz", 2), b".tar (2).gz");
         assert_eq!(numbered(b".bashrc", 2), b".bashrc (2)");
         assert_eq!(numbered(b"run.2026-11-17 evening", 2), b"run.2026-11-17 evening (2)");
         assert_eq!(numbered(b"bad\xff.txt", 2), b"bad\xff (2).txt");

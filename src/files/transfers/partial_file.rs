@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::TransferError;
+use super::delete::remove_tree;
 use crate::domain::{RemoteName, RemotePath, TransferId};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
@@ -14,6 +15,8 @@ use crate::ssh::sftp::{RenameMode, SetAttrs, SftpError};
 
 /// Nobody else reads a file while it is being written.
 const PRIVATE_MODE: u32 = 0o600;
+/// How all hidden names begin.
+const TEMPORARY_PREFIX: &str = ".portolan-";
 
 /// A file that was left half-way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,8 @@ impl PartialFile {
 #[serde(default)]
 struct CheckpointWithPartial {
     partial: Option<PartialFile>,
+    /// A file or folder that isn't finished, encoded.
+    hidden: Option<String>,
 }
 
 /// The hidden name that a transfer writes under; `what` tells its files apart.
@@ -48,7 +53,7 @@ pub(super) fn temporary_name(transfer: TransferId, what: &str) -> Result<RemoteN
 
 /// How all hidden names of a transfer begin.
 pub(super) fn temporary_prefix(transfer: TransferId) -> String {
-    format!(".portolan-{transfer}-")
+    format!("{TEMPORARY_PREFIX}{transfer}-")
 }
 
 /// Removes the half-written file of a checkpoint and others with hidden names, as far as possible.
@@ -58,6 +63,7 @@ pub(super) async fn remove(
     others: impl IntoIterator<Item = RemotePath>,
 ) {
     let checkpoint: CheckpointWithPartial = serde_json::from_str(checkpoint).unwrap_or_default();
+    remove_hidden(connection, checkpoint.hidden.as_deref()).await;
     let path = checkpoint.partial.and_then(|partial| RemotePath::from_encoded(&partial.path).ok());
     let paths: Vec<RemotePath> = path.into_iter().chain(others).collect();
     if paths.is_empty() {
@@ -66,6 +72,20 @@ pub(super) async fn remove(
     if let Ok(session) = TransferSession::open(connection).await {
         for path in paths {
             let _ = session.remove_file(&path).await;
+        }
+    }
+}
+
+/// Removes an unfinished file or folder. Nothing but a hidden name is ever removed.
+async fn remove_hidden(connection: &Arc<ClusterConnection>, hidden: Option<&str>) {
+    let Some(path) = hidden.and_then(|path| RemotePath::from_encoded(path).ok()) else { return };
+    if !path.name().is_some_and(|name| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())) {
+        return;
+    }
+    // What was on its way when the work was stopped may arrive while the folder is removed.
+    for _ in 0..3 {
+        if remove_tree(connection, &path).await.is_ok() {
+            return;
         }
     }
 }
@@ -150,6 +170,14 @@ impl PartialFileWriter {
 
     /// Waits until all is written, and gives the file its real name and attributes. Returns its size.
     pub(super) async fn finish(mut self, name: &RemotePath, attrs: SetAttrs) -> Result<u64, SftpError> {
+        let size = self.finish_hidden().await?;
+        self.session.set_attrs(&self.path, attrs).await?;
+        self.session.rename(&self.path, name, RenameMode::KeepExisting).await?;
+        Ok(size)
+    }
+
+    /// Waits until all is written. The file keeps its hidden name, and nobody else can read it.
+    pub(super) async fn finish_hidden(&mut self) -> Result<u64, SftpError> {
         let size = match self.writer.take() {
             Some(writer) => writer.finish().await?,
             None if self.offset == 0 => {
@@ -160,8 +188,6 @@ impl PartialFileWriter {
         };
         // A longer rest of an earlier try is cut off.
         self.session.set_attrs(&self.path, SetAttrs { size: Some(size), ..SetAttrs::default() }).await?;
-        self.session.set_attrs(&self.path, attrs).await?;
-        self.session.rename(&self.path, name, RenameMode::KeepExisting).await?;
         Ok(size)
     }
 }

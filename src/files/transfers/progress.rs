@@ -86,8 +86,8 @@ impl TransferProgress {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn for_test() -> Self {
+    /// For work that nobody looks at.
+    pub(super) fn unseen() -> Self {
         Self {
             files_done: 0.into(),
             files_total: 0.into(),

@@ -26,6 +26,14 @@ pub fn describe(transfer: &Transfer) -> TransferWords {
         Some(TransferKind::Copy) => {
             TransferWords { title: format!("Copy {items}"), from: Some(folder), to: transfer.target_folder() }
         }
+        Some(TransferKind::Compress) => {
+            let archive = transfer.archive_path().and_then(|path| path.name());
+            let archive = archive.map(|name| format!(" into {}", shorten_name(&name))).unwrap_or_default();
+            TransferWords { title: format!("Compress {items}{archive}"), from: Some(folder), to: None }
+        }
+        Some(TransferKind::Extract) => {
+            TransferWords { title: format!("Extract {items}"), from: Some(folder), to: None }
+        }
         Some(TransferKind::Fetch) | None => {
             TransferWords { title: format!("Download {items}"), from: None, to: Some(folder) }
         }
@@ -38,6 +46,8 @@ pub(super) fn notification_text(transfer: &Transfer, state: TransferState, messa
     let (done, failed) = match transfer.kind() {
         Some(TransferKind::Delete) => ("Deleted", "Couldn't delete all of"),
         Some(TransferKind::Copy) => ("Copied", "Couldn't copy"),
+        Some(TransferKind::Compress) => ("Compressed", "Couldn't compress"),
+        Some(TransferKind::Extract) => ("Extracted", "Couldn't extract"),
         Some(TransferKind::Fetch) | None => ("Downloaded", "Couldn't download"),
     };
     match (state, message) {

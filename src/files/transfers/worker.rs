@@ -8,7 +8,11 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
 use super::progress::TransferProgress;
-use super::{ActiveTransfer, TransferError, TransferWorker, copy, delete, fetch, login_key, partial_file, words};
+use super::{
+    ActiveTransfer, TransferError, TransferWorker, compress, copy, delete, extract, fetch, login_key, partial_file,
+    words,
+};
+use crate::cluster::ConnectionPool;
 use crate::core::{Core, lock};
 use crate::domain::{PersonId, TransferId};
 use crate::jobs::notification_digest::TRANSFER_FAILED;
@@ -40,6 +44,7 @@ pub(super) struct TransferRetry {
 #[derive(Clone)]
 pub(super) struct TransferRun {
     pub(super) core: Core,
+    pub(super) connections: ConnectionPool,
     pub(super) transfer: Arc<Transfer>,
     /// To the cluster where the items are.
     pub(super) connection: Arc<ClusterConnection>,
@@ -62,6 +67,8 @@ impl TransferRun {
             Some(TransferKind::Delete) => delete::run(&self).await,
             Some(TransferKind::Copy) => copy::run(&self).await,
             Some(TransferKind::Fetch) => fetch::run(&self).await,
+            Some(TransferKind::Compress) => compress::run(&self).await,
+            Some(TransferKind::Extract) => extract::run(&self).await,
             None => Err(TransferError::Failed("This portal doesn't know how to do this.".to_owned())),
         }
     }
@@ -155,9 +162,11 @@ impl TransferWorker {
             lock(&self.0.active).remove(&id);
             return is_marked.map(|_| ());
         }
-        let run = TransferRun { core: core.clone(), transfer: Arc::new(transfer), connection, target, progress };
+        let (core, connections) = (core.clone(), self.0.connections.clone());
+        let tasks = core.tasks.clone();
+        let run = TransferRun { core, connections, transfer: Arc::new(transfer), connection, target, progress };
         let this = self.clone();
-        core.tasks.spawn(async move {
+        tasks.spawn(async move {
             let end = this.work(&run, &stop).await;
             if let Err(error) = this.settle(&run, end).await {
                 tracing::warn!(%error, transfer.id = run.transfer.id.0, "Could not save how a transfer ended");

@@ -4,10 +4,12 @@
 pub mod archive;
 mod change_form;
 pub(in crate::web) mod changes;
+pub mod compress;
 pub mod copy;
 pub mod delete;
 pub mod download;
 pub(in crate::web) mod edit;
+pub mod extract;
 pub mod favourites;
 pub mod fetch;
 mod files_request;

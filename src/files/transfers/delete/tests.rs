@@ -14,7 +14,7 @@ fn path(text: &str) -> RemotePath {
 
 /// Runs the plan against folders that exist only here; says in which order paths went.
 fn carry_out(tree: &[(&str, &[(&str, RemoteFileKind)])], stuck: &[&str], names_at_once: usize) -> (Vec<String>, u64) {
-    let progress = TransferProgress::for_test();
+    let progress = TransferProgress::unseen();
     let mut deletion = Deletion { progress: &progress, nodes: HashMap::new(), steps: Vec::new(), failures: None };
     let first = DeletionStep { node: None, path: path(tree[0].0), kind: DeletionStepKind::List(None) };
     deletion.steps.push(first);

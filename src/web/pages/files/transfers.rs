@@ -168,6 +168,8 @@ fn build_row(
         icon: match transfer.kind() {
             Some(TransferKind::Delete) => "trash",
             Some(TransferKind::Copy) => "copy",
+            Some(TransferKind::Compress) => "file",
+            Some(TransferKind::Extract) => "folder",
             Some(TransferKind::Fetch) | None => "download",
         },
         title: words.title,
@@ -210,6 +212,8 @@ fn describe_done(transfer: &Transfer, progress: &TransferSnapshot) -> String {
     let verb = match transfer.kind() {
         Some(TransferKind::Delete) => "deleted",
         Some(TransferKind::Copy) => "copied",
+        Some(TransferKind::Compress) => "compressed",
+        Some(TransferKind::Extract) => "extracted",
         Some(TransferKind::Fetch) | None => "downloaded",
     };
     let files = match progress.files_total {

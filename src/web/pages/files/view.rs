@@ -12,6 +12,7 @@ use crate::files::preview::{
     PreviewRequest, WindowPosition, has_pdf_name, highlight_language,
 };
 use crate::files::preview_tokens::PreviewTokenTarget;
+use crate::files::transfers::is_archive_name;
 use crate::ssh::RunCommandError;
 use crate::ssh::sftp::SftpError;
 use crate::web::HandlerResult;
@@ -198,6 +199,12 @@ impl FileAddress {
         self.url("download", "")
     }
 
+    /// What the form to extract it sends, encoded, if it is an archive: its folder and its name.
+    fn archive_fields(&self) -> Option<(String, String)> {
+        let name = self.path.name().filter(is_archive_name)?;
+        Some((self.path.parent()?.to_encoded(), name.to_encoded()))
+    }
+
     fn edit_url(&self) -> String {
         self.url("edit", "")
     }
@@ -311,6 +318,13 @@ mod tests {
         assert_eq!(url, "/dashboards/new?kind=tensorboard&cluster=key&place=%2Fruns%2F1");
         assert_eq!(file(b"/runs/1/notes.txt").tensorboard_url(), None);
         assert_eq!(file(b"/bad\xff/tfevents").tensorboard_url(), None);
+    }
+
+    #[test]
+    fn archives_can_be_extracted() {
+        let fields = file(b"/data/bad\xff.zip").archive_fields();
+        assert_eq!(fields, Some(("/data".to_owned(), "bad%FF.zip".to_owned())));
+        assert_eq!(file(b"/data/table.csv.gz").archive_fields(), None);
     }
 
     #[test]

@@ -1,0 +1,34 @@
+//! Extracting one archive into a new folder beside it. It replaces nothing, so it starts at once.
+
+use super::UncheckedFilesRequest;
+use super::transfer_selection::{TransferFields, TransferSelection, show_problem};
+use crate::files::transfers::StartTransferError;
+use crate::store::transfers::{NewTransfer, TransferKind};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::FormBody;
+use crate::web::http::flash::{self, FlashMessage};
+
+const TITLE: &str = "Extract archive";
+
+pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<TransferFields>) -> HandlerResult {
+    let request = unchecked.authorize().await?;
+    let selection = TransferSelection::parse(&fields)?;
+    if selection.names.len() != 1 {
+        let problem = "Go back and tick one archive: a zip, tar or tar.gz file.".to_owned();
+        return show_problem(&request, &selection.folder, TITLE, problem);
+    }
+    let new = NewTransfer {
+        person: request.request.me.0.person.id,
+        kind: TransferKind::Extract,
+        cluster: request.request.cluster.row.id,
+        folder: selection.folder.clone(),
+        names: selection.names,
+        url: String::new(),
+        target: None,
+    };
+    match request.request.context.app.transfers.start(&new).await {
+        Ok(_) => Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted)),
+        Err(StartTransferError::Store(error)) => Err(error.into()),
+        Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),
+    }
+}
