@@ -138,6 +138,16 @@ events! {
     JobsMovedUp = "jobs.moved-up", "Moved a job to the top of the user's jobs";
     /// Files or folders on a cluster were deleted, or their deletion began.
     FilesDeleted = "files.deleted", "Deleted files on a cluster";
+    /// Files were uploaded: one large file, or several small ones in one request.
+    FilesUploaded = "files.uploaded", "Uploaded files to a cluster";
+    /// Files or folders on a cluster were moved or renamed.
+    FilesMoved = "files.moved", "Moved or renamed files on a cluster";
+    /// Who can use files or folders on a cluster was changed.
+    FilePermissionsChanged = "files.permissions", "Changed permissions of files on a cluster";
+    /// A copy of files or folders on a cluster began.
+    FilesCopied = "files.copied", "Copied files on a cluster";
+    /// The extraction of an archive on a cluster began.
+    ArchiveExtracted = "files.extracted", "Extracted an archive on a cluster";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
     /// A new version of a recipe was saved.

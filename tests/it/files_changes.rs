@@ -479,3 +479,44 @@ async fn only_the_owner_of_a_connection_changes_files_over_it() {
     assert_eq!(alice.get("/files/key/edit?path=etc").await.status, 400);
     assert_eq!(alice.get("/files/nowhere/edit?path=/etc/hosts").await.status, 404);
 }
+
+/// Each change is one entry, however many files it is about.
+#[tokio::test]
+async fn changes_are_in_the_activity_log() {
+    let (portal, admin, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir a to; touch a/x one two; tar -cf set.tar one");
+    let path = folder.path.as_str();
+    let post = async |to: &str, more: &[(&str, &str)]| {
+        let form: Vec<(&str, &str)> = [("path", path)].into_iter().chain(more.iter().copied()).collect();
+        let answer = alice.post(&format!("/files/key/{to}"), &form).await;
+        assert!([200, 303].contains(&answer.status), "{to}: {}", answer.select_text("main"));
+    };
+    post("rename", &[("name", "one"), ("to", "first")]).await;
+    post("move", &[("name", "first"), ("name", "two"), ("to", &format!("{path}/to"))]).await;
+    post("permissions", &[("name", "a"), ("access", "only-you"), ("set", "yes")]).await;
+    post("copy", &[("name", "a"), ("cluster", "key"), ("target", path), ("step", "confirm")]).await;
+    post("extract", &[("name", "set.tar")]).await;
+    // Asking for a form changes nothing.
+    post("move", &[("name", "a")]).await;
+    let mut body = Vec::new();
+    for name in ["up/1", "up/2"] {
+        body.extend([0, 0, 0, 4]);
+        body.extend(name.as_bytes());
+        body.extend([0, 0, 0, 0, 0, 0, 0, 1, b'x']);
+    }
+    let request = alice.request(reqwest::Method::POST, "/files/key/upload-batch").header("origin", &portal.url);
+    assert_eq!(send(request.query(&[("path", path)]).body(body)).await.status, 200);
+    for (action, details) in [
+        ("files.moved", vec![format!("2 items in {path} to {path}/to"), format!("one to first in {path}")]),
+        ("files.permissions", vec![format!("“a” in {path}: Only you")]),
+        ("files.copied", vec![format!("a in {path}, to {path} on Harbour key")]),
+        ("files.extracted", vec![format!("set.tar in {path}")]),
+        ("files.uploaded", vec![format!("2 files to {path}")]),
+    ] {
+        let rows = admin.get(&format!("/activity?action={action}")).await.select_all("tbody tr");
+        assert_eq!(rows.len(), details.len(), "{action}: {rows:?}");
+        for (row, detail) in rows.iter().zip(details) {
+            assert!(row.contains(&detail), "{action}: {row} has no {detail}");
+        }
+    }
+}

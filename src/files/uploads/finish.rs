@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ActiveUpload, UploadError, UploadService, remove_temporary, running_checksum, stored_path};
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use crate::clock::UnixTime;
 use crate::cluster::checksums::{self, FileChecksum, RunningChecksum};
 use crate::domain::{PersonId, RemoteName, RemotePath};
+use crate::format;
 use crate::ssh::sftp::transfer::{RemoteFileReader, TransferSession};
 use crate::ssh::sftp::{RemoteFileKind, RenameMode, SetAttrs, SftpError};
 use crate::ssh::{ClusterConnection, RunCommandError};
@@ -68,7 +71,7 @@ impl UploadService {
     async fn finish_as(
         &self,
         connection: &Arc<ClusterConnection>,
-        upload: StoredUpload,
+        mut upload: StoredUpload,
         decision: NameDecision,
         _active: ActiveUpload,
     ) -> Result<(), UploadError> {
@@ -97,6 +100,7 @@ impl UploadService {
                 let mut tx = self.core.store.write().await?;
                 store::uploads::set_target(&mut tx, &upload.id, &target.to_encoded()).await?;
                 store::commit(tx).await?;
+                upload.target = target.to_encoded();
                 (UploadState::Finished, None)
             }
             Err(error @ (UploadError::NameTaken | UploadError::FolderInTheWay)) => {
@@ -117,9 +121,24 @@ impl UploadService {
         let problem = error.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut tx = self.core.store.write().await?;
         store::uploads::set_state(&mut tx, &upload.id, state, &problem).await?;
+        if state == UploadState::Finished {
+            record_upload(&mut tx, upload, self.core.clock.now()).await?;
+        }
         store::commit(tx).await?;
         error.map_or(Ok(()), Err)
     }
+}
+
+/// The activity log says who uploaded what; from where is not known any more when an upload ends.
+async fn record_upload(db: &mut store::DbConnection, upload: &StoredUpload, now: UnixTime) -> Result<(), UploadError> {
+    let cluster = store::clusters::get(db, upload.cluster_id).await?;
+    let Some(person) = store::people::get(db, upload.person_id).await? else { return Ok(()) };
+    let target = stored_path(&upload.target)?;
+    let actor = Actor { id: Some(person.id), name: person.name, address: String::new() };
+    let detail = format!("{target} ({})", format::bytes(u64::try_from(upload.size).unwrap_or_default()));
+    let subject = cluster.map(|cluster| cluster.title).unwrap_or_default();
+    let about = ActivityDetails { person: Some(person.id), subject: &subject, detail: &detail };
+    Ok(record(db, &actor, ActivityEventKind::FilesUploaded, about, now).await?)
 }
 
 /// Compares the size and the content on the cluster with what was sent.

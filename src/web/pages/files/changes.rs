@@ -11,6 +11,7 @@ use super::change_form::{
 };
 use super::edit::editor_url;
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::ActivityEventKind;
 use crate::domain::{RemoteName, RemotePath};
 use crate::error::AppError;
 use crate::files::changes::{self, FileChangeError, MoveReport};
@@ -124,7 +125,9 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
     let typed = field(&fields, "to");
     let error = if is_answered {
         match rename_to(&files, &selection.folder, from, typed).await {
-            Ok(()) => {
+            Ok(to) => {
+                let detail = format!("{from} to {to} in {}", selection.folder);
+                files.record(ActivityEventKind::FilesMoved, &detail).await?;
                 let url = files_url(files.slug(), &selection.folder);
                 return Ok(flash::redirect(files.request.context, &url, FlashMessage::FileRenamed));
             }
@@ -145,10 +148,17 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
     respond_part(&files, status, "Rename", &selection.folder, part)
 }
 
-async fn rename_to(files: &FilesRequest, folder: &RemotePath, from: &RemoteName, typed: &str) -> Result<(), String> {
+/// Returns the new name.
+async fn rename_to(
+    files: &FilesRequest,
+    folder: &RemotePath,
+    from: &RemoteName,
+    typed: &str,
+) -> Result<RemoteName, String> {
     let to = RemoteName::from_typed(typed).map_err(|error| error.to_string())?;
     let connection = files.connection.as_ref().map_err(ToString::to_string)?;
-    changes::rename(connection, folder, from, &to).await.map_err(|error| error.to_string())
+    changes::rename(connection, folder, from, &to).await.map_err(|error| error.to_string())?;
+    Ok(to)
 }
 
 /// A name to start from: what nobody can type is replaced.
@@ -169,7 +179,11 @@ pub async fn move_entries(
     let typed = field(&fields, "to");
     let is_answered = fields.iter().any(|(key, _)| key == "to");
     let error = if is_answered {
-        match move_to(&files, &selection, typed).await {
+        let moved = move_to(&files, &selection, typed).await;
+        if let Ok(report) = &moved {
+            record_move(&files, &selection.folder, &report.moved, typed).await?;
+        }
+        match moved {
             Ok(report) if report.failed.is_empty() => {
                 let url = files_url(files.slug(), &selection.folder);
                 return Ok(flash::redirect(files.request.context, &url, FlashMessage::FilesMoved));
@@ -201,6 +215,15 @@ async fn move_to(files: &FilesRequest, selection: &ChangeSelection, typed: &str)
     let connection = files.connection.as_ref().map_err(ToString::to_string)?;
     let moved = changes::move_entries(connection, &selection.folder, selection.names.clone(), &target).await;
     moved.map_err(|error| error.to_string())
+}
+
+async fn record_move(files: &FilesRequest, from: &RemotePath, moved: &[RemoteName], to: &str) -> Result<(), AppError> {
+    let what = match moved {
+        [] => return Ok(()),
+        [name] => name.to_string(),
+        names => format::count(u64::try_from(names.len()).unwrap_or(u64::MAX), "item"),
+    };
+    files.record(ActivityEventKind::FilesMoved, &format!("{what} in {from} to {}", echo_input(to))).await
 }
 
 /// Says what was moved and what wasn't.

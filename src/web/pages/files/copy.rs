@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 
 use super::transfer_selection::{TransferFields, TransferSelection, field, show_problem};
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::ActivityEventKind;
 use crate::cluster::ClusterAccountId;
 use crate::cluster::folders::FolderVariables;
 use crate::domain::{ClusterId, RemotePath, RemotePathError};
@@ -81,10 +82,15 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         folder: selection.folder.clone(),
         names: selection.names.clone(),
         url: String::new(),
-        target: Some((target.id, folder)),
+        target: Some((target.id, folder.clone())),
     };
     match request.request.context.app.transfers.start(&new).await {
-        Ok(_) => Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted)),
+        Ok(_) => {
+            let from = format!("{} in {}", selection.title(), selection.folder);
+            let detail = format!("{from}, to {folder} on {}", target.title);
+            request.record(ActivityEventKind::FilesCopied, &detail).await?;
+            Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted))
+        }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),
     }

@@ -7,16 +7,14 @@ use askama::Template;
 
 use super::transfer_selection::{TransferFields, TransferSelection, field, show_problem};
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
-use crate::auth::activity::{ActivityDetails, ActivityEventKind, record};
+use crate::auth::ActivityEventKind;
 use crate::domain::RemotePath;
-use crate::error::AppError;
 use crate::files::transfers::{
     CountLimits, DeleteAtOnceError, ItemCount, ProtectedPlaces, StartTransferError, count_items, delete_single,
 };
 use crate::format;
 use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{self, SftpError};
-use crate::store;
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, QueryParams};
@@ -156,7 +154,8 @@ async fn delete(request: FilesRequest, selection: &TransferSelection) -> Handler
             Err(error) => return show_problem(&request, &selection.folder, TITLE, error.to_string()),
         }
     }
-    record_deletion(&request, selection).await?;
+    let detail = format!("{} in {}", selection.title(), selection.folder);
+    request.record(ActivityEventKind::FilesDeleted, &detail).await?;
     let back = files_url(request.slug(), &selection.folder);
     let context = request.request.context;
     Ok(if is_done {
@@ -179,18 +178,6 @@ async fn delete_now(request: &FilesRequest, selection: &TransferSelection) -> Re
         [path] => delete_single(connection, path).await,
         _ => Ok(false),
     }
-}
-
-async fn record_deletion(request: &FilesRequest, selection: &TransferSelection) -> Result<(), AppError> {
-    let cluster = &request.request;
-    let app = &cluster.context.app;
-    let detail = format!("{} in {}", selection.title(), selection.folder);
-    let about =
-        ActivityDetails { person: Some(cluster.me.0.person.id), subject: &cluster.cluster.row.title, detail: &detail };
-    let mut tx = app.store.write().await?;
-    let actor = cluster.me.actor(&cluster.context);
-    record(&mut tx, &actor, ActivityEventKind::FilesDeleted, about, app.clock.now()).await?;
-    Ok(store::commit(tx).await?)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::UncheckedFilesRequest;
 use super::transfer_selection::{TransferFields, TransferSelection, show_problem};
+use crate::auth::ActivityEventKind;
 use crate::files::transfers::StartTransferError;
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
@@ -17,6 +18,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         let problem = "Go back and tick one archive: a zip, tar or tar.gz file.".to_owned();
         return show_problem(&request, &selection.folder, TITLE, problem);
     }
+    let detail = format!("{} in {}", selection.title(), selection.folder);
     let new = NewTransfer {
         person: request.request.me.0.person.id,
         kind: TransferKind::Extract,
@@ -27,7 +29,10 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         target: None,
     };
     match request.request.context.app.transfers.start(&new).await {
-        Ok(_) => Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted)),
+        Ok(_) => {
+            request.record(ActivityEventKind::ArchiveExtracted, &detail).await?;
+            Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted))
+        }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),
     }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 
 use crate::auth::Permission;
+use crate::auth::activity::{ActivityDetails, ActivityEventKind, record};
 use crate::cluster::DiscoveredFacts;
 use crate::cluster::folders::FolderVariables;
 use crate::domain::{RemotePath, RemotePathError};
 use crate::error::AppError;
 use crate::ssh::{ClusterConnection, RunCommandError};
+use crate::store;
 use crate::web::pages::clusters::{ClusterRequest, UncheckedClusterRequest};
 use crate::web::portal_state::PortalState;
 
@@ -55,6 +57,17 @@ impl FilesRequest {
         let first = self.discovered.folders.first().map(|folder| folder.path.as_str());
         let start = first.or(self.discovered.home.as_deref());
         start.and_then(|path| RemotePath::parse(path.as_bytes()).ok()).unwrap_or_else(RemotePath::root)
+    }
+
+    /// Records a change in the activity log; `detail` says what was changed.
+    pub async fn record(&self, event: ActivityEventKind, detail: &str) -> Result<(), AppError> {
+        let cluster = &self.request;
+        let app = &cluster.context.app;
+        let about =
+            ActivityDetails { person: Some(cluster.me.0.person.id), subject: &cluster.cluster.row.title, detail };
+        let mut tx = app.store.write().await?;
+        record(&mut tx, &cluster.me.actor(&cluster.context), event, about, app.clock.now()).await?;
+        Ok(store::commit(tx).await?)
     }
 
     /// A path that someone typed: it may begin with `~` or a variable such as `$SCRATCH`.

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use super::change_form::{ChangeResultPart, ChangeSelection, FileFormFields, FolderLink, field, respond_part};
 use super::changes::respond_nothing;
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::ActivityEventKind;
 use crate::files::sharing::{self, AccessChange, AccessReport, AccessScope, FileAccess, MAX_DESCRIBED};
 use crate::format;
 use crate::web::HandlerResult;
@@ -126,6 +127,11 @@ async fn respond_changed(
     scope: AccessScope,
     change: AccessChange,
 ) -> HandlerResult {
+    if change.changed > 0 {
+        let whole = if scope == AccessScope::EverythingInside { " and everything inside" } else { "" };
+        let detail = format!("{} in {}{whole}: {}", selection.words(), selection.folder, access.words());
+        files.record(ActivityEventKind::FilePermissionsChanged, &detail).await?;
+    }
     let warning = match read_report(&files, selection).await {
         Ok(report) => closed_warning(&files, &report, access),
         Err(_) => String::new(),

@@ -9,10 +9,12 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 
 use super::responses::{refuse, show_problem};
+use crate::auth::ActivityEventKind;
 use crate::domain::RemotePath;
 use crate::error::AppError;
 use crate::files::uploads::UploadError;
 use crate::files::uploads::batch::{BatchOutcome, MAX_BATCH_BYTES, parse_batch, write_batch};
+use crate::format;
 use crate::ssh::sftp::RenameMode;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::QueryParams;
@@ -38,9 +40,9 @@ pub async fn post(
     let request = unchecked.authorize().await?;
     let folder = RemotePath::from_encoded(&query.path).map_err(|error| AppError::BadRequest(error.to_string()))?;
     let app = request.request.context.app.clone();
-    let connection = match request.connection {
-        Ok(connection) => connection,
-        Err(error) => return Ok(show_problem(&error.into())),
+    let connection = match &request.connection {
+        Ok(connection) => connection.clone(),
+        Err(error) => return Ok(show_problem(&error.clone().into())),
     };
     let _permit = match app.uploads.batch_permit().await {
         Ok(permit) => permit,
@@ -55,9 +57,16 @@ pub async fn post(
         Err(error) => return Ok(refuse(StatusCode::BAD_REQUEST, &error.to_string())),
     };
     let mode = if query.replace == "yes" { RenameMode::Replace } else { RenameMode::KeepExisting };
-    let task = app.tasks.spawn(write_batch(connection, folder, files, mode));
+    let task = app.tasks.spawn(write_batch(connection, folder.clone(), files, mode));
     match task.await.unwrap_or(Err(UploadError::Stopping)) {
-        Ok(outcomes) => Ok(show_outcomes(&outcomes)),
+        Ok(outcomes) => {
+            let done = outcomes.iter().filter(|outcome| **outcome == BatchOutcome::Done).count();
+            if done > 0 {
+                let count = format::count(u64::try_from(done).unwrap_or(u64::MAX), "file");
+                request.record(ActivityEventKind::FilesUploaded, &format!("{count} to {folder}")).await?;
+            }
+            Ok(show_outcomes(&outcomes))
+        }
         Err(error) => Ok(show_problem(&error)),
     }
 }
