@@ -279,15 +279,19 @@ window.uploadTasks = ({ root, cluster, folder, enqueue, refreshUnfinished, maxFi
   const readFile = (entry) => new Promise((resolve, reject) => { entry.file(resolve, reject); });
   const readSome = (reader) => new Promise((resolve, reject) => { reader.readEntries(resolve, reject); });
 
-  /** All files below a dropped folder. The browser hands out a hundred names at a time. */
+  /** All files and empty folders below a dropped folder. The browser hands out a hundred names at a time. */
   async function readFolder(entry, path, items) {
     const reader = entry.createReader();
+    let isEmpty = true;
     for (let some = await readSome(reader); some.length > 0; some = await readSome(reader)) {
+      isEmpty = false;
       const files = some.filter((one) => one.isFile);
       items.push(...await Promise.all(files.map(async (one) => ({ file: await readFile(one), path: `${path}/${one.name}` }))));
       for (const one of some.filter((one) => one.isDirectory)) await readFolder(one, `${path}/${one.name}`, items);
       if (items.length > maxFiles) return items;
     }
+    // For the server, a path that ends with a slash is an empty folder.
+    if (isEmpty) items.push({ file: new File([], entry.name), path: `${path}/`, isFolder: true });
     return items;
   }
 

@@ -68,6 +68,7 @@
     constructor(name, items) {
       this.name = name;
       this.items = items;
+      this.files = items.filter((item) => !item.isFolder).length; // the others are empty folders
       this.total = items.reduce((sum, item) => sum + item.file.size, 0);
       this.state = "running"; // running, paused, cancelled, failed
       this.waiting = []; // tasks that go on after a pause
@@ -109,7 +110,7 @@
         bytes = 0;
       };
       for (const item of items) {
-        if (this.items.length === 1 || item.file.size > SMALL_BYTES) {
+        if (!item.isFolder && (this.items.length === 1 || item.file.size > SMALL_BYTES)) {
           tasks.push(new FileTask(this, item));
           continue;
         }
@@ -167,7 +168,7 @@
     done(item) {
       if (item.isDone) return;
       item.isDone = true;
-      this.doneFiles += 1;
+      if (!item.isFolder) this.doneFiles += 1;
       this.doneBytes += item.file.size;
       scheduleRefresh();
     }
@@ -204,8 +205,9 @@
     }
 
     text() {
-      const files = this.items.length;
+      const files = this.files;
       const parts = [];
+      if (this.isOver && files === 0) return "Folder created";
       if (this.isOver) {
         parts.push(this.doneFiles === 0 ? "Skipped" : files > 1 ? `${countText(this.doneFiles)} uploaded` : "Uploaded");
         if (this.doneFiles > 0) parts.push(sizeText(this.total));

@@ -495,6 +495,13 @@ async fn many_small_files_arrive_in_one_request_and_once_more_without_harm() {
     assert_content(&folder, "taken", b"mine");
     let inside = format!("{}/set/a", folder.path);
     assert_eq!(names(&portal, "key", &inside).await, [&b"1"[..], b"line\nbreak\xff"], "nothing hidden is left");
+    let folders: [(&[u8], &[u8]); 4] =
+        [(b"set/hollow/", b""), (b"set/a/deep/hollow\xff/", b""), (b"file/", b""), (b"../out/", b"")];
+    for round in 0..2 {
+        let page = post(&folder.path, "", batch(&folders)).await;
+        assert_eq!(outcomes(&page), ["done", "done", "failed", "failed"], "round {round}: {}", page.text());
+    }
+    folder.tell(&format!("cd {} && rmdir set/hollow $'set/a/deep/hollow\\xff' set/a/deep", folder.path));
     let page = post(&folder.path, "yes", batch(&files[3..4])).await;
     assert_eq!(outcomes(&page), ["done"]);
     assert_content(&folder, "taken", b"theirs");

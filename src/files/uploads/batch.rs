@@ -13,7 +13,7 @@ use super::{UploadError, UploadService, temporary_path};
 use crate::domain::{RemoteName, RemotePath};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::TransferSession;
-use crate::ssh::sftp::{RenameMode, SftpError};
+use crate::ssh::sftp::{RemoteFileKind, RenameMode, SftpError};
 
 /// The largest request: [`MAX_FILES`] paths and their data.
 pub const MAX_BATCH_BYTES: usize = 8 * 1024 * 1024;
@@ -38,7 +38,8 @@ pub enum BatchFormatError {
     PathTooLong,
 }
 
-/// One file of a request. Its path may be unusable: then only this file is refused.
+/// One file of a request, or an empty folder if its path ends with a slash. Its path may be unusable: then only this one
+/// is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchFile {
     pub path: Bytes,
@@ -103,24 +104,55 @@ pub async fn write_batch(
     mode: RenameMode,
 ) -> Result<Vec<BatchOutcome>, UploadError> {
     let session = TransferSession::open(&connection).await?;
-    let files: Vec<(Result<Vec<RemoteName>, String>, Bytes)> = files
-        .into_iter()
-        .map(|file| (parse_relative_path(&file.path).map_err(|error| error.to_string()), file.data))
-        .collect();
-    make_folders(&session, &folder, files.iter().filter_map(|(path, _)| path.as_deref().ok())).await;
-    let writes = files.into_iter().map(|(relative, data)| {
+    let entries: Vec<(Result<BatchEntry, String>, Bytes)> =
+        files.into_iter().map(|file| (BatchEntry::parse(&file), file.data)).collect();
+    let paths = entries.iter().filter_map(|(entry, _)| entry.as_ref().ok()).map(|entry| entry.relative.as_slice());
+    make_folders(&session, &folder, paths).await;
+    let writes = entries.into_iter().map(|(entry, data)| {
         let (session, folder) = (&session, &folder);
         async move {
-            let relative = match relative {
-                Ok(relative) => relative,
+            let entry = match entry {
+                Ok(entry) => entry,
                 Err(problem) => return Ok(BatchOutcome::Failed(problem)),
             };
-            let target = relative.iter().fold(folder.clone(), |path, name| path.join(name));
-            write_file(session, &target, &data, mode).await
+            let target = entry.relative.iter().fold(folder.clone(), |path, name| path.join(name));
+            if entry.is_folder {
+                make_empty_folder(session, &target).await
+            } else {
+                write_file(session, &target, &data, mode).await
+            }
         }
     });
     let outcomes: Vec<Result<BatchOutcome, UploadError>> = stream::iter(writes).buffered(FILES_AT_ONCE).collect().await;
     outcomes.into_iter().collect()
+}
+
+/// What a request asks to create.
+#[derive(Debug, PartialEq, Eq)]
+struct BatchEntry {
+    relative: Vec<RemoteName>,
+    is_folder: bool,
+}
+
+impl BatchEntry {
+    fn parse(file: &BatchFile) -> Result<Self, String> {
+        let folder = file.path.strip_suffix(b"/").filter(|_| file.data.is_empty());
+        let relative = parse_relative_path(folder.unwrap_or(&file.path)).map_err(|error| error.to_string())?;
+        Ok(Self { relative, is_folder: folder.is_some() })
+    }
+}
+
+/// Creates a folder that nothing is in. One that is there already is fine.
+async fn make_empty_folder(session: &TransferSession, target: &RemotePath) -> Result<BatchOutcome, UploadError> {
+    match session.make_folder(target).await {
+        Ok(()) => Ok(BatchOutcome::Done),
+        Err(SftpError::AlreadyExists) => match session.stat(target).await {
+            Ok(attrs) if attrs.kind == RemoteFileKind::Folder => Ok(BatchOutcome::Done),
+            Ok(_) => Ok(BatchOutcome::Failed("A file has the name of this folder.".to_owned())),
+            Err(error) => describe(error),
+        },
+        Err(error) => describe(error),
+    }
 }
 
 /// Makes the folders that the files are in, each once, those further out first. What fails shows at the files.
@@ -196,6 +228,19 @@ mod tests {
         let many = encode(&vec![(b"a".to_vec(), Vec::new()); MAX_FILES + 1]);
         assert_eq!(parse_batch(many), Err(BatchFormatError::TooManyFiles));
         assert_eq!(parse_batch(Bytes::new()), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_slash_at_the_end_means_an_empty_folder() {
+        let parse = |path: &'static [u8], data: &'static [u8]| {
+            let file = BatchFile { path: Bytes::from_static(path), data: Bytes::from_static(data) };
+            BatchEntry::parse(&file).map(|entry| (entry.relative.len(), entry.is_folder))
+        };
+        assert_eq!(parse(b"set/empty/", b""), Ok((2, true)));
+        assert_eq!(parse(b"set/empty", b""), Ok((2, false)));
+        for (path, data) in [(&b"/"[..], &b""[..]), (b"set/../", b""), (b"a//", b""), (b"set/file/", b"x")] {
+            assert!(parse(path, data).is_err(), "{path:?}");
+        }
     }
 
     proptest! {
