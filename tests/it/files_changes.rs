@@ -500,9 +500,9 @@ async fn changes_are_in_the_activity_log() {
     post("move", &[("name", "a")]).await;
     let mut body = Vec::new();
     for name in ["up/1", "up/2"] {
-        body.extend([0, 0, 0, 4]);
-        body.extend(name.as_bytes());
-        body.extend([0, 0, 0, 0, 0, 0, 0, 1, b'x']);
+        body.extend_from_slice(&[0, 0, 0, 4]);
+        body.extend_from_slice(name.as_bytes());
+        body.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1, b'x']);
     }
     let request = alice.request(reqwest::Method::POST, "/files/key/upload-batch").header("origin", &portal.url);
     assert_eq!(send(request.query(&[("path", path)]).body(body)).await.status, 200);
