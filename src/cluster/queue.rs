@@ -149,6 +149,10 @@ fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(
         QuotaTool::Dusage => {
             queries.push((QueueReadPart::StorageQuotas, site("dusage").arg("--no-colors")));
         }
+        // One line per file system, and a number in each column.
+        QuotaTool::Quota => {
+            queries.push((QueueReadPart::StorageQuotas, site("quota").arg("-w").arg("-p")));
+        }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
     if request.storage_per_user && request.quota == QuotaTool::DiskusageReport {
@@ -193,9 +197,11 @@ impl QueueReadReply {
             QueueReadPart::FairShare if is_ok => {
                 self.fair_share = Some(fair_share::parse_fair_share(&part.stdout_text()));
             }
-            QueueReadPart::StorageQuotas if is_ok => {
+            // `quota` ends with 1 if a quota is exceeded.
+            QueueReadPart::StorageQuotas if is_ok || (request.quota == QuotaTool::Quota && part.code == 1) => {
                 self.storage_quotas = Some(match request.quota {
                     QuotaTool::Dusage => quota::parse_dusage(&part.stdout_text()),
+                    QuotaTool::Quota => quota::parse_quota(&part.stdout_text()),
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }

@@ -14,6 +14,7 @@ use crate::cluster::queue::{self, QueueReadOptions, QueueReadReply};
 use crate::cluster::{ClusterAccount, ClusterAccountId};
 use crate::core::lock;
 use crate::domain::GroupRole;
+use crate::sites::QuotaTool;
 use crate::slurm::job::{JobId, JobStage};
 use crate::ssh::{CallUrgency, RunCommandError};
 use crate::store::{self, StoreError};
@@ -121,7 +122,10 @@ impl QueueMonitor {
                 request.fair_share_per_user = is_pi;
             }
             let has = |tool: &str| account.discovered.tools.iter().any(|installed| installed == tool);
-            let tool = account.site().storage.quota_tool;
+            let tool = match account.site().storage.quota_tool {
+                QuotaTool::None if has("quota") => QuotaTool::Quota,
+                tool => tool,
+            };
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
                 request.quota = tool;

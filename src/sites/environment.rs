@@ -89,6 +89,8 @@ pub enum QuotaTool {
     Dusage,
     /// `lumi-workspaces`
     LumiWorkspaces,
+    /// `quota`, which most Linux systems have
+    Quota,
 }
 
 impl QuotaTool {
@@ -98,6 +100,7 @@ impl QuotaTool {
             Self::DiskusageReport => Some("diskusage_report"),
             Self::Dusage => Some("dusage --no-colors"),
             Self::LumiWorkspaces => Some("lumi-workspaces"),
+            Self::Quota => Some("quota -w -p"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Space and files, used and allowed, as the centres' own programs print them: `diskusage_report` and `dusage`.
+//! Space and files, used and allowed, as the centres' own programs print them: `diskusage_report` and `dusage`,
+//! and as `quota` does, which most Linux systems have.
 
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,31 @@ fn parse_dusage_row(line: &str, columns: &[(usize, usize)]) -> Option<StorageQuo
         files: count(4),
         files_limit: count(5).or(count(6)),
     })
+}
+
+/// Parses the output of `quota -w -p`. A quota of 0 means that there is none; file systems without any are left out.
+pub fn parse_quota(answer: &str) -> Vec<StorageQuota> {
+    bounded_lines(answer).filter_map(parse_quota_row).take(MAX_QUOTAS).collect()
+}
+
+/// `nfs01:/export/home  1839204  20971520 26214400 0  41023*  40000 50000 1795400000`: blocks of 1 KiB, then files, each
+/// with soft limit, hard limit and when the grace period ends. A star marks what is exceeded.
+fn parse_quota_row(line: &str) -> Option<StorageQuota> {
+    let mut cells = line.split_whitespace();
+    let label = cells.next().filter(|label| label.contains('/'))?;
+    let numbers: Option<Vec<u64>> = cells.map(|cell| cell.trim_end_matches('*').parse().ok()).collect();
+    let &[blocks, soft_blocks, hard_blocks, _, files, soft_files, hard_files, _] = numbers?.as_slice() else {
+        return None;
+    };
+    let limit = |soft: u64, hard: u64| Some(if soft > 0 { soft } else { hard }).filter(|limit| *limit > 0);
+    let quota = StorageQuota {
+        label: one_line(label, 200),
+        used_bytes: blocks.checked_mul(1024)?,
+        limit_bytes: limit(soft_blocks, hard_blocks).and_then(|blocks| blocks.checked_mul(1024)),
+        files: Some(files),
+        files_limit: limit(soft_files, hard_files),
+    };
+    (quota.limit_bytes.is_some() || quota.files_limit.is_some()).then_some(quota)
 }
 
 fn find_columns(line: &str) -> Vec<(usize, usize)> {
@@ -232,11 +258,30 @@ mod tests {
         assert_eq!(found[1].limit_bytes, Some(20 * G));
     }
 
+    #[test]
+    fn rows_of_quota() {
+        let answer = "Disk quotas for user alice (uid 1001): \n     \
+                      Filesystem   space   quota   limit   grace   files   quota   limit   grace\n\
+                      nfs01:/export/home 1839204  20971520 26214400 0 41023* 40000 50000 1795400000\n\
+                      /dev/mapper/vg-scratch 4 0 1048576 0 1 0 0 0\n\
+                      /dev/sda1 5000 0 0 0 12 0 0 0\n\
+                      nfs02:/data 10 20 30\n";
+        assert_eq!(
+            parse_quota(answer),
+            [
+                place("nfs01:/export/home", 1_839_204 * 1024, 20 * G, 41_023, 40_000),
+                place("/dev/mapper/vg-scratch", 4096, G, 1, None),
+            ]
+        );
+        assert_eq!(parse_quota("Disk quotas for user alice (uid 1001): none\n"), []);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,200}|[a-z /()]{0,10}\\)[0-9./ KMGTiB]{0,60}") {
             let _ = parse_diskusage_report(&text);
             let _ = parse_dusage(&text);
+            let _ = parse_quota(&text);
             let _ = parse_dusage(&format!("--- -- -- -- -- --\n{text}"));
         }
     }
