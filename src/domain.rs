@@ -50,8 +50,10 @@ ids! {
     DashboardId,
     /// One run of a dashboard: the job that serves it.
     DashboardRunId,
-    /// A link for guests, to a dashboard or a report.
+    /// A link for guests, to a dashboard, a report, or files on a cluster.
     GuestLinkId,
+    /// A file or folder on a cluster that a guest link leads to.
+    SharedPathId,
     /// What one person reads about one account's usage.
     UsageSourceId,
     /// An allocation granted to one of a group's accounts.

@@ -12,6 +12,7 @@ pub mod places;
 pub mod preview;
 pub mod preview_tokens;
 pub mod results;
+pub mod shared_paths;
 pub mod sharing;
 pub mod storage;
 pub mod text_file;

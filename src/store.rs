@@ -37,6 +37,7 @@ pub mod reports;
 pub mod sealed;
 pub mod sessions;
 pub mod settings;
+pub mod shared_paths;
 mod sql_types;
 pub mod submissions;
 pub mod transfers;

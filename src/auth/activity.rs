@@ -178,6 +178,18 @@ events! {
     DashboardLinkRevoked = "board.unshared", "Revoked a guest link to a dashboard";
     /// A guest link to a dashboard was opened.
     DashboardLinkOpened = "board.visited", "Opened a guest link to a dashboard";
+    /// A guest link to a file or folder was created.
+    FileLinkCreated = "files.shared", "Created a guest link to files";
+    /// A guest link to a file or folder was revoked.
+    FileLinkRevoked = "files.unshared", "Revoked a guest link to files";
+    /// A guest link to a file or folder was opened.
+    FileLinkOpened = "files.visited", "Opened a guest link to files";
+    /// A drop-box was created.
+    DropBoxCreated = "drop-box.created", "Created a drop-box";
+    /// A drop-box was revoked.
+    DropBoxRevoked = "drop-box.revoked", "Revoked a drop-box";
+    /// A drop-box was opened.
+    DropBoxOpened = "drop-box.visited", "Opened a drop-box";
     /// A report of a group was frozen.
     ReportFrozen = "report.frozen", "Froze a group report";
     /// A report of a group was deleted.

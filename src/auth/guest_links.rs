@@ -1,21 +1,25 @@
-//! Links by which people without an account see one dashboard or report: creating, listing and revoking them, opening
+//! Links by which people without an account see one dashboard, report, file or folder, or upload: creating, listing and revoking them, opening
 //! them, and who may look by one. Guesses are counted, passphrases are hashed, and only hashes are stored.
+
+mod content;
+mod shared_paths;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::activity::{ActivityDetails, ActivityEventKind, Actor, record};
+use self::content::{GuestLinkContent, link_events, load_content};
+use super::activity::{ActivityDetails, Actor, record};
 use super::rate_limits::{RateLimitKey, client_network};
 use super::token::{self, SecretToken};
-use super::{AuthError, AuthService, Permission, RequestClient, SharedItemOwnership, Viewer};
+use super::{AuthError, AuthService, Permission, RequestClient, Viewer};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::domain::{DisplayName, GuestLinkId, NameError, PersonId};
+use crate::domain::{DisplayName, GuestLinkId, NameError};
 use crate::store::guest_links::{self, NewGuestLink};
 pub use crate::store::guest_links::{GuestBrowserAccess, GuestLink, GuestLinkTarget, GuestLinkTargetKind};
 use crate::store::{self, DbConnection, StoreError};
 
 pub const DEFAULT_LINK_DAYS: u32 = 7;
 pub const MAX_LINK_DAYS: u32 = 90;
-/// Valid guest links to one dashboard or report at the same time.
+/// Valid guest links to one dashboard or report, or to one person's files, at the same time.
 pub const MAX_OPEN_LINKS: i64 = 50;
 const LABEL_MISSING: &str = "Add a note, so that you recognise the link later.";
 pub const MIN_PASSPHRASE_CHARS: usize = 8;
@@ -49,6 +53,14 @@ impl GuestLinkRequest {
         }
         Ok(label)
     }
+}
+
+/// What someone asked for, ready to be stored.
+struct CheckedLinkTerms {
+    label: DisplayName,
+    /// The hash of the passphrase; empty if there is none.
+    passphrase: String,
+    days: u32,
 }
 
 /// Why a guest link can't be created.
@@ -124,48 +136,6 @@ pub enum GuestAccessError {
     Store(#[from] StoreError),
 }
 
-/// What a link leads to, as far as permissions and the activity log are concerned.
-struct GuestLinkContent {
-    title: String,
-    /// Whose it is; none if it belongs to a group.
-    owner: Option<PersonId>,
-    /// What someone needs to create links to it and to list them.
-    permission: Permission,
-}
-
-/// Something that was not deleted.
-async fn load_content(
-    db: &mut DbConnection,
-    target: GuestLinkTarget,
-    now: UnixTime,
-) -> Result<GuestLinkContent, AuthError> {
-    match target {
-        GuestLinkTarget::Dashboard(id) => {
-            let dashboard = store::dashboards::get(db, id).await?.filter(|dashboard| !dashboard.is_removed());
-            let dashboard = dashboard.ok_or(AuthError::NotFound)?;
-            let owner = Some(dashboard.person_id);
-            let permission = Permission::ManageDashboard(SharedItemOwnership { owner, group: dashboard.group() });
-            Ok(GuestLinkContent { title: dashboard.title, owner, permission })
-        }
-        GuestLinkTarget::Report(group, id) => {
-            let report = store::reports::get(db, group, id, now).await?.ok_or(AuthError::NotFound)?;
-            Ok(GuestLinkContent { title: report.title, owner: None, permission: Permission::ManageUsage(group) })
-        }
-    }
-}
-
-/// What the activity log calls the creation, the revocation and the opening of a link.
-const fn link_events(kind: GuestLinkTargetKind) -> [ActivityEventKind; 3] {
-    use ActivityEventKind::{
-        DashboardLinkCreated, DashboardLinkOpened, DashboardLinkRevoked, ReportLinkCreated, ReportLinkOpened,
-        ReportLinkRevoked,
-    };
-    match kind {
-        GuestLinkTargetKind::Dashboard => [DashboardLinkCreated, DashboardLinkRevoked, DashboardLinkOpened],
-        GuestLinkTargetKind::Report => [ReportLinkCreated, ReportLinkRevoked, ReportLinkOpened],
-    }
-}
-
 impl AuthService {
     /// Creates a link. Its secret part is shown once and never again.
     pub async fn create_guest_link(
@@ -174,30 +144,47 @@ impl AuthService {
         target: GuestLinkTarget,
         request: &GuestLinkRequest,
     ) -> Result<SecretToken, CreateGuestLinkError> {
+        let terms = self.check_terms(request).await?;
+        let mut tx = self.store.write().await?;
+        let token = self.add_link(&mut tx, actor, target, &terms).await?;
+        store::commit(tx).await?;
+        Ok(token)
+    }
+
+    /// Checks what someone asks for. The passphrase is hashed before the database is locked: that takes a while.
+    async fn check_terms(&self, request: &GuestLinkRequest) -> Result<CheckedLinkTerms, CreateGuestLinkError> {
         let label = request.check()?;
         let has_passphrase = !request.passphrase.expose_secret().is_empty();
         let passphrase = if has_passphrase { self.hash_password(&request.passphrase).await? } else { String::new() };
+        Ok(CheckedLinkTerms { label, passphrase, days: request.days })
+    }
+
+    async fn add_link(
+        &self,
+        db: &mut DbConnection,
+        actor: &Actor,
+        target: GuestLinkTarget,
+        terms: &CheckedLinkTerms,
+    ) -> Result<SecretToken, CreateGuestLinkError> {
         let token = SecretToken::generate().map_err(AuthError::from)?;
         let now = self.clock.now();
-        let mut tx = self.store.write().await?;
-        let content = load_content(&mut tx, target, now).await?;
-        self.authorise(&mut tx, actor, content.permission).await?;
-        if guest_links::count_open(&mut tx, target, now).await? >= MAX_OPEN_LINKS {
+        let content = load_content(db, target, now).await?;
+        self.authorise(db, actor, content.permission).await?;
+        if guest_links::count_open(db, target, now).await? >= MAX_OPEN_LINKS {
             return Err(CreateGuestLinkError::TooMany);
         }
         let new = NewGuestLink {
             target,
             created_by: content.owner.or(actor.id).ok_or(AuthError::Denied)?,
             token_hash: token.hash_token(),
-            label: label.as_str(),
-            passphrase: &passphrase,
-            expires_at: now.plus(i64::from(request.days) * SECONDS_PER_DAY),
+            label: terms.label.as_str(),
+            passphrase: &terms.passphrase,
+            expires_at: now.plus(i64::from(terms.days) * SECONDS_PER_DAY),
         };
-        guest_links::add(&mut tx, &new, now).await?;
+        guest_links::add(db, &new, now).await?;
         let [created, ..] = link_events(target.kind());
-        let about = ActivityDetails { person: content.owner, subject: &content.title, detail: label.as_str() };
-        record(&mut tx, actor, created, about, now).await?;
-        store::commit(tx).await?;
+        let about = ActivityDetails { person: content.owner, subject: &content.title, detail: terms.label.as_str() };
+        record(db, actor, created, about, now).await?;
         Ok(token)
     }
 
@@ -214,7 +201,7 @@ impl AuthService {
         Ok(guest_links::list(&mut db, target, now).await?)
     }
 
-    /// The links to dashboards that a person oversees: those of people in groups of which they are a PI, or everyone's.
+    /// The links to dashboards and files that a person oversees: those of people in groups of which they are a PI, or everyone's.
     pub async fn list_overseen_links(&self, viewer: &Viewer) -> Result<Vec<GuestLink>, StoreError> {
         let mut db = self.store.read().await?;
         guest_links::list_overseen(&mut db, viewer.id, viewer.is_admin, self.clock.now()).await
@@ -243,7 +230,7 @@ impl AuthService {
         Ok(link.target)
     }
 
-    /// What someone needs to revoke a link: links to other people's dashboards are overseen by the PIs of their
+    /// What someone needs to revoke a link: links to other people's dashboards and files are overseen by the PIs of their
     /// groups and by administrators.
     async fn revoke_permission(
         &self,

@@ -73,7 +73,9 @@ pub enum Permission {
     StartSharedDashboard(SharedItemOwnership),
     /// Share a dashboard with a group.
     ShowDashboard(SharedItemOwnership, GroupId),
-    /// See and revoke guest links to dashboards of a group's members.
+    /// Create, see and revoke guest links to files and drop-boxes of this person.
+    ManageFileLinks(PersonId),
+    /// See and revoke guest links to dashboards and files of a group's members.
     OverseeDashboardLinks(GroupId),
     /// See a group's total usage, and one's own.
     SeeUsage(GroupId),
@@ -115,6 +117,7 @@ impl Viewer {
             // Administrators have no access to other people's results.
             Permission::SeeDashboard(item) => self.is_owner(item) || item.group.is_some_and(|group| self.is_in(group)),
             Permission::ManageDashboard(item) => self.is_owner(item),
+            Permission::ManageFileLinks(owner) => self.id == owner,
             Permission::StartSharedDashboard(item) => {
                 !self.is_owner(item) && item.group.is_some_and(|group| self.is_in(group))
             }
@@ -300,6 +303,8 @@ mod tests {
             (ManageDashboard(labs), /*  */ [false, false, false, false, false]),
             (StartSharedDashboard(labs), /*    */ [false, true, true, false, false]),
             (ShowDashboard(labs, LAB), /**/ [false, false, false, false, false]),
+            (Permission::ManageFileLinks(PersonId(1)), [true, true, true, true, true]),
+            (Permission::ManageFileLinks(PersonId(2)), [false, false, false, false, false]),
             (SeeDashboard(anothers), /* */ [false, false, false, false, false]),
             (StartSharedDashboard(anothers), /**/ [false, false, false, false, false]),
         ];

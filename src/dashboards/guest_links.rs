@@ -30,7 +30,9 @@ impl Dashboards {
                 self.notify_changed(dashboard);
                 Ok(dashboard)
             }
-            GuestLinkTarget::Report(..) => Err(AuthError::NotFound),
+            GuestLinkTarget::Report(..) | GuestLinkTarget::Files(_) | GuestLinkTarget::DropBox(_) => {
+                Err(AuthError::NotFound)
+            }
         }
     }
 

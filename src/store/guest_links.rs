@@ -1,14 +1,15 @@
-//! Tables `guest_links` and `guest_link_accesses`: links that show guests one dashboard or report, and the browsers
-//! that followed them. Only hashes of secrets are kept.
+//! Tables `guest_links` and `guest_link_accesses`: links that show guests one dashboard, report, file or folder, or let
+//! them upload, and the browsers that followed them. Only hashes of secrets are kept.
 
 use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row as _};
 
+use super::shared_paths::SharedPathKind;
 use super::{DbConnection, Result};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::domain::{DashboardId, GroupId, GuestLinkId, PersonId, ReportId};
+use crate::domain::{DashboardId, GroupId, GuestLinkId, PersonId, ReportId, SharedPathId};
 
-/// Ended links to reports are listed for this many seconds: 90 days.
+/// Ended links to reports and files are listed for this many seconds: 90 days.
 const KEEP_ENDED_SECONDS: i64 = 90 * SECONDS_PER_DAY;
 /// Browsers at a time per link; the oldest make room.
 const MAX_ACCESSES: i64 = 1000;
@@ -21,12 +22,18 @@ pub enum GuestLinkTarget {
     Dashboard(DashboardId),
     /// A frozen report of a group.
     Report(GroupId, ReportId),
+    /// A file or a folder on a cluster, to read.
+    Files(SharedPathId),
+    /// A folder on a cluster, to upload into.
+    DropBox(SharedPathId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestLinkTargetKind {
     Dashboard,
     Report,
+    Files,
+    DropBox,
 }
 
 impl GuestLinkTarget {
@@ -34,23 +41,37 @@ impl GuestLinkTarget {
         match self {
             Self::Dashboard(_) => GuestLinkTargetKind::Dashboard,
             Self::Report(..) => GuestLinkTargetKind::Report,
+            Self::Files(_) => GuestLinkTargetKind::Files,
+            Self::DropBox(_) => GuestLinkTargetKind::DropBox,
         }
     }
 
-    /// The values of `dashboard_id` and `report_id`.
-    const fn columns(self) -> (Option<DashboardId>, Option<ReportId>) {
+    /// Whether it is about files on a cluster.
+    pub const fn is_to_files(self) -> bool {
+        matches!(self, Self::Files(_) | Self::DropBox(_))
+    }
+
+    /// The values of `dashboard_id`, `report_id` and `shared_path_id`.
+    const fn columns(self) -> (Option<DashboardId>, Option<ReportId>, Option<SharedPathId>) {
         match self {
-            Self::Dashboard(id) => (Some(id), None),
-            Self::Report(_, id) => (None, Some(id)),
+            Self::Dashboard(id) => (Some(id), None, None),
+            Self::Report(_, id) => (None, Some(id), None),
+            Self::Files(id) | Self::DropBox(id) => (None, None, Some(id)),
         }
     }
 }
 
 impl FromRow<'_, SqliteRow> for GuestLinkTarget {
     fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
-        Ok(match row.try_get("dashboard_id")? {
-            Some(id) => Self::Dashboard(id),
-            None => Self::Report(row.try_get("group_id")?, row.try_get("report_id")?),
+        if let Some(id) = row.try_get("dashboard_id")? {
+            return Ok(Self::Dashboard(id));
+        }
+        let Some(id) = row.try_get("shared_path_id")? else {
+            return Ok(Self::Report(row.try_get("group_id")?, row.try_get("report_id")?));
+        };
+        Ok(match row.try_get("shared_kind")? {
+            SharedPathKind::DropBox => Self::DropBox(id),
+            SharedPathKind::File | SharedPathKind::Folder => Self::Files(id),
         })
     }
 }
@@ -62,7 +83,7 @@ pub struct GuestLink {
     pub target: GuestLinkTarget,
     /// The title of what it leads to.
     pub title: String,
-    /// The person who made it; for a dashboard that is its owner.
+    /// The person who made it; for a dashboard or files that is their owner.
     pub created_by: Option<PersonId>,
     /// Their display name; empty if they are gone.
     pub maker_name: String,
@@ -97,12 +118,12 @@ impl GuestLink {
         !self.passphrase.is_empty()
     }
 
-    /// Who made it, where that needs saying: all PIs of a group see the links to its reports, but only a dashboard's
-    /// owner sees and makes those to it.
+    /// Who made it, where that needs saying: all PIs of a group see the links to its reports, but only the owner of a
+    /// dashboard or of files sees and makes those to them.
     pub fn maker(&self) -> &str {
         match self.target {
-            GuestLinkTarget::Dashboard(_) => "",
             GuestLinkTarget::Report(..) => &self.maker_name,
+            GuestLinkTarget::Dashboard(_) | GuestLinkTarget::Files(_) | GuestLinkTarget::DropBox(_) => "",
         }
     }
 }
@@ -126,14 +147,15 @@ macro_rules! select {
         concat!(
             "SELECT ",
             $columns,
-            "l.id, l.dashboard_id, l.report_id, r.group_id, coalesce(d.title, r.title) AS title, l.created_by,
+            "l.id, l.dashboard_id, l.report_id, l.shared_path_id, s.kind AS shared_kind, r.group_id,
+                    coalesce(d.title, r.title, s.title) AS title, l.created_by,
                     coalesce(maker.display_name, '') AS maker_name, ",
             is_paused!(),
             " AS is_paused, l.label, l.passphrase, l.created_at, l.expires_at, l.revoked_at, l.opened, l.opened_at
              FROM ",
             $from,
             " LEFT JOIN dashboards d ON d.id = l.dashboard_id LEFT JOIN reports r ON r.id = l.report_id
-              LEFT JOIN people maker ON maker.id = l.created_by
+              LEFT JOIN shared_paths s ON s.id = l.shared_path_id LEFT JOIN people maker ON maker.id = l.created_by
              WHERE d.removed_at IS NULL AND r.removed_at IS NULL AND ",
             $condition
         )
@@ -155,11 +177,11 @@ pub struct NewGuestLink<'a> {
 }
 
 pub async fn add(db: &mut DbConnection, new: &NewGuestLink<'_>, now: UnixTime) -> Result<()> {
-    let (dashboard, report) = new.target.columns();
+    let (dashboard, report, shared_path) = new.target.columns();
     sqlx::query(
         "INSERT INTO guest_links (dashboard_id, report_id, created_by, token_hash, label, passphrase, created_at,
-                                  expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                                  expires_at, shared_path_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
     .bind(dashboard)
     .bind(report)
@@ -169,6 +191,7 @@ pub async fn add(db: &mut DbConnection, new: &NewGuestLink<'_>, now: UnixTime) -
     .bind(new.passphrase)
     .bind(now)
     .bind(new.expires_at)
+    .bind(shared_path)
     .execute(db)
     .await?;
     Ok(())
@@ -185,19 +208,20 @@ pub async fn get(db: &mut DbConnection, id: GuestLinkId) -> Result<Option<GuestL
 
 /// The links to something, newest first. Open links come before ended ones, so that none of them is cut off.
 pub async fn list(db: &mut DbConnection, target: GuestLinkTarget, now: UnixTime) -> Result<Vec<GuestLink>> {
-    let (dashboard, report) = target.columns();
+    let (dashboard, report, shared_path) = target.columns();
     Ok(sqlx::query_as(select!(
-        "(l.dashboard_id = $1 OR l.report_id = $2)
+        "(l.dashboard_id = $1 OR l.report_id = $2 OR l.shared_path_id = $4)
          ORDER BY l.revoked_at IS NULL AND l.expires_at > $3 DESC, l.id DESC LIMIT 200"
     ))
     .bind(dashboard)
     .bind(report)
     .bind(now)
+    .bind(shared_path)
     .fetch_all(db)
     .await?)
 }
 
-/// Open links to dashboards whose owners belong to a group of this PI; for an administrator, to all dashboards.
+/// Open links to dashboards and files whose owners belong to a group of this PI; for an administrator, of all people.
 pub async fn list_overseen(
     db: &mut DbConnection,
     pi: PersonId,
@@ -205,7 +229,8 @@ pub async fn list_overseen(
     now: UnixTime,
 ) -> Result<Vec<GuestLink>> {
     Ok(sqlx::query_as(select!(
-        "l.dashboard_id IS NOT NULL AND l.revoked_at IS NULL AND l.expires_at > $3 AND ($2 OR d.person_id IN (
+        "l.report_id IS NULL AND l.revoked_at IS NULL AND l.expires_at > $3
+         AND ($2 OR coalesce(d.person_id, s.person_id) IN (
             SELECT theirs.person_id FROM memberships theirs JOIN memberships mine
             ON mine.group_id = theirs.group_id WHERE mine.person_id = $1 AND mine.role = 'pi'))
          ORDER BY maker.display_name, l.id DESC LIMIT 1000"
@@ -219,16 +244,36 @@ pub async fn list_overseen(
 
 /// Counts the open links to something. A paused link counts, because it may work again.
 pub async fn count_open(db: &mut DbConnection, target: GuestLinkTarget, now: UnixTime) -> Result<i64> {
-    let (dashboard, report) = target.columns();
+    let (dashboard, report, shared_path) = target.columns();
     Ok(sqlx::query_scalar(
         "SELECT count(*) FROM guest_links
-         WHERE (dashboard_id = $1 OR report_id = $2) AND revoked_at IS NULL AND expires_at > $3",
+         WHERE (dashboard_id = $1 OR report_id = $2 OR shared_path_id = $4) AND revoked_at IS NULL AND expires_at > $3",
     )
     .bind(dashboard)
     .bind(report)
     .bind(now)
+    .bind(shared_path)
     .fetch_one(db)
     .await?)
+}
+
+/// A person's links to files and their drop-boxes, newest first; open links come before ended ones.
+pub async fn list_to_files(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<Vec<GuestLink>> {
+    fetch_all!(
+        db,
+        select!("s.person_id = $1 ORDER BY l.revoked_at IS NULL AND l.expires_at > $2 DESC, l.id DESC LIMIT 200"),
+        [person, now]
+    )
+}
+
+/// Counts a person's open links to files, drop-boxes included.
+pub async fn count_open_to_files(db: &mut DbConnection, person: PersonId, now: UnixTime) -> Result<i64> {
+    scalar_one!(
+        db,
+        "SELECT count(*) FROM guest_links l JOIN shared_paths s ON s.id = l.shared_path_id
+         WHERE s.person_id = $1 AND l.revoked_at IS NULL AND l.expires_at > $2",
+        [person, now]
+    )
 }
 
 /// Revokes a link; browsers that came by it lose access at once. False if it was revoked before.
@@ -320,16 +365,17 @@ pub async fn unlock_access(db: &mut DbConnection, access_key: &str) -> Result<()
     Ok(())
 }
 
-/// Deletes expired accesses, and links to reports that ended long ago.
+/// Deletes expired accesses, and links to reports and files that ended long ago.
 pub async fn sweep(db: &mut DbConnection, now: UnixTime) -> Result<u64> {
     let accesses =
         sqlx::query("DELETE FROM guest_link_accesses WHERE expires_at <= $1").bind(now).execute(&mut *db).await?;
     let links = sqlx::query(
         "DELETE FROM guest_links
-         WHERE report_id IS NOT NULL AND min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
+         WHERE dashboard_id IS NULL AND min(expires_at, coalesce(revoked_at, expires_at)) <= $1",
     )
     .bind(now.plus(-KEEP_ENDED_SECONDS))
-    .execute(db)
+    .execute(&mut *db)
     .await?;
-    Ok(accesses.rows_affected() + links.rows_affected())
+    let paths = super::shared_paths::delete_unlinked(db).await?;
+    Ok(accesses.rows_affected() + links.rows_affected() + paths)
 }

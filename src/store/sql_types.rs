@@ -8,7 +8,8 @@ use sqlx::{Decode, Encode, Sqlite, Type};
 use crate::clock::{Day, UnixTime};
 use crate::domain::{
     AllocationId, ClusterId, DashboardId, DashboardRunId, GroupId, GuestLinkId, JobRowId, NotificationId,
-    OneTimeLinkId, PersonId, RecipeId, ReportId, SessionId, SshKeyId, SubmissionId, TransferId, UsageSourceId,
+    OneTimeLinkId, PersonId, RecipeId, ReportId, SessionId, SharedPathId, SshKeyId, SubmissionId, TransferId,
+    UsageSourceId,
 };
 
 macro_rules! integer_columns {
@@ -39,6 +40,6 @@ macro_rules! integer_columns {
 
 integer_columns! {
     AllocationId ClusterId DashboardId DashboardRunId GroupId GuestLinkId JobRowId NotificationId OneTimeLinkId
-    PersonId RecipeId ReportId SessionId SshKeyId SubmissionId TransferId UsageSourceId
+    PersonId RecipeId ReportId SessionId SharedPathId SshKeyId SubmissionId TransferId UsageSourceId
     Day UnixTime
 }

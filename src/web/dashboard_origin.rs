@@ -1,9 +1,10 @@
 //! The dashboards' own origin. It serves programs that aren't ours, so nothing of the portal is reachable here, not
 //! even its cookies. A browser enters with a ticket or a guest link, gets its own path and cookie for one dashboard,
-//! and sees a slim bar around it. Guests also view frozen reports here, with the same kind of link, and the portal's own
-//! pages show a person's PDF from here in a frame.
+//! and sees a slim bar around it. Guests also view frozen reports and files here, with the same kind of link, and the
+//! portal's own pages show a person's PDF from here in a frame.
 
 mod enter;
+mod files;
 mod pdf;
 mod proxy_request;
 mod report;
@@ -40,6 +41,17 @@ pub fn routes() -> Router<AppState> {
         .layer(Extension(GuestLinkTargetKind::Report));
     let previews =
         Router::new().route("/pdf/{token}", get(pdf::get)).layer(Extension(OpenResponseLimiter::new(MAX_DOWNLOADS)));
+    let file_links = Router::new()
+        .route("/f/{token}", get(enter::by_link))
+        .route("/files/{word}/unlock", post(enter::unlock))
+        .route("/files/{word}/", get(files::get))
+        .route("/files/{word}/content", get(files::get_content))
+        .route("/files/{word}/download", get(files::download))
+        .route("/files/{word}/archive", get(files::download_all))
+        .layer((
+            Extension(GuestLinkTargetKind::Files),
+            Extension(OpenResponseLimiter::new(files::MAX_GUEST_DOWNLOADS)),
+        ));
     let own = Router::new()
         .route("/enter/{ticket}", get(enter::by_ticket))
         .route("/b/{word}/", get(viewer::get))
@@ -49,6 +61,7 @@ pub fn routes() -> Router<AppState> {
         .merge(dashboard_links)
         .merge(report_links)
         .merge(previews)
+        .merge(file_links)
         .layer((DefaultBodyLimit::max(MAX_BODY_BYTES), RequestBodyTimeoutLayer::new(BODY_TIMEOUT)));
     Router::new()
         .route("/b/{word}/app/", any(proxy_request::handle))
@@ -57,7 +70,7 @@ pub fn routes() -> Router<AppState> {
         .fallback(not_found)
 }
 
-/// Answers any path that isn't a dashboard. The text is static: it repeats nothing from the request.
+/// Answers any path that isn't a dashboard or a guest's page. The text is static: it repeats nothing from the request.
 async fn not_found(State(_): State<AppState>) -> Response {
     (
         StatusCode::NOT_FOUND,
@@ -91,14 +104,15 @@ async fn check_dashboard_access(
     app.dashboards.check_access(access_key, &cookie).await
 }
 
-/// The same for a report.
-async fn check_report_access(
+/// The same for anything else that guests see: a report, files.
+async fn check_guest_access(
     app: &App,
+    kind: GuestLinkTargetKind,
     access_key: &str,
     headers: &HeaderMap,
 ) -> Result<GuestBrowserAccess, GuestAccessError> {
-    let cookie = read_cookie(app, GuestLinkTargetKind::Report, access_key, headers)?;
-    app.auth.check_guest_access(GuestLinkTargetKind::Report, access_key, &cookie).await
+    let cookie = read_cookie(app, kind, access_key, headers)?;
+    app.auth.check_guest_access(kind, access_key, &cookie).await
 }
 
 /// The cookie that goes with an access key.
@@ -119,6 +133,18 @@ impl GuestLinkTargetKind {
         match self {
             Self::Dashboard => "dashboard",
             Self::Report => "report",
+            Self::Files => "link",
+            Self::DropBox => "drop-box",
+        }
+    }
+
+    /// What stands before the secret part of a link.
+    pub(in crate::web) const fn link_prefix(self) -> &'static str {
+        match self {
+            Self::Dashboard => "/s",
+            Self::Report => "/r",
+            Self::Files => "/f",
+            Self::DropBox => "/d",
         }
     }
 
@@ -127,6 +153,8 @@ impl GuestLinkTargetKind {
         match self {
             Self::Dashboard => format!("/b/{access_key}"),
             Self::Report => format!("/report/{access_key}"),
+            Self::Files => format!("/files/{access_key}"),
+            Self::DropBox => format!("/drop-box/{access_key}"),
         }
     }
 
@@ -136,6 +164,10 @@ impl GuestLinkTargetKind {
             (Self::Dashboard, false) => "portolan_board",
             (Self::Report, true) => "__Secure-portolan_report",
             (Self::Report, false) => "portolan_report",
+            (Self::Files, true) => "__Secure-portolan_files",
+            (Self::Files, false) => "portolan_files",
+            (Self::DropBox, true) => "__Secure-portolan_drop_box",
+            (Self::DropBox, false) => "portolan_drop_box",
         }
     }
 }

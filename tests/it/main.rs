@@ -32,6 +32,7 @@ mod estimates;
 mod events;
 mod fair_share;
 mod faults;
+mod file_links;
 mod files_archives;
 mod files_browse;
 mod files_changes;
@@ -84,3 +85,4 @@ mod usage;
 mod usage_alerts;
 mod usage_pages;
 mod webhooks;
+

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::*;
 use crate::clock::Clock;
 use crate::config::SessionSettings;
-use crate::domain::{GroupId, GroupRole, ReportId};
+use crate::domain::{ClusterId, GroupId, GroupRole, PersonId, ReportId};
 use crate::store::clusters::ClusterSettings;
 use crate::store::dashboards::NewDashboardRow;
+use crate::store::shared_paths::{NewSharedPath, SharedPathKind};
 use crate::store::{Store, dashboards, groups, people, reports};
 use crate::vault::{MasterKey, Vault};
 
@@ -83,6 +84,26 @@ impl Lab {
     ) -> Result<SecretToken, CreateGuestLinkError> {
         let request = GuestLinkRequest { label: "Ada".into(), days: 7, passphrase: passphrase.to_owned().into() };
         self.auth.create_guest_link(&self.actor(person), target, &request).await
+    }
+
+    /// Shares a folder of max's.
+    async fn share(&self, person: usize, kind: SharedPathKind) -> Result<SecretToken, CreateGuestLinkError> {
+        let request = GuestLinkRequest { label: "Ada".into(), days: 7, passphrase: String::new().into() };
+        let new = NewSharedPath {
+            person: self.people[1],
+            cluster: ClusterId(1),
+            path: "/scratch/max/runs",
+            title: "runs",
+            kind,
+            max_bytes: 0,
+            max_files: 0,
+        };
+        self.auth.share_path(&self.actor(person), &new, &request).await
+    }
+
+    async fn viewer(&self, person: usize) -> Viewer {
+        let mut db = self.auth.store.read().await.unwrap();
+        self.auth.viewer(&mut db, self.people[person]).await.unwrap().unwrap()
     }
 
     async fn list(&self, target: GuestLinkTarget) -> Vec<GuestLink> {
@@ -200,4 +221,60 @@ async fn links_end_with_the_rights_of_their_makers_and_with_what_they_show() {
     assert!(guest_links::find_access(&mut tx, &session.access_key).await.unwrap().is_none());
     reports::delete_removed(&mut tx, NOW.plus(1)).await.unwrap();
     assert_eq!(guest_links::count_open(&mut tx, lab.report(), NOW).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn files_are_shared_by_their_owner_and_only_their_own_kind_opens() {
+    let lab = Lab::new().await;
+    for stranger in [0, 2] {
+        let shared = lab.share(stranger, SharedPathKind::Folder).await;
+        assert!(matches!(shared, Err(CreateGuestLinkError::Auth(AuthError::Denied))));
+    }
+    assert!(lab.auth.list_file_links(&lab.viewer(1).await).await.unwrap().is_empty(), "nothing is left of what failed");
+    let token = lab.share(1, SharedPathKind::Folder).await.unwrap();
+    let drop_box = lab.share(1, SharedPathKind::DropBox).await.unwrap();
+    for kind in [GuestLinkTargetKind::Dashboard, GuestLinkTargetKind::Report, GuestLinkTargetKind::DropBox] {
+        assert!(matches!(lab.open(kind, &token).await, Err(OpenGuestLinkError::Unknown)), "{kind:?}");
+    }
+    assert!(matches!(lab.open(GuestLinkTargetKind::Files, &drop_box).await, Err(OpenGuestLinkError::Unknown)));
+    let session = lab.open(GuestLinkTargetKind::Files, &token).await.unwrap();
+    let check = async |kind| lab.auth.check_shared_path(kind, &session.access_key, session.cookie.as_str()).await;
+    let (access, shared) = check(GuestLinkTargetKind::Files).await.unwrap();
+    assert_eq!(
+        (shared.path.as_str(), shared.kind, access.link.opened),
+        ("/scratch/max/runs", SharedPathKind::Folder, 1)
+    );
+    assert!(matches!(check(GuestLinkTargetKind::DropBox).await, Err(GuestAccessError::Closed)));
+
+    let links = lab.auth.list_file_links(&lab.viewer(1).await).await.unwrap();
+    assert_eq!(links.len(), 2);
+    assert!(
+        lab.auth.list_file_links(&lab.viewer(0).await).await.unwrap().is_empty(),
+        "they are listed for their owner"
+    );
+    assert_eq!(lab.auth.list_overseen_links(&lab.viewer(0).await).await.unwrap().len(), 2, "a PI oversees them");
+    assert!(lab.auth.list_overseen_links(&lab.viewer(2).await).await.unwrap().is_empty());
+    let id = access.link.id;
+    assert!(matches!(lab.auth.revoke_guest_link(&lab.actor(2), id, |_| true).await, Err(AuthError::Denied)));
+    assert!(lab.auth.is_link_usable(id).await.unwrap());
+    lab.auth.revoke_guest_link(&lab.actor(0), id, GuestLinkTarget::is_to_files).await.unwrap();
+    assert!(!lab.auth.is_link_usable(id).await.unwrap());
+    assert!(matches!(check(GuestLinkTargetKind::Files).await, Err(GuestAccessError::Closed)));
+
+    // Long after they have ended, links go, and then what they led to.
+    lab.clock.advance(98 * SECONDS_PER_DAY);
+    let mut tx = lab.auth.store.write().await.unwrap();
+    guest_links::sweep(&mut tx, lab.clock.now()).await.unwrap();
+    assert!(store::shared_paths::list(&mut tx, lab.people[1]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn one_person_has_only_so_many_links_to_files() {
+    let lab = Lab::new().await;
+    for _ in 0..MAX_OPEN_LINKS {
+        lab.share(1, SharedPathKind::File).await.unwrap();
+    }
+    assert!(matches!(lab.share(1, SharedPathKind::Folder).await, Err(CreateGuestLinkError::TooMany)));
+    lab.clock.advance(7 * SECONDS_PER_DAY);
+    assert!(lab.share(1, SharedPathKind::Folder).await.is_ok(), "ended ones don't count");
 }

@@ -12,7 +12,7 @@ use crate::app::{App, AppState};
 use crate::auth::guest_links::{GuestAccessError, GuestLinkTargetKind, NewViewerAccess, OpenGuestLinkError};
 use crate::auth::{AuthError, RequestClient};
 use crate::web::dashboard_origin::viewer::{self, GuestMessage};
-use crate::web::dashboard_origin::{access_cookie, check_dashboard_access, check_report_access, is_token};
+use crate::web::dashboard_origin::{access_cookie, check_dashboard_access, check_guest_access, is_token};
 use crate::web::http::errors::{format_wait, set_retry_after};
 use crate::web::http::extractors::{FormBody, PathParams};
 use crate::web::http::visitor::visitor_from_request;
@@ -39,7 +39,7 @@ pub async fn by_link(
     let visitor = visitor_from_parts(&app, &parts);
     let opened = match kind {
         GuestLinkTargetKind::Dashboard => app.dashboards.open_guest_link(&token, &visitor).await,
-        GuestLinkTargetKind::Report => {
+        GuestLinkTargetKind::Report | GuestLinkTargetKind::Files | GuestLinkTargetKind::DropBox => {
             app.auth.open_guest_link(kind, &token, &visitor).await.map(|(_, session)| session)
         }
     };
@@ -68,7 +68,9 @@ pub async fn unlock(
     let page = format!("{}/", kind.base_path(&access_key));
     let checked = match kind {
         GuestLinkTargetKind::Dashboard => check_dashboard_access(&app, &access_key, &parts.headers).await.map(drop),
-        GuestLinkTargetKind::Report => check_report_access(&app, &access_key, &parts.headers).await.map(drop),
+        GuestLinkTargetKind::Report | GuestLinkTargetKind::Files | GuestLinkTargetKind::DropBox => {
+            check_guest_access(&app, kind, &access_key, &parts.headers).await.map(drop)
+        }
     };
     let access = match checked {
         Err(GuestAccessError::Locked(access)) => access,

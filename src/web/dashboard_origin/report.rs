@@ -10,7 +10,7 @@ use crate::auth::guest_links::{GuestAccessError, GuestLinkTarget, GuestLinkTarge
 use crate::clock::UnixTime;
 use crate::usage::report::UsageReport;
 use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
-use crate::web::dashboard_origin::{check_report_access, enter};
+use crate::web::dashboard_origin::{check_guest_access, enter};
 use crate::web::http::assets;
 use crate::web::http::extractors::{PathParams, QueryParams};
 use crate::web::pages::groups::reports::ReportQuery;
@@ -38,7 +38,7 @@ pub async fn get(
     QueryParams(query): QueryParams<ReportQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let link = match check_report_access(&app, &access_key, &headers).await {
+    let link = match check_guest_access(&app, GuestLinkTargetKind::Report, &access_key, &headers).await {
         Ok(access) => access.link,
         Err(error) => return viewer::show_no_access(GuestLinkTargetKind::Report, &error),
     };

@@ -40,6 +40,10 @@ const REPORT_CLOSED: GuestMessage = GuestMessage {
     title: "You don't have access to this report",
     text: "The link may have expired or been revoked, or it was opened in another browser. If you received a link, open it again.",
 };
+const FILES_CLOSED: GuestMessage = GuestMessage {
+    title: "You don't have access to this page",
+    text: "The link may have expired or been revoked, or it was opened in another browser. If you received a link, open it again.",
+};
 
 #[derive(Template)]
 #[template(path = "dashboard_origin/message.html")]
@@ -241,6 +245,7 @@ pub fn show_no_access(kind: GuestLinkTargetKind, error: &GuestAccessError) -> Re
             let message = match kind {
                 GuestLinkTargetKind::Dashboard => &DASHBOARD_CLOSED,
                 GuestLinkTargetKind::Report => &REPORT_CLOSED,
+                GuestLinkTargetKind::Files | GuestLinkTargetKind::DropBox => &FILES_CLOSED,
             };
             show_message(StatusCode::NOT_FOUND, message)
         }
@@ -268,13 +273,16 @@ pub fn show_passphrase_form(access: &GuestBrowserAccess, problem: &str) -> Respo
 pub fn show_expired_link(kind: GuestLinkTargetKind, at: UnixTime) -> Response {
     let text =
         format!("It was valid until {}. Ask the person who shared the {} for a new link.", at.words(), kind.noun());
-    let assets = DashboardOriginAssetUrls::new();
-    render_page(StatusCode::GONE, &GuestMessagePage { assets, title: "This link has expired", text: &text })
+    show_text(StatusCode::GONE, "This link has expired", &text)
 }
 
 pub fn show_message(status: StatusCode, message: &GuestMessage) -> Response {
+    show_text(status, message.title, message.text)
+}
+
+pub fn show_text(status: StatusCode, title: &str, text: &str) -> Response {
     let assets = DashboardOriginAssetUrls::new();
-    render_page(status, &GuestMessagePage { assets, title: message.title, text: message.text })
+    render_page(status, &GuestMessagePage { assets, title, text })
 }
 
 pub fn render_page(status: StatusCode, template: &impl Template) -> Response {

@@ -97,6 +97,7 @@ flashes! {
     DashboardChanged = "dashboard-changed", "ok", "Changes saved.";
     DashboardDeleted = "dashboard-removed", "ok", "Dashboard deleted. Its guest links no longer work. The files it showed are still on the cluster.";
     DashboardLinkRevoked = "dashboard-unshared", "ok", "Guest link revoked. Anyone using it has lost access.";
+    FileLinkRevoked = "file-unshared", "ok", "Link revoked. Anyone using it has lost access.";
     ReportFrozen = "report-frozen", "ok", "Report frozen. Its figures no longer change.";
     ReportRemoved = "report-removed", "ok", "Report deleted. Its guest links no longer work.";
     TooManyReports = "reports-enough", "warning", "This group has reached the maximum number of frozen reports. Delete some you no longer need.";

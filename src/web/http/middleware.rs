@@ -141,19 +141,24 @@ async fn handle_dashboard_request(State(app): State<AppState>, request: Request,
         next.run(request).await
     };
     let is_proxied = response.extensions().get::<ProxiedResponseMarker>().is_some();
-    let is_user_file = response.extensions().get::<UserFileMarker>().is_some();
     if is_own_page && response.status().is_client_error() && !response.headers().contains_key(header::CONTENT_TYPE) {
         response = dashboard_origin::show_bad_request(response.status());
     }
-    let policy = if is_proxied { PROXIED_CONTENT_POLICY } else { DASHBOARD_PAGE_POLICY };
+    let is_user_file = response.extensions().get::<UserFileMarker>().is_some();
+    let policy = match (is_proxied, is_user_file) {
+        (true, _) => PROXIED_CONTENT_POLICY,
+        (false, true) => USER_FILE_POLICY,
+        (false, false) => DASHBOARD_PAGE_POLICY,
+    };
     let own_policies: Vec<HeaderValue> = if is_proxied {
         response.headers().get_all(header::CONTENT_SECURITY_POLICY).iter().cloned().collect()
     } else {
         Vec::new()
     };
     let headers = response.headers_mut();
+    let is_framed_file = is_user_file && headers.contains_key(header::CONTENT_SECURITY_POLICY);
     add_headers(headers, url);
-    if is_user_file {
+    if is_framed_file {
         // Its own policy says which pages may frame it.
         headers.remove(header::X_FRAME_OPTIONS);
     } else {

@@ -6,7 +6,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::auth::guest_links::{CreateGuestLinkError, GuestLink, GuestLinkRequest, GuestLinkTarget};
+use crate::auth::guest_links::{
+    CreateGuestLinkError, GuestLink, GuestLinkRequest, GuestLinkTarget, GuestLinkTargetKind,
+};
+use crate::auth::token::SecretToken;
 use crate::domain::{DashboardId, GroupRole, GuestLinkId};
 use crate::error::AppError;
 use crate::web::HandlerResult;
@@ -19,7 +22,7 @@ use crate::web::pages::dashboards::dashboard::{DashboardFormStates, GuestLinkFor
 use crate::web::pages::dashboards::{dashboard_path, find_managed, to_hidden_error};
 
 /// The overview of guest links.
-const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
+pub(in crate::web) const GUEST_LINKS_PATH: &str = "/dashboards/guest-links";
 
 #[derive(Template)]
 #[template(path = "dashboards/guest_links.html")]
@@ -45,27 +48,44 @@ impl GuestLinkForm {
         me: &CurrentPerson,
         target: GuestLinkTarget,
     ) -> Result<Result<SecretLinkShownOnce, GuestLinkFormState>, AppError> {
-        let request = GuestLinkRequest {
+        let (actor, request) = (me.actor(context), self.to_request());
+        let created = match target {
+            GuestLinkTarget::Dashboard(id) => context.app.dashboards.create_guest_link(&actor, id, &request).await,
+            target => context.app.auth.create_guest_link(&actor, target, &request).await,
+        };
+        self.show_created(context, target.kind(), created)
+    }
+
+    pub fn to_request(&self) -> GuestLinkRequest {
+        GuestLinkRequest {
             label: self.label.clone(),
             // What isn't a number is out of every range.
             days: self.days.trim().parse().unwrap_or(0),
             passphrase: self.passphrase.clone(),
-        };
-        let actor = me.actor(context);
-        let (created, prefix) = match target {
-            GuestLinkTarget::Dashboard(id) => {
-                (context.app.dashboards.create_guest_link(&actor, id, &request).await, "/s")
-            }
-            GuestLinkTarget::Report(..) => (context.app.auth.create_guest_link(&actor, target, &request).await, "/r"),
-        };
+        }
+    }
+
+    /// The link to show, or the form with what is wrong.
+    pub fn show_created(
+        &self,
+        context: &RequestContext,
+        kind: GuestLinkTargetKind,
+        created: Result<SecretToken, CreateGuestLinkError>,
+    ) -> Result<Result<SecretLinkShownOnce, GuestLinkFormState>, AppError> {
         match created {
             Ok(token) => {
-                let link = context.app.config.dashboards.public_url.join(&format!("{prefix}/{}", token.as_str()));
+                let path = format!("{}/{}", kind.link_prefix(), token.as_str());
+                let link = context.app.config.dashboards.public_url.join(&path);
                 Ok(Ok(SecretLinkShownOnce { link, label: self.label.trim().to_owned() }))
             }
             Err(CreateGuestLinkError::Auth(error)) => Err(error.into()),
             Err(problem) => Ok(Err(self.form_state(&problem))),
         }
+    }
+
+    /// The form as it was filled in.
+    pub fn echo(&self, problems: FormErrors) -> GuestLinkFormState {
+        GuestLinkFormState { problems, label: echo_input(&self.label), days: echo_input(&self.days) }
     }
 
     fn form_state(&self, problem: &CreateGuestLinkError) -> GuestLinkFormState {
@@ -79,7 +99,7 @@ impl GuestLinkForm {
         if field != "passphrase" && !self.passphrase.expose_secret().is_empty() {
             problems.add("passphrase", "Enter the passphrase again, or leave it empty.");
         }
-        GuestLinkFormState { problems, label: echo_input(&self.label), days: echo_input(&self.days) }
+        self.echo(problems)
     }
 }
 

@@ -51,11 +51,22 @@ pub async fn get(
     let files = request.authorize().await?;
     let path = RemotePath::from_encoded(&query.path).map_err(|error| AppError::BadRequest(error.to_string()))?;
     let Some(permit) = files.start_download() else { return files.show_too_many_downloads(&path) };
-    let download = match FileDownload::open(files.connection_source(), path.clone()).await {
-        Ok(download) => download,
-        Err(error) => return files.show_download_failed(&path, &error),
-    };
-    let mut response = respond_with_file(&method, &headers, download, Some(permit));
+    match respond_with_attachment(files.connection_source(), &path, &method, &headers, permit).await {
+        Ok(response) => Ok(response),
+        Err(error) => files.show_download_failed(&path, &error),
+    }
+}
+
+/// Sends a file to be saved, or the range of it that the request asks for.
+pub(in crate::web) async fn respond_with_attachment(
+    source: ConnectionSource,
+    path: &RemotePath,
+    method: &Method,
+    headers: &HeaderMap,
+    permit: OpenResponsePermit,
+) -> Result<Response, SftpError> {
+    let download = FileDownload::open(source, path.clone()).await?;
+    let mut response = respond_with_file(method, headers, download, Some(permit));
     let name = path.name();
     mark_as_attachment(&mut response, name.as_ref().map_or(b"download", |name| name.as_bytes()));
     Ok(response)

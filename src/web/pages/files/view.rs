@@ -205,6 +205,10 @@ impl FileAddress {
         Some((self.path.parent()?.to_encoded(), name.to_encoded()))
     }
 
+    fn share_url(&self) -> String {
+        self.url("share", "")
+    }
+
     fn edit_url(&self) -> String {
         self.url("edit", "")
     }

@@ -1,0 +1,406 @@
+//! Guests who read a file or a folder by a guest link: over its owner's connection, read-only, and nothing outside of it.
+
+use askama::Template;
+use axum::Extension;
+use axum::body::{Body, BodyDataStream};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::app::{App, AppState};
+use crate::auth::guest_links::{GuestLink, GuestLinkTargetKind};
+use crate::clock::UnixTime;
+use crate::cluster::ClusterAccountId;
+use crate::domain::{GuestLinkId, RemotePath};
+use crate::files::archive::{ArchiveFormat, ArchiveSelection, ArchiveStream};
+use crate::files::downloads::ConnectionSource;
+use crate::files::shared_paths::{self, GuestFileContent};
+use crate::files::{FolderContents, FolderOrder};
+use crate::format;
+use crate::ssh::RunCommandError;
+use crate::ssh::sftp::{RemoteDirEntry, RemoteFileAttrs, RemoteFileKind, SftpError};
+use crate::store::shared_paths::{SharedPath, SharedPathKind};
+use crate::web::dashboard_origin::read_cookie;
+use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
+use crate::web::http::assets;
+use crate::web::http::extractors::{PathParams, QueryParams};
+use crate::web::http::stream_limits::{OpenResponseLimiter, OpenResponsePermit};
+use crate::web::pages::files::archive::respond_with_archive;
+use crate::web::pages::files::download::respond_with_attachment;
+
+/// Downloads by all guests of one person at the same time: they must not crowd out the person's own.
+pub const MAX_GUEST_DOWNLOADS: usize = 6;
+/// How often a running download looks whether its link still works.
+const LINK_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct GuestPathQuery {
+    /// Seen from what was shared, encoded; empty for all of it.
+    path: String,
+    /// Whether the page waits for the cluster, for browsers without JavaScript.
+    wait: bool,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard_origin/guest_files.html")]
+struct GuestFilesPage {
+    assets: DashboardOriginAssetUrls,
+    htmx_js: &'static str,
+    title: String,
+    owner: String,
+    until: UnixTime,
+    /// The way down to the folder that is shown.
+    crumbs: Vec<(String, String)>,
+    is_folder: bool,
+    content_url: String,
+    waiting_url: String,
+    archive_url: String,
+    content: Option<GuestContentView>,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard_origin/guest_files_content.html")]
+struct GuestFilesFragment {
+    content: GuestContentView,
+}
+
+enum GuestContentView {
+    Folder { rows: Vec<GuestFileRow>, is_truncated: bool },
+    File { row: GuestFileRow },
+    Problem(GuestFilesProblem),
+}
+
+struct GuestFileRow {
+    name: String,
+    href: String,
+    is_folder: bool,
+    size: String,
+    modified: Option<UnixTime>,
+}
+
+/// What a guest reads instead of the files.
+#[derive(Debug, PartialEq, Eq)]
+struct GuestFilesProblem {
+    status: StatusCode,
+    title: &'static str,
+    text: String,
+}
+
+/// A guest's request for something that was shared.
+struct GuestFilesRequest {
+    app: AppState,
+    link: GuestLink,
+    shared: SharedPath,
+    base: String,
+    /// Seen from what was shared.
+    inside: RemotePath,
+}
+
+impl GuestFilesRequest {
+    async fn authorize(
+        app: &AppState,
+        access_key: &str,
+        headers: &HeaderMap,
+        query: &GuestPathQuery,
+    ) -> Result<Self, Box<Response>> {
+        let kind = GuestLinkTargetKind::Files;
+        let checked = match read_cookie(app, kind, access_key, headers) {
+            Ok(cookie) => app.auth.check_shared_path(kind, access_key, &cookie).await,
+            Err(error) => Err(error),
+        };
+        let (access, shared) = checked.map_err(|error| viewer::show_no_access(kind, &error))?;
+        let base = kind.base_path(access_key);
+        let path = if query.path.is_empty() { "/" } else { &query.path };
+        let inside = RemotePath::from_encoded(path).ok();
+        let is_reachable = |inside: &RemotePath| shared.kind == SharedPathKind::Folder || inside.parent().is_none();
+        let Some(inside) = inside.filter(is_reachable) else {
+            return Err(Box::new(GuestFilesProblem::new(&access.link.maker_name, &SftpError::NotFound).into_page()));
+        };
+        Ok(Self { app: app.clone(), link: access.link, shared, base, inside })
+    }
+
+    fn source(&self) -> ConnectionSource {
+        let account = ClusterAccountId { person: self.shared.person_id, cluster: self.shared.cluster_id };
+        ConnectionSource::new(self.app.connections.clone(), account.connection_key(), self.app.stop.clone())
+    }
+
+    /// Where it really is on the cluster.
+    async fn resolve(&self) -> Result<RemotePath, SftpError> {
+        let root = RemotePath::from_encoded(&self.shared.path).map_err(|_| SftpError::NotFound)?;
+        shared_paths::resolve(&self.source().connection()?, &root, &self.inside).await
+    }
+
+    async fn load_content(&self) -> GuestContentView {
+        let loaded = async {
+            let path = self.resolve().await?;
+            shared_paths::load(&self.source().connection()?, path, self.app.clock.now()).await
+        };
+        match loaded.await {
+            Ok(GuestFileContent::Folder(contents)) if self.shared.kind == SharedPathKind::Folder => {
+                self.folder_view(&contents)
+            }
+            Ok(GuestFileContent::File(attrs)) => {
+                let href = self.url("download", &self.inside);
+                GuestContentView::File { row: GuestFileRow::new(self.name(), href, &attrs) }
+            }
+            Ok(GuestFileContent::Folder(_)) => GuestContentView::Problem(self.problem(&SftpError::NotFound)),
+            Err(error) => GuestContentView::Problem(self.problem(&error)),
+        }
+    }
+
+    fn folder_view(&self, contents: &FolderContents) -> GuestContentView {
+        let order = contents.order(&FolderOrder { shows_hidden: true, ..FolderOrder::default() });
+        let entries = order.iter().filter_map(|index| contents.entries.get(*index));
+        GuestContentView::Folder {
+            rows: entries.map(|entry| self.row(entry)).collect(),
+            is_truncated: contents.is_truncated,
+        }
+    }
+
+    fn row(&self, entry: &RemoteDirEntry) -> GuestFileRow {
+        let path = self.inside.join(&entry.name);
+        let below = if entry.attrs.kind == RemoteFileKind::File { "download" } else { "" };
+        // A link may lead out of what was shared: nothing is told about its target here.
+        if entry.is_link || !matches!(entry.attrs.kind, RemoteFileKind::File | RemoteFileKind::Folder) {
+            let href = if entry.is_link { self.url("", &path) } else { String::new() };
+            let (name, size) = (entry.name.to_string(), String::new());
+            return GuestFileRow { name, href, is_folder: false, size, modified: None };
+        }
+        GuestFileRow::new(entry.name.to_string(), self.url(below, &path), &entry.attrs)
+    }
+
+    /// What is shown, for people.
+    fn name(&self) -> String {
+        self.inside.name().map_or_else(|| self.shared.title.clone(), |name| name.to_string())
+    }
+
+    /// An address below the guest's own.
+    fn url(&self, below: &str, inside: &RemotePath) -> String {
+        if inside.parent().is_none() {
+            return format!("{}/{below}", self.base);
+        }
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("path", &inside.to_encoded()).finish();
+        format!("{}/{below}?{query}", self.base)
+    }
+
+    fn crumbs(&self) -> Vec<(String, String)> {
+        let label = |path: &RemotePath| path.name().map_or_else(|| self.shared.title.clone(), |name| name.to_string());
+        self.inside.ancestors_and_self().iter().map(|path| (label(path), self.url("", path))).collect()
+    }
+
+    fn problem(&self, error: &SftpError) -> GuestFilesProblem {
+        GuestFilesProblem::new(&self.link.maker_name, error)
+    }
+
+    /// Takes a place among the downloads of the owner's guests.
+    fn start_download(&self, limiter: &OpenResponseLimiter) -> Result<OpenResponsePermit, Box<Response>> {
+        limiter.acquire(self.shared.person_id).ok_or_else(|| {
+            let text = "Several guests are downloading at the moment. Try again in a few minutes.";
+            Box::new(viewer::show_text(StatusCode::TOO_MANY_REQUESTS, "Too many downloads", text))
+        })
+    }
+
+    fn into_page(self, content: Option<GuestContentView>) -> GuestFilesPage {
+        let waiting_url = self.url("", &self.inside);
+        let separator = if waiting_url.contains('?') { '&' } else { '?' };
+        GuestFilesPage {
+            assets: DashboardOriginAssetUrls::new(),
+            htmx_js: assets::asset_url("htmx.min.js"),
+            title: self.name(),
+            until: self.link.expires_at,
+            crumbs: self.crumbs(),
+            is_folder: self.shared.kind == SharedPathKind::Folder,
+            content_url: self.url("content", &self.inside),
+            waiting_url: format!("{waiting_url}{separator}wait=true"),
+            archive_url: self.url("archive", &self.inside),
+            content,
+            owner: self.link.maker_name,
+        }
+    }
+}
+
+impl GuestFileRow {
+    fn new(name: String, href: String, attrs: &RemoteFileAttrs) -> Self {
+        let is_folder = attrs.kind == RemoteFileKind::Folder;
+        let size = if is_folder { String::new() } else { format::bytes(attrs.size) };
+        Self { name, href, is_folder, size, modified: attrs.modified }
+    }
+}
+
+impl GuestFilesProblem {
+    /// The owner's own words would mislead a guest, and may name what isn't theirs to know.
+    fn new(owner: &str, error: &SftpError) -> Self {
+        let (status, title, text) = match error {
+            SftpError::Run(RunCommandError::NotConnected) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                UNREACHABLE,
+                format!(
+                    "{owner} isn't connected to the cluster at the moment. Try again later, or ask them to connect."
+                ),
+            ),
+            SftpError::Run(_) | SftpError::NoService | SftpError::NotWritten => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                UNREACHABLE,
+                "The cluster is busy or doesn't respond. Try again in a moment.".to_owned(),
+            ),
+            // The server's own words for a loop of links, among others.
+            SftpError::Refused(_)
+            | SftpError::NotFound
+            | SftpError::NotAllowed
+            | SftpError::NotAFolder
+            | SftpError::NotAFile
+            | SftpError::SpecialFile
+            | SftpError::AlreadyExists => (
+                StatusCode::NOT_FOUND,
+                "This isn't available",
+                format!(
+                    "It was moved or deleted, or it isn't part of what was shared with you. Ask {owner} if you need it."
+                ),
+            ),
+        };
+        Self { status, title, text }
+    }
+
+    fn into_page(self) -> Response {
+        viewer::show_text(self.status, self.title, &self.text)
+    }
+}
+
+const UNREACHABLE: &str = "These files can't be reached right now";
+
+/// The page. With `wait`, its content is part of it.
+pub async fn get(
+    State(app): State<AppState>,
+    PathParams(access_key): PathParams<String>,
+    QueryParams(query): QueryParams<GuestPathQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let request = match GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await {
+        Ok(request) => request,
+        Err(response) => return *response,
+    };
+    let content = if query.wait { Some(request.load_content().await) } else { None };
+    let status = match &content {
+        Some(GuestContentView::Problem(problem)) => problem.status,
+        _ => StatusCode::OK,
+    };
+    viewer::render_page(status, &request.into_page(content))
+}
+
+/// What is on the cluster, as a fragment.
+pub async fn get_content(
+    State(app): State<AppState>,
+    PathParams(access_key): PathParams<String>,
+    QueryParams(query): QueryParams<GuestPathQuery>,
+    headers: HeaderMap,
+) -> Response {
+    match GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await {
+        Ok(request) => {
+            let content = request.load_content().await;
+            viewer::render_page(StatusCode::OK, &GuestFilesFragment { content })
+        }
+        Err(response) => *response,
+    }
+}
+
+/// One file, or a range of it.
+pub async fn download(
+    State(app): State<AppState>,
+    Extension(limiter): Extension<OpenResponseLimiter>,
+    PathParams(access_key): PathParams<String>,
+    QueryParams(query): QueryParams<GuestPathQuery>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    let sent = async {
+        let request = GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await?;
+        let permit = request.start_download(&limiter)?;
+        let problem = |error| Box::new(request.problem(&error).into_page());
+        let path = request.resolve().await.map_err(problem)?;
+        let response = respond_with_attachment(request.source(), &path, &method, &headers, permit).await.map_err(problem)?;
+        Ok(end_with_link(&request, &method, response))
+    };
+    sent.await.unwrap_or_else(|response: Box<Response>| *response)
+}
+
+/// A folder as a zip archive.
+pub async fn download_all(
+    State(app): State<AppState>,
+    Extension(limiter): Extension<OpenResponseLimiter>,
+    PathParams(access_key): PathParams<String>,
+    QueryParams(query): QueryParams<GuestPathQuery>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    let sent = async {
+        let request = GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await?;
+        let permit = request.start_download(&limiter)?;
+        let problem = |error| Box::new(request.problem(&error).into_page());
+        let path = request.resolve().await.map_err(problem)?;
+        let connection = request.source().connection().map_err(problem)?;
+        let attrs = crate::ssh::sftp::stat(&connection, &path).await.map_err(problem)?;
+        if attrs.kind != RemoteFileKind::Folder || request.shared.kind != SharedPathKind::Folder {
+            return Err(problem(SftpError::NotAFolder));
+        }
+        let selection = ArchiveSelection::WholeFolder(path);
+        let response = respond_with_archive(&method, ArchiveFormat::Zip, &selection.name(), || {
+            (ArchiveStream::start(request.source(), ArchiveFormat::Zip, selection.clone(), app.clock.now()), permit)
+        });
+        Ok(end_with_link(&request, &method, response))
+    };
+    sent.await.unwrap_or_else(|response: Box<Response>| *response)
+}
+
+/// Cuts a download off when its link is revoked or expires.
+fn end_with_link(request: &GuestFilesRequest, method: &Method, response: Response) -> Response {
+    if *method == Method::HEAD {
+        return response;
+    }
+    let ended: LinkEnd = Box::pin(wait_until_ended(request.app.clone(), request.link.id));
+    response.map(|body| Body::from_stream(stream::try_unfold((body.into_data_stream(), ended), next_piece)))
+}
+
+type LinkEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn next_piece(
+    (mut body, mut ended): (BodyDataStream, LinkEnd),
+) -> Result<Option<(bytes::Bytes, (BodyDataStream, LinkEnd))>, axum::Error> {
+    let piece = tokio::select! {
+        biased;
+        () = &mut ended => return Err(axum::Error::new("the guest link has ended")),
+        piece = body.next() => piece,
+    };
+    Ok(piece.transpose()?.map(|piece| (piece, (body, ended))))
+}
+
+async fn wait_until_ended(app: impl AsRef<App> + Send, link: GuestLinkId) {
+    loop {
+        tokio::time::sleep(LINK_CHECK_INTERVAL).await;
+        if matches!(app.as_ref().auth.is_link_usable(link).await, Ok(false)) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guests_read_whose_connection_is_missing_and_nothing_of_the_cluster() {
+        let told = GuestFilesProblem::new("Alice", &RunCommandError::NotConnected.into());
+        assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(told.title.contains("can't be reached right now") && told.text.starts_with("Alice isn't connected"));
+        let told = GuestFilesProblem::new("Alice", &SftpError::Refused("/home/alice/secret: bad".into()));
+        assert!(!told.text.contains("secret"), "{}", told.text);
+        for error in [SftpError::NotFound, SftpError::NotAllowed, SftpError::SpecialFile] {
+            let told = GuestFilesProblem::new("Alice", &error);
+            assert_eq!((told.status, told.title), (StatusCode::NOT_FOUND, "This isn't available"));
+        }
+    }
+}

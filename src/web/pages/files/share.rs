@@ -1,0 +1,144 @@
+//! Sharing a file or folder with people who have no account: the form, and creating the link.
+
+use askama::Template;
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use super::change_form::{ChangeSelection, FileFormFields, field};
+use super::links::LINKS_PATH;
+use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLinkTargetKind};
+use crate::domain::RemotePath;
+use crate::error::AppError;
+use crate::files::shared_paths::{self, ShareablePath};
+use crate::store::shared_paths::{NewSharedPath, SharedPathKind};
+use crate::web::HandlerResult;
+use crate::web::http::extractors::{FormBody, QueryParams};
+use crate::web::http::form_errors::FormErrors;
+use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
+use crate::web::http::reveal_once;
+use crate::web::pages::clusters::ClusterRequest;
+use crate::web::pages::dashboards::dashboard::GuestLinkFormState;
+use crate::web::pages::dashboards::guest_links::GuestLinkForm;
+
+/// The longest name that an activity entry or a guest's page shows.
+const MAX_TITLE_CHARS: usize = 120;
+
+#[derive(Template)]
+#[template(path = "files/share.html")]
+struct SharePage {
+    page: PageFrame,
+    slug: String,
+    cluster_title: String,
+    is_connected: bool,
+    /// Where the person came from.
+    folder_href: String,
+    /// Encoded.
+    path: String,
+    shown_path: String,
+    /// Why this path can't be shared; may be empty.
+    problem: String,
+    link_form: GuestLinkFormState,
+}
+
+#[derive(Deserialize)]
+pub struct ShareForm {
+    /// Encoded.
+    path: String,
+    #[serde(flatten)]
+    link: GuestLinkForm,
+}
+
+/// The form, for the row that is ticked in a folder; without one, for the folder itself.
+pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(fields): QueryParams<FileFormFields>) -> HandlerResult {
+    let files = unchecked.authorize().await?;
+    if field(&fields, "path").is_empty() {
+        return Err(AppError::NotFound);
+    }
+    let selection = ChangeSelection::parse(&fields)?;
+    let form = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
+    match &selection.names[..] {
+        [] => show_form(&files, &selection.folder, form, ""),
+        [name] => show_form(&files, &selection.folder.join(name), form, ""),
+        _ => {
+            let problem =
+                "Several rows are ticked. Share one file or folder at a time, or the folder that they are in.";
+            show_form(&files, &selection.folder, form, problem)
+        }
+    }
+}
+
+/// Creates a link and reveals it once.
+pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<ShareForm>) -> HandlerResult {
+    let files = unchecked.authorize().await?;
+    let path = RemotePath::from_encoded(&form.path).map_err(|error| AppError::BadRequest(error.to_string()))?;
+    let shareable = match inspect(&files, &path).await {
+        Ok(shareable) => shareable,
+        Err(problem) => return show_form(&files, &path, form.link.echo(FormErrors::default()), &problem),
+    };
+    let kind = if shareable.is_folder { SharedPathKind::Folder } else { SharedPathKind::File };
+    let account = files.request.account_id();
+    let new = NewSharedPath {
+        person: account.person,
+        cluster: account.cluster,
+        path: &shareable.path.to_encoded(),
+        title: &title(&shareable.path),
+        kind,
+        max_bytes: 0,
+        max_files: 0,
+    };
+    let ClusterRequest { context, me, .. } = &files.request;
+    let created = context.app.auth.share_path(&me.actor(context), &new, &form.link.to_request()).await;
+    match form.link.show_created(context, GuestLinkTargetKind::Files, created)? {
+        Ok(shown) => {
+            let ClusterRequest { context, me, .. } = files.request;
+            reveal_once::redirect(context, &me, LINKS_PATH, &shown)
+        }
+        Err(link_form) => show_form(&files, &path, link_form, ""),
+    }
+}
+
+/// Asks the cluster what the path is; gives the reason as a sentence if it can't be shared.
+async fn inspect(files: &FilesRequest, path: &RemotePath) -> Result<ShareablePath, String> {
+    let connection = files.connection.as_ref().map_err(ToString::to_string)?;
+    let home = files.discovered.home.as_deref().and_then(|home| RemotePath::parse(home.as_bytes()).ok());
+    shared_paths::inspect(connection, home.as_ref(), path).await.map_err(|error| error.to_string())
+}
+
+/// A path's last part, for people.
+fn title(path: &RemotePath) -> String {
+    let name = path.name().map_or_else(|| path.to_string(), |name| name.to_string());
+    if name.chars().count() <= MAX_TITLE_CHARS {
+        return name;
+    }
+    name.chars().take(MAX_TITLE_CHARS - 1).chain(['…']).collect()
+}
+
+fn show_form(files: &FilesRequest, path: &RemotePath, link_form: GuestLinkFormState, problem: &str) -> HandlerResult {
+    let ClusterRequest { context, me, cluster } = &files.request;
+    let is_fine = problem.is_empty() && link_form.problems.is_empty();
+    let page = SharePage {
+        page: PageFrame::for_person(context, &me.0, &format!("Share {}", title(path)), NavSection::Files),
+        slug: files.slug().to_owned(),
+        cluster_title: cluster.row.title.clone(),
+        is_connected: files.connection.is_ok(),
+        folder_href: files_url(files.slug(), &path.parent().unwrap_or_else(RemotePath::root)),
+        path: path.to_encoded(),
+        shown_path: path.to_string(),
+        problem: problem.to_owned(),
+        link_form,
+    };
+    respond_with(if is_fine { StatusCode::OK } else { FORM_ERROR_STATUS }, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_the_last_part_and_short() {
+        let title = |path: &[u8]| title(&RemotePath::parse(path).unwrap());
+        assert_eq!(title(b"/scratch/alice/results.csv"), "results.csv");
+        assert_eq!(title(&[b"/a/", "ü".repeat(121).as_bytes()].concat()).chars().count(), 120);
+    }
+}

@@ -1,0 +1,283 @@
+//! Guest links to files on the real cluster: what guests read, and everything that they don't.
+
+use std::process::Command;
+
+use reqwest::Method;
+
+use crate::folders::{Folder, with_alice};
+use crate::support::client::send;
+use crate::support::{Client, Page, TestApp};
+
+const PASSPHRASE: &str = "gulls above the fish market";
+
+/// Shares a path and gives the link's path on the dashboards' origin.
+async fn share(portal: &TestApp, who: &Client, path: &str, passphrase: &str) -> String {
+    let form = [("path", path), ("label", "Ada"), ("days", "7"), ("passphrase", passphrase)];
+    let page = who.post_and_follow("/files/key/share", &form).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    let link = page.select_text("main > .alert code");
+    assert_eq!(page.select_all("main > .alert .qr").len(), 1);
+    link.strip_prefix(&portal.dashboards_url).expect("the dashboards' origin").to_owned()
+}
+
+/// A guest who opened a link, and the address of what they see.
+struct Guest {
+    who: Client,
+    base: String,
+}
+
+impl Guest {
+    async fn open(portal: &TestApp, link: &str) -> Self {
+        let who = Client::new(&portal.dashboards_url);
+        let entered = who.get(link).await;
+        assert_eq!(entered.status, 303, "{}", entered.text());
+        let base = entered.location().trim_end_matches('/').to_owned();
+        Self { who, base }
+    }
+
+    async fn get(&self, below: &str, path: &str) -> Page {
+        let query: &[(&str, &str)] = if path.is_empty() { &[] } else { &[("path", path)] };
+        send(self.who.request(Method::GET, &format!("{}/{below}", self.base)).query(query)).await
+    }
+
+    /// What the page shows once the cluster has answered.
+    async fn look(&self, path: &str) -> Page {
+        self.get("content", path).await
+    }
+}
+
+#[tokio::test]
+async fn guest_reads_a_file_and_nothing_else() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "seq 1000 >data.csv; echo no >other");
+    let link = share(&portal, &alice, &format!("{}/data.csv", folder.path), "").await;
+    assert!(link.starts_with("/f/"), "{link}");
+    let guest = Guest::open(&portal, &link).await;
+    let page = guest.get("", "").await;
+    assert_eq!((page.status, page.select_text("h1")), (200, "data.csv".to_owned()));
+    assert!(page.text().contains("alice") && !page.text().contains(&folder.path), "the name, not where it lies");
+    let content = guest.look("").await;
+    assert_eq!(content.attribute("a[download]", "href"), format!("{}/download", guest.base));
+    assert!(!content.text().contains(&folder.path));
+
+    let file = guest.get("download", "").await;
+    let expected: Vec<String> = (1..=1000).map(|number| number.to_string()).collect();
+    let expected = format!("{}\n", expected.join("\n"));
+    assert_eq!((file.status, file.text()), (200, expected.as_str()));
+    for (name, value) in [
+        ("content-disposition", "attachment; filename=\"data.csv\""),
+        ("content-type", "application/octet-stream"),
+        ("x-content-type-options", "nosniff"),
+        ("accept-ranges", "bytes"),
+    ] {
+        assert_eq!(file.header(name), value, "{name}");
+    }
+    assert!(file.header("content-security-policy").starts_with("sandbox; default-src 'none'"));
+    let range = guest.who.request(Method::GET, &format!("{}/download", guest.base)).header("range", "bytes=2-4");
+    let range = send(range).await;
+    assert_eq!((range.status, range.text()), (206, "2\n3"));
+
+    for path in ["/other", "/../other", "/data.csv", "other", "/%2e%2e/other"] {
+        assert_eq!(guest.get("download", path).await.status, 404, "{path}");
+    }
+    assert_eq!(guest.get("archive", "").await.status, 404, "a file is no folder");
+    let page = alice.get("/file-links").await;
+    assert!(page.select_text("[aria-labelledby=links-title]").contains("opened once"), "{}", page.text());
+    assert!(!page.text().contains(link.trim_start_matches("/f/")), "the link is shown once");
+    let log = alice.get("/account/activity").await;
+    assert!(log.text().contains("Opened a guest link to files"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn guest_reads_a_folder_and_no_way_leads_out_of_it() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new(
+        "alice",
+        "mkdir -p in/sub/deep secret; echo a >in/a.txt; echo b >in/sub/b.txt; echo s >secret/s.txt; cd in
+         ln -s sub/b.txt inside; ln -s ../secret out; ln -s ../secret/s.txt out.txt; ln -s /etc/passwd passwd
+         ln -s / root; ln -s loop loop; mkfifo pipe; echo h >.hidden; echo m >'<img src=x onerror=alert(1)>'
+         printf n >$'bad\\xff'",
+    );
+    let shared = format!("{}/in", folder.path);
+    let guest = Guest::open(&portal, &share(&portal, &alice, &shared, "").await).await;
+    let page = guest.look("").await;
+    assert!(page.text().contains("a.txt") && page.text().contains("sub"), "{}", page.text());
+    assert!(page.select_all("img").is_empty(), "names are text");
+    assert!(!page.text().contains(&folder.path));
+    let waiting = send(guest.who.request(Method::GET, &format!("{}/?wait=true", guest.base))).await;
+    assert!(waiting.status == 200 && waiting.text().contains("a.txt"), "without JavaScript");
+    let below = guest.look("/sub").await;
+    assert!(below.text().contains("b.txt") && !below.text().contains("a.txt"), "{}", below.text());
+
+    for (path, content) in
+        [("/a.txt", "a\n"), ("/sub/b.txt", "b\n"), ("/inside", "b\n"), ("/.hidden", "h\n"), ("/bad%FF", "n")]
+    {
+        let file = guest.get("download", path).await;
+        assert_eq!((file.status, file.text()), (200, content), "{path}");
+    }
+    let outside = format!("{}/secret/s.txt", folder.path);
+    for path in [
+        "/out.txt",
+        "/out/s.txt",
+        "/passwd",
+        "/root/etc/passwd",
+        "/loop",
+        "/pipe",
+        "/gone",
+        "/sub",
+        "/../secret/s.txt",
+        "/..",
+        "/sub/../../secret/s.txt",
+        "/%2e%2e/secret/s.txt",
+        "/%2E%2E%2Fsecret%2Fs.txt",
+        "/..%2fsecret%2fs.txt",
+        "../secret/s.txt",
+        "secret/s.txt",
+        "a.txt",
+        "/%00",
+        "/etc/passwd",
+        &outside,
+    ] {
+        let file = guest.get("download", path).await;
+        assert_eq!(file.status, 404, "{path}: {}", file.text());
+        assert!(!file.text().contains("root:") && !file.text().contains(&folder.path), "{path}");
+    }
+    for path in ["/out", "/root", "/..", "/a.txt/..", "/%2e%2e"] {
+        let page = guest.look(path).await;
+        assert!(page.text().contains("isn&#39;t available"), "{path}: {}", page.text());
+        assert_eq!(guest.get("archive", path).await.status, 404, "{path}");
+    }
+    // What was shared is replaced by a link.
+    folder.tell(&format!("cd {} && mv in was && ln -s secret in", folder.path));
+    assert_eq!(guest.get("download", "/s.txt").await.status, 404);
+    assert!(guest.look("").await.text().contains("isn&#39;t available"));
+}
+
+#[tokio::test]
+async fn guest_downloads_a_folder_as_a_zip_without_what_lies_outside() {
+    let (portal, _, alice) = with_alice().await;
+    let script = "mkdir -p in/sub; echo a >in/a.txt; echo b >in/sub/b.txt; ln -s /etc/passwd in/passwd";
+    let folder = Folder::new("alice", script);
+    let link = share(&portal, &alice, &format!("{}/in", folder.path), "").await;
+    let guest = Guest::open(&portal, &link).await;
+    let response = guest.who.request(Method::GET, &format!("{}/archive", guest.base)).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-disposition"], "attachment; filename=\"in.zip\"");
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("in.zip"), response.bytes().await.unwrap()).unwrap();
+    let unpacked = Command::new("unzip").args(["-q", "in.zip"]).current_dir(here.path()).output().unwrap();
+    assert!(unpacked.status.success(), "{unpacked:?}");
+    assert_eq!(std::fs::read_to_string(here.path().join("in/sub/b.txt")).unwrap(), "b\n");
+    assert!(std::fs::symlink_metadata(here.path().join("in/passwd")).is_err(), "no link leads out");
+}
+
+#[tokio::test]
+async fn passphrase_protects_and_an_ended_link_opens_nothing() {
+    let (portal, admin, alice) = with_alice().await;
+    let folder = Folder::new("alice", "echo secret-content >data");
+    let link = share(&portal, &alice, &format!("{}/data", folder.path), PASSPHRASE).await;
+    let guest = Guest::open(&portal, &link).await;
+    let page = guest.get("", "").await;
+    assert!(page.text().contains("protected by a passphrase") && !page.text().contains("data<"), "{}", page.text());
+    for below in ["content", "download"] {
+        assert!(!guest.get(below, "").await.text().contains("secret-content"), "{below}");
+    }
+    let unlock = async |passphrase: &str| {
+        let request = guest.who.request(Method::POST, &format!("{}/unlock", guest.base));
+        send(request.header("origin", &portal.dashboards_url).form(&[("passphrase", passphrase)])).await
+    };
+    assert_eq!(unlock("gulls above the fish").await.status, 403);
+    assert!(!guest.get("download", "").await.text().contains("secret-content"));
+    assert_eq!(unlock(PASSPHRASE).await.status, 303);
+    assert_eq!(guest.get("download", "").await.text(), "secret-content\n");
+    // The key in the address is no use without the cookie.
+    let stranger = Client::new(&portal.dashboards_url);
+    for below in ["", "content", "download", "archive"] {
+        let page = stranger.get(&format!("{}/{below}", guest.base)).await;
+        assert!(page.status == 404 && !page.text().contains("secret-content"), "{below}");
+    }
+
+    // Nobody else revokes it, nor sees it.
+    let bob = portal.member(&admin, "bob").await;
+    assert_eq!(bob.post("/file-links/1/revoke", &[]).await.status, 404);
+    assert_eq!(alice.post("/file-links/999/revoke", &[]).await.status, 404);
+    assert!(!bob.get("/file-links").await.text().contains("Ada"));
+    assert_eq!(guest.get("download", "").await.status, 200);
+    let revoked = alice.post("/file-links/1/revoke", &[]).await;
+    assert_eq!((revoked.status, revoked.location()), (303, "/file-links"));
+    for below in ["", "content", "download"] {
+        assert_eq!(guest.get(below, "").await.status, 404, "{below}");
+    }
+    assert_eq!(stranger.get(&link).await.status, 410);
+    assert!(alice.get("/file-links").await.select_text("#ended-links").contains("revoked"));
+
+    let link = share(&portal, &alice, &format!("{}/data", folder.path), "").await;
+    let guest = Guest::open(&portal, &link).await;
+    assert_eq!(guest.get("download", "").await.status, 200);
+    let mut tx = portal.app.store.write().await.unwrap();
+    sqlx::query("UPDATE guest_links SET expires_at = created_at").execute(&mut *tx).await.unwrap();
+    portolan::store::commit(tx).await.unwrap();
+    assert_eq!(guest.get("download", "").await.status, 404);
+    let page = stranger.get(&link).await;
+    assert!(page.status == 410 && page.text().contains("has expired"), "{}", page.text());
+}
+
+#[tokio::test]
+async fn without_the_owners_connection_guests_are_told_so() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "echo x >data");
+    let path = format!("{}/data", folder.path);
+    let guest = Guest::open(&portal, &share(&portal, &alice, &path, "").await).await;
+    alice.post("/clusters/key/disconnect", &[]).await;
+    assert_eq!(guest.get("", "").await.status, 200, "the page doesn't wait for the cluster");
+    let words = "can&#39;t be reached right now";
+    assert!(guest.look("").await.text().contains(words), "{}", guest.look("").await.text());
+    let page = guest.get("download", "").await;
+    assert!(page.status == 503 && page.text().contains(words), "{}", page.text());
+    assert!(page.text().contains("alice isn&#39;t connected"), "{}", page.text());
+    let refused = alice.post("/files/key/share", &[("path", &path), ("label", "x"), ("days", "7")]).await;
+    assert!(refused.status == 422 && refused.text().contains("not connected"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn what_must_not_be_shared_is_refused_in_words() {
+    let (portal, admin, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir .git sub; echo x >sub/x; ln -s /home/alice home; mkfifo pipe");
+    let inside = |name: &str| format!("{}/{name}", folder.path);
+    let post = async |who: &Client, path: &str, label: &str| {
+        who.post("/files/key/share", &[("path", path), ("label", label), ("days", "7")]).await
+    };
+    for (path, words) in [
+        ("/".to_owned(), "home folder"),
+        ("/home".to_owned(), "home folder"),
+        ("/home/alice".to_owned(), "home folder"),
+        (inside("home"), "home folder"),
+        (inside(".git"), "Hidden files"),
+        (inside("pipe"), "neither a file nor a folder"),
+        (inside("gone"), "doesn&#39;t exist"),
+    ] {
+        let page = post(&alice, &path, "x").await;
+        assert!(page.status == 422 && page.text().contains(words), "{path}: {}", page.select_text("main"));
+    }
+    assert_eq!(post(&alice, &inside("sub"), "").await.status, 422, "a note is needed");
+    assert_eq!(post(&alice, "relative", "x").await.status, 400);
+    assert_eq!(post(&alice, "/a/../b", "x").await.status, 400);
+    let bob = portal.member(&admin, "bob").await;
+    assert_eq!(post(&bob, &inside("sub"), "x").await.status, 422, "alice's connection is hers");
+    assert_eq!(post(&portal.visitor(), &inside("sub"), "x").await.status, 303, "to sign in");
+    assert!(alice.get("/file-links").await.text().contains("None. To share"));
+
+    // The form: for the open folder, for one ticked row, not for several.
+    let form = async |names: &[&str]| {
+        let mut query = vec![("path", folder.path.as_str())];
+        query.extend(names.iter().map(|name| ("name", *name)));
+        send(alice.request(Method::GET, "/files/key/share").query(&query)).await
+    };
+    assert_eq!(form(&[]).await.attribute("input[name=path]", "value"), folder.path);
+    assert_eq!(form(&["sub"]).await.attribute("input[name=path]", "value"), inside("sub"));
+    let several = form(&["sub", "home"]).await;
+    assert!(several.status == 422 && several.text().contains("one file or folder at a time"));
+    assert_eq!(form(&[".."]).await.status, 400);
+    let page = alice.get(&format!("/files/key?path={}&wait=true", folder.path)).await;
+    assert_eq!(page.attribute("button[formaction='/files/key/share']", "formmethod"), "get");
+}
