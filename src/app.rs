@@ -135,7 +135,7 @@ impl App {
             transfers: TransferWorker::new(core.clone(), connections.clone(), notifications.clone()),
             dashboard_folders: DashboardFolderCache::default(),
             folder_sizes: FolderSizeService::new(core.clone(), connections.clone()),
-            uploads: UploadService::new(core.clone(), connections.clone()),
+            uploads: UploadService::new(core.clone(), connections.clone(), notifications.clone()),
             usage: UsageService::new(core.clone(), connections.clone(), notifications.clone()),
             job_details: JobDetailsCache::new(core.clone(), connections.clone()),
             past_runs: PastRunsCache::new(core.clone(), connections.clone()),

@@ -5,6 +5,7 @@
 mod active;
 pub mod batch;
 mod checksum;
+mod drop_box;
 mod finish;
 mod metadata;
 mod receive;
@@ -24,8 +25,10 @@ use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::checksums::RunningChecksum;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
-use crate::domain::{ClusterId, PersonId, RemoteName, RemotePath};
+use crate::domain::{ClusterId, PersonId, RemoteName, RemotePath, SharedPathId};
 use crate::entropy;
+use crate::files::shared_paths;
+use crate::jobs::notifications::NotificationHub;
 use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{RemoteFileKind, SftpError};
 use crate::ssh::{ClusterConnection, RunCommandError};
@@ -54,6 +57,8 @@ pub enum UploadError {
     NoCluster,
     #[error("You have too many uploads. Finish or cancel some of them first.")]
     TooManyUploads,
+    #[error("This drop-box can't take this file: its owner allows no more files, or no more data.")]
+    DropBoxFull,
     #[error("Too many of your uploads are running at the same time. This one goes on when others have finished.")]
     TooManyAtOnce,
     #[error("Another request is writing to this upload. Try again in a moment.")]
@@ -101,24 +106,39 @@ impl UploadError {
     }
 }
 
+/// Whom an upload belongs to: a person, or a drop-box of theirs. Bytes pass over the person's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadOwner {
+    pub person: PersonId,
+    pub drop_box: Option<SharedPathId>,
+}
+
+impl From<PersonId> for UploadOwner {
+    fn from(person: PersonId) -> Self {
+        Self { person, drop_box: None }
+    }
+}
+
 /// Everyone's uploads.
 #[derive(Clone)]
 pub struct UploadService {
     core: Core,
     connections: ConnectionPool,
+    notifications: NotificationHub,
     active: ActiveUploads,
     batches: Arc<Semaphore>,
 }
 
 impl UploadService {
-    pub fn new(core: Core, connections: ConnectionPool) -> Self {
-        Self { core, connections, active: ActiveUploads::default(), batches: Arc::new(Semaphore::new(MAX_BATCHES)) }
+    pub fn new(core: Core, connections: ConnectionPool, notifications: NotificationHub) -> Self {
+        let (active, batches) = (ActiveUploads::default(), Arc::new(Semaphore::new(MAX_BATCHES)));
+        Self { core, connections, notifications, active, batches }
     }
 
     /// Begins an upload of `size` bytes. An empty file is there at once.
     pub async fn create(
         &self,
-        person: PersonId,
+        owner: UploadOwner,
         metadata: &UploadMetadata,
         header: &str,
         size: u64,
@@ -126,14 +146,23 @@ impl UploadService {
         let mut db = self.core.store.read().await?;
         let cluster = store::clusters::find_by_slug(&mut db, &metadata.cluster).await?.ok_or(UploadError::NoCluster)?;
         drop(db);
-        let connection = self.connection(person, cluster.id)?;
+        let connection = self.connection(owner.person, cluster.id)?;
         let target = metadata.target();
-        prepare_target(&connection, metadata, &target).await?;
+        if owner.drop_box.is_some() {
+            // The folder may have been replaced by a link since it was shared.
+            shared_paths::resolve(&connection, &metadata.folder, &RemotePath::root()).await?;
+        }
+        match prepare_target(&connection, metadata, &target).await {
+            // A guest doesn't learn which names there are: the file gets another one.
+            Err(UploadError::NameTaken | UploadError::FolderInTheWay) if owner.drop_box.is_some() => {}
+            prepared => prepared?,
+        }
         let now = self.core.clock.now();
         let upload = StoredUpload {
             id: random_token()?,
-            person_id: person,
+            person_id: owner.person,
             cluster_id: cluster.id,
+            drop_box_id: owner.drop_box,
             temporary: temporary_path(&target)?.to_encoded(),
             target: target.to_encoded(),
             metadata: header.to_owned(),
@@ -148,33 +177,35 @@ impl UploadService {
             touched_at: now,
         };
         let mut tx = self.core.store.write().await?;
-        if store::uploads::count(&mut tx, person).await? >= MAX_UPLOADS {
-            store::uploads::delete_finished(&mut tx, person).await?;
-            if store::uploads::count(&mut tx, person).await? >= MAX_UPLOADS {
-                return Err(UploadError::TooManyUploads);
+        match owner.drop_box {
+            Some(drop_box) if !store::shared_paths::reserve(&mut tx, drop_box, upload.size).await? => {
+                return Err(UploadError::DropBoxFull);
             }
+            Some(_) => {}
+            None => make_room(&mut tx, owner.person).await?,
         }
         store::uploads::add(&mut tx, &upload).await?;
         store::commit(tx).await?;
         Ok(upload)
     }
 
-    /// A person's upload, as stored.
-    pub async fn find(&self, person: PersonId, id: &str) -> Result<StoredUpload, UploadError> {
+    /// Someone's upload, as stored.
+    pub async fn find(&self, owner: UploadOwner, id: &str) -> Result<StoredUpload, UploadError> {
         let mut db = self.core.store.read().await?;
-        let upload = store::uploads::find(&mut db, person, id).await?.ok_or(UploadError::NotFound)?;
+        let upload = store::uploads::find(&mut db, owner.person, owner.drop_box, id).await?;
+        let upload = upload.ok_or(UploadError::NotFound)?;
         let is_over = upload.state != UploadState::Finished && expires_at(&upload) <= self.core.clock.now();
         if is_over { Err(UploadError::Expired) } else { Ok(upload) }
     }
 
     /// The same once an earlier request that may still be writing has stopped.
-    pub async fn find_settled(&self, person: PersonId, id: &str) -> Result<StoredUpload, UploadError> {
-        let upload = self.find(person, id).await?;
+    pub async fn find_settled(&self, owner: UploadOwner, id: &str) -> Result<StoredUpload, UploadError> {
+        let upload = self.find(owner, id).await?;
         if upload.is_received() {
             return Ok(upload);
         }
-        let held = self.active.acquire(person, id).await;
-        let upload = self.find(person, id).await;
+        let held = self.active.acquire(owner, id).await;
+        let upload = self.find(owner, id).await;
         drop(held);
         upload
     }
@@ -192,12 +223,12 @@ impl UploadService {
     }
 
     /// Ends an upload. What has arrived of an unfinished one is removed from the cluster.
-    pub async fn cancel(&self, person: PersonId, id: &str) -> Result<(), UploadError> {
-        self.find(person, id).await?;
-        let _held = self.acquire(person, id).await?;
-        let upload = self.find(person, id).await?;
+    pub async fn cancel(&self, owner: UploadOwner, id: &str) -> Result<(), UploadError> {
+        self.find(owner, id).await?;
+        let _held = self.acquire(owner, id).await?;
+        let upload = self.find(owner, id).await?;
         if upload.state != UploadState::Finished {
-            let connection = self.connection(person, upload.cluster_id)?;
+            let connection = self.connection(owner.person, upload.cluster_id)?;
             remove_temporary(&connection, &upload).await?;
         }
         self.delete(&upload.id).await
@@ -207,8 +238,8 @@ impl UploadService {
         Ok(self.connections.connection(ClusterAccountId { person, cluster }.connection_key())?)
     }
 
-    async fn acquire(&self, person: PersonId, id: &str) -> Result<ActiveUpload, UploadError> {
-        self.active.acquire(person, id).await.map_err(|error| match error {
+    async fn acquire(&self, owner: UploadOwner, id: &str) -> Result<ActiveUpload, UploadError> {
+        self.active.acquire(owner, id).await.map_err(|error| match error {
             AcquireUploadError::InUse => UploadError::InUse,
             AcquireUploadError::TooMany => UploadError::TooManyAtOnce,
         })
@@ -219,6 +250,17 @@ impl UploadService {
         store::uploads::delete(&mut tx, id).await?;
         Ok(store::commit(tx).await?)
     }
+}
+
+/// Forgets finished uploads of someone who has too many.
+async fn make_room(db: &mut store::DbConnection, person: PersonId) -> Result<(), UploadError> {
+    if store::uploads::count(db, person).await? >= MAX_UPLOADS {
+        store::uploads::delete_finished(db, person).await?;
+        if store::uploads::count(db, person).await? >= MAX_UPLOADS {
+            return Err(UploadError::TooManyUploads);
+        }
+    }
+    Ok(())
 }
 
 /// When an upload that nothing more arrives for is given up.

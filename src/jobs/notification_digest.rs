@@ -22,6 +22,8 @@ const FOLD_WITHIN: i64 = 3600;
 const MAX_SENTENCE_CHARS: usize = 400;
 /// The state of a notification about a transfer that failed.
 pub const TRANSFER_FAILED: &str = "failed";
+/// The state of a notification about a file that a guest uploaded.
+pub const DROP_BOX_FILLED: &str = "drop-box";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NotificationKind {
@@ -236,6 +238,7 @@ impl<'a> NotificationDigestBuilder<'a> {
         };
         let href = match (self.kind, many) {
             (NotificationKind::WebhookOff, _) => "/account/notifications".to_owned(),
+            (NotificationKind::TransferEnded, _) if first.state == DROP_BOX_FILLED => "/file-links".to_owned(),
             (NotificationKind::TransferEnded, _) => "/transfers".to_owned(),
             (NotificationKind::DashboardIdle, _) => {
                 first.dashboard_id.map_or_else(|| "/dashboards".to_owned(), |id| format!("/dashboards/{id}"))

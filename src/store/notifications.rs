@@ -124,6 +124,25 @@ pub async fn add_transfer(
     )
 }
 
+/// Notifies a person that a guest uploaded something, unless they have yet to read the same about this drop-box: however
+/// many files arrive, there is one notification.
+pub async fn add_drop_box(
+    db: &mut DbConnection,
+    person: PersonId,
+    state: &str,
+    text: &str,
+    now: UnixTime,
+) -> Result<bool> {
+    affects_row!(
+        db,
+        "INSERT INTO notifications (person_id, kind, state, text, at, sent_at)
+         SELECT $1, 'transfer', $2, $3, $4, $4
+         WHERE NOT EXISTS (SELECT 1 FROM notifications WHERE person_id = $1 AND read_at IS NULL AND kind = 'transfer'
+                                                             AND state = $2 AND text = $3)",
+        [person, state, text, now]
+    )
+}
+
 /// A person's latest notifications.
 pub async fn list_latest(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Notification>> {
     fetch_all!(db, select!("WHERE n.person_id = $1 ORDER BY n.id DESC LIMIT $2"), [person, most])

@@ -37,6 +37,14 @@ pub struct SharedPath {
     pub used_files: i64,
 }
 
+impl SharedPath {
+    /// How many bytes and files a drop-box still takes.
+    pub fn room(&self) -> (u64, u64) {
+        let left = |most: i64, used: i64| u64::try_from(most - used).unwrap_or(0);
+        (left(self.max_bytes, self.used_bytes), left(self.max_files, self.used_files))
+    }
+}
+
 /// A path to share.
 #[derive(Debug)]
 pub struct NewSharedPath<'a> {
@@ -77,6 +85,16 @@ pub async fn get(db: &mut DbConnection, id: SharedPathId) -> Result<Option<Share
 
 pub async fn list(db: &mut DbConnection, person: PersonId) -> Result<Vec<SharedPath>> {
     fetch_all!(db, select!("s.person_id = $1 ORDER BY s.id DESC LIMIT 1000"), [person])
+}
+
+/// Takes room for a file in a drop-box; false if it would then hold more than its owner allows.
+pub async fn reserve(db: &mut DbConnection, id: SharedPathId, size: i64) -> Result<bool> {
+    affects_row!(
+        db,
+        "UPDATE shared_paths SET used_bytes = used_bytes + $2, used_files = used_files + 1
+         WHERE id = $1 AND kind = 'drop_box' AND $2 <= max_bytes - used_bytes AND used_files < max_files",
+        [id, size]
+    )
 }
 
 /// Deletes those to which no link is left.

@@ -2,7 +2,7 @@
 
 use super::{DbConnection, Result};
 use crate::clock::UnixTime;
-use crate::domain::{ClusterId, PersonId};
+use crate::domain::{ClusterId, PersonId, SharedPathId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::Type)]
 #[sqlx(rename_all = "snake_case")]
@@ -30,6 +30,8 @@ pub struct StoredUpload {
     pub id: String,
     pub person_id: PersonId,
     pub cluster_id: ClusterId,
+    /// The drop-box that a guest uploads to; none if the person uploads.
+    pub drop_box_id: Option<SharedPathId>,
     /// The file's path on the cluster, encoded.
     pub target: String,
     /// The path that it is written to first, encoded.
@@ -62,7 +64,7 @@ impl StoredUpload {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, person_id, cluster_id, target, temporary, metadata, size, confirmed, checksum_state, replaces,
+            "SELECT id, person_id, cluster_id, drop_box_id, target, temporary, metadata, size, confirmed, checksum_state, replaces,
                     modified_at, state, problem, created_at, touched_at FROM uploads ",
             $rest
         )
@@ -72,18 +74,24 @@ macro_rules! select {
 pub async fn add(db: &mut DbConnection, upload: &StoredUpload) -> Result<()> {
     execute!(
         db,
-        "INSERT INTO uploads (id, person_id, cluster_id, target, temporary, metadata, size, confirmed, checksum_state,
-                              replaces, modified_at, state, problem, created_at, touched_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+        "INSERT INTO uploads (id, person_id, cluster_id, drop_box_id, target, temporary, metadata, size, confirmed,
+                              checksum_state, replaces, modified_at, state, problem, created_at, touched_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         upload.{
-            id, person_id, cluster_id, target, temporary, metadata, size, confirmed, checksum_state, replaces,
-            modified_at, state, problem, created_at, touched_at
+            id, person_id, cluster_id, drop_box_id, target, temporary, metadata, size, confirmed, checksum_state,
+            replaces, modified_at, state, problem, created_at, touched_at
         }
     )
 }
 
-pub async fn find(db: &mut DbConnection, person: PersonId, id: &str) -> Result<Option<StoredUpload>> {
-    fetch_optional!(db, select!("WHERE id = $1 AND person_id = $2"), [id, person])
+/// An upload of a person, or of a guest to one of their drop-boxes.
+pub async fn find(
+    db: &mut DbConnection,
+    person: PersonId,
+    drop_box: Option<SharedPathId>,
+    id: &str,
+) -> Result<Option<StoredUpload>> {
+    fetch_optional!(db, select!("WHERE id = $1 AND person_id = $2 AND drop_box_id IS $3"), [id, person, drop_box])
 }
 
 /// A person's uploads to a cluster that are not finished, the newest first.
@@ -94,13 +102,15 @@ pub async fn list_unfinished(
     most: i64,
 ) -> Result<Vec<StoredUpload>> {
     let sql = select!(
-        "WHERE person_id = $1 AND cluster_id = $2 AND state <> 'finished' ORDER BY touched_at DESC, id LIMIT $3"
+        "WHERE person_id = $1 AND cluster_id = $2 AND drop_box_id IS NULL AND state <> 'finished'
+         ORDER BY touched_at DESC, id LIMIT $3"
     );
     fetch_all!(db, sql, [person, cluster, most])
 }
 
+/// Counts a person's own uploads.
 pub async fn count(db: &mut DbConnection, person: PersonId) -> Result<i64> {
-    scalar_one!(db, "SELECT count(*) FROM uploads WHERE person_id = $1", [person])
+    scalar_one!(db, "SELECT count(*) FROM uploads WHERE person_id = $1 AND drop_box_id IS NULL", [person])
 }
 
 /// Saves how far it got.
@@ -126,13 +136,25 @@ pub async fn set_target(db: &mut DbConnection, id: &str, target: &str) -> Result
     execute!(db, "UPDATE uploads SET target = $2 WHERE id = $1", [id, target])
 }
 
+/// Deletes an upload. What an unfinished one would have taken of a drop-box is free again.
 pub async fn delete(db: &mut DbConnection, id: &str) -> Result<()> {
+    execute!(
+        db,
+        "UPDATE shared_paths SET used_bytes = used_bytes - u.size, used_files = used_files - 1
+         FROM (SELECT drop_box_id, size FROM uploads WHERE id = $1 AND state <> 'finished') u
+         WHERE shared_paths.id = u.drop_box_id",
+        [id]
+    )?;
     execute!(db, "DELETE FROM uploads WHERE id = $1", [id])
 }
 
 /// Deletes a person's finished uploads from the table; the files stay.
 pub async fn delete_finished(db: &mut DbConnection, person: PersonId) -> Result<u64> {
-    affected_rows!(db, "DELETE FROM uploads WHERE person_id = $1 AND state = 'finished'", [person])
+    affected_rows!(
+        db,
+        "DELETE FROM uploads WHERE person_id = $1 AND drop_box_id IS NULL AND state = 'finished'",
+        [person]
+    )
 }
 
 /// Unfinished uploads that nothing has arrived for since `until`, the oldest first.

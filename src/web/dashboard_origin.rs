@@ -1,10 +1,12 @@
 //! The dashboards' own origin. It serves programs that aren't ours, so nothing of the portal is reachable here, not
 //! even its cookies. A browser enters with a ticket or a guest link, gets its own path and cookie for one dashboard,
-//! and sees a slim bar around it. Guests also view frozen reports and files here, with the same kind of link, and the
-//! portal's own pages show a person's PDF from here in a frame.
+//! and sees a slim bar around it. Guests also view frozen reports and files here, and upload some, with the same kind of
+//! link, and the portal's own pages show a person's PDF from here in a frame.
 
+mod drop_box;
 mod enter;
 mod files;
+mod link_end;
 mod pdf;
 mod proxy_request;
 mod report;
@@ -13,7 +15,7 @@ mod viewer;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, get, patch, post};
 use axum::{Extension, Router};
 use axum_extra::extract::cookie::{Cookie, SameSite};
 use tower_http::timeout::RequestBodyTimeoutLayer;
@@ -26,6 +28,7 @@ use crate::web::http::assets;
 use crate::web::http::cookies::RawRequestCookies;
 use crate::web::http::middleware::BODY_TIMEOUT;
 use crate::web::http::stream_limits::{MAX_DOWNLOADS, OpenResponseLimiter};
+use crate::web::pages::files::uploads;
 
 /// The largest form on our own pages here holds only a passphrase.
 const MAX_BODY_BYTES: usize = 4 * 1024;
@@ -52,6 +55,17 @@ pub fn routes() -> Router<AppState> {
             Extension(GuestLinkTargetKind::Files),
             Extension(OpenResponseLimiter::new(files::MAX_GUEST_DOWNLOADS)),
         ));
+    let drop_boxes = Router::new()
+        .route("/d/{token}", get(enter::by_link))
+        .route("/drop-box/{word}/unlock", post(enter::unlock))
+        .route("/drop-box/{word}/", get(drop_box::get))
+        .route("/drop-box/{word}/uploads", post(drop_box::create).options(uploads::options))
+        .route(
+            "/drop-box/{word}/uploads/{id}",
+            patch(drop_box::patch).head(drop_box::head).delete(drop_box::delete).options(uploads::options),
+        )
+        .route("/drop-box/{word}/uploads/{id}/finish", post(drop_box::finish))
+        .layer(Extension(GuestLinkTargetKind::DropBox));
     let own = Router::new()
         .route("/enter/{ticket}", get(enter::by_ticket))
         .route("/b/{word}/", get(viewer::get))
@@ -62,6 +76,7 @@ pub fn routes() -> Router<AppState> {
         .merge(report_links)
         .merge(previews)
         .merge(file_links)
+        .merge(drop_boxes)
         .layer((DefaultBodyLimit::max(MAX_BODY_BYTES), RequestBodyTimeoutLayer::new(BODY_TIMEOUT)));
     Router::new()
         .route("/b/{word}/app/", any(proxy_request::handle))

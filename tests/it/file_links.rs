@@ -8,7 +8,7 @@ use crate::folders::{Folder, with_alice};
 use crate::support::client::send;
 use crate::support::{Client, Page, TestApp};
 
-const PASSPHRASE: &str = "gulls above the fish market";
+pub const PASSPHRASE: &str = "gulls above the fish market";
 
 /// Shares a path and gives the link's path on the dashboards' origin.
 async fn share(portal: &TestApp, who: &Client, path: &str, passphrase: &str) -> String {
@@ -21,13 +21,13 @@ async fn share(portal: &TestApp, who: &Client, path: &str, passphrase: &str) -> 
 }
 
 /// A guest who opened a link, and the address of what they see.
-struct Guest {
-    who: Client,
-    base: String,
+pub struct Guest {
+    pub who: Client,
+    pub base: String,
 }
 
 impl Guest {
-    async fn open(portal: &TestApp, link: &str) -> Self {
+    pub async fn open(portal: &TestApp, link: &str) -> Self {
         let who = Client::new(&portal.dashboards_url);
         let entered = who.get(link).await;
         assert_eq!(entered.status, 303, "{}", entered.text());
@@ -35,7 +35,7 @@ impl Guest {
         Self { who, base }
     }
 
-    async fn get(&self, below: &str, path: &str) -> Page {
+    pub async fn get(&self, below: &str, path: &str) -> Page {
         let query: &[(&str, &str)] = if path.is_empty() { &[] } else { &[("path", path)] };
         send(self.who.request(Method::GET, &format!("{}/{below}", self.base)).query(query)).await
     }

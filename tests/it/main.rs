@@ -28,6 +28,7 @@ mod dashboard_access;
 mod dashboard_jobs;
 mod dashboard_lifecycle;
 mod dashboards;
+mod drop_boxes;
 mod estimates;
 mod events;
 mod fair_share;
@@ -85,4 +86,3 @@ mod usage;
 mod usage_alerts;
 mod usage_pages;
 mod webhooks;
-

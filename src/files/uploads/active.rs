@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::UploadOwner;
 use crate::core::lock;
-use crate::domain::PersonId;
 
 /// How many uploads of one person may be written at the same time.
 const MAX_PER_PERSON: usize = 16;
+/// The same for guests, of all drop-boxes of one person together.
+const MAX_BY_GUESTS: usize = 6;
 /// How long a request waits for the one before it to stop.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -20,7 +22,7 @@ pub(super) struct ActiveUploads(Arc<ActiveUploadsInner>);
 
 #[derive(Default)]
 struct ActiveUploadsInner {
-    uploads: Mutex<HashMap<String, (PersonId, CancellationToken)>>,
+    uploads: Mutex<HashMap<String, (UploadOwner, CancellationToken)>>,
     released: Notify,
 }
 
@@ -41,28 +43,31 @@ pub(super) enum AcquireUploadError {
 impl ActiveUploads {
     /// Takes an upload over. A client whose network broke comes back before we notice: its earlier request is asked to
     /// stop, and saves what has arrived.
-    pub(super) async fn acquire(&self, person: PersonId, id: &str) -> Result<ActiveUpload, AcquireUploadError> {
+    pub(super) async fn acquire(&self, owner: UploadOwner, id: &str) -> Result<ActiveUpload, AcquireUploadError> {
         let until = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {
             let released = self.0.released.notified();
-            if let Some(upload) = self.try_acquire(person, id)? {
+            if let Some(upload) = self.try_acquire(owner, id)? {
                 return Ok(upload);
             }
             tokio::time::timeout_at(until, released).await.map_err(|_| AcquireUploadError::InUse)?;
         }
     }
 
-    fn try_acquire(&self, person: PersonId, id: &str) -> Result<Option<ActiveUpload>, AcquireUploadError> {
+    fn try_acquire(&self, owner: UploadOwner, id: &str) -> Result<Option<ActiveUpload>, AcquireUploadError> {
         let mut uploads = lock(&self.0.uploads);
         if let Some((_, wanted)) = uploads.get(id) {
             wanted.cancel();
             return Ok(None);
         }
-        if uploads.values().filter(|(owner, _)| *owner == person).count() >= MAX_PER_PERSON {
+        let is_guest = owner.drop_box.is_some();
+        let is_alike = |other: &UploadOwner| other.person == owner.person && other.drop_box.is_some() == is_guest;
+        let most = if is_guest { MAX_BY_GUESTS } else { MAX_PER_PERSON };
+        if uploads.values().filter(|(other, _)| is_alike(other)).count() >= most {
             return Err(AcquireUploadError::TooMany);
         }
         let wanted = CancellationToken::new();
-        uploads.insert(id.to_owned(), (person, wanted.clone()));
+        uploads.insert(id.to_owned(), (owner, wanted.clone()));
         Ok(Some(ActiveUpload { all: self.clone(), id: id.to_owned(), wanted }))
     }
 }
@@ -84,17 +89,21 @@ impl Drop for ActiveUpload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{PersonId, SharedPathId};
+
+    const ONE: UploadOwner = UploadOwner { person: PersonId(1), drop_box: None };
+    const OTHER: UploadOwner = UploadOwner { person: PersonId(2), drop_box: None };
 
     #[tokio::test(start_paused = true)]
     async fn the_later_request_takes_over_from_the_earlier_one() {
         let all = ActiveUploads::default();
-        let first = all.acquire(PersonId(1), "a").await.unwrap();
-        let (second, ()) = tokio::join!(all.acquire(PersonId(1), "a"), async {
+        let first = all.acquire(ONE, "a").await.unwrap();
+        let (second, ()) = tokio::join!(all.acquire(ONE, "a"), async {
             first.wanted_elsewhere().await;
             drop(first);
         });
         assert!(second.is_ok());
-        assert_eq!(all.acquire(PersonId(1), "a").await.err(), Some(AcquireUploadError::InUse), "it doesn't stop");
+        assert_eq!(all.acquire(ONE, "a").await.err(), Some(AcquireUploadError::InUse), "it doesn't stop");
     }
 
     #[tokio::test]
@@ -102,11 +111,17 @@ mod tests {
         let all = ActiveUploads::default();
         let mut held = Vec::new();
         for number in 0..MAX_PER_PERSON {
-            held.push(all.acquire(PersonId(1), &number.to_string()).await.unwrap());
+            held.push(all.acquire(ONE, &number.to_string()).await.unwrap());
         }
-        assert_eq!(all.acquire(PersonId(1), "more").await.err(), Some(AcquireUploadError::TooMany));
-        assert!(all.acquire(PersonId(2), "other").await.is_ok());
+        assert_eq!(all.acquire(ONE, "more").await.err(), Some(AcquireUploadError::TooMany));
+        assert!(all.acquire(OTHER, "other").await.is_ok());
+        let guest = UploadOwner { drop_box: Some(SharedPathId(1)), ..ONE };
+        for number in 0..MAX_BY_GUESTS {
+            held.push(all.acquire(guest, &format!("guest {number}")).await.unwrap());
+        }
+        assert_eq!(all.acquire(guest, "guest").await.err(), Some(AcquireUploadError::TooMany));
+        held.truncate(MAX_PER_PERSON);
         held.pop();
-        assert!(all.acquire(PersonId(1), "more").await.is_ok());
+        assert!(all.acquire(ONE, "more").await.is_ok());
     }
 }

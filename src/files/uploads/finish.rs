@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ActiveUpload, UploadError, UploadService, remove_temporary, running_checksum, stored_path};
+use super::{ActiveUpload, UploadError, UploadOwner, UploadService, remove_temporary, running_checksum, stored_path};
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::clock::UnixTime;
 use crate::cluster::checksums::{self, FileChecksum, RunningChecksum};
-use crate::domain::{PersonId, RemoteName, RemotePath};
+use crate::domain::{RemoteName, RemotePath};
 use crate::format;
 use crate::ssh::sftp::transfer::{RemoteFileReader, TransferSession};
 use crate::ssh::sftp::{RemoteFileKind, RenameMode, SetAttrs, SftpError};
@@ -35,17 +35,17 @@ pub enum NameDecision {
 
 impl UploadService {
     /// Finishes an upload all of whose bytes have arrived, as its owner decided.
-    pub async fn finish(self, person: PersonId, id: String, decision: NameDecision) -> Result<(), UploadError> {
-        self.find(person, &id).await?;
-        let active = self.acquire(person, &id).await?;
-        let upload = self.find(person, &id).await?;
+    pub async fn finish(self, owner: UploadOwner, id: String, decision: NameDecision) -> Result<(), UploadError> {
+        self.find(owner, &id).await?;
+        let active = self.acquire(owner, &id).await?;
+        let upload = self.find(owner, &id).await?;
         if upload.state == UploadState::Finished {
             return Ok(());
         }
         if !upload.is_received() {
             return Err(UploadError::WrongOffset);
         }
-        let connection = self.connection(person, upload.cluster_id)?;
+        let connection = self.connection(owner.person, upload.cluster_id)?;
         self.finish_as(&connection, upload, decision, active).await
     }
 
@@ -60,9 +60,9 @@ impl UploadService {
     }
 
     /// An empty file has nothing to receive.
-    pub async fn finish_empty(&self, person: PersonId, upload: &StoredUpload) -> Result<(), UploadError> {
-        let connection = self.connection(person, upload.cluster_id)?;
-        let active = self.acquire(person, &upload.id).await?;
+    pub async fn finish_empty(&self, owner: UploadOwner, upload: &StoredUpload) -> Result<(), UploadError> {
+        let connection = self.connection(owner.person, upload.cluster_id)?;
+        let active = self.acquire(owner, &upload.id).await?;
         let session = TransferSession::open(&connection).await?;
         session.write_new(&stored_path(&upload.temporary)?, b"", None).await?;
         self.finish_as(&connection, upload.clone(), NameDecision::TryAgain, active).await
@@ -95,7 +95,14 @@ impl UploadService {
                 Err(error) => return self.settle(&upload, upload.state, Some(error)).await,
             }
         }
-        let (state, error) = match give_name(&session, &upload, decision).await {
+        let named = match give_name(&session, &upload, decision).await {
+            // Guests replace nothing, and nobody is asked.
+            Err(UploadError::NameTaken | UploadError::FolderInTheWay) if upload.drop_box_id.is_some() => {
+                give_name(&session, &upload, NameDecision::KeepBoth).await
+            }
+            named => named,
+        };
+        let (state, error) = match named {
             Ok(target) => {
                 let mut tx = self.core.store.write().await?;
                 store::uploads::set_target(&mut tx, &upload.id, &target.to_encoded()).await?;
@@ -125,6 +132,9 @@ impl UploadService {
             record_upload(&mut tx, upload, self.core.clock.now()).await?;
         }
         store::commit(tx).await?;
+        if let (UploadState::Finished, Some(drop_box)) = (state, upload.drop_box_id) {
+            self.notify_owner(upload.person_id, drop_box).await;
+        }
         error.map_or(Ok(()), Err)
     }
 }

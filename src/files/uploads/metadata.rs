@@ -22,6 +22,8 @@ pub enum UploadMetadataError {
     NoFolder,
     #[error("The upload doesn't name the file (filename or relativePath).")]
     NoName,
+    #[error("Files whose names begin with a dot can't be uploaded here. Rename the file first.")]
+    HiddenName,
     #[error(transparent)]
     Path(#[from] RemotePathError),
 }
@@ -41,41 +43,62 @@ pub struct UploadMetadata {
     pub modified_at: Option<UnixTime>,
 }
 
+/// What a client says, as far as it can be read.
+#[derive(Default)]
+pub(super) struct UploadFacts {
+    cluster: Option<String>,
+    folder: Option<RemotePath>,
+    pub(super) name: Option<RemoteName>,
+    relative: Option<Vec<RemoteName>>,
+    replaces: bool,
+    pub(super) modified_at: Option<UnixTime>,
+}
+
 impl UploadMetadata {
     /// Reads the header: pairs of a key and a value in base64, separated by commas.
-    pub fn parse(header: &str) -> Result<Self, UploadMetadataError> {
+    pub(super) fn read_facts(header: &str) -> Result<UploadFacts, UploadMetadataError> {
         if header.len() > MAX_METADATA_BYTES {
             return Err(UploadMetadataError::Malformed);
         }
-        let (mut cluster, mut folder, mut name, mut relative) = (None, None, None, None);
-        let (mut replaces, mut modified_at) = (false, None);
+        let mut facts = UploadFacts::default();
         for pair in header.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once(' ').unwrap_or((pair, ""));
             let value = STANDARD.decode(value.trim()).map_err(|_| UploadMetadataError::Malformed)?;
             let text = || std::str::from_utf8(&value).map_err(|_| UploadMetadataError::Malformed);
             match key {
-                "cluster" => cluster = Some(text()?.to_owned()),
-                "folder" => folder = Some(RemotePath::from_encoded(text()?)?),
-                "filename" => name = Some(vec![RemoteName::parse(&value)?]),
-                "relativePath" => relative = Some(parse_relative_path(&value)?),
-                "replace" => replaces = value == b"yes",
+                "cluster" => facts.cluster = Some(text()?.to_owned()),
+                "folder" => facts.folder = Some(RemotePath::from_encoded(text()?)?),
+                "filename" => facts.name = Some(RemoteName::parse(&value)?),
+                "relativePath" => facts.relative = Some(parse_relative_path(&value)?),
+                "replace" => facts.replaces = value == b"yes",
                 // Times that SFTP can carry.
                 "modified" => {
-                    modified_at = text()?.parse::<u32>().ok().map(|seconds| UnixTime(i64::from(seconds)));
+                    facts.modified_at = text()?.parse::<u32>().ok().map(|seconds| UnixTime(i64::from(seconds)));
                 }
                 _ => {}
             }
         }
+        Ok(facts)
+    }
+
+    /// What a person says about a file of theirs.
+    pub fn parse(header: &str) -> Result<Self, UploadMetadataError> {
+        let facts = Self::read_facts(header)?;
+        let name = facts.name.map(|name| vec![name]);
         let metadata = Self {
-            cluster: cluster.ok_or(UploadMetadataError::NoCluster)?,
-            folder: folder.ok_or(UploadMetadataError::NoFolder)?,
-            relative: relative.or(name).ok_or(UploadMetadataError::NoName)?,
-            replaces,
-            modified_at,
+            cluster: facts.cluster.ok_or(UploadMetadataError::NoCluster)?,
+            folder: facts.folder.ok_or(UploadMetadataError::NoFolder)?,
+            relative: facts.relative.or(name).ok_or(UploadMetadataError::NoName)?,
+            replaces: facts.replaces,
+            modified_at: facts.modified_at,
         };
-        // The whole path has a limit, too.
-        RemotePath::parse(metadata.target().as_bytes())?;
-        Ok(metadata)
+        metadata.check()
+    }
+
+    /// The whole path has a limit, too.
+    pub(super) fn check(self) -> Result<Self, UploadMetadataError> {
+        RemotePath::parse(self.target().as_bytes())?;
+        Ok(self)
     }
 
     /// The file's path.

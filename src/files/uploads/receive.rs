@@ -8,9 +8,9 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
 
 use super::checksum::RequestChecksum;
-use super::{ActiveUpload, UploadError, UploadService, running_checksum, stored_path};
+use super::{ActiveUpload, UploadError, UploadOwner, UploadService, running_checksum, stored_path};
 use crate::cluster::checksums::RunningChecksum;
-use crate::domain::{PersonId, RemotePath};
+use crate::domain::RemotePath;
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::SftpError;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
@@ -37,11 +37,11 @@ pub struct UploadPart<B> {
 impl UploadService {
     /// Writes the next part of an upload, and finishes the upload with the last one. Gives how far it is now. Must run in
     /// a task of its own: when the client goes away, what has arrived is still saved.
-    pub async fn append<B, E>(self, person: PersonId, id: String, mut part: UploadPart<B>) -> Result<u64, UploadError>
+    pub async fn append<B, E>(self, owner: UploadOwner, id: String, mut part: UploadPart<B>) -> Result<u64, UploadError>
     where
         B: Stream<Item = Result<Bytes, E>> + Send + Unpin,
     {
-        let result = self.append_part(person, id, &mut part).await;
+        let result = self.append_part(owner, id, &mut part).await;
         if !matches!(result, Ok(_) | Err(UploadError::InUse | UploadError::Stopping)) {
             // Some clients read no answer before they have sent everything.
             let rest = async { while let Some(Ok(_)) = part.body.next().await {} };
@@ -52,23 +52,23 @@ impl UploadService {
 
     async fn append_part<B, E>(
         &self,
-        person: PersonId,
+        owner: UploadOwner,
         id: String,
         part: &mut UploadPart<B>,
     ) -> Result<u64, UploadError>
     where
         B: Stream<Item = Result<Bytes, E>> + Send + Unpin,
     {
-        self.find(person, &id).await?;
-        let active = self.acquire(person, &id).await?;
-        let mut upload = self.find(person, &id).await?;
+        self.find(owner, &id).await?;
+        let active = self.acquire(owner, &id).await?;
+        let mut upload = self.find(owner, &id).await?;
         if u64::try_from(upload.confirmed).ok() != Some(part.offset) {
             return Err(UploadError::WrongOffset);
         }
         if upload.state != UploadState::Receiving {
             return Ok(part.offset);
         }
-        let connection = self.connection(person, upload.cluster_id)?;
+        let connection = self.connection(owner.person, upload.cluster_id)?;
         if !upload.is_received() {
             let received = self.receive(&connection, &active, &mut upload, part).await;
             if let Err(error @ UploadError::Sftp(_)) = &received

@@ -2,20 +2,16 @@
 
 use askama::Template;
 use axum::Extension;
-use axum::body::{Body, BodyDataStream};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
-use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
-use std::pin::Pin;
-use std::time::Duration;
 
-use crate::app::{App, AppState};
+use crate::app::AppState;
 use crate::auth::guest_links::{GuestLink, GuestLinkTargetKind};
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
-use crate::domain::{GuestLinkId, RemotePath};
+use crate::domain::RemotePath;
 use crate::files::archive::{ArchiveFormat, ArchiveSelection, ArchiveStream};
 use crate::files::downloads::ConnectionSource;
 use crate::files::shared_paths::{self, GuestFileContent};
@@ -24,6 +20,7 @@ use crate::format;
 use crate::ssh::RunCommandError;
 use crate::ssh::sftp::{RemoteDirEntry, RemoteFileAttrs, RemoteFileKind, SftpError};
 use crate::store::shared_paths::{SharedPath, SharedPathKind};
+use crate::web::dashboard_origin::link_end::end_with_link;
 use crate::web::dashboard_origin::read_cookie;
 use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
 use crate::web::http::assets;
@@ -34,8 +31,6 @@ use crate::web::pages::files::download::respond_with_attachment;
 
 /// Downloads by all guests of one person at the same time: they must not crowd out the person's own.
 pub const MAX_GUEST_DOWNLOADS: usize = 6;
-/// How often a running download looks whether its link still works.
-const LINK_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -322,8 +317,9 @@ pub async fn download(
         let permit = request.start_download(&limiter)?;
         let problem = |error| Box::new(request.problem(&error).into_page());
         let path = request.resolve().await.map_err(problem)?;
-        let response = respond_with_attachment(request.source(), &path, &method, &headers, permit).await.map_err(problem)?;
-        Ok(end_with_link(&request, &method, response))
+        let response =
+            respond_with_attachment(request.source(), &path, &method, &headers, permit).await.map_err(problem)?;
+        Ok(end_with_link(&app, request.link.id, &method, response))
     };
     sent.await.unwrap_or_else(|response: Box<Response>| *response)
 }
@@ -351,40 +347,9 @@ pub async fn download_all(
         let response = respond_with_archive(&method, ArchiveFormat::Zip, &selection.name(), || {
             (ArchiveStream::start(request.source(), ArchiveFormat::Zip, selection.clone(), app.clock.now()), permit)
         });
-        Ok(end_with_link(&request, &method, response))
+        Ok(end_with_link(&app, request.link.id, &method, response))
     };
     sent.await.unwrap_or_else(|response: Box<Response>| *response)
-}
-
-/// Cuts a download off when its link is revoked or expires.
-fn end_with_link(request: &GuestFilesRequest, method: &Method, response: Response) -> Response {
-    if *method == Method::HEAD {
-        return response;
-    }
-    let ended: LinkEnd = Box::pin(wait_until_ended(request.app.clone(), request.link.id));
-    response.map(|body| Body::from_stream(stream::try_unfold((body.into_data_stream(), ended), next_piece)))
-}
-
-type LinkEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-async fn next_piece(
-    (mut body, mut ended): (BodyDataStream, LinkEnd),
-) -> Result<Option<(bytes::Bytes, (BodyDataStream, LinkEnd))>, axum::Error> {
-    let piece = tokio::select! {
-        biased;
-        () = &mut ended => return Err(axum::Error::new("the guest link has ended")),
-        piece = body.next() => piece,
-    };
-    Ok(piece.transpose()?.map(|piece| (piece, (body, ended))))
-}
-
-async fn wait_until_ended(app: impl AsRef<App> + Send, link: GuestLinkId) {
-    loop {
-        tokio::time::sleep(LINK_CHECK_INTERVAL).await;
-        if matches!(app.as_ref().auth.is_link_usable(link).await, Ok(false)) {
-            return;
-        }
-    }
 }
 
 #[cfg(test)]

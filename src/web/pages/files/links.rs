@@ -1,4 +1,4 @@
-//! Someone's own guest links to files: what each leads to, how often it was opened, and revoking it.
+//! Someone's own guest links to files and drop-boxes: what each leads to, how often it was opened, and revoking it.
 
 use askama::Template;
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use crate::auth::guest_links::{GuestLink, GuestLinkTarget};
 use crate::auth::{AuthError, Permission};
 use crate::domain::{GuestLinkId, RemotePath};
 use crate::error::AppError;
+use crate::format;
 use crate::store::shared_paths::{SharedPath, SharedPathKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
@@ -45,6 +46,17 @@ impl FileLinkRow {
             SharedPathKind::Folder | SharedPathKind::DropBox => files_url(&shared.slug, &path),
         };
         Self { link, shared, shown_path: path.to_string(), href }
+    }
+
+    /// How full a drop-box is; empty for others.
+    fn usage(&self) -> String {
+        if self.shared.kind != SharedPathKind::DropBox {
+            return String::new();
+        }
+        let count = |number: i64| u64::try_from(number).unwrap_or(0);
+        let SharedPath { used_files, max_files, used_bytes, max_bytes, .. } = &self.shared;
+        let (used, most) = (format::decimal_bytes(count(*used_bytes)), format::decimal_bytes(count(*max_bytes)));
+        format!("{used_files} of {}, {used} of {most}", format::count(count(*max_files), "file"))
     }
 
     const fn kind_name(&self) -> &'static str {

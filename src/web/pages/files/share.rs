@@ -1,4 +1,5 @@
-//! Sharing a file or folder with people who have no account: the form, and creating the link.
+//! Sharing a file or folder with people who have no account, to read it or to upload into it: the form, and creating the
+//! link.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -10,11 +11,11 @@ use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLinkTargetKind};
 use crate::domain::RemotePath;
 use crate::error::AppError;
-use crate::files::shared_paths::{self, ShareablePath};
+use crate::files::shared_paths::{self, SharePathError, ShareablePath};
 use crate::store::shared_paths::{NewSharedPath, SharedPathKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, QueryParams};
-use crate::web::http::form_errors::FormErrors;
+use crate::web::http::form_errors::{FormErrors, echo_input};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 use crate::web::http::reveal_once;
 use crate::web::pages::clusters::ClusterRequest;
@@ -23,6 +24,10 @@ use crate::web::pages::dashboards::guest_links::GuestLinkForm;
 
 /// The longest name that an activity entry or a guest's page shows.
 const MAX_TITLE_CHARS: usize = 120;
+/// The most that a drop-box may hold.
+const MAX_MB: i64 = 10_000_000;
+const MAX_FILES: i64 = 1000;
+const BYTES_PER_MB: i64 = 1_000_000;
 
 #[derive(Template)]
 #[template(path = "files/share.html")]
@@ -39,14 +44,66 @@ struct SharePage {
     /// Why this path can't be shared; may be empty.
     problem: String,
     link_form: GuestLinkFormState,
+    drop_box: DropBoxFormState,
+}
+
+/// What is asked about a drop-box, as it is shown.
+struct DropBoxFormState {
+    is_chosen: bool,
+    max_mb: String,
+    max_files: String,
+}
+
+impl Default for DropBoxFormState {
+    fn default() -> Self {
+        Self { is_chosen: false, max_mb: "1000".to_owned(), max_files: "20".to_owned() }
+    }
 }
 
 #[derive(Deserialize)]
 pub struct ShareForm {
     /// Encoded.
     path: String,
+    /// `drop-box`, or anything else for a link to read.
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    max_mb: String,
+    #[serde(default)]
+    max_files: String,
     #[serde(flatten)]
     link: GuestLinkForm,
+}
+
+impl ShareForm {
+    fn is_drop_box(&self) -> bool {
+        self.kind == "drop-box"
+    }
+
+    /// What a drop-box may hold: bytes and files. Nothing for a link to read.
+    fn limits(&self) -> Result<(i64, i64), FormErrors> {
+        if !self.is_drop_box() {
+            return Ok((0, 0));
+        }
+        let number = |text: &str, most: i64| text.trim().parse().ok().filter(|number| (1..=most).contains(number));
+        let (megabytes, files) = (number(&self.max_mb, MAX_MB), number(&self.max_files, MAX_FILES));
+        if let (Some(megabytes), Some(files)) = (megabytes, files) {
+            return Ok((megabytes * BYTES_PER_MB, files));
+        }
+        let mut problems = FormErrors::default();
+        if megabytes.is_none() {
+            problems.add("max_mb", format_args!("Enter a whole number of megabytes from 1 to {MAX_MB}."));
+        }
+        if files.is_none() {
+            problems.add("max_files", format_args!("Enter a number of files from 1 to {MAX_FILES}."));
+        }
+        Err(problems)
+    }
+
+    fn drop_box_state(&self) -> DropBoxFormState {
+        let (max_mb, max_files) = (echo_input(&self.max_mb), echo_input(&self.max_files));
+        DropBoxFormState { is_chosen: self.is_drop_box(), max_mb, max_files }
+    }
 }
 
 /// The form, for the row that is ticked in a folder; without one, for the folder itself.
@@ -57,6 +114,7 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(fields): QueryPar
     }
     let selection = ChangeSelection::parse(&fields)?;
     let form = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
+    let form = (form, DropBoxFormState::default());
     match &selection.names[..] {
         [] => show_form(&files, &selection.folder, form, ""),
         [name] => show_form(&files, &selection.folder.join(name), form, ""),
@@ -72,11 +130,24 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(fields): QueryPar
 pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<ShareForm>) -> HandlerResult {
     let files = unchecked.authorize().await?;
     let path = RemotePath::from_encoded(&form.path).map_err(|error| AppError::BadRequest(error.to_string()))?;
+    let again = |problems: FormErrors| (form.link.echo(problems), form.drop_box_state());
+    let (max_bytes, max_files) = match form.limits() {
+        Ok(limits) => limits,
+        Err(problems) => return show_form(&files, &path, again(problems), ""),
+    };
     let shareable = match inspect(&files, &path).await {
         Ok(shareable) => shareable,
-        Err(problem) => return show_form(&files, &path, form.link.echo(FormErrors::default()), &problem),
+        Err(problem) => return show_form(&files, &path, again(FormErrors::default()), &problem),
     };
-    let kind = if shareable.is_folder { SharedPathKind::Folder } else { SharedPathKind::File };
+    let (kind, target) = match (form.is_drop_box(), shareable.is_folder) {
+        (true, true) => (SharedPathKind::DropBox, GuestLinkTargetKind::DropBox),
+        (true, false) => {
+            let problem = SharePathError::NotAFolder.to_string();
+            return show_form(&files, &path, again(FormErrors::default()), &problem);
+        }
+        (false, true) => (SharedPathKind::Folder, GuestLinkTargetKind::Files),
+        (false, false) => (SharedPathKind::File, GuestLinkTargetKind::Files),
+    };
     let account = files.request.account_id();
     let new = NewSharedPath {
         person: account.person,
@@ -84,17 +155,17 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sha
         path: &shareable.path.to_encoded(),
         title: &title(&shareable.path),
         kind,
-        max_bytes: 0,
-        max_files: 0,
+        max_bytes,
+        max_files,
     };
     let ClusterRequest { context, me, .. } = &files.request;
     let created = context.app.auth.share_path(&me.actor(context), &new, &form.link.to_request()).await;
-    match form.link.show_created(context, GuestLinkTargetKind::Files, created)? {
+    match form.link.show_created(context, target, created)? {
         Ok(shown) => {
             let ClusterRequest { context, me, .. } = files.request;
             reveal_once::redirect(context, &me, LINKS_PATH, &shown)
         }
-        Err(link_form) => show_form(&files, &path, link_form, ""),
+        Err(link_form) => show_form(&files, &path, (link_form, form.drop_box_state()), ""),
     }
 }
 
@@ -114,7 +185,12 @@ fn title(path: &RemotePath) -> String {
     name.chars().take(MAX_TITLE_CHARS - 1).chain(['…']).collect()
 }
 
-fn show_form(files: &FilesRequest, path: &RemotePath, link_form: GuestLinkFormState, problem: &str) -> HandlerResult {
+fn show_form(
+    files: &FilesRequest,
+    path: &RemotePath,
+    (link_form, drop_box): (GuestLinkFormState, DropBoxFormState),
+    problem: &str,
+) -> HandlerResult {
     let ClusterRequest { context, me, cluster } = &files.request;
     let is_fine = problem.is_empty() && link_form.problems.is_empty();
     let page = SharePage {
@@ -127,6 +203,7 @@ fn show_form(files: &FilesRequest, path: &RemotePath, link_form: GuestLinkFormSt
         shown_path: path.to_string(),
         problem: problem.to_owned(),
         link_form,
+        drop_box,
     };
     respond_with(if is_fine { StatusCode::OK } else { FORM_ERROR_STATUS }, &page)
 }

@@ -42,7 +42,7 @@ pub(super) fn refuse(status: StatusCode, text: &str) -> Response {
 pub struct TusError(Box<Response>);
 
 impl TusError {
-    pub(super) fn new(status: StatusCode, text: &str) -> Self {
+    pub(in crate::web) fn new(status: StatusCode, text: &str) -> Self {
         Self(Box::new(refuse(status, text)))
     }
 }
@@ -78,6 +78,7 @@ pub(super) fn show_problem(error: &UploadError) -> Response {
             StatusCode::BAD_REQUEST
         }
         UploadError::TooManyUploads | UploadError::TooManyAtOnce => StatusCode::TOO_MANY_REQUESTS,
+        UploadError::DropBoxFull => StatusCode::PAYLOAD_TOO_LARGE,
         UploadError::InUse => StatusCode::LOCKED,
         UploadError::WrongOffset | UploadError::NameTaken | UploadError::FolderInTheWay => StatusCode::CONFLICT,
         UploadError::ChecksumMismatch => StatusCode::from_u16(CHECKSUM_MISMATCH).unwrap_or(StatusCode::BAD_REQUEST),
@@ -126,6 +127,7 @@ mod tests {
             (UploadError::Expired, 410, false),
             (UploadError::WrongOffset, 409, false),
             (UploadError::ChecksumMismatch, 460, false),
+            (UploadError::DropBoxFull, 413, false),
             (UploadError::InUse, 423, false),
             (UploadError::Sftp(SftpError::NotWritten), 507, false),
             (UploadError::Sftp(SftpError::Run(RunCommandError::NotConnected)), 503, true),

@@ -1,15 +1,11 @@
 //! Unfinished uploads: their list in the tools above a folder, and what to do with one whose name is taken.
 
-use std::time::Duration;
-
 use askama::Template;
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use serde::Deserialize;
 
-use super::UploadRequest;
 use super::responses::TusError;
 use crate::error::AppError;
 use crate::files::uploads::{NameDecision, UploadError, stored_path};
@@ -20,9 +16,6 @@ use crate::web::http::extractors::{FormBody, MaybeCurrentPerson, PathParams};
 use crate::web::http::page_frame::respond;
 use crate::web::pages::files::UncheckedFilesRequest;
 use crate::web::portal_state::PortalState;
-
-/// How long a request waits while a large file is checked.
-const FINISH_WAIT: Duration = Duration::from_secs(25);
 
 #[derive(Template)]
 #[template(path = "files/unfinished_uploads.html")]
@@ -89,7 +82,7 @@ pub async fn finish(
     headers: HeaderMap,
     FormBody(form): FormBody<FinishUploadForm>,
 ) -> Result<Response, TusError> {
-    let request = UploadRequest::authorize(state, me, headers)?;
+    let request = super::authorize(state, me, headers)?;
     let decision = match form.decision.as_str() {
         "" => NameDecision::TryAgain,
         "replace" => NameDecision::Replace,
@@ -101,16 +94,7 @@ pub async fn finish(
             ));
         }
     };
-    let app = &request.state.app;
-    let task = app.tasks.spawn(app.uploads.clone().finish(request.person, id.clone(), decision));
-    match tokio::time::timeout(FINISH_WAIT, task).await {
-        Err(_) => return Ok((StatusCode::ACCEPTED, Json(serde_json::json!({ "state": "checking" }))).into_response()),
-        Ok(ended) => ended.unwrap_or(Err(UploadError::Stopping))?,
-    }
-    let upload = app.uploads.find(request.person, &id).await?;
-    let name = stored_path(&upload.target)?.name();
-    let name = name.map(|name| name.to_string()).unwrap_or_default();
-    Ok(Json(serde_json::json!({ "state": upload.state.as_str(), "name": name })).into_response())
+    request.finish(&id, decision).await
 }
 
 #[cfg(test)]
@@ -154,6 +138,7 @@ mod tests {
             id: "0a".into(),
             person_id: PersonId(1),
             cluster_id: ClusterId(1),
+            drop_box_id: None,
             target: "/home/<img src=x>%FF".into(),
             temporary: "/home/.portolan-upload-1".into(),
             metadata: "filename YQ==".into(),

@@ -1,0 +1,80 @@
+//! What is different about uploads by guests: their file's name is all that they choose, and the owner is notified.
+
+use super::{UploadMetadata, UploadMetadataError, UploadService};
+use crate::domain::{PersonId, RemotePath, SharedPathId};
+use crate::jobs::notification_digest::DROP_BOX_FILLED;
+use crate::store::{self, StoreError};
+
+impl UploadMetadata {
+    /// Reads what a guest says about a file. Where it goes is the owner's choice: whatever else the guest says about that
+    /// doesn't count.
+    pub fn parse_for_drop_box(header: &str, cluster: &str, folder: RemotePath) -> Result<Self, UploadMetadataError> {
+        let facts = Self::read_facts(header)?;
+        let name = facts.name.ok_or(UploadMetadataError::NoName)?;
+        // Many programs read settings from such files.
+        if name.is_dot_name() {
+            return Err(UploadMetadataError::HiddenName);
+        }
+        let metadata = Self {
+            cluster: cluster.to_owned(),
+            folder,
+            relative: vec![name],
+            replaces: false,
+            modified_at: facts.modified_at,
+        };
+        metadata.check()
+    }
+}
+
+impl UploadService {
+    /// Tells the owner of a drop-box that something has arrived. The file is there even if that fails.
+    pub(super) async fn notify_owner(&self, person: PersonId, drop_box: SharedPathId) {
+        match self.add_notification(person, drop_box).await {
+            Ok(true) => self.notifications.notify(person),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "Could not notify the owner of a drop-box"),
+        }
+    }
+
+    async fn add_notification(&self, person: PersonId, drop_box: SharedPathId) -> Result<bool, StoreError> {
+        let mut tx = self.core.store.write().await?;
+        let Some(shared) = store::shared_paths::get(&mut tx, drop_box).await? else { return Ok(false) };
+        let text = format!("Files arrived in your drop-box “{}” on {}", shared.title, shared.cluster);
+        let now = self.core.clock.now();
+        let is_new = store::notifications::add_drop_box(&mut tx, person, DROP_BOX_FILLED, &text, now).await?;
+        store::commit(tx).await?;
+        Ok(is_new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    #[test]
+    fn guests_choose_a_name_and_nothing_else() {
+        let folder = RemotePath::parse(b"/scratch/alice/inbox").unwrap();
+        let parse = |pairs: &[(&str, &[u8])]| {
+            let pairs: Vec<String> =
+                pairs.iter().map(|(key, text)| format!("{key} {}", STANDARD.encode(text))).collect();
+            UploadMetadata::parse_for_drop_box(&pairs.join(","), "key", folder.clone())
+        };
+        let elsewhere: [(&str, &[u8]); 5] = [
+            ("filename", b"data \xff.csv"),
+            ("cluster", b"other"),
+            ("folder", b"/home/alice"),
+            ("relativePath", b"sub/x"),
+            ("replace", b"yes"),
+        ];
+        let read = parse(&elsewhere).unwrap();
+        assert_eq!((read.cluster.as_str(), read.replaces, read.folders().len()), ("key", false, 0));
+        assert_eq!(read.target().as_bytes(), b"/scratch/alice/inbox/data \xff.csv");
+        for bad in ["", ".", "..", "../x", "a/b", "/etc/passwd", ".bashrc", ".portolan-upload-1", "a\0"] {
+            assert!(parse(&[("filename", bad.as_bytes())]).is_err(), "{bad:?}");
+        }
+        assert!(parse(&[("relativePath", b"x")]).is_err(), "a name is needed");
+    }
+}
