@@ -146,6 +146,30 @@ async fn file_arrives_in_parts_and_gets_its_name_at_the_end() {
     assert!(!alice.get("/files/key/uploads").await.text().contains("data.bin"));
 }
 
+/// What is written already may be deleted, or replaced by whoever may write to the folder.
+#[tokio::test]
+async fn upload_begins_again_if_what_was_there_is_gone_or_something_else() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "printf mine >mine");
+    let tus = Uploader::new(&portal, &alice, "key", &folder.path);
+    let bytes = sample(100_000);
+    for (name, change) in [
+        ("removed", "rm .portolan-upload-*"),
+        ("cut", "truncate -s 10 .portolan-upload-*"),
+        ("linked", "rm .portolan-upload-*; ln -s $PWD/mine $HIDDEN"),
+    ] {
+        let at = tus.create(name, bytes.len()).await;
+        assert_eq!(tus.append(&at, 0, &bytes[..60_000]).await.status, 204);
+        folder.tell(&format!("cd {} && HIDDEN=$(echo .portolan-upload-*) && {change}", folder.path));
+        assert_eq!(tus.append(&at, 60_000, &bytes[60_000..]).await.status, 409, "{name}");
+        assert_eq!(tus.offset(&at).await, 0, "{name}");
+        assert_eq!(tus.append(&at, 0, &bytes).await.status, 204, "{name}");
+        assert_content(&folder, name, &bytes);
+        assert_content(&folder, "mine", b"mine");
+    }
+    assert_eq!(names(&portal, "key", &folder.path).await, [&b"cut"[..], b"linked", b"mine", b"removed"]);
+}
+
 #[tokio::test]
 async fn creation_can_carry_the_file_or_be_all_of_it() {
     let (portal, _, alice) = with_alice().await;

@@ -205,8 +205,8 @@ async fn compute(
                 tokio::time::sleep(CHECKSUM_PAUSE).await;
             }
             Ok(Some(mut found)) => {
-                // The size was right a moment ago, so it is there.
-                return found.remove(path).map(Some).ok_or(UploadError::Damaged);
+                // Without a checksum nothing is known to be wrong: the command may have been killed.
+                return found.remove(path).map(Some).ok_or_else(|| RunCommandError::IncompleteReply.into());
             }
             result => return result.map(|_| None).map_err(Into::into),
         }

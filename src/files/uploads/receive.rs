@@ -12,8 +12,8 @@ use super::{ActiveUpload, UploadError, UploadOwner, UploadService, running_check
 use crate::cluster::checksums::RunningChecksum;
 use crate::domain::RemotePath;
 use crate::ssh::ClusterConnection;
-use crate::ssh::sftp::SftpError;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
+use crate::ssh::sftp::{RemoteFileKind, SftpError};
 use crate::store;
 use crate::store::uploads::{StoredUpload, UploadState};
 
@@ -100,7 +100,7 @@ impl UploadService {
         let (start, size) = (part.offset, u64::try_from(upload.size).unwrap_or_default());
         let writer = match open_writer(connection, &stored_path(&upload.temporary)?, start, size - start).await {
             Err(SftpError::NotFound) if start > 0 => {
-                // Somebody has removed what was there.
+                // Somebody has removed or replaced what was there: it begins again.
                 self.save(upload, &RunningChecksum::new()).await?;
                 return Err(UploadError::WrongOffset);
             }
@@ -233,13 +233,21 @@ impl WritingUpload {
     }
 }
 
-/// Opens the temporary file. One that is left from a first try that confirmed nothing is written anew.
+/// Opens the temporary file. One that is left from a first try that confirmed nothing is written anew; one that isn't what
+/// was written counts as missing.
 async fn open_writer(
     connection: &Arc<ClusterConnection>,
     path: &RemotePath,
     offset: u64,
     len: u64,
 ) -> Result<RemoteFileWriter, SftpError> {
+    if offset > 0 {
+        // Whoever may write to the folder can put something else in its place, such as a link to another file of its owner.
+        let attrs = TransferSession::open(connection).await?.lstat(path).await?;
+        if attrs.kind != RemoteFileKind::File || attrs.size < offset {
+            return Err(SftpError::NotFound);
+        }
+    }
     match RemoteFileWriter::open(connection, path, offset, len).await {
         Err(SftpError::AlreadyExists) if offset == 0 => {
             TransferSession::open(connection).await?.remove_file(path).await?;

@@ -24,7 +24,7 @@ impl SftpOpenMode {
         const EXCLUSIVE: u32 = 0x20;
         match self {
             Self::Read => READ,
-            Self::Write => WRITE | CREATE,
+            Self::Write => WRITE,
             Self::CreateNew => WRITE | CREATE | EXCLUSIVE,
         }
     }
