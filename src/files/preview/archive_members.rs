@@ -1,5 +1,6 @@
 //! What is in an archive, from its table of contents alone: nothing is unpacked.
 
+use crate::files::little_endian::{u16_at, u32_at, u64_at};
 use crate::format;
 use crate::text::is_disruptive;
 
@@ -73,21 +74,6 @@ impl TarHeader {
         let blocks = self.size.div_ceil(TAR_BLOCK_BYTES);
         offset.saturating_add(TAR_BLOCK_BYTES).saturating_add(blocks.saturating_mul(TAR_BLOCK_BYTES))
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let two = bytes.get(at..at.checked_add(2)?)?;
-    Some(u64::from(u16::from_le_bytes(two.try_into().ok()?)))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let four = bytes.get(at..at.checked_add(4)?)?;
-    Some(u64::from(u32::from_le_bytes(four.try_into().ok()?)))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let eight = bytes.get(at..at.checked_add(8)?)?;
-    Some(u64::from_le_bytes(eight.try_into().ok()?))
 }
 
 fn usize_from(number: u64) -> usize {

@@ -3,8 +3,9 @@
 use bytes::{Buf as _, Bytes};
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::zip_contents::{LOCAL_HEADER_BYTES, ZipContents, ZipMember, ZipMemberKind, u16_at};
+use super::zip_contents::{LOCAL_HEADER_BYTES, ZipContents, ZipMember, ZipMemberKind};
 use super::{PIECE_BYTES, UnpackError, UnpackEvent, UnpackedMember, shown};
+use crate::files::little_endian::u16_at;
 
 pub(super) struct ZipUnpacker {
     /// What is still to come, the last first.

@@ -3,6 +3,7 @@
 use super::limits::{MAX_MEMBERS, MemberPath, UnpackBudget, check_growth};
 use super::{SkippedKind, UnpackError, shown};
 use crate::clock::UnixTime;
+use crate::files::little_endian::{u16_at, u32_at, u64_at};
 
 const END_BYTES: usize = 22;
 const LOCATOR_BYTES: usize = 20;
@@ -228,21 +229,6 @@ impl<'a> Iterator for ExtraFields<'a> {
         self.0 = &self.0[4 + len..];
         Some((id, field))
     }
-}
-
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let two = bytes.get(at..at.checked_add(2)?)?;
-    Some(u64::from(u16::from_le_bytes(two.try_into().ok()?)))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let four = bytes.get(at..at.checked_add(4)?)?;
-    Some(u64::from(u32::from_le_bytes(four.try_into().ok()?)))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let eight = bytes.get(at..at.checked_add(8)?)?;
-    Some(u64::from_le_bytes(eight.try_into().ok()?))
 }
 
 fn to_u64(number: usize) -> u64 {
