@@ -10,7 +10,7 @@
   const template = root.querySelector("[data-drop-row]");
   const AT_ONCE = 3;
   const RETRY_MS = [1000, 2000, 5000, ...Array(2000).fill(8000)];
-  const WAITING = "Waiting for the connection. The upload goes on by itself.";
+  const WAITING = "Waiting for the connection. The upload continues automatically.";
   const waiting = [];
   let running = 0;
 
@@ -72,7 +72,7 @@
           },
           onProgress: (sent, all) => {
             this.row.querySelector("[data-line-progress]").value = all > 0 ? sent / all : 1;
-            this.say(sent < all ? `${Math.floor((100 * sent) / all)} %` : "Checking");
+            this.say(sent < all ? `${Math.floor((100 * sent) / all)}%` : "Checking");
           },
           onSuccess: () => this.finish(end),
           onError: (error) => {

@@ -59,7 +59,7 @@ window.uploadTasks = ({ root, cluster, folder, enqueue, refreshUnfinished, maxFi
       const again = [0, 423, 429, 460, 500, 502, 503, 504].includes(status) || (status === 409 && method !== "POST");
       this.isRetrying = again;
       const said = status === 503 ? error.originalResponse.getBody() : "";
-      this.line.note = again ? said || "Waiting for the connection. The upload goes on by itself." : "";
+      this.line.note = again ? said || "Waiting for the connection. The upload continues automatically." : "";
       return again;
     }
 
@@ -84,7 +84,7 @@ window.uploadTasks = ({ root, cluster, folder, enqueue, refreshUnfinished, maxFi
       }
       this.line.waiting.push(this);
       if (!this.line.isStopped()) {
-        this.line.fail(text.length > 0 && text.length < 500 ? text : "The upload failed. Try to resume it.");
+        this.line.fail(text.length > 0 && text.length < 500 ? text : "The upload failed. Select Resume to try again.");
       }
     }
 
@@ -196,7 +196,7 @@ window.uploadTasks = ({ root, cluster, folder, enqueue, refreshUnfinished, maxFi
           this.line.waiting.push(this);
           return this.line.fail(answer.text);
         }
-        this.line.note = answer.text || "Waiting for the connection. The upload goes on by itself.";
+        this.line.note = answer.text || "Waiting for the connection. The upload continues automatically.";
         await sleep(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]);
       }
     }
@@ -232,7 +232,7 @@ window.uploadTasks = ({ root, cluster, folder, enqueue, refreshUnfinished, maxFi
       const headers = { "Tus-Resumable": "1.0.0" };
       const response = await fetch(url, { method, body, signal, headers, redirect: "manual" });
       if (response.type === "opaqueredirect") {
-        return { status: 401, text: "You're signed out. Sign in again in another tab, then resume." };
+        return { status: 401, text: "You're signed out. Sign in again in another tab, then select Resume." };
       }
       const isJson = response.headers.get("content-type")?.startsWith("application/json");
       if (isJson) return { status: response.status, json: await response.json(), text: "" };

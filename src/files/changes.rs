@@ -32,9 +32,9 @@ pub enum FileChangeError {
     IntoItself(RemoteName),
     #[error("“{0}” is already in this folder. Choose another one.")]
     SameFolder(RemoteName),
-    #[error("“{0}” couldn't be moved. Moving to another disk means copying: use Copy, then delete.")]
+    #[error("“{0}” couldn't be moved. If the folder is on another disk, use Copy, then delete the original.")]
     OtherDisk(RemoteName),
-    #[error("“{0}” doesn't exist any more. Reload the folder to see what is there.")]
+    #[error("“{0}” no longer exists. Reload the folder to see what's there.")]
     Gone(RemoteName),
     #[error("The folder {0} doesn't exist. Check the path.")]
     NoFolder(RemotePath),

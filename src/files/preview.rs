@@ -286,7 +286,7 @@ fn describe_data(format: FileFormat, head: &[u8], tail: &[u8], arrays: Described
         FileFormat::Gzip => parse_gzip(head, tail).map(|gzip| {
             let mut facts = vec![("Format", "gzip".to_owned())];
             facts.extend(gzip.name.map(|name| ("Original name", name)));
-            facts.push(("Original size", format!("{} (if it is below 4 GB)", format::bytes(gzip.size))));
+            facts.push(("Original size", format!("{} (accurate only below 4 GB)", format::bytes(gzip.size))));
             facts
         }),
         _ => None,

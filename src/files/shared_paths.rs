@@ -23,7 +23,7 @@ pub enum SharePathError {
     Hidden,
     #[error("This is neither a file nor a folder, so it can't be shared.")]
     NotAFile,
-    #[error("A drop-box needs a folder.")]
+    #[error("Only a folder can be a drop-box. Choose a folder instead of a file.")]
     NotAFolder,
     #[error(transparent)]
     Sftp(#[from] SftpError),

@@ -182,7 +182,7 @@ impl EntryAccess {
     }
 }
 
-const LINK_WORDS: &str = "A link: the permissions of what it leads to apply";
+const LINK_WORDS: &str = "Symbolic link: the permissions of its target apply";
 
 /// What became of a change of permissions.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -304,7 +304,7 @@ async fn collect_entries(
     Ok(found)
 }
 
-const LINK_FAILURE: &str = "This is a link. Change the permissions of what it leads to.";
+const LINK_FAILURE: &str = "This is a symbolic link. Change the permissions of its target instead.";
 
 impl AccessChange {
     fn add_failure(&mut self, path: &RemotePath, why: &str) {

@@ -47,7 +47,7 @@ pub struct OpenedTextFile {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenTextFileError {
-    #[error("This file has {}. Files up to {} can be edited here. You can view or download it.",
+    #[error("This file is {}. Only files up to {} can be edited here. You can view or download it.",
         format::bytes(*.0), format::bytes(MAX_TEXT_BYTES as u64))]
     TooLarge(u64),
     #[error("This isn't a text file (UTF-8), so it can't be edited here. You can view or download it.")]
@@ -76,7 +76,9 @@ pub enum SaveTextFileError {
     ReadOnly,
     #[error("You can't create files in {0}, so the file can't be replaced safely. Use “Save as” with another folder.")]
     FolderClosed(RemotePath),
-    #[error("The file belongs to a group that you aren't a member of, which would be lost. Use “Save as” instead.")]
+    #[error(
+        "The file belongs to a group that you aren't a member of, and saving would change its group. Use “Save as” instead."
+    )]
     GroupNotKept,
     #[error("This text is too long. Files up to {} can be saved here.", format::bytes(MAX_TEXT_BYTES as u64))]
     TooLong,

@@ -241,7 +241,7 @@ impl TransferWorker {
 async fn check_space(run: &TransferRun, folder: &RemotePath, length: u64) -> Result<(), TransferError> {
     match sftp::disk_space(&run.connection, folder).await {
         Ok(Some(space)) if space.free_bytes < length => Err(TransferError::Failed(format!(
-            "There isn't enough space: {} are needed, and {} are free.",
+            "There isn't enough space: {} needed, {} free. Free some space, then try again.",
             format::bytes(length),
             format::bytes(space.free_bytes)
         ))),

@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 128 * 1024;
 /// Why an archive can't be extracted: what is wrong, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnpackError {
-    #[error("This is not an archive that the portal can extract. It can extract zip, tar and tar.gz.")]
+    #[error("The portal can't extract this file. It can extract zip, tar and tar.gz archives.")]
     NotAnArchive,
     #[error("The portal can't extract {0} archives, only zip, tar and tar.gz. Extract it in a job or a terminal.")]
     UnsupportedFormat(&'static str),
@@ -37,26 +37,26 @@ pub enum UnpackError {
         "{0} is compressed in a way that the portal can't read. Extract the archive in a job or a terminal, or create it again."
     )]
     UnsupportedMethod(String),
-    #[error("The archive ends too early: part of it is missing. Upload or download it again.")]
+    #[error("The archive is incomplete: its end is missing. Upload or download it again.")]
     Truncated,
     #[error("The archive is damaged: {0}. Upload or download it again.")]
     Damaged(&'static str),
     #[error("{0} is damaged in the archive: its checksum is wrong. Upload or download the archive again.")]
     WrongChecksum(String),
     #[error(
-        "The archive contains the name {0}, which leads out of the folder it is extracted into. It may be an attack."
+        "The archive contains the path {0}, which leads out of the folder it is extracted into. It may be malicious."
     )]
     UnsafeName(String),
-    #[error("The archive contains a name that is too long: {0}")]
+    #[error("The archive contains a name that is too long ({0}).")]
     NameTooLong(String),
-    #[error("The archive has folders that are more than {MAX_DEPTH} deep.")]
+    #[error("The archive has folders nested more than {MAX_DEPTH} levels deep. Extract it in a job or a terminal.")]
     TooDeep,
     #[error("The archive has more than 100,000 files and folders. Extract it in a job or a terminal.")]
     TooManyMembers,
     #[error("The archive would take more than 100 GB when extracted. Extract it in a job or a terminal.")]
     TooLarge,
     #[error(
-        "The archive grows to an unlikely size when extracted, as a “zip bomb” does. If you trust it, extract it in a job or a terminal."
+        "The archive would become suspiciously large when extracted, like a “zip bomb”. If you trust it, extract it in a job or a terminal."
     )]
     Bomb,
     #[error("Files in the archive overlap, as in a “zip bomb”. If you trust it, extract it in a job or a terminal.")]

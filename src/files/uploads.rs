@@ -57,33 +57,35 @@ pub enum UploadError {
     NoCluster,
     #[error("You have too many uploads. Finish or cancel some of them first.")]
     TooManyUploads,
-    #[error("This drop-box can't take this file: its owner allows no more files, or no more data.")]
+    #[error(
+        "This file doesn't fit: it would exceed the drop-box's limit on total size or number of files. Ask the person who sent you the link for a new one."
+    )]
     DropBoxFull,
-    #[error("Too many of your uploads are running at the same time. This one goes on when others have finished.")]
+    #[error("Too many of your uploads are running at the same time. This one continues when others have finished.")]
     TooManyAtOnce,
     #[error("Another request is writing to this upload. Try again in a moment.")]
     InUse,
     /// The client's idea of how far the upload got is wrong.
-    #[error("The upload is at another position. Ask for it and continue from there.")]
+    #[error("The offset doesn't match the upload. Request the current offset, then continue from there.")]
     WrongOffset,
-    #[error("More data arrived than the upload was announced with.")]
+    #[error("More data arrived than was declared for this upload. Start it again.")]
     TooMuchData,
     /// What arrived with this request doesn't count.
-    #[error("The data arrived damaged. Send it again.")]
+    #[error("The data was damaged on the way. Send it again.")]
     ChecksumMismatch,
     /// The sender stopped in the middle.
-    #[error("The upload was interrupted. It can go on from where it stopped.")]
+    #[error("The upload was interrupted. It can be resumed from where it stopped.")]
     Interrupted,
-    #[error("The portal is restarting. The upload goes on in a moment.")]
+    #[error("The portal is restarting. The upload continues in a moment.")]
     Stopping,
     #[error("A file or folder with this name already exists.")]
     NameTaken,
     #[error("A folder with this name already exists. Rename it, or choose another name for the file.")]
     FolderInTheWay,
-    #[error("The folder that you're uploading to doesn't exist anymore, or isn't a folder.")]
+    #[error("The folder that you're uploading to no longer exists, or isn't a folder. Choose another folder.")]
     NoFolder,
     /// The upload was removed.
-    #[error("What arrived on the cluster differs from what was sent, so it was deleted. Upload the file again.")]
+    #[error("The file on the cluster differs from the one that was sent, so it was deleted. Upload the file again.")]
     Damaged,
     #[error(transparent)]
     Sftp(#[from] SftpError),

@@ -59,7 +59,7 @@ async fn write_a_script(width: u32) {
     browser.run(&format!("{TEXT}.focus()")).await;
     press_keys(&browser, "# mine\n").await;
     browser.press("Save").await;
-    browser.wait_for_text("It was changed by someone else").await;
+    browser.wait_for_text("Not saved: the file has changed").await;
     is_so(&browser, "theirs is seen", "document.querySelector('.editor-theirs').innerText.includes('theirs')").await;
     audit(&browser, "a conflict").await;
     browser.press("Overwrite").await;

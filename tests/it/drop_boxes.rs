@@ -122,7 +122,7 @@ async fn drop_box_takes_no_more_than_its_owner_allows() {
     let first = announce("first", 900_000).await;
     assert_eq!(first.status, 201, "{}", first.text());
     let refused = announce("second", 100_001).await;
-    assert!(refused.status == 413 && refused.text().contains("allows no more"), "{}", refused.text());
+    assert!(refused.status == 413 && refused.text().contains("doesn't fit"), "{}", refused.text());
     // No more bytes than announced.
     let part = guest.tus(&portal, Method::PATCH, announce("small", 3).await.location());
     let part = part.header("content-type", "application/offset+octet-stream").header("upload-offset", 0);
@@ -151,7 +151,7 @@ async fn drop_box_takes_no_more_than_its_owner_allows() {
     assert_eq!(send(foreign.header("origin", "https://evil.example").header("upload-length", 0)).await.status, 403);
 
     for (path, limits, words) in [
-        (format!("{}/file", folder.path), ("1", "3"), "needs a folder"),
+        (format!("{}/file", folder.path), ("1", "3"), "Only a folder can be a drop-box"),
         (inside.clone(), ("0", "3"), "whole number of megabytes"),
         (inside.clone(), ("1", "1001"), "number of files"),
     ] {

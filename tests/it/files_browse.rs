@@ -93,7 +93,7 @@ async fn a_folder_is_sorted_filtered_and_shown_at_once() {
     folder.tell(&format!("touch {}/new", folder.path));
     let kept = alice.get(&url(&path(&folder.path), "", &[])).await;
     assert_eq!(names(&kept).len(), 9, "at once, from what is kept");
-    assert!(kept.select_text("#files-rows .fresh").contains("Read"));
+    assert!(kept.select_text("#files-rows .fresh").contains("Updated"));
     let fresh = fragment(&alice, &kept.attribute("#files-rows [hx-trigger*='files-changed']", "hx-get")).await;
     assert_eq!(names(&fresh).len(), 10);
     portal.clock.advance(61);

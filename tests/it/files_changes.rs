@@ -264,7 +264,7 @@ async fn permissions_are_shown_and_changed_in_words() {
     }
     assert_eq!(mode(&line, &at("outside")).await, 0o600);
     let again = change(&alice, "permissions", here, &set).await;
-    assert!(again.text().contains("Changed 0 items. Already as you chose: 4 items."), "{}", again.text());
+    assert!(again.text().contains("Changed 0 items. Already set that way: 4 items."), "{}", again.text());
     let set = [("name", "link"), ("name", "gone"), ("access", "everyone-reads"), ("set", "1")];
     let page = change(&alice, "permissions", here, &set).await;
     assert_eq!((page.status, page.select_all(".change-failures li").len()), (422, 2), "{}", page.text());
@@ -368,7 +368,7 @@ async fn two_people_who_edit_one_file_notice_each_other() {
     // Hers is not saved: she sees both.
     let refused = save(&alice, &path, &hers, "from alice\n", &[]).await;
     assert_eq!(refused.status, 409);
-    assert!(refused.text().contains("It was changed by someone else"), "{}", refused.text());
+    assert!(refused.text().contains("Not saved: the file has changed"), "{}", refused.text());
     assert_eq!(refused.select_text(".editor-theirs"), "from bob");
     assert_eq!(content(&line, &path).await, b"from bob\n");
     // The same without script: her own text is still in the form.

@@ -340,8 +340,8 @@ for info in zipfile.ZipFile('a.zip').infolist():
     assert!(names.contains("'odd/fine'") && names.contains("'odd/loop'"), "{names}");
     let note = std::fs::read_to_string(here.path().join("NOT INCLUDED.txt")).unwrap();
     for words in [
-        "odd/outside: It is a link to /etc/passwd",
-        "odd/up: It is a link to ../../../x",
+        "odd/outside: It is a symbolic link to /etc/passwd",
+        "odd/up: It is a symbolic link to ../../../x",
         "odd/..\\..\\evil: Windows would read its name as a path",
         "odd/C:evil: Windows",
         "odd/pipe: It is a device",

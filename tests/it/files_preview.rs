@@ -53,7 +53,7 @@ async fn page_of_a_file_appears_at_once_and_its_content_follows() {
     assert_eq!(waited.select_text("code[data-language=python]"), "print(1)");
 
     let shown = content(&alice, &path, &[]).await;
-    assert!(shown.select_text(".log-facts").contains("You can read and write"), "{}", shown.text());
+    assert!(shown.select_text(".log-facts").contains("You can read and change"), "{}", shown.text());
     assert!(shown.attributes("a", "href").iter().any(|href| href.starts_with("/files/key/edit?path=")));
     let link = content(&alice, &format!("{}/link.py", folder.path), &[]).await;
     assert_eq!(link.select_text(".log-facts code"), "run.py");
@@ -85,7 +85,7 @@ async fn text_of_any_size_opens_window_by_window() {
     assert_eq!(odd.select_text("pre.file-text"), "ared\u{FFFD}▯b");
     assert_eq!(odd.select_text(".fg-red"), "red");
     let one = content(&alice, &format!("{}/one.txt", folder.path), &[]).await;
-    assert!(one.text().contains("Very long lines are broken up"));
+    assert!(one.text().contains("Very long lines are split"));
     // A file that became shorter.
     let gone = content(&alice, &format!("{}/odd.log", folder.path), &[("from", "999999")]).await;
     assert!(gone.text().contains("There is nothing here"), "{}", gone.text());

@@ -43,7 +43,7 @@ impl LeftOutFiles {
             let limit = format::number(u64::try_from(limit).unwrap_or(u64::MAX));
             let _ = writeln!(
                 note,
-                "It has {limit} files and folders, which is the most that one archive can have. The rest is missing. \
+                "It has {limit} files and folders, the maximum for one archive. The rest is missing. \
                  Select fewer folders at a time.\n"
             );
         }

@@ -145,7 +145,7 @@ impl ArchivePipeline {
         self.has_note_name |= name == NOTE_NAME.as_bytes();
         let default_mode = if attrs.kind == RemoteFileKind::Folder { 0o755 } else { 0o644 };
         let Some(member) = ArchiveEntryHeader::new(name.clone(), &attrs, default_mode) else {
-            self.left_out.add(&name, "Its name can't be part of an archive.");
+            self.left_out.add(&name, "Its name can't be stored in an archive.");
             return None;
         };
         if matches!(self.writer, ArchiveWriter::Zip(_)) && is_path_on_windows(&name) {
@@ -237,7 +237,8 @@ impl ArchivePipeline {
             }
             ArchiveWriter::Zip(_) => {
                 let shown = String::from_utf8_lossy(target);
-                self.left_out.add(&member.name, &format!("It is a link to {shown}, which isn't in this archive."));
+                self.left_out
+                    .add(&member.name, &format!("It is a symbolic link to {shown}, which isn't in this archive."));
             }
         }
     }

@@ -28,7 +28,7 @@ pub fn describe_permissions(mode: u32, owner: Option<(u32, u32)>, me: Option<Rem
 }
 
 fn describe_rights(who: &str, bits: u32) -> Option<String> {
-    let rights: Vec<&str> = [(4, "read"), (2, "write"), (1, "run")]
+    let rights: Vec<&str> = [(4, "read"), (2, "change"), (1, "run")]
         .into_iter()
         .filter_map(|(bit, word)| (bits & bit != 0).then_some(word))
         .collect();
@@ -48,18 +48,18 @@ mod tests {
     fn permissions_read_as_a_sentence() {
         let me = Some(RemoteIdentity { user: 1000, group: 100 });
         for (mode, owner, expected) in [
-            (0o640, Some((1000, 100)), "You can read and write; your group can read."),
+            (0o640, Some((1000, 100)), "You can read and change; your group can read."),
             (
                 0o755,
                 Some((1000, 5)),
-                "You can read, write and run; its group can read and run; everyone else can read and run.",
+                "You can read, change and run; its group can read and run; everyone else can read and run.",
             ),
-            (0o604, Some((0, 0)), "Its owner can read and write; everyone else can read."),
-            (0o060, None, "Its group can read and write."),
+            (0o604, Some((0, 0)), "Its owner can read and change; everyone else can read."),
+            (0o060, None, "Its group can read and change."),
             (0, Some((1000, 100)), "Nobody can read or change it."),
         ] {
             assert_eq!(describe_permissions(mode, owner, me), expected);
         }
-        assert_eq!(describe_permissions(0o600, Some((1000, 100)), None), "Its owner can read and write.");
+        assert_eq!(describe_permissions(0o600, Some((1000, 100)), None), "Its owner can read and change.");
     }
 }

@@ -67,7 +67,11 @@ impl From<DownloadError> for TransferError {
 pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let session = TransferSession::open(&run.connection).await?;
     let folder = run.transfer.folder();
-    let unknown = || TransferError::Failed("The archive has no name that the portal knows.".to_owned());
+    let unknown = || {
+        TransferError::Failed(
+            "The archive's name isn't valid. Compress the files again and enter another name.".to_owned(),
+        )
+    };
     let name = run.transfer.archive_path().and_then(|path| path.name()).ok_or_else(unknown)?;
     let format = CompressFormat::from_name(&name).ok_or_else(unknown)?;
     let hidden = match start(run, &session, &folder, "compress").await? {
@@ -137,7 +141,7 @@ async fn deflate(mut encoder: GzEncoder<Vec<u8>>, piece: Bytes) -> Result<(GzEnc
         Ok::<_, std::io::Error>((encoder, packed.into()))
     };
     let done = tokio::task::spawn_blocking(work).await;
-    let broken = || TransferError::Failed("Something went wrong in the portal.".to_owned());
+    let broken = || TransferError::Failed("The portal had an internal error. Try again.".to_owned());
     done.map_err(|_| broken())?.map_err(|_| broken())
 }
 
@@ -145,13 +149,14 @@ fn describe_left_out(left_out: &LeftOutSummary) -> String {
     let mut sentences = Vec::new();
     if left_out.count > 0 {
         let count = format::count(left_out.count, "item");
-        sentences.push(format!("Left out: {count}, listed in a note in the archive. The first: {}", left_out.first));
+        sentences.push(format!(
+            "Left out: {count}, listed in NOT INCLUDED.txt in the archive. The first: {}",
+            left_out.first
+        ));
     }
     if left_out.is_truncated {
-        sentences.push(
-            "There were more than 100,000 files and folders, and the rest is missing: compress fewer at a time."
-                .to_owned(),
-        );
+        sentences
+            .push("Only the first 100,000 files and folders are in the archive. Compress fewer at a time.".to_owned());
     }
     sentences.join(" ")
 }
@@ -176,6 +181,9 @@ mod tests {
         assert_eq!(describe_left_out(&LeftOutSummary::default()), "");
         let left_out = LeftOutSummary { count: 2, first: "a: Why.".to_owned(), is_truncated: true };
         let text = describe_left_out(&left_out);
-        assert!(text.starts_with("Left out: 2 items, listed in a note") && text.contains("100,000"), "{text}");
+        assert!(
+            text.starts_with("Left out: 2 items, listed in NOT INCLUDED.txt") && text.contains("100,000"),
+            "{text}"
+        );
     }
 }

@@ -64,7 +64,7 @@ impl CopyNotes {
         let mut sentences = Vec::new();
         if self.left_out > 0 {
             let count = format::count(self.left_out, "item");
-            sentences.push(format!("Couldn't read {count}, left out of the copy. The first: {}", self.first_left_out));
+            sentences.push(format!("Left out because of read errors: {count}. The first: {}", self.first_left_out));
         }
         if self.special > 0 {
             let count = format::count(self.special, "special file");
@@ -72,11 +72,10 @@ impl CopyNotes {
         }
         if self.changed > 0 {
             let count = format::count(self.changed, "file");
-            sentences
-                .push(format!("Changed while it was copied: {count}. Copy again if you need the latest contents."));
+            sentences.push(format!("Changed during copying: {count}. Copy again if you need the latest contents."));
         }
         if self.is_unverified {
-            sentences.push("Only sizes were compared: a cluster has no program for checksums.".to_owned());
+            sentences.push("Only sizes were compared, because one of the clusters has no checksum program.".to_owned());
         }
         sentences.join(" ")
     }
@@ -159,7 +158,7 @@ mod tests {
         notes.leave_out(&RemotePath::parse(b"/a/c").unwrap(), &SftpError::NotAllowed);
         notes.is_unverified = true;
         let text = notes.sentences();
-        assert!(text.starts_with("Couldn't read 2 items, left out of the copy. The first: /a/b: You don't"), "{text}");
-        assert!(text.ends_with("no program for checksums."), "{text}");
+        assert!(text.starts_with("Left out because of read errors: 2 items. The first: /a/b: You don't"), "{text}");
+        assert!(text.ends_with("no checksum program."), "{text}");
     }
 }

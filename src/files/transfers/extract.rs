@@ -29,7 +29,7 @@ pub fn is_archive_name(name: &RemoteName) -> bool {
 pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let session = TransferSession::open(&run.connection).await?;
     let folder = run.transfer.folder();
-    let missing = || TransferError::Failed("No archive is chosen.".to_owned());
+    let missing = || TransferError::Failed("No archive is selected.".to_owned());
     let name = run.transfer.names().into_iter().next().ok_or_else(missing)?;
     let hidden = match start(run, &session, &folder, "extract").await? {
         HiddenResultStart::Begin(hidden) => hidden,

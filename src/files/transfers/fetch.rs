@@ -144,7 +144,7 @@ async fn request(
             return Err(if status.is_server_error() { unreachable(sentence) } else { TransferError::Failed(sentence) });
         }
     }
-    Err(TransferError::Failed(format!("{} redirects too often.", address.host())))
+    Err(TransferError::Failed(format!("{} redirects too many times.", address.host())))
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &reqwest::header::HeaderName) -> &'a str {

@@ -108,7 +108,7 @@ pub(super) async fn publish(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(TransferError::Failed(format!("No name like {name} is free. Rename what is there, then try again.")))
+    Err(TransferError::Failed(format!("All names like {name} are taken. Rename some of them, then try again.")))
 }
 
 /// Removes the hidden result of work that can't be done; what was interrupted is tried again.

@@ -69,7 +69,9 @@ impl TransferRun {
             Some(TransferKind::Fetch) => fetch::run(&self).await,
             Some(TransferKind::Compress) => compress::run(&self).await,
             Some(TransferKind::Extract) => extract::run(&self).await,
-            None => Err(TransferError::Failed("This portal doesn't know how to do this.".to_owned())),
+            None => Err(TransferError::Failed(
+                "This version of the portal doesn't support this type of transfer.".to_owned(),
+            )),
         }
     }
 }
@@ -199,7 +201,7 @@ impl TransferWorker {
                     return RunEnd::Stopped;
                 }
                 ended = work.join_next() => {
-                    let broken = || Err(TransferError::Failed("Something went wrong in the portal.".to_owned()));
+                    let broken = || Err(TransferError::Failed("The portal had an internal error. Try again.".to_owned()));
                     return RunEnd::Worked(ended.and_then(Result::ok).unwrap_or_else(broken));
                 }
                 _ = saves.tick() => {

@@ -31,9 +31,9 @@ impl GzipInflater {
             if chunk.is_empty() {
                 return Ok(None);
             }
-            let taken = self.decoder.write(chunk).map_err(|_| UnpackError::Damaged("it can't be inflated"))?;
+            let taken = self.decoder.write(chunk).map_err(|_| UnpackError::Damaged("it can't be decompressed"))?;
             if taken == 0 {
-                return Err(UnpackError::Damaged("something follows its end"));
+                return Err(UnpackError::Damaged("there is data after its end"));
             }
             chunk.advance(taken);
             self.taken += u64::try_from(taken).unwrap_or(u64::MAX);

@@ -101,7 +101,7 @@ impl ZipUnpacker {
             && (u16_at(&header, 8) == Some(if member.is_deflated { 8 } else { 0 })
                 || !matches!(member.kind, ZipMemberKind::File(_)));
         if !is_same {
-            return Err(UnpackError::Damaged("a file isn't what its table of contents says"));
+            return Err(UnpackError::Damaged("a file doesn't match the table of contents"));
         }
         if self.at.checked_add(member.packed).is_none_or(|end| end > member.end) {
             return Err(UnpackError::Overlap);
@@ -133,7 +133,7 @@ fn header_bytes(header: &[u8], member: &ZipMember) -> Result<usize, UnpackError>
         return Ok(fixed);
     }
     if !header.starts_with(b"PK\x03\x04") {
-        return Err(UnpackError::Damaged("a file isn't where its table of contents says"));
+        return Err(UnpackError::Damaged("a file isn't where the table of contents says"));
     }
     let len = LOCAL_HEADER_BYTES + u16_at(header, 26).unwrap_or_default() + u16_at(header, 28).unwrap_or_default();
     if member.offset + len > member.end {
@@ -153,7 +153,7 @@ impl ZipMemberContent {
         let available = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.len());
         let data = match &mut self.inflate {
             None => chunk.split_to(available.min(PIECE_BYTES)),
-            Some(_) if self.has_ended => return Err(UnpackError::Damaged("something follows the end of a file")),
+            Some(_) if self.has_ended => return Err(UnpackError::Damaged("there is data after the end of a file")),
             Some(inflate) => {
                 let (taken, produced) = (inflate.total_in(), inflate.total_out());
                 let mut out = vec![0; PIECE_BYTES];

@@ -67,7 +67,7 @@ impl ZipEnd {
             return Err(UnpackError::TooManyMembers);
         }
         let is_in_place = end.offset.checked_add(end.bytes) == Some(start + to_u64(before));
-        if is_in_place { Ok(end) } else { Err(UnpackError::Damaged("its table of contents isn't where it says")) }
+        if is_in_place { Ok(end) } else { Err(UnpackError::Damaged("its table of contents isn't where it should be")) }
     }
 }
 

@@ -148,7 +148,9 @@ async fn make_empty_folder(session: &TransferSession, target: &RemotePath) -> Re
         Ok(()) => Ok(BatchOutcome::Done),
         Err(SftpError::AlreadyExists) => match session.stat(target).await {
             Ok(attrs) if attrs.kind == RemoteFileKind::Folder => Ok(BatchOutcome::Done),
-            Ok(_) => Ok(BatchOutcome::Failed("A file has the name of this folder.".to_owned())),
+            Ok(_) => Ok(BatchOutcome::Failed(
+                "The folder couldn't be created, because a file with this name already exists.".to_owned(),
+            )),
             Err(error) => describe(error),
         },
         Err(error) => describe(error),

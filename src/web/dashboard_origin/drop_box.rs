@@ -88,7 +88,7 @@ async fn authorize(app: AppState, access_key: &str, headers: HeaderMap) -> Resul
         }
         Err(GuestAccessError::Closed | GuestAccessError::Locked(_)) => Err(TusError::new(
             StatusCode::NOT_FOUND,
-            "You don't have access to this drop-box. The link may have expired or been revoked. Open it again.",
+            "You don't have access to this drop-box. The link may have expired or been revoked. Open it again, or ask the person who sent it for a new one.",
         )),
     }
 }
@@ -97,9 +97,11 @@ async fn authorize(app: AppState, access_key: &str, headers: HeaderMap) -> Resul
 fn for_guests(answer: Result<Response, TusError>) -> Response {
     let mut response = answer.unwrap_or_else(TusError::into_response);
     let text = match response.status() {
-        StatusCode::SERVICE_UNAVAILABLE => "The folder can't be reached right now. The upload goes on by itself later.",
+        StatusCode::SERVICE_UNAVAILABLE => {
+            "The folder can't be reached right now. The upload continues automatically later."
+        }
         StatusCode::FORBIDDEN | StatusCode::UNPROCESSABLE_ENTITY => {
-            "The file couldn't be stored. Tell the person who sent you the link."
+            "The file couldn't be saved. Tell the person who sent you the link."
         }
         StatusCode::INSUFFICIENT_STORAGE => "The disk is full. Tell the person who sent you the link.",
         _ => return response,

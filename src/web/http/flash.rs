@@ -97,7 +97,7 @@ flashes! {
     DashboardChanged = "dashboard-changed", "ok", "Changes saved.";
     DashboardDeleted = "dashboard-removed", "ok", "Dashboard deleted. Its guest links no longer work. The files it showed are still on the cluster.";
     DashboardLinkRevoked = "dashboard-unshared", "ok", "Guest link revoked. Anyone using it has lost access.";
-    FileLinkRevoked = "file-unshared", "ok", "Link revoked. Anyone using it has lost access.";
+    FileLinkRevoked = "file-unshared", "ok", "Guest link revoked. Anyone using it has lost access.";
     ReportFrozen = "report-frozen", "ok", "Report frozen. Its figures no longer change.";
     ReportRemoved = "report-removed", "ok", "Report deleted. Its guest links no longer work.";
     TooManyReports = "reports-enough", "warning", "This group has reached the maximum number of frozen reports. Delete some you no longer need.";
@@ -112,7 +112,7 @@ flashes! {
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
     FileDeleted = "file-deleted", "ok", "Deleted.";
-    TransferStarted = "transfer-started", "ok", "Started. You can leave this page: it goes on in the background while you're connected.";
+    TransferStarted = "transfer-started", "ok", "Started. You can leave this page: the transfer continues in the background while you're connected to the cluster.";
     UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. The portal is loading their usage for the group.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";
     AllocationChanged = "allocation-changed", "ok", "Allocation saved.";
@@ -125,9 +125,9 @@ flashes! {
     FilesMoved = "files-moved", "ok", "Moved.";
     PermissionsChanged = "permissions-changed", "ok", "Permissions changed.";
     FileSaved = "file-saved", "ok", "Saved.";
-    AnotherFolderMeasured = "another-folder-measured", "info", "Another folder is being measured. Wait until that's done, then try again.";
+    AnotherFolderMeasured = "another-folder-measured", "info", "Another folder is still being measured. Try again when that's done.";
     StorageNotConnected = "storage-not-connected", "warning", "You're not connected to this cluster. Connect first, then measure the folder.";
-    FolderNotMeasured = "folder-not-measured", "warning", "The folder can't be measured now, because the cluster is busy with your other requests. Try again in a few minutes.";
+    FolderNotMeasured = "folder-not-measured", "warning", "Couldn't measure the folder, because the cluster is busy with your other requests. Try again in a few minutes.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

@@ -174,7 +174,10 @@ impl<'a> TreeCopy<'a> {
         self.run.progress.set_current(folder.source.to_string());
         let listing = match self.source.list(&folder.source, MAX_ENTRIES).await {
             Ok(listing) if listing.is_truncated => {
-                return Err(TransferError::Failed(format!("{} has too many entries to be copied.", folder.source)));
+                return Err(TransferError::Failed(format!(
+                    "{} has too many entries to be copied here. Copy it in a job or a terminal.",
+                    folder.source
+                )));
             }
             Ok(listing) => listing,
             Err(error @ SftpError::Run(_)) => return Err(error.into()),

@@ -59,7 +59,7 @@ impl CopyVerifier {
                 };
                 if found != expected {
                     return Err(TransferError::Failed(format!(
-                        "{copy} differs from the original. The original may have changed meanwhile: delete the copy and copy it again."
+                        "{copy} differs from the original. The original may have changed during copying. Delete the copy, then copy it again."
                     )));
                 }
             }

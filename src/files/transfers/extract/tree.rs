@@ -162,7 +162,7 @@ impl<'a> ExtractedTree<'a> {
     async fn wait_for_writes(&mut self, most: usize) -> Result<(), TransferError> {
         while self.writes.len() > most {
             let Some(written) = self.writes.next().await else { return Ok(()) };
-            let broken = |_| TransferError::Failed("Something went wrong in the portal.".to_owned());
+            let broken = |_| TransferError::Failed("The portal had an internal error. Try again.".to_owned());
             self.run.progress.add_bytes(written.map_err(broken)??);
             self.run.progress.add_file();
         }

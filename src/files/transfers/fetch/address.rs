@@ -19,7 +19,7 @@ pub struct FetchAddress(Url);
 /// Why an address is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FetchAddressError {
-    #[error("This isn't a web address. It starts with https:// or http://.")]
+    #[error("This isn't a web address. Enter one that starts with https:// or http://.")]
     NotAnAddress,
     #[error("The address must not contain a user name or password.")]
     HasPassword,

@@ -233,7 +233,7 @@ fn respond_moved(files: &FilesRequest, folder: &RemotePath, report: &MoveReport)
         kind: "warning",
         title: format!("Couldn't move {}", count(report.failed.len())),
         text: match report.moved.len() {
-            0 => "Everything is where it was.".to_owned(),
+            0 => "Nothing was moved.".to_owned(),
             moved => format!("Moved {}.", count(moved)),
         },
         failures: report.failed.iter().map(FileChangeError::to_string).collect(),

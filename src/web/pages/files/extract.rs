@@ -15,7 +15,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
     let request = unchecked.authorize().await?;
     let selection = TransferSelection::parse(&fields)?;
     if selection.names.len() != 1 {
-        let problem = "Go back and tick one archive: a zip, tar or tar.gz file.".to_owned();
+        let problem = "Go back and select one archive: a zip, tar or tar.gz file.".to_owned();
         return show_problem(&request, &selection.folder, TITLE, problem);
     }
     let detail = format!("{} in {}", selection.title(), selection.folder);

@@ -75,7 +75,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let (open, ended) = links.into_iter().map(FileLinkRow::new).partition(|row| row.link.is_open(now));
     let shown = reveal_once::take_pending(&context, &me, LINKS_PATH);
     let has_shown = shown.is_some();
-    let page = PageFrame::for_person(&context, &me.0, "Links to files", NavSection::Files);
+    let page = PageFrame::for_person(&context, &me.0, "Guest links to files", NavSection::Files);
     let page = respond(&FileLinksPage { page, shown: shown.unwrap_or_default(), open, ended })?;
     Ok(if has_shown { reveal_once::clear_cookie(&context, page) } else { page })
 }

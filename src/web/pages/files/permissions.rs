@@ -49,8 +49,8 @@ impl PermissionsPart<'_> {
     /// Says which group is meant.
     fn group_hint(&self) -> String {
         match self.report.as_ref().and_then(|report| report.group.as_deref()) {
-            Some(group) => format!("Your group is the group of the file: {group}."),
-            None => "Your group is the Unix group of the file.".to_owned(),
+            Some(group) => format!("“Your group” is the Unix group of the file: {group}."),
+            None => "“Your group” is the Unix group of the file.".to_owned(),
         }
     }
 }
@@ -60,7 +60,12 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<F
     let files = unchecked.authorize().await?;
     let selection = ChangeSelection::parse(&fields)?;
     if selection.names.is_empty() {
-        return respond_nothing(&files, TITLE, &selection.folder, "Select the files and folders to share.");
+        return respond_nothing(
+            &files,
+            TITLE,
+            &selection.folder,
+            "Select the files and folders whose permissions you want to change.",
+        );
     }
     let chosen = FileAccess::parse(field(&fields, "access"));
     let is_answered = !field(&fields, "set").is_empty();
@@ -146,7 +151,7 @@ async fn respond_changed(
         title: match (is_fine, change.changed) {
             (true, _) => "Permissions changed".to_owned(),
             (false, 0) => "Permissions not changed".to_owned(),
-            (false, _) => "Not all permissions were changed".to_owned(),
+            (false, _) => "Some permissions weren't changed".to_owned(),
         },
         text: change_words(&change),
         failures: listed_failures(&change),
@@ -165,7 +170,7 @@ fn change_words(change: &AccessChange) -> String {
     let changed = format!("Changed {}.", item_count(change.changed));
     match change.unchanged {
         0 => changed,
-        same => format!("{changed} Already as you chose: {}.", item_count(same)),
+        same => format!("{changed} Already set that way: {}.", item_count(same)),
     }
 }
 
@@ -187,11 +192,11 @@ fn closed_warning(files: &FilesRequest, report: &AccessReport, access: FileAcces
         None => String::new(),
         Some(path) if path.as_bytes() == home.as_bytes() => {
             format!(
-                "Your home folder is closed to {whom}, so they can't reach anything in it. Move it to a project folder."
+                "Your home folder is closed to {whom}, so they can't reach anything in it. Move what you want to share to a project folder."
             )
         }
         Some(path) => format!(
-            "The folder {path} is closed to {whom}, so they can't reach anything in it. Change its permissions too, or move it to a project folder."
+            "The folder {path} is closed to {whom}, so they can't reach anything in it. Change its permissions too, or move what you want to share to a project folder."
         ),
     }
 }
@@ -206,7 +211,7 @@ mod tests {
         assert_eq!(change_words(&change), "Changed 1 item.");
         let failures = vec!["/a: No.".to_owned()];
         let change = AccessChange { changed: 12, unchanged: 3, failed: 4, failures };
-        assert_eq!(change_words(&change), "Changed 12 items. Already as you chose: 3 items.");
+        assert_eq!(change_words(&change), "Changed 12 items. Already set that way: 3 items.");
         assert_eq!(listed_failures(&change), ["/a: No.", "And 3 more."]);
     }
 }

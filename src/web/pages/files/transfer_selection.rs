@@ -53,9 +53,11 @@ impl TransferSelection {
     /// Why nothing can be done with it; `None` if something can.
     pub fn problem(&self) -> Option<String> {
         match self.names.len() {
-            0 => Some("Nothing is selected. Go back and tick at least one file or folder.".to_owned()),
+            0 => Some("Nothing is selected. Go back and select at least one file or folder.".to_owned()),
             1..=MAX_NAMES => None,
-            _ => Some(format!("Too much is selected. Tick at most {MAX_NAMES} rows, or the folder that they are in.")),
+            _ => Some(format!(
+                "Too many rows are selected. Select at most {MAX_NAMES}, or the folder that contains them."
+            )),
         }
     }
 

@@ -279,7 +279,7 @@ impl FileContentView {
         let is_text = match &shown.content {
             PreviewContent::Table(_) | PreviewContent::Notebook(_) => true,
             PreviewContent::Media(media) => media.content_type == "image/svg+xml",
-            PreviewContent::Text(_) if self.is_text_forced => return Some(("Show as usual", "")),
+            PreviewContent::Text(_) if self.is_text_forced => return Some(("Show preview", "")),
             _ => false,
         };
         is_text.then_some(("Show as text", "&as=text"))

@@ -220,8 +220,8 @@ fn summary(report: &FolderSizeReport) -> String {
 }
 
 fn notes(report: &FolderSizeReport) -> Vec<&'static str> {
-    let partial = "Measuring everything would have taken too long, so it was stopped. Only folders that were finished by then are shown.";
-    let unreadable = "Some folders couldn't be read, because you don't have permission or because they changed meanwhile. They aren't counted.";
+    let partial = "Measuring took too long and was stopped. Only folders that had been measured by then are shown.";
+    let unreadable = "Some folders couldn't be read, because you don't have permission or because they changed during measuring. They aren't counted.";
     let both = [(report.is_partial, partial), (report.has_unreadable, unreadable)];
     both.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)).collect()
 }

@@ -64,7 +64,7 @@ pub(super) fn require_tus_version(headers: &HeaderMap) -> Result<(), TusError> {
     if headers.get(TUS_RESUMABLE).is_some_and(|version| version == TUS_VERSION) {
         return Ok(());
     }
-    let mut response = refuse(StatusCode::PRECONDITION_FAILED, "This server speaks tus 1.0.0.");
+    let mut response = refuse(StatusCode::PRECONDITION_FAILED, "This server supports only tus 1.0.0.");
     response.headers_mut().insert("tus-version", HeaderValue::from_static(TUS_VERSION));
     Err(TusError(Box::new(response)))
 }
@@ -93,7 +93,7 @@ pub(super) fn show_problem(error: &UploadError) -> Response {
     let text = match error {
         UploadError::Store(_) | UploadError::Entropy(_) => {
             tracing::error!(%error, "An upload failed");
-            "The portal had an internal error. The upload can go on from where it stopped.".to_owned()
+            "The portal had an internal error. The upload can be resumed from where it stopped.".to_owned()
         }
         error => error.to_string(),
     };

@@ -88,10 +88,7 @@ pub async fn finish(
         "replace" => NameDecision::Replace,
         "keep-both" => NameDecision::KeepBoth,
         _ => {
-            return Err(TusError::new(
-                StatusCode::BAD_REQUEST,
-                "This isn't something that can be done with an upload.",
-            ));
+            return Err(TusError::new(StatusCode::BAD_REQUEST, "Choose to replace the file or to keep both."));
         }
     };
     request.finish(&id, decision).await
