@@ -47,9 +47,8 @@ pub struct OpenedTextFile {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenTextFileError {
-    #[error("This file is {}. Only files up to {} can be edited here. You can view or download it.",
-        format::bytes(*.0), format::bytes(MAX_TEXT_BYTES as u64))]
-    TooLarge(u64),
+    #[error("Only files up to {} can be edited here. You can view or download this one.", format::bytes(MAX_TEXT_BYTES as u64))]
+    TooLarge,
     #[error("This isn't a text file (UTF-8), so it can't be edited here. You can view or download it.")]
     NotText,
     #[error(transparent)]
@@ -165,11 +164,11 @@ pub async fn open(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Res
     let attrs = session.stat(path).await?;
     let most = u64::try_from(MAX_TEXT_BYTES).unwrap_or(u64::MAX);
     if attrs.kind == RemoteFileKind::File && attrs.size > most {
-        return Err(OpenTextFileError::TooLarge(attrs.size));
+        return Err(OpenTextFileError::TooLarge);
     }
     let bytes = session.read(path, MAX_TEXT_BYTES).await?;
     if bytes.len() > MAX_TEXT_BYTES {
-        return Err(OpenTextFileError::TooLarge(attrs.size.max(most + 1)));
+        return Err(OpenTextFileError::TooLarge);
     }
     let version = TextFileVersion::from_bytes(&bytes);
     let text = decode_text(bytes).ok_or(OpenTextFileError::NotText)?;

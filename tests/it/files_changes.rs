@@ -166,7 +166,7 @@ async fn nothing_is_overwritten_by_renaming_or_moving() {
     assert!(page.text().contains("Moved 1 item."), "{}", page.text());
     let said = page.select_all(".change-failures li");
     assert!(said[0].contains("“a” already exists here.") && said[1].contains("“a-dir” already exists"), "{said:?}");
-    assert!(said[2].contains("“gone” doesn't exist any more"), "{said:?}");
+    assert!(said[2].contains("“gone” no longer exists"), "{said:?}");
     for (path, text) in [("a", "a\n"), ("b", "b\n"), ("in/a", "c\n"), ("d", "d\n")] {
         assert_eq!(content(&line, &at(path)).await, text.as_bytes(), "{path}");
     }
@@ -401,7 +401,7 @@ async fn what_cannot_be_saved_or_edited_is_explained() {
     for (file, words) in [
         ("binary", "This isn't a text file"),
         ("nul", "This isn't a text file"),
-        ("large", "Files up to 1"),
+        ("large", "Only files up to 1"),
         ("pipe", "Only regular files"),
         ("closed", "This is a folder"),
         ("missing", "doesn't exist"),
