@@ -19,10 +19,10 @@ pub struct RemoteFileWriter {
     files: Vec<OpenRemoteFile>,
     /// In the order of the file.
     pending: VecDeque<PendingFileWrite>,
-    pending_bytes: usize,
+    /// How much is under way on each session.
+    pending_bytes: Vec<usize>,
     sent: u64,
     confirmed: u64,
-    turn: usize,
 }
 
 struct PendingFileWrite {
@@ -42,7 +42,8 @@ impl RemoteFileWriter {
     ) -> Result<Self, SftpError> {
         let mode = if offset == 0 { SftpOpenMode::CreateNew } else { SftpOpenMode::Write };
         let files = open_striped(connection, path, mode, len).await?;
-        Ok(Self { files, pending: VecDeque::new(), pending_bytes: 0, sent: offset, confirmed: offset, turn: 0 })
+        let pending_bytes = vec![0; files.len()];
+        Ok(Self { files, pending: VecDeque::new(), pending_bytes, sent: offset, confirmed: offset })
     }
 
     /// How far the file is certainly written.
@@ -53,18 +54,18 @@ impl RemoteFileWriter {
     /// Sends the next part; waits while too much is unconfirmed.
     pub async fn write(&mut self, mut data: Bytes) -> Result<(), SftpError> {
         while !data.is_empty() {
-            let file = self.turn % self.files.len();
+            // Parts differ in size: taking turns would fill one session and leave another idle.
+            let file = (0..self.files.len()).min_by_key(|file| self.pending_bytes[*file]).unwrap_or_default();
             let OpenRemoteFile { session, handle } = &self.files[file];
             let most = usize::try_from(session.write_chunk()).unwrap_or(usize::MAX);
             let part = data.split_to(data.len().min(most));
             let sent = session.send(SftpRequest::Write { handle, offset: self.sent, data: &part }).await;
             let reply = sent.map_err(|fault| explain_unwritten(fault).into_error(session))?;
             session.touch();
-            self.turn += 1;
             self.sent += u64::try_from(part.len()).unwrap_or(u64::MAX);
-            self.pending_bytes += part.len();
+            self.pending_bytes[file] += part.len();
             self.pending.push_back(PendingFileWrite { file, len: part.len(), reply });
-            while self.pending_bytes > WINDOW_BYTES * self.files.len() {
+            while self.pending_bytes.iter().sum::<usize>() > WINDOW_BYTES * self.files.len() {
                 self.confirm_one().await?;
             }
         }
@@ -90,7 +91,7 @@ impl RemoteFileWriter {
 
     async fn confirm_one(&mut self) -> Result<(), SftpError> {
         let Some(write) = self.pending.pop_front() else { return Ok(()) };
-        self.pending_bytes -= write.len;
+        self.pending_bytes[write.file] -= write.len;
         if let Err(fault) = write.reply.wait().await {
             // What follows may be written, but the file has a hole before it.
             self.pending.clear();
