@@ -36,6 +36,8 @@ pub enum RateLimitKey {
     GuestPassphraseFrom(GuestLinkId, IpAddr),
     /// Passphrases for one guest link, from anywhere.
     GuestPassphrase(GuestLinkId),
+    /// Requests by one guest link that need the cluster: listings, downloads and new uploads, from anywhere.
+    GuestFileRequest(GuestLinkId),
 }
 
 impl RateLimitKey {
@@ -46,6 +48,8 @@ impl RateLimitKey {
             Self::GuestLinkOpening(..) => (60.0, 5.0),
             Self::AccountFrom(..) | Self::GuestPassphraseFrom(..) => (8.0, 30.0),
             Self::Account(_) | Self::GuestPassphrase(_) => (40.0, 60.0),
+            // A guest who clicks through folders or drops a hundred files notices nothing.
+            Self::GuestFileRequest(_) => (120.0, 2.0),
             Self::KeyImport(_) => (40.0, 20.0),
             Self::Code(_) => (10.0, 120.0),
             Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => (10.0, 30.0),

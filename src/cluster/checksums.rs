@@ -34,6 +34,16 @@ pub async fn compute(
     files: &[RemotePath],
     bytes: u64,
 ) -> Result<Option<HashMap<RemotePath, FileChecksum>>, RunCommandError> {
+    compute_for(connection, files, bytes, CallUrgency::Background).await
+}
+
+/// The same for someone in particular.
+pub async fn compute_for(
+    connection: &Arc<ClusterConnection>,
+    files: &[RemotePath],
+    bytes: u64,
+    urgency: CallUrgency,
+) -> Result<Option<HashMap<RemotePath, FileChecksum>>, RunCommandError> {
     let mut input = Vec::new();
     for file in files {
         input.extend_from_slice(file.as_bytes());
@@ -44,7 +54,7 @@ pub async fn compute(
         .input(input)
         .with_deadline(Duration::from_secs(MIN_DEADLINE_SECS + bytes / MIN_BYTES_PER_SECOND))
         .with_max_output(MAX_OUTPUT);
-    let output = connection.run(command, CallUrgency::Background).await?;
+    let output = connection.run(command, urgency).await?;
     if NO_PROGRAM.contains(&output.code) {
         return Ok(None);
     }

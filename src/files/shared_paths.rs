@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::FolderContents;
 use crate::clock::UnixTime;
 use crate::domain::RemotePath;
-use crate::ssh::ClusterConnection;
+use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{self, RemoteFileAttrs, RemoteFileKind, SftpError};
+use crate::ssh::{ClusterConnection, RunCommandError};
 
 /// How many names of a folder a guest sees.
 const MAX_ENTRIES: usize = 2000;
@@ -74,13 +75,13 @@ fn check_place(path: &RemotePath, home: Option<&RemotePath>) -> Result<(), Share
 
 /// Where a guest's path leads. `inside` is seen from the shared folder, which is its root.
 pub async fn resolve(
-    connection: &Arc<ClusterConnection>,
+    session: &TransferSession,
     root: &RemotePath,
     inside: &RemotePath,
 ) -> Result<RemotePath, SftpError> {
     let wanted = below(root, inside).ok_or(SftpError::NotFound)?;
-    let real_root = sftp::real_path(connection, root).await?;
-    let real = if wanted == *root { real_root.clone() } else { sftp::real_path(connection, &wanted).await? };
+    let real_root = session.real_path(root).await?;
+    let real = if wanted == *root { real_root.clone() } else { session.real_path(&wanted).await? };
     // What was shared may have been replaced by a link since.
     if real_root == *root && real.is_within(root) { Ok(real) } else { Err(SftpError::NotFound) }
 }
@@ -90,16 +91,15 @@ fn below(root: &RemotePath, inside: &RemotePath) -> Option<RemotePath> {
     RemotePath::parse(&[root.as_bytes(), inside.as_bytes()].concat()).ok()
 }
 
-/// What is at a path that was resolved.
-pub async fn load(
-    connection: &Arc<ClusterConnection>,
-    path: RemotePath,
-    now: UnixTime,
-) -> Result<GuestFileContent, SftpError> {
-    let attrs = sftp::stat(connection, &path).await?;
+/// What is at a path that was resolved. Links in a folder aren't followed: nothing is told about where they lead.
+pub async fn load(session: &TransferSession, path: RemotePath, now: UnixTime) -> Result<GuestFileContent, SftpError> {
+    let attrs = session.stat(&path).await?;
     match attrs.kind {
         RemoteFileKind::Folder => {
-            let listing = sftp::list(connection, &path, MAX_ENTRIES).await?;
+            let (session, folder) = (session.clone(), path.clone());
+            // In a task of its own: the folder is closed on the server even if the guest goes away.
+            let listing = tokio::spawn(async move { session.list(&folder, MAX_ENTRIES).await }).await;
+            let listing = listing.unwrap_or(Err(RunCommandError::ConnectionLost.into()))?;
             Ok(GuestFileContent::Folder(FolderContents::new(path, listing, now)))
         }
         RemoteFileKind::File => Ok(GuestFileContent::File(attrs)),

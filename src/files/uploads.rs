@@ -148,11 +148,12 @@ impl UploadService {
         let mut db = self.core.store.read().await?;
         let cluster = store::clusters::find_by_slug(&mut db, &metadata.cluster).await?.ok_or(UploadError::NoCluster)?;
         drop(db);
-        let connection = self.connection(owner.person, cluster.id)?;
+        let connection = self.connection_for(owner, cluster.id).await?;
         let target = metadata.target();
         if owner.drop_box.is_some() {
             // The folder may have been replaced by a link since it was shared.
-            shared_paths::resolve(&connection, &metadata.folder, &RemotePath::root()).await?;
+            let session = TransferSession::open_for_guest(&connection).await?;
+            shared_paths::resolve(&session, &metadata.folder, &RemotePath::root()).await?;
         }
         match prepare_target(&connection, metadata, &target).await {
             // A guest doesn't learn which names there are: the file gets another one.
@@ -230,7 +231,7 @@ impl UploadService {
         let _held = self.acquire(owner, id).await?;
         let upload = self.find(owner, id).await?;
         if upload.state != UploadState::Finished {
-            let connection = self.connection(owner.person, upload.cluster_id)?;
+            let connection = self.connection_for(owner, upload.cluster_id).await?;
             remove_temporary(&connection, &upload).await?;
         }
         self.delete(&upload.id).await
@@ -238,6 +239,19 @@ impl UploadService {
 
     fn connection(&self, person: PersonId, cluster: ClusterId) -> Result<Arc<ClusterConnection>, UploadError> {
         Ok(self.connections.connection(ClusterAccountId { person, cluster }.connection_key())?)
+    }
+
+    /// The connection that an upload goes over. For guests, a session is opened at their own cost: what follows uses it.
+    async fn connection_for(
+        &self,
+        owner: UploadOwner,
+        cluster: ClusterId,
+    ) -> Result<Arc<ClusterConnection>, UploadError> {
+        let connection = self.connection(owner.person, cluster)?;
+        if owner.drop_box.is_some() {
+            TransferSession::open_for_guest(&connection).await?;
+        }
+        Ok(connection)
     }
 
     async fn acquire(&self, owner: UploadOwner, id: &str) -> Result<ActiveUpload, UploadError> {

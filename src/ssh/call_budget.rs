@@ -12,6 +12,10 @@ const HOUR: Duration = Duration::from_hours(1);
 const HOURS_PER_DAY: usize = 24;
 /// People may exceed the budget by this factor before they have to wait, too: a minute of clicking does no harm.
 const INTERACTIVE_FACTOR: usize = 3;
+/// Guests of a connection's owner have this part of the budget in addition to it, so that they take nothing from the owner.
+const GUEST_DIVISOR: usize = 4;
+/// Guests get as many calls as this however small the budget is.
+const MIN_GUEST_CALLS: usize = 4;
 
 /// The counters of one connection.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub struct CallBudget {
 #[derive(Debug)]
 struct ConnectionCallCounts {
     recent: VecDeque<Instant>,
+    /// Calls for guests; not part of `recent`.
+    recent_for_guests: VecDeque<Instant>,
     /// Calls in each hour of the last day, the current hour last.
     hours: VecDeque<u64>,
     hour_began: Instant,
@@ -55,6 +61,7 @@ impl CallBudget {
             calls_per_minute: usize::try_from(calls_per_minute).unwrap_or(usize::MAX).max(1),
             counts: Mutex::new(ConnectionCallCounts {
                 recent: VecDeque::new(),
+                recent_for_guests: VecDeque::new(),
                 hours: VecDeque::from([0]),
                 hour_began: Instant::now(),
                 commands: 0,
@@ -69,15 +76,17 @@ impl CallBudget {
     pub(super) fn admit(&self, urgency: CallUrgency, now: Instant) -> Result<(), RunCommandError> {
         let mut inner = self.lock();
         inner.prune(now);
-        let most = if urgency == CallUrgency::Interactive {
-            self.calls_per_minute * INTERACTIVE_FACTOR
-        } else {
-            self.calls_per_minute
+        let most = match urgency {
+            CallUrgency::Interactive => self.calls_per_minute * INTERACTIVE_FACTOR,
+            CallUrgency::Background | CallUrgency::Bulk => self.calls_per_minute,
+            CallUrgency::Guest => (self.calls_per_minute / GUEST_DIVISOR).max(MIN_GUEST_CALLS),
         };
-        if inner.recent.len() >= most {
+        let is_guest = urgency == CallUrgency::Guest;
+        let recent = if is_guest { &mut inner.recent_for_guests } else { &mut inner.recent };
+        if recent.len() >= most {
             return Err(RunCommandError::OverBudget);
         }
-        inner.recent.push_back(now);
+        recent.push_back(now);
         if let Some(hour) = inner.hours.back_mut() {
             *hour += 1;
         }
@@ -110,7 +119,7 @@ impl CallBudget {
         ConnectionStats {
             commands: inner.commands,
             failures: inner.failures,
-            calls_last_minute: inner.recent.len(),
+            calls_last_minute: inner.recent.len() + inner.recent_for_guests.len(),
             calls_last_day: inner.hours.iter().sum(),
             budget: self.calls_per_minute,
             idle: now.saturating_duration_since(inner.used_at),
@@ -125,8 +134,10 @@ impl CallBudget {
 
 impl ConnectionCallCounts {
     fn prune(&mut self, now: Instant) {
-        while self.recent.front().is_some_and(|at| now.saturating_duration_since(*at) >= MINUTE) {
-            self.recent.pop_front();
+        for recent in [&mut self.recent, &mut self.recent_for_guests] {
+            while recent.front().is_some_and(|at| now.saturating_duration_since(*at) >= MINUTE) {
+                recent.pop_front();
+            }
         }
         while now.saturating_duration_since(self.hour_began) >= HOUR {
             self.hour_began += HOUR;
@@ -160,5 +171,33 @@ mod tests {
         assert_eq!(tally.stats(start + MINUTE).calls_last_minute, 1);
         assert_eq!(tally.stats(start + MINUTE).calls_last_day, 7);
         assert_eq!(tally.stats(start + HOUR * 25).calls_last_day, 0);
+    }
+
+    #[test]
+    fn guests_take_nothing_from_the_owner() {
+        let tally = CallBudget::new(20);
+        let start = Instant::now();
+        let later = start + Duration::from_secs(30);
+        for _ in 0..5 {
+            tally.admit(CallUrgency::Guest, later).unwrap();
+        }
+        assert_eq!(tally.admit(CallUrgency::Guest, later), Err(RunCommandError::OverBudget));
+        assert!(tally.stats(later).idle >= Duration::from_secs(29), "guests don't keep a connection open");
+        for _ in 0..20 {
+            tally.admit(CallUrgency::Background, later).unwrap();
+        }
+        for _ in 0..40 {
+            tally.admit(CallUrgency::Interactive, later).unwrap();
+        }
+        assert_eq!(tally.stats(later).calls_last_minute, 65);
+        tally.admit(CallUrgency::Guest, later + MINUTE).unwrap();
+
+        // A budget that the owner has used up is no limit for guests, and a tiny one still lets them in.
+        let tiny = CallBudget::new(1);
+        tiny.admit(CallUrgency::Background, start).unwrap();
+        for _ in 0..MIN_GUEST_CALLS {
+            tiny.admit(CallUrgency::Guest, start).unwrap();
+        }
+        assert_eq!(tiny.admit(CallUrgency::Guest, start), Err(RunCommandError::OverBudget));
     }
 }

@@ -17,6 +17,8 @@ pub enum CallUrgency {
     /// Nobody in particular: keeping snapshots fresh.
     Background,
     Bulk,
+    /// Someone whom a person let in by a link: never at that person's cost.
+    Guest,
 }
 
 /// The session slots of one connection.
@@ -60,7 +62,7 @@ impl SessionSlots {
         let wait = async {
             let class = match urgency {
                 CallUrgency::Interactive => None,
-                CallUrgency::Background => Some(self.background.acquire().await.ok()?),
+                CallUrgency::Background | CallUrgency::Guest => Some(self.background.acquire().await.ok()?),
                 CallUrgency::Bulk => Some(self.bulk.acquire().await.ok()?),
             };
             let all = if let Ok(free) = self.all.try_acquire() {

@@ -1,5 +1,7 @@
 //! Drop-boxes on the real cluster: what guests upload arrives, up to the limit, and nothing else happens.
 
+use std::time::Instant;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portolan::ssh::sftp;
@@ -161,6 +163,35 @@ async fn drop_box_takes_no_more_than_its_owner_allows() {
         let page = alice.post("/files/key/share", &form).await;
         assert!(page.status == 422 && page.text().contains(words), "{words}: {}", page.select_text("main"));
     }
+}
+
+#[tokio::test]
+async fn guest_drops_many_files_in_a_row() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in");
+    let inside = format!("{}/in", folder.path);
+    let guest = Guest::open(&portal, &make_drop_box(&portal, &alice, &inside, ("1", "100"), "").await).await;
+    let line = portal.connection("alice", "key").await;
+    let commands = || line.call_budget().stats(Instant::now()).commands;
+    let before = commands();
+    for number in 0..40 {
+        let created = guest.upload(&portal, format!("{number}.csv").as_bytes(), b"x").await;
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    assert_eq!(names(&portal, &inside).await.len(), 40);
+    assert!(commands() - before < 40, "{} for 40 files: they share a session", commands() - before);
+    // Beginning and cancelling without end is limited, though it takes no room.
+    let mut refused = None;
+    for _ in 0..300 {
+        let begun = send(guest.creation(&portal, b"again", 3, "")).await;
+        if begun.status != 201 {
+            refused = Some(begun);
+            break;
+        }
+        assert_eq!(send(guest.tus(&portal, Method::DELETE, begun.location())).await.status, 204);
+    }
+    let refused = refused.expect("a limit");
+    assert_eq!((refused.status, refused.header("retry-after").is_empty()), (429, false), "{}", refused.text());
 }
 
 #[tokio::test]

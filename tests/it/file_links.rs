@@ -1,6 +1,7 @@
 //! Guest links to files on the real cluster: what guests read, and everything that they don't.
 
 use std::process::Command;
+use std::time::Instant;
 
 use reqwest::Method;
 
@@ -169,6 +170,41 @@ async fn guest_downloads_a_folder_as_a_zip_without_what_lies_outside() {
     assert!(unpacked.status.success(), "{unpacked:?}");
     assert_eq!(std::fs::read_to_string(here.path().join("in/sub/b.txt")).unwrap(), "b\n");
     assert!(std::fs::symlink_metadata(here.path().join("in/passwd")).is_err(), "no link leads out");
+}
+
+#[tokio::test]
+async fn guests_spend_nothing_of_what_the_owner_may_ask() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir -p in/sub; echo a >in/sub/a.txt");
+    let path = format!("{}/in", folder.path);
+    let guest = Guest::open(&portal, &share(&portal, &alice, &path, "").await).await;
+    let other = Guest::open(&portal, &share(&portal, &alice, &path, "").await).await;
+    let line = portal.connection("alice", "key").await;
+    let commands = || line.call_budget().stats(Instant::now()).commands;
+    let before = commands();
+    for _ in 0..40 {
+        assert!(guest.look("/sub").await.text().contains("a.txt"));
+        assert_eq!(guest.get("download", "/sub/a.txt").await.text(), "a\n");
+    }
+    assert!(commands() - before < 80, "{} for 80 requests: they share a session", commands() - before);
+
+    // Whoever asks without end has to wait; others don't.
+    let mut refused = guest.get("download", "/sub/a.txt").await;
+    for _ in 0..300 {
+        if refused.status == 429 {
+            break;
+        }
+        refused = guest.get("download", "/sub/a.txt").await;
+    }
+    assert_eq!(refused.status, 429);
+    assert!(refused.text().contains("Too many requests") && !refused.header("retry-after").is_empty());
+    for _ in 0..20 {
+        guest.get("download", "/sub/a.txt").await;
+    }
+    assert!(guest.look("").await.text().contains("used too often"));
+    assert_eq!(other.get("download", "/sub/a.txt").await.text(), "a\n");
+    let page = alice.get(&format!("/files/key?path={path}&wait=true")).await;
+    assert!(page.status == 200 && page.text().contains("sub"), "{}", page.select_text("main"));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use super::{
     GuestLinkTargetKind, MAX_OPEN_LINKS,
 };
 use crate::auth::activity::Actor;
+use crate::auth::rate_limits::RateLimitKey;
 use crate::auth::token::SecretToken;
 use crate::auth::{AuthError, AuthService, Permission, Viewer};
 use crate::domain::GuestLinkId;
@@ -69,5 +70,10 @@ impl AuthService {
     pub async fn is_link_usable(&self, id: GuestLinkId) -> Result<bool, StoreError> {
         let link = guest_links::get(&mut *self.store.read().await?, id).await?;
         Ok(link.is_some_and(|link| link.is_usable(self.clock.now())))
+    }
+
+    /// Counts a guest's request that needs the cluster, or tells how many seconds to wait.
+    pub fn limit_guest_requests(&self, id: GuestLinkId) -> Result<(), i64> {
+        self.rate_limiter.take(&[RateLimitKey::GuestFileRequest(id)], self.clock.now())
     }
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ConnectionPool;
 use crate::ssh::sftp::SftpError;
+use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::{ClusterConnection, RunCommandError};
 use crate::store::connections::ConnectionKey;
 
@@ -23,11 +24,17 @@ pub struct ConnectionSource {
     key: ConnectionKey,
     /// Cancelled when the portal stops.
     stop: CancellationToken,
+    is_for_guest: bool,
 }
 
 impl ConnectionSource {
     pub const fn new(pool: ConnectionPool, key: ConnectionKey, stop: CancellationToken) -> Self {
-        Self { pool, key, stop }
+        Self { pool, key, stop, is_for_guest: false }
+    }
+
+    /// The same for a guest of that person, at whose cost nothing happens.
+    pub const fn for_guest(pool: ConnectionPool, key: ConnectionKey, stop: CancellationToken) -> Self {
+        Self { pool, key, stop, is_for_guest: true }
     }
 
     pub const fn stop(&self) -> &CancellationToken {
@@ -39,6 +46,11 @@ impl ConnectionSource {
         Ok(self.pool.connection(self.key)?)
     }
 
+    /// Opens the session that a guest's operation is going to use.
+    async fn begin(&self, connection: &Arc<ClusterConnection>) -> Result<(), SftpError> {
+        if self.is_for_guest { TransferSession::open_for_guest(connection).await.map(|_| ()) } else { Ok(()) }
+    }
+
     /// Runs an operation. If the connection is lost or has no room, tries again for a while.
     pub async fn retry<T, Asked: Future<Output = Result<T, SftpError>>>(
         &self,
@@ -47,7 +59,10 @@ impl ConnectionSource {
         let until = Instant::now() + RECONNECT_TIMEOUT;
         loop {
             let result = match self.connection() {
-                Ok(connection) => operation(connection).await,
+                Ok(connection) => match self.begin(&connection).await {
+                    Ok(()) => operation(connection).await,
+                    Err(error) => Err(error),
+                },
                 Err(error) => Err(error),
             };
             match result {

@@ -11,12 +11,14 @@ use crate::domain::{RemoteName, RemotePath};
 use crate::format;
 use crate::ssh::sftp::transfer::{RemoteFileReader, TransferSession};
 use crate::ssh::sftp::{RemoteFileKind, RenameMode, SetAttrs, SftpError};
-use crate::ssh::{ClusterConnection, RunCommandError};
+use crate::ssh::{CallUrgency, ClusterConnection, RunCommandError};
 use crate::store;
 use crate::store::uploads::{StoredUpload, UploadState};
 
 /// Files up to this size are read back to be checked: that is cheaper than a command on the cluster.
 const READ_BACK_BYTES: u64 = 8 * 1024 * 1024;
+/// The same for guests, who have few commands.
+const GUEST_READ_BACK_BYTES: u64 = 64 * 1024 * 1024;
 /// How often the checksum is tried while the connection's budget of commands is used up.
 const CHECKSUM_TRIES: u32 = 30;
 const CHECKSUM_PAUSE: Duration = Duration::from_secs(3);
@@ -45,7 +47,7 @@ impl UploadService {
         if !upload.is_received() {
             return Err(UploadError::WrongOffset);
         }
-        let connection = self.connection(owner.person, upload.cluster_id)?;
+        let connection = self.connection_for(owner, upload.cluster_id).await?;
         self.finish_as(&connection, upload, decision, active).await
     }
 
@@ -61,7 +63,7 @@ impl UploadService {
 
     /// An empty file has nothing to receive.
     pub async fn finish_empty(&self, owner: UploadOwner, upload: &StoredUpload) -> Result<(), UploadError> {
-        let connection = self.connection(owner.person, upload.cluster_id)?;
+        let connection = self.connection_for(owner, upload.cluster_id).await?;
         let active = self.acquire(owner, &upload.id).await?;
         let session = TransferSession::open(&connection).await?;
         session.write_new(&stored_path(&upload.temporary)?, b"", None).await?;
@@ -167,10 +169,14 @@ async fn check(
         return Err(UploadError::Damaged);
     }
     let sent = running_checksum(upload).finish();
-    let arrived = if size <= READ_BACK_BYTES {
+    let (most_read, urgency) = match upload.drop_box_id {
+        Some(_) => (GUEST_READ_BACK_BYTES, CallUrgency::Guest),
+        None => (READ_BACK_BYTES, CallUrgency::Background),
+    };
+    let arrived = if size <= most_read {
         Some(read_back(connection, path).await?)
     } else {
-        compute(connection, path, size).await?
+        compute(connection, path, size, urgency).await?
     };
     match arrived {
         Some(arrived) if arrived != sent => Err(UploadError::Damaged),
@@ -196,10 +202,11 @@ async fn compute(
     connection: &Arc<ClusterConnection>,
     path: &RemotePath,
     size: u64,
+    urgency: CallUrgency,
 ) -> Result<Option<FileChecksum>, UploadError> {
     let mut tries = 0;
     loop {
-        match checksums::compute(connection, std::slice::from_ref(path), size).await {
+        match checksums::compute_for(connection, std::slice::from_ref(path), size, urgency).await {
             Err(RunCommandError::OverBudget | RunCommandError::Busy) if tries < CHECKSUM_TRIES => {
                 tries += 1;
                 tokio::time::sleep(CHECKSUM_PAUSE).await;

@@ -68,7 +68,7 @@ impl UploadService {
         if upload.state != UploadState::Receiving {
             return Ok(part.offset);
         }
-        let connection = self.connection(owner.person, upload.cluster_id)?;
+        let connection = self.connection_for(owner, upload.cluster_id).await?;
         if !upload.is_received() {
             let received = self.receive(&connection, &active, &mut upload, part).await;
             if let Err(error @ UploadError::Sftp(_)) = &received

@@ -20,6 +20,7 @@ use super::session::SftpSession;
 use super::{RawSftpError, RemoteDirListing, RemoteFileAttrs, RenameMode, SftpError};
 use crate::domain::RemotePath;
 use crate::ssh::connection::ClusterConnection;
+use crate::ssh::slots::CallUrgency;
 
 /// How many bytes of one file may be under way on one session: what an SSH channel's window holds, and a little more.
 const WINDOW_BYTES: usize = 9 * 256 * 1024;
@@ -34,6 +35,11 @@ pub struct TransferSession(Arc<SftpSession>);
 impl TransferSession {
     pub async fn open(connection: &Arc<ClusterConnection>) -> Result<Self, SftpError> {
         session_pool::get_session(connection).await.map(Self)
+    }
+
+    /// The same for a guest of the connection's owner: opening a session takes nothing of the owner's budget.
+    pub async fn open_for_guest(connection: &Arc<ClusterConnection>) -> Result<Self, SftpError> {
+        session_pool::get_session_for(connection, CallUrgency::Guest).await.map(Self)
     }
 
     pub async fn stat(&self, path: &RemotePath) -> Result<RemoteFileAttrs, SftpError> {
@@ -63,6 +69,11 @@ impl TransferSession {
     /// The target of a link, as it is written in it.
     pub async fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>, SftpError> {
         self.explain(operations::read_link(&self.0, path).await)
+    }
+
+    /// Where a path leads once all links are followed.
+    pub async fn real_path(&self, path: &RemotePath) -> Result<RemotePath, SftpError> {
+        self.explain(operations::real_path(&self.0, path).await)
     }
 
     /// Writes a new, short file; fails if the name is taken.

@@ -80,16 +80,20 @@ fn uploads_url(access_key: &str) -> String {
 
 /// A request by a guest who may upload now: checked on every request.
 async fn authorize(app: AppState, access_key: &str, headers: HeaderMap) -> Result<TusRequest, TusError> {
-    match check_access(&app, access_key, &headers).await {
-        Ok((_, shared)) => TusRequest::by_guest(app, shared, uploads_url(access_key), headers),
-        Err(GuestAccessError::Store(error)) => {
+    let (_, shared) = check_access(&app, access_key, &headers).await.map_err(|error| refuse_access(&error))?;
+    TusRequest::by_guest(app, shared, uploads_url(access_key), headers)
+}
+
+fn refuse_access(error: &GuestAccessError) -> TusError {
+    match error {
+        GuestAccessError::Store(error) => {
             tracing::error!(%error, "Could not check access to a drop-box");
-            Err(TusError::new(StatusCode::SERVICE_UNAVAILABLE, ""))
+            TusError::new(StatusCode::SERVICE_UNAVAILABLE, "")
         }
-        Err(GuestAccessError::Closed | GuestAccessError::Locked(_)) => Err(TusError::new(
+        GuestAccessError::Closed | GuestAccessError::Locked(_) => TusError::new(
             StatusCode::NOT_FOUND,
             "You don't have access to this drop-box. The link may have expired or been revoked. Open it again, or ask the person who sent it for a new one.",
-        )),
+        ),
     }
 }
 
@@ -117,7 +121,16 @@ pub async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    for_guests(async { authorize(app, &access_key, headers).await?.create(body).await }.await)
+    let created = async {
+        let (access, shared) =
+            check_access(&app, &access_key, &headers).await.map_err(|error| refuse_access(&error))?;
+        if let Err(seconds) = app.auth.limit_guest_requests(access.link.id) {
+            let text = "Too many uploads were started by this link in a short time. The upload starts in a moment.";
+            return Err(TusError::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(seconds));
+        }
+        TusRequest::by_guest(app, shared, uploads_url(&access_key), headers)?.create(body).await
+    };
+    for_guests(created.await)
 }
 
 /// How far an upload is.

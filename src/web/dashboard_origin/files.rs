@@ -1,5 +1,7 @@
 //! Guests who read a file or a folder by a guest link: over its owner's connection, read-only, and nothing outside of it.
 
+mod problem;
+
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
@@ -7,6 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 
+use self::problem::GuestFilesProblem;
 use crate::app::AppState;
 use crate::auth::guest_links::{GuestLink, GuestLinkTargetKind};
 use crate::clock::UnixTime;
@@ -17,7 +20,7 @@ use crate::files::downloads::ConnectionSource;
 use crate::files::shared_paths::{self, GuestFileContent};
 use crate::files::{FolderContents, FolderOrder};
 use crate::format;
-use crate::ssh::RunCommandError;
+use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{RemoteDirEntry, RemoteFileAttrs, RemoteFileKind, SftpError};
 use crate::store::shared_paths::{SharedPath, SharedPathKind};
 use crate::web::dashboard_origin::link_end::end_with_link;
@@ -78,14 +81,6 @@ struct GuestFileRow {
     modified: Option<UnixTime>,
 }
 
-/// What a guest reads instead of the files.
-#[derive(Debug, PartialEq, Eq)]
-struct GuestFilesProblem {
-    status: StatusCode,
-    title: &'static str,
-    text: String,
-}
-
 /// A guest's request for something that was shared.
 struct GuestFilesRequest {
     app: AppState,
@@ -121,19 +116,29 @@ impl GuestFilesRequest {
 
     fn source(&self) -> ConnectionSource {
         let account = ClusterAccountId { person: self.shared.person_id, cluster: self.shared.cluster_id };
-        ConnectionSource::new(self.app.connections.clone(), account.connection_key(), self.app.stop.clone())
+        ConnectionSource::for_guest(self.app.connections.clone(), account.connection_key(), self.app.stop.clone())
     }
 
-    /// Where it really is on the cluster.
-    async fn resolve(&self) -> Result<RemotePath, SftpError> {
+    /// Where it really is on the cluster, and a session that leads there.
+    async fn resolve(&self) -> Result<(TransferSession, RemotePath), SftpError> {
         let root = RemotePath::from_encoded(&self.shared.path).map_err(|_| SftpError::NotFound)?;
-        shared_paths::resolve(&self.source().connection()?, &root, &self.inside).await
+        let session = TransferSession::open_for_guest(&self.source().connection()?).await?;
+        let path = shared_paths::resolve(&session, &root, &self.inside).await?;
+        Ok((session, path))
+    }
+
+    /// Counts a request that needs the cluster.
+    fn limit(&self) -> Result<(), GuestFilesProblem> {
+        self.app.auth.limit_guest_requests(self.link.id).map_err(GuestFilesProblem::too_many)
     }
 
     async fn load_content(&self) -> GuestContentView {
+        if let Err(problem) = self.limit() {
+            return GuestContentView::Problem(problem);
+        }
         let loaded = async {
-            let path = self.resolve().await?;
-            shared_paths::load(&self.source().connection()?, path, self.app.clock.now()).await
+            let (session, path) = self.resolve().await?;
+            shared_paths::load(&session, path, self.app.clock.now()).await
         };
         match loaded.await {
             Ok(GuestFileContent::Folder(contents)) if self.shared.kind == SharedPathKind::Folder => {
@@ -194,6 +199,7 @@ impl GuestFilesRequest {
 
     /// Takes a place among the downloads of the owner's guests.
     fn start_download(&self, limiter: &OpenResponseLimiter) -> Result<OpenResponsePermit, Box<Response>> {
+        self.limit().map_err(|problem| Box::new(problem.into_page()))?;
         limiter.acquire(self.shared.person_id).ok_or_else(|| {
             let text = "Several guests are downloading at the moment. Try again in a few minutes.";
             Box::new(viewer::show_text(StatusCode::TOO_MANY_REQUESTS, "Too many downloads", text))
@@ -226,47 +232,6 @@ impl GuestFileRow {
         Self { name, href, is_folder, size, modified: attrs.modified }
     }
 }
-
-impl GuestFilesProblem {
-    /// The owner's own words would mislead a guest, and may name what isn't theirs to know.
-    fn new(owner: &str, error: &SftpError) -> Self {
-        let (status, title, text) = match error {
-            SftpError::Run(RunCommandError::NotConnected) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                UNREACHABLE,
-                format!(
-                    "{owner} isn't connected to the cluster at the moment. Try again later, or ask them to connect."
-                ),
-            ),
-            SftpError::Run(_) | SftpError::NoService | SftpError::NotWritten => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                UNREACHABLE,
-                "The cluster is busy or doesn't respond. Try again in a moment.".to_owned(),
-            ),
-            // The server's own words for a loop of links, among others.
-            SftpError::Refused(_)
-            | SftpError::NotFound
-            | SftpError::NotAllowed
-            | SftpError::NotAFolder
-            | SftpError::NotAFile
-            | SftpError::SpecialFile
-            | SftpError::AlreadyExists => (
-                StatusCode::NOT_FOUND,
-                "This isn't available",
-                format!(
-                    "It was moved or deleted, or it isn't part of what was shared with you. Ask {owner} if you need it."
-                ),
-            ),
-        };
-        Self { status, title, text }
-    }
-
-    fn into_page(self) -> Response {
-        viewer::show_text(self.status, self.title, &self.text)
-    }
-}
-
-const UNREACHABLE: &str = "These files can't be reached right now";
 
 /// The page. With `wait`, its content is part of it.
 pub async fn get(
@@ -316,7 +281,7 @@ pub async fn download(
         let request = GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await?;
         let permit = request.start_download(&limiter)?;
         let problem = |error| Box::new(request.problem(&error).into_page());
-        let path = request.resolve().await.map_err(problem)?;
+        let (_, path) = request.resolve().await.map_err(problem)?;
         let response =
             respond_with_attachment(request.source(), &path, &method, &headers, permit).await.map_err(problem)?;
         Ok(end_with_link(&app, request.link.id, &method, response))
@@ -337,9 +302,8 @@ pub async fn download_all(
         let request = GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await?;
         let permit = request.start_download(&limiter)?;
         let problem = |error| Box::new(request.problem(&error).into_page());
-        let path = request.resolve().await.map_err(problem)?;
-        let connection = request.source().connection().map_err(problem)?;
-        let attrs = crate::ssh::sftp::stat(&connection, &path).await.map_err(problem)?;
+        let (session, path) = request.resolve().await.map_err(problem)?;
+        let attrs = session.stat(&path).await.map_err(problem)?;
         if attrs.kind != RemoteFileKind::Folder || request.shared.kind != SharedPathKind::Folder {
             return Err(problem(SftpError::NotAFolder));
         }
@@ -350,22 +314,4 @@ pub async fn download_all(
         Ok(end_with_link(&app, request.link.id, &method, response))
     };
     sent.await.unwrap_or_else(|response: Box<Response>| *response)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guests_read_whose_connection_is_missing_and_nothing_of_the_cluster() {
-        let told = GuestFilesProblem::new("Alice", &RunCommandError::NotConnected.into());
-        assert_eq!(told.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert!(told.title.contains("can't be reached right now") && told.text.starts_with("Alice isn't connected"));
-        let told = GuestFilesProblem::new("Alice", &SftpError::Refused("/home/alice/secret: bad".into()));
-        assert!(!told.text.contains("secret"), "{}", told.text);
-        for error in [SftpError::NotFound, SftpError::NotAllowed, SftpError::SpecialFile] {
-            let told = GuestFilesProblem::new("Alice", &error);
-            assert_eq!((told.status, told.title), (StatusCode::NOT_FOUND, "This isn't available"));
-        }
-    }
 }

@@ -23,6 +23,14 @@ pub struct TransferSessionPool(Mutex<Vec<Arc<SftpSession>>>);
 
 /// A session to work with: the first open one, or a new one.
 pub(super) async fn get_session(connection: &Arc<ClusterConnection>) -> Result<Arc<SftpSession>, SftpError> {
+    get_session_for(connection, CallUrgency::Interactive).await
+}
+
+/// The same for someone in particular: a new one counts as their call.
+pub(super) async fn get_session_for(
+    connection: &Arc<ClusterConnection>,
+    urgency: CallUrgency,
+) -> Result<Arc<SftpSession>, SftpError> {
     let mut pool = connection.transfer_sessions.0.lock().await;
     pool.retain(|session| !session.closed().is_cancelled());
     // The one with the fewest users.
@@ -30,7 +38,7 @@ pub(super) async fn get_session(connection: &Arc<ClusterConnection>) -> Result<A
         session.touch();
         return Ok(session.clone());
     }
-    let session = open_one(connection, SessionSlotWait::UntilFree).await?;
+    let session = open_one(connection, urgency, SessionSlotWait::UntilFree).await?;
     pool.push(session.clone());
     Ok(session)
 }
@@ -43,7 +51,7 @@ pub(super) async fn get_other_sessions(
     let mut pool = connection.transfer_sessions.0.lock().await;
     pool.retain(|session| !session.closed().is_cancelled());
     while pool.len() < MAX_SESSIONS && connection.slots.limit() > SCARCE_SESSIONS {
-        let Ok(session) = open_one(connection, SessionSlotWait::NotAtAll).await else { break };
+        let Ok(session) = open_one(connection, CallUrgency::Bulk, SessionSlotWait::NotAtAll).await else { break };
         pool.push(session);
     }
     pool.iter().filter(|session| !Arc::ptr_eq(session, first)).cloned().collect()
@@ -55,8 +63,12 @@ enum SessionSlotWait {
     NotAtAll,
 }
 
-async fn open_one(connection: &Arc<ClusterConnection>, wait: SessionSlotWait) -> Result<Arc<SftpSession>, SftpError> {
-    connection.call_budget.admit(CallUrgency::Interactive, Instant::now())?;
+async fn open_one(
+    connection: &Arc<ClusterConnection>,
+    urgency: CallUrgency,
+    wait: SessionSlotWait,
+) -> Result<Arc<SftpSession>, SftpError> {
+    connection.call_budget.admit(urgency, Instant::now())?;
     let (tell, reply) = oneshot::channel();
     let this = connection.clone();
     tokio::spawn(async move { open_pooled(&this, wait, tell).await });

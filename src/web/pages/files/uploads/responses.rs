@@ -45,6 +45,11 @@ impl TusError {
     pub(in crate::web) fn new(status: StatusCode, text: &str) -> Self {
         Self(Box::new(refuse(status, text)))
     }
+
+    pub(in crate::web) fn with_retry_after(mut self, seconds: i64) -> Self {
+        set_retry_after(&mut self.0, seconds);
+        self
+    }
 }
 
 impl From<UploadError> for TusError {
