@@ -61,6 +61,11 @@ pub enum UploadError {
         "This file doesn't fit: it would exceed the drop-box's limit on total size or number of files. Ask the person who sent you the link for a new one."
     )]
     DropBoxFull,
+    /// The upload was removed.
+    #[error(
+        "This drop-box was closed while the file was being sent, so the file wasn't saved. Ask the person who sent you the link for a new one."
+    )]
+    DropBoxClosed,
     #[error("Too many of your uploads are running at the same time. This one continues when others have finished.")]
     TooManyAtOnce,
     #[error("Another request is writing to this upload. Try again in a moment.")]

@@ -11,6 +11,7 @@ use crate::file_links::{Guest, PASSPHRASE};
 use crate::folders::{Folder, with_alice};
 use crate::support::client::send;
 use crate::support::cluster::remote_path;
+use crate::support::wait::wait_until;
 use crate::support::{Client, Page, TestApp};
 
 /// Makes a folder a drop-box and gives the link's path on the dashboards' origin.
@@ -192,6 +193,54 @@ async fn guest_drops_many_files_in_a_row() {
     }
     let refused = refused.expect("a limit");
     assert_eq!((refused.status, refused.header("retry-after").is_empty()), (429, false), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn revoking_a_drop_box_stops_what_is_being_sent() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in");
+    let inside = format!("{}/in", folder.path);
+    for ending in ["revoked", "expired"] {
+        let guest = Guest::open(&portal, &make_drop_box(&portal, &alice, &inside, ("1", "3"), "").await).await;
+        let begun = send(guest.creation(&portal, b"large", 900_000, "")).await.location().to_owned();
+        let (send_bytes, bytes) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
+        let bytes =
+            futures_util::stream::unfold(bytes, async |mut bytes| bytes.recv().await.map(|piece| (piece, bytes)));
+        let part = guest.tus(&portal, Method::PATCH, &begun).header("content-type", "application/offset+octet-stream");
+        let part = part.header("upload-offset", 0).body(reqwest::Body::wrap_stream(bytes));
+        let sending = tokio::spawn(part.send());
+        // It is under way once its file is there.
+        send_bytes.send(Ok(vec![b'x'; 300_000])).await.unwrap();
+        wait_until("an upload under way", async || {
+            names(&portal, &inside).await.iter().any(|name| name.starts_with(".portolan"))
+        })
+        .await;
+        if ending == "revoked" {
+            assert_eq!(alice.post("/file-links/1/revoke", &[]).await.status, 303);
+        } else {
+            let mut tx = portal.app.store.write().await.unwrap();
+            sqlx::query("UPDATE guest_links SET expires_at = created_at").execute(&mut *tx).await.unwrap();
+            portolan::store::commit(tx).await.unwrap();
+        }
+        // Not every client reads an answer before it has sent everything.
+        if let Ok(ended) = sending.await.unwrap() {
+            assert_eq!(ended.status(), 404, "{ending}");
+        }
+        assert_eq!(names(&portal, &inside).await, [""; 0], "{ending}");
+        drop(send_bytes);
+    }
+
+    // One that has arrived but has no name yet gets none.
+    let guest = Guest::open(&portal, &make_drop_box(&portal, &alice, &inside, ("1", "3"), "").await).await;
+    let begun = send(guest.creation(&portal, b"late", 3, "")).await.location().to_owned();
+    let mut tx = portal.app.store.write().await.unwrap();
+    let close = "CREATE TRIGGER close_it AFTER UPDATE OF confirmed ON uploads BEGIN
+                 UPDATE guest_links SET expires_at = created_at; END";
+    sqlx::query(close).execute(&mut *tx).await.unwrap();
+    portolan::store::commit(tx).await.unwrap();
+    let part = guest.tus(&portal, Method::PATCH, &begun).header("content-type", "application/offset+octet-stream");
+    assert_eq!(send(part.header("upload-offset", 0).body("abc")).await.status, 404);
+    assert_eq!(names(&portal, &inside).await, [""; 0]);
 }
 
 #[tokio::test]

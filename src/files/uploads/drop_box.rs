@@ -1,9 +1,19 @@
-//! What is different about uploads by guests: their file's name is all that they choose, and the owner is notified.
+//! What is different about uploads by guests: their file's name is all that they choose, they end with the link that they
+//! came by, and the owner is notified.
 
-use super::{UploadMetadata, UploadMetadataError, UploadService};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{UploadError, UploadMetadata, UploadMetadataError, UploadService, remove_temporary};
 use crate::domain::{PersonId, RemotePath, SharedPathId};
 use crate::jobs::notification_digest::DROP_BOX_FILLED;
+use crate::ssh::ClusterConnection;
+use crate::store::guest_links::GuestLinkTarget;
+use crate::store::uploads::StoredUpload;
 use crate::store::{self, StoreError};
+
+/// How often a running upload looks whether its drop-box is still open.
+const OPEN_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 impl UploadMetadata {
     /// Reads what a guest says about a file. Where it goes is the owner's choice: whatever else the guest says about that
@@ -27,6 +37,48 @@ impl UploadMetadata {
 }
 
 impl UploadService {
+    /// Whether a link still leads to the drop-box that an upload goes to.
+    async fn is_open(&self, drop_box: SharedPathId) -> Result<bool, StoreError> {
+        let now = self.core.clock.now();
+        let mut db = self.core.store.read().await?;
+        let links = store::guest_links::list(&mut db, GuestLinkTarget::DropBox(drop_box), now).await?;
+        Ok(links.iter().any(|link| link.is_usable(now)))
+    }
+
+    /// Resolves when the drop-box that an upload goes to is revoked or expires; never for a person's own upload.
+    pub(super) async fn wait_until_closed(&self, drop_box: Option<SharedPathId>) {
+        let Some(drop_box) = drop_box else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(OPEN_CHECK_INTERVAL).await;
+            if matches!(self.is_open(drop_box).await, Ok(false)) {
+                return;
+            }
+        }
+    }
+
+    /// Refuses to go on with an upload to a drop-box that isn't open any more, and removes what has arrived.
+    pub(super) async fn require_open(
+        &self,
+        connection: &Arc<ClusterConnection>,
+        upload: &StoredUpload,
+    ) -> Result<(), UploadError> {
+        match upload.drop_box_id {
+            Some(drop_box) if !self.is_open(drop_box).await? => self.discard(connection, upload).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes an upload whose drop-box was closed, and says so.
+    pub(super) async fn discard(
+        &self,
+        connection: &Arc<ClusterConnection>,
+        upload: &StoredUpload,
+    ) -> Result<(), UploadError> {
+        remove_temporary(connection, upload).await?;
+        self.delete(&upload.id).await?;
+        Err(UploadError::DropBoxClosed)
+    }
+
     /// Tells the owner of a drop-box that something has arrived. The file is there even if that fails.
     pub(super) async fn notify_owner(&self, person: PersonId, drop_box: SharedPathId) {
         match self.add_notification(person, drop_box).await {

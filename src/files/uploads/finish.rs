@@ -97,6 +97,7 @@ impl UploadService {
                 Err(error) => return self.settle(&upload, upload.state, Some(error)).await,
             }
         }
+        self.require_open(connection, &upload).await?;
         let named = match give_name(&session, &upload, decision).await {
             // Guests replace nothing, and nobody is asked.
             Err(UploadError::NameTaken | UploadError::FolderInTheWay) if upload.drop_box_id.is_some() => {

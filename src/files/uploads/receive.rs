@@ -76,6 +76,9 @@ impl UploadService {
             {
                 self.note_problem(&upload, error).await;
             }
+            if matches!(received, Err(UploadError::DropBoxClosed)) {
+                self.discard(&connection, &upload).await?;
+            }
             received?;
         }
         if upload.is_received() {
@@ -148,11 +151,13 @@ impl UploadService {
         let mut small = BytesMut::new();
         let mut left = u64::try_from(upload.size).unwrap_or_default().saturating_sub(writing.running.size());
         let mut save_at = Instant::now() + SAVE_INTERVAL;
+        let mut closed = std::pin::pin!(self.wait_until_closed(upload.drop_box_id));
         let ended = loop {
             let piece = tokio::select! {
                 biased;
                 () = active.wanted_elsewhere() => break Err(UploadError::InUse),
                 () = self.core.stop.cancelled() => break Err(UploadError::Stopping),
+                () = &mut closed => break Err(UploadError::DropBoxClosed),
                 piece = body.next() => piece,
             };
             let piece = match piece {

@@ -77,7 +77,7 @@ pub(super) fn require_tus_version(headers: &HeaderMap) -> Result<(), TusError> {
 /// The answer to a request whose upload does not go on.
 pub(super) fn show_problem(error: &UploadError) -> Response {
     let status = match error {
-        UploadError::NotFound => StatusCode::NOT_FOUND,
+        UploadError::NotFound | UploadError::DropBoxClosed => StatusCode::NOT_FOUND,
         UploadError::Expired => StatusCode::GONE,
         UploadError::Metadata(_) | UploadError::NoCluster | UploadError::TooMuchData | UploadError::Interrupted => {
             StatusCode::BAD_REQUEST
@@ -133,6 +133,7 @@ mod tests {
             (UploadError::WrongOffset, 409, false),
             (UploadError::ChecksumMismatch, 460, false),
             (UploadError::DropBoxFull, 413, false),
+            (UploadError::DropBoxClosed, 404, false),
             (UploadError::InUse, 423, false),
             (UploadError::Sftp(SftpError::NotWritten), 507, false),
             (UploadError::Sftp(SftpError::Run(RunCommandError::NotConnected)), 503, true),
