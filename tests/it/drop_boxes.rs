@@ -244,6 +244,40 @@ async fn revoking_a_drop_box_stops_what_is_being_sent() {
 }
 
 #[tokio::test]
+async fn new_name_is_stored_before_the_file_gets_it() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in; echo old >in/data.csv");
+    let inside = format!("{}/in", folder.path);
+    let guest = Guest::open(&portal, &make_drop_box(&portal, &alice, &inside, ("1", "3"), "").await).await;
+    let tell = async |sql: &'static str| {
+        let mut tx = portal.app.store.write().await.unwrap();
+        sqlx::query(sql).execute(&mut *tx).await.unwrap();
+        portolan::store::commit(tx).await.unwrap();
+    };
+    // As if the portal were killed when it is to store the new name.
+    tell("CREATE TRIGGER killed BEFORE UPDATE OF target ON uploads BEGIN SELECT RAISE(ABORT, 'killed'); END").await;
+    let created = guest.upload(&portal, b"data.csv", b"new").await;
+    assert_eq!(created.status, 500, "{}", created.text());
+    tell("DROP TRIGGER killed").await;
+    let finish = format!("{}/finish", created.location());
+    let finished = send(guest.tus(&portal, Method::POST, &finish)).await;
+    assert_eq!(finished.status, 200, "{}", finished.text());
+    assert_eq!(names(&portal, &inside).await, ["data (2).csv", "data.csv"]);
+
+    // As if it were killed after that.
+    tell("CREATE TRIGGER killed BEFORE UPDATE OF state ON uploads BEGIN SELECT RAISE(ABORT, 'killed'); END").await;
+    let created = guest.upload(&portal, b"data.csv", b"third").await;
+    assert_eq!(created.status, 500, "{}", created.text());
+    assert_eq!(names(&portal, &inside).await, ["data (2).csv", "data (3).csv", "data.csv"]);
+    tell("DROP TRIGGER killed").await;
+    let finish = format!("{}/finish", created.location());
+    assert_eq!(send(guest.tus(&portal, Method::POST, &finish)).await.status, 200);
+    assert_eq!(names(&portal, &inside).await, ["data (2).csv", "data (3).csv", "data.csv"]);
+    let links = alice.get("/file-links").await;
+    assert!(links.text().contains("2 of 3 files, 8 bytes of 1 MB"), "{}", links.select_text("main"));
+}
+
+#[tokio::test]
 async fn ended_or_locked_drop_box_takes_nothing() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", "mkdir in");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::metadata::chosen_name;
 use super::{ActiveUpload, UploadError, UploadOwner, UploadService, remove_temporary, running_checksum, stored_path};
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::clock::UnixTime;
@@ -79,46 +80,97 @@ impl UploadService {
     ) -> Result<(), UploadError> {
         let session = TransferSession::open(connection).await?;
         let temporary = stored_path(&upload.temporary)?;
-        if upload.state == UploadState::Receiving {
-            match check(connection, &session, &temporary, &upload).await {
-                Ok(()) => {}
-                // The portal was killed after it had given the file its name.
-                Err(UploadError::Damaged)
-                    if session.lstat(&temporary).await == Err(SftpError::NotFound)
-                        && check(connection, &session, &stored_path(&upload.target)?, &upload).await.is_ok() =>
-                {
-                    return self.settle(&upload, UploadState::Finished, None).await;
-                }
-                Err(UploadError::Damaged) => {
-                    remove_temporary(connection, &upload).await?;
-                    self.delete(&upload.id).await?;
-                    return Err(UploadError::Damaged);
-                }
-                Err(error) => return self.settle(&upload, upload.state, Some(error)).await,
+        let checked = match upload.state {
+            UploadState::Receiving => check(connection, &session, &temporary, &upload).await,
+            _ if session.lstat(&temporary).await == Err(SftpError::NotFound) => Err(UploadError::Damaged),
+            _ => Ok(()),
+        };
+        match checked {
+            Ok(()) => {}
+            // The portal was killed after it had given the file its name.
+            Err(UploadError::Damaged)
+                if session.lstat(&temporary).await == Err(SftpError::NotFound)
+                    && check(connection, &session, &stored_path(&upload.target)?, &upload).await.is_ok() =>
+            {
+                return self.settle(&upload, UploadState::Finished, None).await;
             }
+            Err(UploadError::Damaged) => {
+                remove_temporary(connection, &upload).await?;
+                self.delete(&upload.id).await?;
+                return Err(UploadError::Damaged);
+            }
+            Err(error) => return self.settle(&upload, upload.state, Some(error)).await,
         }
         self.require_open(connection, &upload).await?;
-        let named = match give_name(&session, &upload, decision).await {
+        let named = match self.give_name(&session, &mut upload, decision).await {
             // Guests replace nothing, and nobody is asked.
             Err(UploadError::NameTaken | UploadError::FolderInTheWay) if upload.drop_box_id.is_some() => {
-                give_name(&session, &upload, NameDecision::KeepBoth).await
+                self.give_name(&session, &mut upload, NameDecision::KeepBoth).await
             }
             named => named,
         };
         let (state, error) = match named {
-            Ok(target) => {
-                let mut tx = self.core.store.write().await?;
-                store::uploads::set_target(&mut tx, &upload.id, &target.to_encoded()).await?;
-                store::commit(tx).await?;
-                upload.target = target.to_encoded();
-                (UploadState::Finished, None)
-            }
+            Ok(()) => (UploadState::Finished, None),
             Err(error @ (UploadError::NameTaken | UploadError::FolderInTheWay)) => {
                 (UploadState::NameTaken, Some(error))
             }
             Err(error) => (upload.state, Some(error)),
         };
         self.settle(&upload, state, error).await
+    }
+
+    /// Gives the file its name. Each name is stored before it is tried: if the portal is killed then, it finds the file.
+    async fn give_name(
+        &self,
+        session: &TransferSession,
+        upload: &mut StoredUpload,
+        decision: NameDecision,
+    ) -> Result<(), UploadError> {
+        let (from, chosen) = (stored_path(&upload.temporary)?, chosen_target(upload)?);
+        if let Some(seconds) = upload.modified_at.and_then(|at| u32::try_from(at.0).ok()) {
+            // A file with another time is still the file.
+            let _ = session.set_attrs(&from, SetAttrs { times: Some((seconds, seconds)), ..SetAttrs::default() }).await;
+        }
+        if decision == NameDecision::KeepBoth {
+            for copy in (2..=MAX_COPIES).map_while(|number| numbered(&chosen, number)) {
+                match session.lstat(&copy).await {
+                    Err(SftpError::NotFound) => {}
+                    found => {
+                        found?;
+                        continue;
+                    }
+                }
+                self.set_target(upload, &copy).await?;
+                match session.rename(&from, &copy, RenameMode::KeepExisting).await {
+                    Err(SftpError::AlreadyExists) => {}
+                    renamed => return Ok(renamed?),
+                }
+            }
+            self.set_target(upload, &chosen).await?;
+            return Err(UploadError::NameTaken);
+        }
+        self.set_target(upload, &chosen).await?;
+        let is_replacing = upload.replaces || decision == NameDecision::Replace;
+        let mode = if is_replacing { RenameMode::Replace } else { RenameMode::KeepExisting };
+        match session.rename(&from, &chosen, mode).await {
+            Ok(()) => Ok(()),
+            Err(SftpError::AlreadyExists) => Err(UploadError::NameTaken),
+            Err(error) => match session.lstat(&chosen).await {
+                Ok(attrs) if attrs.kind == RemoteFileKind::Folder => Err(UploadError::FolderInTheWay),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    async fn set_target(&self, upload: &mut StoredUpload, target: &RemotePath) -> Result<(), UploadError> {
+        let target = target.to_encoded();
+        if upload.target != target {
+            let mut tx = self.core.store.write().await?;
+            store::uploads::set_target(&mut tx, &upload.id, &target).await?;
+            store::commit(tx).await?;
+            upload.target = target;
+        }
+        Ok(())
     }
 
     /// Stores how it stands, and gives the error back.
@@ -163,7 +215,7 @@ async fn check(
 ) -> Result<(), UploadError> {
     let size = u64::try_from(upload.size).unwrap_or_default();
     let attrs = match session.lstat(path).await {
-        Err(SftpError::NotFound) => return Err(UploadError::Damaged),
+        Err(SftpError::NotFound) => return Err(explain_missing(session, path).await),
         found => found?,
     };
     if attrs.kind != RemoteFileKind::File || attrs.size != size {
@@ -186,6 +238,16 @@ async fn check(
             tracing::info!("An upload was checked by its size only, because the cluster has no cksum");
             Ok(())
         }
+    }
+}
+
+/// A file that isn't there is lost only if its folder is there: a disk may be away for a while.
+async fn explain_missing(session: &TransferSession, path: &RemotePath) -> UploadError {
+    let Some(folder) = path.parent() else { return UploadError::NoFolder };
+    match session.stat(&folder).await {
+        Ok(_) => UploadError::Damaged,
+        Err(SftpError::NotFound) => UploadError::NoFolder,
+        Err(error) => error.into(),
     }
 }
 
@@ -221,37 +283,11 @@ async fn compute(
     }
 }
 
-/// Gives the file its name, and says which.
-async fn give_name(
-    session: &TransferSession,
-    upload: &StoredUpload,
-    decision: NameDecision,
-) -> Result<RemotePath, UploadError> {
-    let (from, target) = (stored_path(&upload.temporary)?, stored_path(&upload.target)?);
-    if let Some(seconds) = upload.modified_at.and_then(|at| u32::try_from(at.0).ok()) {
-        // A file with another time is still the file.
-        let _ = session.set_attrs(&from, SetAttrs { times: Some((seconds, seconds)), ..SetAttrs::default() }).await;
-    }
-    if decision == NameDecision::KeepBoth {
-        for number in 2..=MAX_COPIES {
-            let copy = numbered(&target, number).ok_or(UploadError::NameTaken)?;
-            match session.rename(&from, &copy, RenameMode::KeepExisting).await {
-                Err(SftpError::AlreadyExists) => {}
-                renamed => return Ok(renamed.map(|()| copy)?),
-            }
-        }
-        return Err(UploadError::NameTaken);
-    }
-    let is_replacing = upload.replaces || decision == NameDecision::Replace;
-    let mode = if is_replacing { RenameMode::Replace } else { RenameMode::KeepExisting };
-    match session.rename(&from, &target, mode).await {
-        Ok(()) => Ok(target),
-        Err(SftpError::AlreadyExists) => Err(UploadError::NameTaken),
-        Err(error) => match session.lstat(&target).await {
-            Ok(attrs) if attrs.kind == RemoteFileKind::Folder => Err(UploadError::FolderInTheWay),
-            _ => Err(error.into()),
-        },
-    }
+/// The path that the uploader chose, whichever was tried since.
+fn chosen_target(upload: &StoredUpload) -> Result<RemotePath, UploadError> {
+    let target = stored_path(&upload.target)?;
+    let name = chosen_name(&upload.metadata, upload.drop_box_id.is_some());
+    Ok(name.zip(target.parent()).map_or(target, |(name, folder)| folder.join(&name)))
 }
 
 /// `results (2).csv` for `results.csv`; `None` if that is too long for a name.

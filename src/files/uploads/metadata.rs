@@ -112,6 +112,13 @@ impl UploadMetadata {
     }
 }
 
+/// The file's name as the uploader chose it; `None` if the header can't be read any more.
+pub(super) fn chosen_name(header: &str, is_for_drop_box: bool) -> Option<RemoteName> {
+    let facts = UploadMetadata::read_facts(header).ok()?;
+    let relative = facts.relative.filter(|_| !is_for_drop_box);
+    relative.and_then(|mut names| names.pop()).or(facts.name)
+}
+
 /// The folders that lead from `folder` to a file in it, the outermost first.
 pub(super) fn parent_folders(folder: &RemotePath, relative: &[RemoteName]) -> Vec<RemotePath> {
     let mut path = folder.clone();
@@ -170,6 +177,17 @@ mod tests {
         assert_eq!(read.target().as_bytes(), b"/home/a\xff/a/b/c.txt");
         let folders: Vec<Vec<u8>> = read.folders().iter().map(|path| path.as_bytes().to_vec()).collect();
         assert_eq!(folders, [b"/home/a\xff/a".to_vec(), b"/home/a\xff/a/b".to_vec()]);
+    }
+
+    #[test]
+    fn the_chosen_name_is_the_last_part_of_the_path() {
+        let text = header(&[("filename", b"a.txt"), ("relativePath", b"x/b.txt")]);
+        let name =
+            |header: &str, is_for_drop_box| chosen_name(header, is_for_drop_box).map(|name| name.as_bytes().to_vec());
+        assert_eq!(name(&text, false).unwrap(), b"b.txt");
+        assert_eq!(name(&text, true).unwrap(), b"a.txt", "guests choose no folders");
+        assert_eq!(name(&header(&[("filename", b"a.txt")]), false).unwrap(), b"a.txt");
+        assert_eq!(name("", false), None);
     }
 
     #[test]
