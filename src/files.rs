@@ -8,6 +8,7 @@ pub mod folder_contents;
 pub mod folder_listing_cache;
 pub mod folder_sizes;
 mod folder_walk;
+pub mod forget;
 mod little_endian;
 pub mod places;
 pub mod preview;

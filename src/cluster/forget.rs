@@ -8,8 +8,9 @@ use crate::store::connections::ConnectionKey;
 use crate::store::{self, StoreError};
 
 impl ConnectionPool {
-    /// Deletes a person's user name, discovered facts, queue state, favourite folders, folder sizes and notifications on a
-    /// cluster, and closes their connections to it. Jobs, dashboards and usage stay stored, and nothing changes on the
+    /// Deletes a person's user name, discovered facts, queue state, favourite folders, folder sizes, uploads and
+    /// notifications on a cluster, ends their transfers and links to files there, and closes their connections to it: under
+    /// another user name, all that would go on with what isn't theirs. Jobs, dashboards and usage stay stored, and nothing changes on the
     /// cluster. False if there was no account.
     pub async fn forget_account(&self, id: ClusterAccountId, actor: &Actor, cluster: &str) -> Result<bool, StoreError> {
         let mut tx = self.0.core.store.write().await?;
@@ -19,10 +20,14 @@ impl ConnectionPool {
         store::queues::remove(&mut tx, id.person, id.cluster).await?;
         store::file_folders::remove_for_cluster(&mut tx, id.person, id.cluster).await?;
         store::folder_sizes::remove_for_account(&mut tx, id.person, id.cluster).await?;
+        let now = self.0.core.clock.now();
+        store::transfers::cancel_for_cluster(&mut tx, id.person, id.cluster, now).await?;
+        store::uploads::delete_for_account(&mut tx, id.person, id.cluster).await?;
+        store::guest_links::revoke_to_cluster(&mut tx, id.person, id.cluster, now).await?;
         // They would lead to pages that are no longer there.
         store::notifications::remove_for_cluster(&mut tx, id.person, id.cluster).await?;
         let about = ActivityDetails { person: Some(id.person), subject: cluster, ..ActivityDetails::default() };
-        record(&mut tx, actor, ActivityEventKind::ClusterForgotten, about, self.0.core.clock.now()).await?;
+        record(&mut tx, actor, ActivityEventKind::ClusterForgotten, about, now).await?;
         store::commit(tx).await?;
         // After the commit: an attempt that is about to succeed finds no account any more, and ends.
         for role in [ConnectionRole::Login, ConnectionRole::Automation] {

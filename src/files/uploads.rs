@@ -242,6 +242,23 @@ impl UploadService {
         self.delete(&upload.id).await
     }
 
+    /// Ends the unfinished uploads to an account, those of guests included, as far as that is possible now.
+    pub async fn cancel_for_account(&self, account: ClusterAccountId) {
+        if self.connection(account.person, account.cluster).is_err() {
+            return;
+        }
+        let listed = async {
+            let mut db = self.core.store.read().await?;
+            store::uploads::list_for_account(&mut db, account.person, account.cluster, MAX_UPLOADS).await
+        };
+        for upload in listed.await.unwrap_or_default() {
+            let owner = UploadOwner { person: account.person, drop_box: upload.drop_box_id };
+            if let Err(error) = self.cancel(owner, &upload.id).await {
+                tracing::debug!(%error, "Could not remove an upload from a cluster that is forgotten");
+            }
+        }
+    }
+
     fn connection(&self, person: PersonId, cluster: ClusterId) -> Result<Arc<ClusterConnection>, UploadError> {
         Ok(self.connections.connection(ClusterAccountId { person, cluster }.connection_key())?)
     }

@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row as _};
 use super::shared_paths::SharedPathKind;
 use super::{DbConnection, Result};
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
-use crate::domain::{DashboardId, GroupId, GuestLinkId, PersonId, ReportId, SharedPathId};
+use crate::domain::{ClusterId, DashboardId, GroupId, GuestLinkId, PersonId, ReportId, SharedPathId};
 
 /// Ended links to reports and files are listed for this many seconds: 90 days.
 const KEEP_ENDED_SECONDS: i64 = 90 * SECONDS_PER_DAY;
@@ -285,6 +285,28 @@ pub async fn revoke(db: &mut DbConnection, id: GuestLinkId, now: UnixTime) -> Re
         .execute(db)
         .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Revokes all of a person's links to files on a cluster, drop-boxes included.
+pub async fn revoke_to_cluster(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    now: UnixTime,
+) -> Result<u64> {
+    execute!(
+        db,
+        "DELETE FROM guest_link_accesses WHERE link_id IN (
+            SELECT l.id FROM guest_links l JOIN shared_paths s ON s.id = l.shared_path_id
+            WHERE s.person_id = $1 AND s.cluster_id = $2)",
+        [person, cluster]
+    )?;
+    affected_rows!(
+        db,
+        "UPDATE guest_links SET revoked_at = $3 WHERE revoked_at IS NULL AND shared_path_id IN (
+            SELECT id FROM shared_paths WHERE person_id = $1 AND cluster_id = $2)",
+        [person, cluster, now]
+    )
 }
 
 /// Counts an opening of the link.

@@ -265,6 +265,21 @@ pub async fn cancel(db: &mut DbConnection, person: PersonId, id: TransferId, now
     )
 }
 
+/// Ends all of a person's that have to do with a cluster; failed ones can't be tried again.
+pub async fn cancel_for_cluster(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    now: UnixTime,
+) -> Result<u64> {
+    affected_rows!(
+        db,
+        "UPDATE transfers SET state = 'cancelled', ended_at = coalesce(ended_at, $3)
+         WHERE person_id = $1 AND (cluster_id = $2 OR target_cluster_id = $2) AND (ended_at IS NULL OR state = 'failed')",
+        [person, cluster, now]
+    )
+}
+
 /// Removes one that is over from the list.
 pub async fn dismiss(db: &mut DbConnection, person: PersonId, id: TransferId) -> Result<bool> {
     affects_row!(db, "DELETE FROM transfers WHERE person_id = $1 AND id = $2 AND ended_at IS NOT NULL", [person, id])
@@ -326,7 +341,13 @@ mod tests {
         assert!(resume(&mut tx, alice, id).await.unwrap(), "tried again");
         let row = get(&mut tx, id).await.unwrap().unwrap();
         assert_eq!((row.state, row.message.as_str(), row.ended_at), (TransferState::Queued, "", None));
+        assert_eq!(cancel_for_cluster(&mut tx, bob, cluster, UnixTime(8)).await.unwrap(), 0);
         assert!(cancel(&mut tx, alice, id, UnixTime(8)).await.unwrap());
+        assert_eq!(cancel_for_cluster(&mut tx, alice, cluster, UnixTime(8)).await.unwrap(), 0, "over");
+        let other = add(&mut tx, &new, UnixTime(8)).await.unwrap();
+        assert_eq!(cancel_for_cluster(&mut tx, alice, cluster, UnixTime(8)).await.unwrap(), 1);
+        assert!(!resume(&mut tx, alice, other).await.unwrap(), "cancelled");
+        assert!(dismiss(&mut tx, alice, other).await.unwrap());
         assert!(!finish(&mut tx, id, TransferState::Done, "", UnixTime(9)).await.unwrap(), "cancelled");
         assert_eq!((count_open_of(&mut tx, alice).await.unwrap(), count_open(&mut tx).await.unwrap()), (0, vec![]));
         assert_eq!((sweep(&mut tx, UnixTime(8)).await.unwrap(), sweep(&mut tx, UnixTime(9)).await.unwrap()), (0, 1));

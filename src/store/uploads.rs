@@ -108,6 +108,30 @@ pub async fn list_unfinished(
     fetch_all!(db, sql, [person, cluster, most])
 }
 
+/// All unfinished uploads to a person's account on a cluster, those of guests included.
+pub async fn list_for_account(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    most: i64,
+) -> Result<Vec<StoredUpload>> {
+    let sql = select!("WHERE person_id = $1 AND cluster_id = $2 AND state <> 'finished' ORDER BY id LIMIT $3");
+    fetch_all!(db, sql, [person, cluster, most])
+}
+
+/// Deletes all uploads to a person's account on a cluster, those of guests included. The files stay.
+pub async fn delete_for_account(db: &mut DbConnection, person: PersonId, cluster: ClusterId) -> Result<u64> {
+    execute!(
+        db,
+        "UPDATE shared_paths SET used_bytes = used_bytes - u.bytes, used_files = used_files - u.files
+         FROM (SELECT drop_box_id, sum(size) AS bytes, count(*) AS files FROM uploads
+               WHERE person_id = $1 AND cluster_id = $2 AND state <> 'finished' GROUP BY drop_box_id) u
+         WHERE shared_paths.id = u.drop_box_id",
+        [person, cluster]
+    )?;
+    affected_rows!(db, "DELETE FROM uploads WHERE person_id = $1 AND cluster_id = $2", [person, cluster])
+}
+
 /// Counts a person's own uploads.
 pub async fn count(db: &mut DbConnection, person: PersonId) -> Result<i64> {
     scalar_one!(db, "SELECT count(*) FROM uploads WHERE person_id = $1 AND drop_box_id IS NULL", [person])

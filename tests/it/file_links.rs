@@ -3,10 +3,17 @@
 use std::process::Command;
 use std::time::Instant;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portolan::clock::UnixTime;
+use portolan::domain::{PersonId, RemoteName};
+use portolan::store;
+use portolan::store::transfers::{NewTransfer, TransferKind, TransferState};
 use reqwest::Method;
 
 use crate::folders::{Folder, with_alice};
 use crate::support::client::send;
+use crate::support::cluster::remote_path;
 use crate::support::{Client, Page, TestApp};
 
 pub const PASSPHRASE: &str = "gulls above the fish market";
@@ -256,6 +263,57 @@ async fn passphrase_protects_and_an_ended_link_opens_nothing() {
     assert_eq!(guest.get("download", "").await.status, 404);
     let page = stranger.get(&link).await;
     assert!(page.status == 410 && page.text().contains("has expired"), "{}", page.text());
+}
+
+#[tokio::test]
+async fn forgetting_a_cluster_ends_everything_about_files_there() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in; echo x >in/data");
+    let shared = format!("{}/in", folder.path);
+    let link = share(&portal, &alice, &shared, "").await;
+    let guest = Guest::open(&portal, &link).await;
+    assert_eq!(guest.get("download", "/data").await.status, 200);
+    let drop_box = [("path", shared.as_str()), ("kind", "drop-box"), ("max_mb", "1"), ("max_files", "3")];
+    let drop_box = [&drop_box[..], &[("label", "x"), ("days", "7")]].concat();
+    assert_eq!(alice.post("/files/key/share", &drop_box).await.status, 303);
+    let metadata = [("cluster", "key"), ("folder", &shared), ("filename", "new")];
+    let metadata = metadata.map(|(key, value)| format!("{key} {}", STANDARD.encode(value))).join(",");
+    let upload = alice.request(Method::POST, "/uploads").header("tus-resumable", "1.0.0").header("upload-length", 10);
+    let upload = upload.header("upload-metadata", metadata).header("origin", &portal.url);
+    let upload = upload.header("content-type", "application/offset+octet-stream").body("abc");
+    let upload = send(upload).await;
+    assert_eq!(upload.status, 201, "{}", upload.text());
+    folder.tell(&format!("ls -A '{shared}' | grep -q portolan-upload"));
+    let person = PersonId(portal.person_id("alice").await);
+    let mut tx = portal.app.store.write().await.unwrap();
+    let cluster = store::clusters::find_by_slug(&mut tx, "key").await.unwrap().unwrap().id;
+    let deletion = NewTransfer {
+        person,
+        kind: TransferKind::Delete,
+        cluster,
+        folder: remote_path(&shared),
+        names: vec![RemoteName::parse(b"data").unwrap()],
+        url: String::new(),
+        target: None,
+    };
+    let deletion = store::transfers::add(&mut tx, &deletion, UnixTime(1)).await.unwrap();
+    assert!(store::transfers::pause(&mut tx, person, deletion).await.unwrap());
+    store::commit(tx).await.unwrap();
+
+    let asked = alice.get("/clusters/key/forget").await;
+    for words in ["Your guest links to files and your drop-boxes", "Transfers and uploads"] {
+        assert!(asked.text().contains(words), "{words} in {}", asked.text());
+    }
+    assert_eq!(alice.post("/clusters/key/forget", &[]).await.status, 303);
+    folder.tell(&format!("test \"$(ls -A '{shared}')\" = data"));
+    assert_eq!(guest.get("", "").await.status, 404);
+    assert_eq!(Client::new(&portal.dashboards_url).get(&link).await.status, 410);
+    let mut db = portal.app.store.read().await.unwrap();
+    let deletion = store::transfers::get(&mut db, deletion).await.unwrap().unwrap();
+    assert_eq!(deletion.state, TransferState::Cancelled);
+    let open = "SELECT (SELECT count(*) FROM uploads) + (SELECT count(*) FROM guest_links WHERE revoked_at IS NULL)";
+    assert_eq!(sqlx::query_scalar::<_, i64>(open).fetch_one(&mut *db).await.unwrap(), 0);
+    assert!(alice.get("/file-links").await.select_text("#ended-links").contains("revoked"));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use askama::Template;
 use crate::auth::Permission;
 use crate::cluster::{ClusterProfile, ConnectionStatus};
 use crate::error::AppError;
+use crate::files::forget::end_file_work;
 use crate::web::HandlerResult;
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
@@ -38,11 +39,14 @@ pub async fn get(unchecked: UncheckedClusterRequest) -> HandlerResult {
 
 pub async fn post(unchecked: UncheckedClusterRequest) -> HandlerResult {
     let request = unchecked.authorize(Permission::UseClusters).await?;
+    let (app, id) = (&request.context.app, request.account_id());
+    app.cluster_accounts.get(id).await?.ok_or(AppError::NotFound)?;
+    // While there is a connection: what they left half-way is removed over it.
+    end_file_work(&app.transfers, &app.uploads, id).await?;
     let title = &request.cluster.row.title;
-    let connections = &request.context.app.connections;
-    if !connections.forget_account(request.account_id(), &request.actor(), title).await? {
+    if !app.connections.forget_account(id, &request.actor(), title).await? {
         return Err(AppError::NotFound);
     }
-    request.context.app.notifications.notify(request.me.0.person.id);
+    app.notifications.notify(request.me.0.person.id);
     Ok(flash::redirect(request.context, "/clusters", FlashMessage::ClusterForgotten))
 }
