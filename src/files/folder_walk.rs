@@ -114,7 +114,7 @@ impl FolderWalk {
             Ok(listing) => listing,
             Err(error) if is_passing(&error) => return Err(error),
             Err(error) => {
-                self.ready.push_back(WalkStep::LeftOut { name: folder.name, reason: error.to_string() });
+                self.ready.push_back(WalkStep::LeftOut { name: folder.name, reason: self.source.explain(&error) });
                 return Ok(());
             }
         };

@@ -164,7 +164,8 @@ async fn guest_reads_a_folder_and_no_way_leads_out_of_it() {
 #[tokio::test]
 async fn guest_downloads_a_folder_as_a_zip_without_what_lies_outside() {
     let (portal, _, alice) = with_alice().await;
-    let script = "mkdir -p in/sub; echo a >in/a.txt; echo b >in/sub/b.txt; ln -s /etc/passwd in/passwd";
+    let script = "mkdir -p in/sub; echo a >in/a.txt; echo b >in/sub/b.txt; ln -s /etc/passwd in/passwd
+                  echo c >in/closed; chmod 000 in/closed";
     let folder = Folder::new("alice", script);
     let link = share(&portal, &alice, &format!("{}/in", folder.path), "").await;
     let guest = Guest::open(&portal, &link).await;
@@ -177,6 +178,10 @@ async fn guest_downloads_a_folder_as_a_zip_without_what_lies_outside() {
     assert!(unpacked.status.success(), "{unpacked:?}");
     assert_eq!(std::fs::read_to_string(here.path().join("in/sub/b.txt")).unwrap(), "b\n");
     assert!(std::fs::symlink_metadata(here.path().join("in/passwd")).is_err(), "no link leads out");
+    let note = std::fs::read_to_string(here.path().join("NOT INCLUDED.txt")).unwrap();
+    assert!(note.contains("in/passwd: It is a symbolic link.\n"), "{note}");
+    assert!(note.contains("in/closed: It can't be read.\n"), "nothing of what its owner may do: {note}");
+    assert!(!note.contains("/etc") && !note.contains("You don't"), "{note}");
 }
 
 #[tokio::test]

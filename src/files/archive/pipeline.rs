@@ -127,7 +127,7 @@ impl ArchivePipeline {
                 match asked.await.unwrap_or(Err(SftpError::NotFound)) {
                     Ok(attrs) => roots.push(WalkedFile { path: path.clone(), name: name.to_vec(), attrs }),
                     Err(error) if is_passing(&error) => return Err(error.into()),
-                    Err(error) => self.left_out.add(name, &error.to_string()),
+                    Err(error) => self.left_out.add(name, &self.source.explain(&error)),
                 }
             }
         }
@@ -223,7 +223,7 @@ impl ArchivePipeline {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if is_passing(&error) => Err(error.into()),
             Err(error) => {
-                self.left_out.add(&member.name, &error.to_string());
+                self.left_out.add(&member.name, &self.source.explain(&error));
                 Ok(None)
             }
         }
@@ -236,9 +236,7 @@ impl ArchivePipeline {
                 zip.add_link(member, target, &mut self.out);
             }
             ArchiveWriter::Zip(_) => {
-                let shown = String::from_utf8_lossy(target);
-                self.left_out
-                    .add(&member.name, &format!("It is a symbolic link to {shown}, which isn't in this archive."));
+                self.left_out.add(&member.name, &self.source.explain_link(target));
             }
         }
     }
@@ -248,7 +246,7 @@ impl ArchivePipeline {
             Ok(file) => file,
             Err(error) if is_passing(&error) => return Err(error.into()),
             Err(error) => {
-                self.left_out.add(&member.name, &error.to_string());
+                self.left_out.add(&member.name, &self.source.explain(&error));
                 return Ok(());
             }
         };

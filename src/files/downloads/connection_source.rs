@@ -46,6 +46,19 @@ impl ConnectionSource {
         Ok(self.pool.connection(self.key)?)
     }
 
+    /// Why something can't be read, for whoever reads it: a guest isn't told what the owner may do there.
+    pub fn explain(&self, error: &SftpError) -> String {
+        if self.is_for_guest { "It can't be read.".to_owned() } else { error.to_string() }
+    }
+
+    /// Why a link to this target isn't in an archive: a guest isn't told what lies outside.
+    pub fn explain_link(&self, target: &[u8]) -> String {
+        if self.is_for_guest {
+            return "It is a symbolic link.".to_owned();
+        }
+        format!("It is a symbolic link to {}, which isn't in this archive.", String::from_utf8_lossy(target))
+    }
+
     /// Opens the session that a guest's operation is going to use.
     async fn begin(&self, connection: &Arc<ClusterConnection>) -> Result<(), SftpError> {
         if self.is_for_guest { TransferSession::open_for_guest(connection).await.map(|_| ()) } else { Ok(()) }
