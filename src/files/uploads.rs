@@ -4,6 +4,7 @@
 
 mod active;
 pub mod batch;
+mod batch_places;
 mod checksum;
 mod drop_box;
 mod finish;
@@ -13,14 +14,13 @@ mod sweeper;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 pub use self::checksum::{CHECKSUM_ALGORITHMS, RequestChecksum};
 pub use self::finish::NameDecision;
 pub use self::metadata::{UploadMetadata, UploadMetadataError};
 pub use self::receive::UploadPart;
 
 use self::active::{AcquireUploadError, ActiveUpload, ActiveUploads};
+use self::batch_places::BatchPlaces;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::checksums::RunningChecksum;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
@@ -41,8 +41,6 @@ const EXPIRY_SECS: i64 = 7 * SECONDS_PER_DAY;
 const MAX_UPLOADS: i64 = 10_000;
 /// How many unfinished uploads a page lists.
 const MAX_LISTED: i64 = 200;
-/// How many requests with small files are held in memory at once, for all people together.
-const MAX_BATCHES: usize = 8;
 
 /// Why an upload does not go on. Sentences are for the person who uploads.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +66,8 @@ pub enum UploadError {
     DropBoxClosed,
     #[error("Too many of your uploads are running at the same time. This one continues when others have finished.")]
     TooManyAtOnce,
+    #[error("Many files are being uploaded at the moment. Yours continue in a moment.")]
+    NoBatchPlace,
     #[error("Another request is writing to this upload. Try again in a moment.")]
     InUse,
     /// The client's idea of how far the upload got is wrong.
@@ -109,7 +109,14 @@ impl From<RunCommandError> for UploadError {
 impl UploadError {
     /// Whether the same upload may go on later without anyone changing anything.
     pub const fn is_passing(&self) -> bool {
-        matches!(self, Self::Sftp(SftpError::Run(_)) | Self::Stopping | Self::Interrupted | Self::TooManyAtOnce)
+        matches!(
+            self,
+            Self::Sftp(SftpError::Run(_))
+                | Self::Stopping
+                | Self::Interrupted
+                | Self::TooManyAtOnce
+                | Self::NoBatchPlace
+        )
     }
 }
 
@@ -133,12 +140,12 @@ pub struct UploadService {
     connections: ConnectionPool,
     notifications: NotificationHub,
     active: ActiveUploads,
-    batches: Arc<Semaphore>,
+    batches: BatchPlaces,
 }
 
 impl UploadService {
     pub fn new(core: Core, connections: ConnectionPool, notifications: NotificationHub) -> Self {
-        let (active, batches) = (ActiveUploads::default(), Arc::new(Semaphore::new(MAX_BATCHES)));
+        let (active, batches) = (ActiveUploads::default(), BatchPlaces::default());
         Self { core, connections, notifications, active, batches }
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use tokio::sync::SemaphorePermit;
 
+use super::batch_places::BatchPlace;
 use super::metadata::{parent_folders, parse_relative_path};
 use super::{UploadError, UploadService, temporary_path};
-use crate::domain::{RemoteName, RemotePath};
+use crate::domain::{PersonId, RemoteName, RemotePath};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{RemoteFileKind, RenameMode, SftpError};
@@ -89,9 +89,9 @@ fn take_array<const N: usize>(body: &mut Bytes) -> Result<[u8; N], BatchFormatEr
 }
 
 impl UploadService {
-    /// A place for one request with small files; waits until there is one. Bounds what is held in memory.
-    pub async fn batch_permit(&self) -> Result<SemaphorePermit<'_>, UploadError> {
-        self.batches.acquire().await.map_err(|_| UploadError::Stopping)
+    /// A place for one request with small files; waits a while for one. Bounds what is held in memory.
+    pub async fn batch_place(&self, person: PersonId) -> Result<BatchPlace, UploadError> {
+        self.batches.acquire(person).await.ok_or(UploadError::NoBatchPlace)
     }
 }
 

@@ -44,8 +44,8 @@ pub async fn post(
         Ok(connection) => connection.clone(),
         Err(error) => return Ok(show_problem(&error.clone().into())),
     };
-    let _permit = match app.uploads.batch_permit().await {
-        Ok(permit) => permit,
+    let place = match app.uploads.batch_place(request.request.me.0.person.id).await {
+        Ok(place) => place,
         Err(error) => return Ok(show_problem(&error)),
     };
     let received = tokio::time::timeout(RECEIVE_TIMEOUT, axum::body::to_bytes(body, MAX_BATCH_BYTES)).await;
@@ -57,7 +57,12 @@ pub async fn post(
         Err(error) => return Ok(refuse(StatusCode::BAD_REQUEST, &error.to_string())),
     };
     let mode = if query.replace == "yes" { RenameMode::Replace } else { RenameMode::KeepExisting };
-    let task = app.tasks.spawn(write_batch(connection, folder.clone(), files, mode));
+    let writing = write_batch(connection, folder.clone(), files, mode);
+    let task = app.tasks.spawn(async move {
+        let written = writing.await;
+        drop(place);
+        written
+    });
     match task.await.unwrap_or(Err(UploadError::Stopping)) {
         Ok(outcomes) => {
             let done = outcomes.iter().filter(|outcome| **outcome == BatchOutcome::Done).count();

@@ -87,9 +87,10 @@ pub(super) fn show_problem(error: &UploadError) -> Response {
         UploadError::InUse => StatusCode::LOCKED,
         UploadError::WrongOffset | UploadError::NameTaken | UploadError::FolderInTheWay => StatusCode::CONFLICT,
         UploadError::ChecksumMismatch => StatusCode::from_u16(CHECKSUM_MISMATCH).unwrap_or(StatusCode::BAD_REQUEST),
-        UploadError::Stopping | UploadError::Sftp(SftpError::Run(_)) | UploadError::Store(StoreError::Busy) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        UploadError::Stopping
+        | UploadError::NoBatchPlace
+        | UploadError::Sftp(SftpError::Run(_))
+        | UploadError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
         UploadError::Sftp(SftpError::NotWritten) => StatusCode::INSUFFICIENT_STORAGE,
         UploadError::Sftp(SftpError::NotAllowed) => StatusCode::FORBIDDEN,
         UploadError::NoFolder | UploadError::Damaged | UploadError::Sftp(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -135,6 +136,7 @@ mod tests {
             (UploadError::DropBoxFull, 413, false),
             (UploadError::DropBoxClosed, 404, false),
             (UploadError::InUse, 423, false),
+            (UploadError::NoBatchPlace, 503, true),
             (UploadError::Sftp(SftpError::NotWritten), 507, false),
             (UploadError::Sftp(SftpError::Run(RunCommandError::NotConnected)), 503, true),
         ] {
