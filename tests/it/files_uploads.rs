@@ -443,6 +443,48 @@ async fn client_that_went_away_comes_back_to_what_arrived() {
     assert_content(&folder, "file", &bytes);
 }
 
+/// Runs what is asked, but with another `cksum` while `kills` exists.
+const WITH_OWN_CKSUM: &str = r#"
+case "$SSH_ORIGINAL_COMMAND" in
+  *cksum*)
+    if [ -e @DIR@/kills ]; then
+      SSH_ORIGINAL_COMMAND=$(printf %s "$SSH_ORIGINAL_COMMAND" | sed 's#cksum#@DIR@/killed#')
+    fi ;;
+esac
+exec "$SHELL" -c "$SSH_ORIGINAL_COMMAND"
+"#;
+
+#[tokio::test]
+async fn checksum_that_was_never_computed_is_no_damage() {
+    // Login nodes kill what takes too much time or memory.
+    let server = Server::with("ForceCommand /bin/sh @DIR@/asked");
+    server.write("asked", &WITH_OWN_CKSUM.replace("@DIR@", &server.inside()));
+    server
+        .write("killed", "#!/bin/sh\ntouch @DIR@/box/called\nkill -9 $$\n".replace("@DIR@", &server.inside()).as_str());
+    server.tell("chmod 755 killed; mkdir -m 777 box; touch kills");
+    let (portal, _, alice) = TestApp::with_member("alice").await;
+    portal.add_server("own", &server).await;
+    alice.prepare_on(&server, "own", "alice").await;
+    alice.connect("own").await;
+    let folder = Folder::new("alice", "true");
+    let tus = Uploader::new(&portal, &alice, "own", &folder.path);
+    // Larger than what is read back instead.
+    let bytes = sample(9 * MIB);
+    let at = tus.create("file", bytes.len()).await;
+    let page = tus.append(&at, 0, &bytes).await;
+    assert_eq!(page.status, 503, "{}", page.text());
+    assert!(!page.text().contains("differs"), "{}", page.text());
+    server.tell("test -e box/called");
+    let left = names(&portal, "own", &folder.path).await;
+    assert!(left.len() == 1 && left[0].starts_with(b".portolan-upload-"), "it is kept: {left:?}");
+    server.tell("rm kills");
+    assert_eq!(tus.offset(&at).await, bytes.len(), "nothing is sent again");
+    let page = tus.finish(&at, "").await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert_content(&folder, "file", &bytes);
+    assert_eq!(names(&portal, "own", &folder.path).await, [b"file"]);
+}
+
 #[tokio::test]
 async fn full_disk_is_said_and_the_upload_goes_on_when_there_is_room() {
     // Files of this account can't grow beyond 2 MiB: for the writer that is like a quota.
