@@ -98,6 +98,13 @@ async fn guest_uploads_into_a_drop_box_without_seeing_it() {
     assert_eq!(names(&portal, &inside).await, expected);
     assert_eq!(names(&portal, &format!("{}/other", folder.path)).await, [""; 0]);
     folder.tell(&format!("test \"$(cat '{inside}/data.csv')\" = old && test \"$(cat '{inside}/data (2).csv')\" = new"));
+    // Not even a name that has no room for a number tells that it exists.
+    let long = "n".repeat(255);
+    for _ in 0..2 {
+        let created = guest.upload(&portal, long.as_bytes(), b"x").await;
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    folder.tell(&format!("test $(ls '{inside}' | grep -c nnnn) = 2 && rm '{inside}'/nnnn*"));
     for bad in ["", ".", "..", "../x", "a/b", "/etc/x", ".bashrc", "a\0"] {
         assert_eq!(guest.upload(&portal, bad.as_bytes(), b"x").await.status, 400, "{bad:?}");
     }
@@ -105,7 +112,7 @@ async fn guest_uploads_into_a_drop_box_without_seeing_it() {
 
     // The owner is told once, and sees how full it is.
     let links = alice.get("/file-links").await;
-    assert!(links.text().contains("4 of 10 files, 8 bytes of 1 MB"), "{}", links.select_text("main"));
+    assert!(links.text().contains("6 of 10 files, 10 bytes of 1 MB"), "{}", links.select_text("main"));
     let told = alice.get("/notifications").await;
     assert!(told.text().contains("Files arrived in your drop-box"), "{}", told.text());
     let mut db = portal.app.store.read().await.unwrap();

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::metadata::chosen_name;
-use super::{ActiveUpload, UploadError, UploadOwner, UploadService, remove_temporary, running_checksum, stored_path};
+use super::{
+    ActiveUpload, UploadError, UploadOwner, UploadService, random_token, remove_temporary, running_checksum,
+    stored_path,
+};
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::clock::UnixTime;
 use crate::cluster::checksums::{self, FileChecksum, RunningChecksum};
@@ -25,6 +28,10 @@ const CHECKSUM_TRIES: u32 = 30;
 const CHECKSUM_PAUSE: Duration = Duration::from_secs(3);
 /// How many names are tried for a second copy.
 const MAX_COPIES: u32 = 100;
+/// What a file system takes.
+const MAX_NAME_BYTES: usize = 255;
+/// What comes after a name's last dot is its ending only if it isn't longer.
+const MAX_ENDING_BYTES: usize = 32;
 
 /// What to do about a name that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +139,12 @@ impl UploadService {
             let _ = session.set_attrs(&from, SetAttrs { times: Some((seconds, seconds)), ..SetAttrs::default() }).await;
         }
         if decision == NameDecision::KeepBoth {
-            for copy in (2..=MAX_COPIES).map_while(|number| numbered(&chosen, number)) {
+            let mut labels: Vec<String> = (2..=MAX_COPIES).map(|number| number.to_string()).collect();
+            if upload.drop_box_id.is_some() {
+                // A guest is never told that a name is taken, however many files have it.
+                labels.push(random_token()?);
+            }
+            for copy in labels.iter().filter_map(|label| labelled(&chosen, label)) {
                 match session.lstat(&copy).await {
                     Err(SftpError::NotFound) => {}
                     found => {
@@ -290,13 +302,19 @@ fn chosen_target(upload: &StoredUpload) -> Result<RemotePath, UploadError> {
     Ok(name.zip(target.parent()).map_or(target, |(name, folder)| folder.join(&name)))
 }
 
-/// `results (2).csv` for `results.csv`; `None` if that is too long for a name.
-fn numbered(path: &RemotePath, number: u32) -> Option<RemotePath> {
+/// `results (2).csv` for `results.csv`. The name is shortened if it would be too long.
+fn labelled(path: &RemotePath, label: &str) -> Option<RemotePath> {
     let (folder, name) = (path.parent()?, path.name()?);
     let name = name.as_bytes();
-    let dot = name.iter().rposition(|byte| *byte == b'.').filter(|at| *at > 0).unwrap_or(name.len());
-    let (stem, ending) = name.split_at(dot);
-    let name = RemoteName::parse(&[stem, format!(" ({number})").as_bytes(), ending].concat()).ok()?;
+    let dot = name.iter().rposition(|byte| *byte == b'.').filter(|at| *at > 0 && name.len() - at <= MAX_ENDING_BYTES);
+    let (stem, ending) = name.split_at(dot.unwrap_or(name.len()));
+    let label = format!(" ({label})");
+    let mut len = stem.len().min(MAX_NAME_BYTES.saturating_sub(label.len() + ending.len()));
+    // Not in the middle of a character.
+    while len < stem.len() && len > 0 && stem[len] & 0xC0 == 0x80 {
+        len -= 1;
+    }
+    let name = RemoteName::parse(&[&stem[..len], label.as_bytes(), ending].concat()).ok()?;
     Some(folder.join(&name))
 }
 
@@ -314,8 +332,17 @@ mod tests {
             (b"/a/x.tar.gz", b"/a/x.tar (2).gz"),
             (b"/bad\xff.txt", b"/bad\xff (2).txt"),
         ] {
-            assert_eq!(numbered(&path(name), 2).unwrap().as_bytes(), expected);
+            assert_eq!(labelled(&path(name), "2").unwrap().as_bytes(), expected);
         }
-        assert_eq!(numbered(&path(&[b"/", "x".repeat(255).as_bytes()].concat()), 2), None);
+        for (long, end) in [
+            ("x".repeat(255), "x (2)"),
+            (format!("{}.csv", "x".repeat(251)), "x (2).csv"),
+            (format!("{}x", "é".repeat(127)), "é (2)"),
+            (format!("x.{}", "y".repeat(253)), "y (2)"),
+        ] {
+            let copy = labelled(&path(format!("/{long}").as_bytes()), "2").unwrap().name().unwrap();
+            let name = std::str::from_utf8(copy.as_bytes()).unwrap();
+            assert!(name.ends_with(end) && (250..=255).contains(&name.len()), "{name}");
+        }
     }
 }
