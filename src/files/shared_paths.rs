@@ -44,7 +44,7 @@ pub enum GuestFileContent {
     File(RemoteFileAttrs),
 }
 
-/// Looks at a path that someone wants to share.
+/// Looks at a path that someone wants to share. Without a known home folder, the cluster is asked for it.
 pub async fn inspect(
     connection: &Arc<ClusterConnection>,
     home: Option<&RemotePath>,
@@ -52,10 +52,10 @@ pub async fn inspect(
 ) -> Result<ShareablePath, SharePathError> {
     let real = sftp::real_path(connection, path).await?;
     let real_home = match home {
-        Some(home) => Some(sftp::real_path(connection, home).await?),
-        None => None,
+        Some(home) => sftp::real_path(connection, home).await?,
+        None => sftp::start_folder(connection).await?,
     };
-    check_place(&real, real_home.as_ref())?;
+    check_place(&real, &real_home)?;
     let is_folder = match sftp::stat(connection, &real).await?.kind {
         RemoteFileKind::Folder => true,
         RemoteFileKind::File => false,
@@ -65,8 +65,8 @@ pub async fn inspect(
 }
 
 /// Refuses what nobody means to share: keys and settings.
-fn check_place(path: &RemotePath, home: Option<&RemotePath>) -> Result<(), SharePathError> {
-    if path.parent().is_none() || home.is_some_and(|home| home.is_within(path)) {
+fn check_place(path: &RemotePath, home: &RemotePath) -> Result<(), SharePathError> {
+    if path.parent().is_none() || home.is_within(path) {
         return Err(SharePathError::ContainsHome);
     }
     let is_hidden = |path: &RemotePath| path.name().is_some_and(|name| name.is_dot_name());
@@ -128,12 +128,11 @@ mod tests {
             ("/home/alice/.ssh/id_ed25519", SharePathError::Hidden),
             ("/home/alice/.config/x/y", SharePathError::Hidden),
         ] {
-            assert_eq!(check_place(&path(refused), Some(&home)), Err(reason), "{refused}");
+            assert_eq!(check_place(&path(refused), &home), Err(reason), "{refused}");
         }
         for allowed in ["/home/alice/results", "/home/alice2", "/scratch/alice", "/scratch/a.b/c."] {
-            assert_eq!(check_place(&path(allowed), Some(&home)), Ok(()), "{allowed}");
+            assert_eq!(check_place(&path(allowed), &home), Ok(()), "{allowed}");
         }
-        assert_eq!(check_place(&RemotePath::root(), None), Err(SharePathError::ContainsHome));
     }
 
     proptest! {

@@ -214,6 +214,16 @@ pub async fn real_path(connection: &Arc<ClusterConnection>, path: &RemotePath) -
     run_operation(connection, async move |session| Ok(operations::real_path(&session, &path).await?)).await
 }
 
+/// The folder that sessions begin in: the account's home folder.
+pub async fn start_folder(connection: &Arc<ClusterConnection>) -> Result<RemotePath, SftpError> {
+    run_operation(connection, async move |session| {
+        let names = session.names(SftpRequest::RealPath { path: b"." }).await?;
+        let path = names.first().and_then(|named| RemotePath::parse(&named.name).ok());
+        Ok(path.ok_or(SftpFault::Unexpected)?)
+    })
+    .await
+}
+
 /// The space of the file system; `None` if the server can't tell.
 pub async fn disk_space(
     connection: &Arc<ClusterConnection>,

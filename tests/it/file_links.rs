@@ -379,4 +379,12 @@ async fn what_must_not_be_shared_is_refused_in_words() {
     assert_eq!(form(&[".."]).await.status, 400);
     let page = alice.get(&format!("/files/key?path={}&wait=true", folder.path)).await;
     assert_eq!(page.attribute("button[formaction='/files/key/share']", "formmethod"), "get");
+
+    // Nothing is known about the account yet.
+    let key = portal.connection_key("alice", "key").await;
+    let mut tx = portal.app.store.write().await.unwrap();
+    store::connections::save_discovered(&mut tx, key, "{}", portal.clock.now()).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let page = post(&alice, "/home/alice", "x").await;
+    assert!(page.status == 422 && page.text().contains("home folder"), "{}", page.select_text("main"));
 }
