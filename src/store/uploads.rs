@@ -181,10 +181,28 @@ pub async fn delete_finished(db: &mut DbConnection, person: PersonId) -> Result<
     )
 }
 
-/// Unfinished uploads that nothing has arrived for since `until`, the oldest first.
-pub async fn list_expired(db: &mut DbConnection, until: UnixTime, most: i64) -> Result<Vec<StoredUpload>> {
-    let sql = select!("WHERE state <> 'finished' AND touched_at <= $1 ORDER BY touched_at, id LIMIT $2");
-    fetch_all!(db, sql, [until, most])
+/// The people and clusters with unfinished uploads that nothing has arrived for since `until`.
+pub async fn list_expired_accounts(db: &mut DbConnection, until: UnixTime) -> Result<Vec<(PersonId, ClusterId)>> {
+    fetch_all!(
+        db,
+        "SELECT DISTINCT person_id, cluster_id FROM uploads WHERE state <> 'finished' AND touched_at <= $1",
+        [until]
+    )
+}
+
+/// These uploads of one of them, the oldest first.
+pub async fn list_expired(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    until: UnixTime,
+    most: i64,
+) -> Result<Vec<StoredUpload>> {
+    let sql = select!(
+        "WHERE person_id = $1 AND cluster_id = $2 AND state <> 'finished' AND touched_at <= $3
+         ORDER BY touched_at, id LIMIT $4"
+    );
+    fetch_all!(db, sql, [person, cluster, until, most])
 }
 
 /// Deletes finished uploads that ended before `finished_until`, and any that nothing has arrived for since `until`.

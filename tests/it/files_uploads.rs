@@ -235,7 +235,7 @@ async fn wrong_requests_get_the_statuses_of_the_protocol_and_change_nothing() {
 
 #[tokio::test]
 async fn cancelled_and_expired_uploads_leave_nothing() {
-    let (portal, _, alice) = with_alice().await;
+    let (portal, admin, alice) = with_alice().await;
     let folder = Folder::new("alice", "true");
     let tus = Uploader::new(&portal, &alice, "key", &folder.path);
     let at = tus.create("file", 10).await;
@@ -256,6 +256,17 @@ async fn cancelled_and_expired_uploads_leave_nothing() {
     sqlx::query("UPDATE uploads SET touched_at = touched_at - 8 * 86400").execute(&mut *tx).await.unwrap();
     portolan::store::commit(tx).await.unwrap();
     assert_eq!(send(tus.request(Method::HEAD, &at)).await.status, 410);
+    // Older ones of someone who isn't connected don't hold it up.
+    portal.member(&admin, "bob").await;
+    let mut tx = portal.app.store.write().await.unwrap();
+    let copies = "INSERT INTO uploads (id, person_id, cluster_id, target, temporary, metadata, size, confirmed,
+                      checksum_state, replaces, state, problem, created_at, touched_at)
+                  WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+                  SELECT 'bob-' || i, $1, u.cluster_id, u.target, u.temporary, u.metadata, u.size, u.confirmed,
+                         u.checksum_state, u.replaces, u.state, u.problem, u.created_at, u.touched_at - 60
+                  FROM uploads u, n";
+    sqlx::query(copies).bind(portal.person_id("bob").await).execute(&mut *tx).await.unwrap();
+    portolan::store::commit(tx).await.unwrap();
     portal.app.uploads.sweep().await.unwrap();
     assert_eq!(names(&portal, "key", &folder.path).await.len(), 0);
 }

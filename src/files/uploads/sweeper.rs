@@ -7,7 +7,7 @@ use crate::clock::SECONDS_PER_DAY;
 use crate::store;
 
 const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
-/// How many are removed in one go.
+/// How many of one person are removed in one go.
 const MAX_SWEPT: i64 = 500;
 /// Clients may ask for an upload again after it has finished.
 const FINISHED_RETENTION_SECS: i64 = SECONDS_PER_DAY;
@@ -33,11 +33,19 @@ impl UploadService {
     /// Removes what has expired: from the cluster if its owner is connected, and then from the table.
     pub async fn sweep(&self) -> Result<(), UploadError> {
         let now = self.core.clock.now();
+        let until = now.plus(-EXPIRY_SECS);
         let mut db = self.core.store.read().await?;
-        let expired = store::uploads::list_expired(&mut db, now.plus(-EXPIRY_SECS), MAX_SWEPT).await?;
+        let accounts = store::uploads::list_expired_accounts(&mut db, until).await?;
+        let mut expired = Vec::new();
+        for (person, cluster) in accounts {
+            // Those of people who aren't connected wait, and don't hold up the others'.
+            if let Ok(connection) = self.connection(person, cluster) {
+                let uploads = store::uploads::list_expired(&mut db, person, cluster, until, MAX_SWEPT).await?;
+                expired.extend(uploads.into_iter().map(|upload| (connection.clone(), upload)));
+            }
+        }
         drop(db);
-        for upload in expired {
-            let Ok(connection) = self.connection(upload.person_id, upload.cluster_id) else { continue };
+        for (connection, upload) in expired {
             match remove_temporary(&connection, &upload).await {
                 Ok(()) => self.delete(&upload.id).await?,
                 Err(error) => tracing::debug!(%error, "Could not remove an expired upload"),
