@@ -180,7 +180,7 @@ impl UploadService {
             drop_box_id: owner.drop_box,
             temporary: temporary_path(&target)?.to_encoded(),
             target: target.to_encoded(),
-            metadata: header.to_owned(),
+            metadata: metadata.to_stored(header),
             size: i64::try_from(size).map_err(|_| UploadError::TooMuchData)?,
             confirmed: 0,
             checksum_state: RunningChecksum::new().state(),

@@ -36,7 +36,7 @@ pub struct StoredUpload {
     pub target: String,
     /// The path that it is written to first, encoded.
     pub temporary: String,
-    /// As the client sent it.
+    /// As the client sent it, or only the file's name if that was long.
     pub metadata: String,
     pub size: i64,
     /// So many bytes are certainly on the cluster.

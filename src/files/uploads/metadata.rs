@@ -8,6 +8,8 @@ use crate::domain::{RemoteName, RemotePath, RemotePathError};
 
 /// Longer than a path and a few facts can be.
 const MAX_METADATA_BYTES: usize = 16 * 1024;
+/// Longer headers aren't stored as they are: one person can have thousands.
+const MAX_STORED_BYTES: usize = 2 * 1024;
 /// More folders inside one another than people make.
 const MAX_PATH_PARTS: usize = 100;
 
@@ -106,6 +108,14 @@ impl UploadMetadata {
         self.relative.iter().fold(self.folder.clone(), |path, name| path.join(name))
     }
 
+    /// What is stored of the header: all of it, or only the file's name if it is long.
+    pub(super) fn to_stored(&self, header: &str) -> String {
+        match self.relative.last() {
+            Some(name) if header.len() > MAX_STORED_BYTES => format!("filename {}", STANDARD.encode(name.as_bytes())),
+            _ => header.to_owned(),
+        }
+    }
+
     /// The folders between [`Self::folder`] and the file, the outermost first.
     pub fn folders(&self) -> Vec<RemotePath> {
         parent_folders(&self.folder, &self.relative)
@@ -188,6 +198,17 @@ mod tests {
         assert_eq!(name(&text, true).unwrap(), b"a.txt", "guests choose no folders");
         assert_eq!(name(&header(&[("filename", b"a.txt")]), false).unwrap(), b"a.txt");
         assert_eq!(name("", false), None);
+    }
+
+    #[test]
+    fn long_headers_are_not_stored() {
+        let whole: [(&str, &[u8]); 3] = [("cluster", b"key"), ("folder", b"/home"), ("relativePath", b"a/b.txt")];
+        let short = header(&whole);
+        assert_eq!(UploadMetadata::parse(&short).unwrap().to_stored(&short), short);
+        let long = header(&[&whole[..], &[("other", &[b'x'; 10_000])]].concat());
+        let stored = UploadMetadata::parse(&long).unwrap().to_stored(&long);
+        assert_eq!(stored, "filename Yi50eHQ=");
+        assert_eq!(chosen_name(&stored, false).unwrap().as_bytes(), b"b.txt");
     }
 
     #[test]
