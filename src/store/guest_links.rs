@@ -311,12 +311,7 @@ pub async fn revoke_to_cluster(
 
 /// Counts an opening of the link.
 pub async fn count_opening(db: &mut DbConnection, id: GuestLinkId, now: UnixTime) -> Result<()> {
-    sqlx::query("UPDATE guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1")
-        .bind(id)
-        .bind(now)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE guest_links SET opened = opened + 1, opened_at = $2 WHERE id = $1", [id, now])
 }
 
 /// A guest's browser, which may view what its link leads to for as long as the link works.
@@ -380,11 +375,7 @@ pub async fn find_access(db: &mut DbConnection, access_key: &str) -> Result<Opti
 
 /// Unlocks an access after the right passphrase.
 pub async fn unlock_access(db: &mut DbConnection, access_key: &str) -> Result<()> {
-    sqlx::query("UPDATE guest_link_accesses SET is_locked = 0 WHERE access_key = $1")
-        .bind(access_key)
-        .execute(db)
-        .await?;
-    Ok(())
+    execute!(db, "UPDATE guest_link_accesses SET is_locked = 0 WHERE access_key = $1", [access_key])
 }
 
 /// Deletes expired accesses, and links to reports and files that ended long ago.
