@@ -12,7 +12,7 @@ const MAX_PLACES: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoragePlace {
-    /// Home, Scratch, or the name of the group whose folder it is.
+    /// Home, Scratch, or Project and the name of the group whose folder it is.
     pub label: String,
     pub path: RemotePath,
     /// What it is for, as a sentence.
@@ -90,7 +90,7 @@ fn find_area<'a>(
 
 fn label_of(folder: &DiscoveredUserFolder, area: Option<&SiteStorageArea>) -> String {
     match (&folder.group, area) {
-        (Some(group), _) if folder.label == FolderKind::Project => group.clone(),
+        (Some(group), _) if folder.label == FolderKind::Project => format!("{} {group}", folder.label.title()),
         (_, Some(area)) if folder.label == FolderKind::Work => area.label.clone(),
         _ => folder.label.title().to_owned(),
     }
@@ -168,13 +168,13 @@ mod tests {
         ];
         let places = list_places(&facts, &preset("fir"), &quotas);
         let labels: Vec<&str> = places.iter().map(|place| place.label.as_str()).collect();
-        assert_eq!(labels, ["Home", "Scratch", "def-x", "def-y"]);
+        assert_eq!(labels, ["Home", "Scratch", "Project def-x", "Project def-y"]);
         assert!(places[1].purge.contains("60 days") && places[1].purpose.contains("jobs read and write"));
         assert!(places.iter().all(|place| !place.purpose.is_empty()));
         let found: Vec<&str> = places.iter().map(|place| place.quota.as_ref().unwrap().label.as_str()).collect();
         assert_eq!(found, quotas.iter().map(|quota| quota.label.as_str()).collect::<Vec<_>>());
         let inside = RemotePath::parse(b"/home/ada/projects/def-x/run").unwrap();
-        assert_eq!(innermost_place(&places, &inside).unwrap().label, "def-x");
+        assert_eq!(innermost_place(&places, &inside).unwrap().label, "Project def-x");
         assert_eq!(innermost_place(&places, &RemotePath::root()), None);
     }
 

@@ -125,7 +125,7 @@ pub async fn create(
         let (access, shared) =
             check_access(&app, &access_key, &headers).await.map_err(|error| refuse_access(&error))?;
         if let Err(seconds) = app.auth.limit_guest_requests(access.link.id) {
-            let text = "Too many uploads were started by this link in a short time. The upload starts in a moment.";
+            let text = "Too many uploads were started with this link in a short time. This one starts in a moment.";
             return Err(TusError::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(seconds));
         }
         TusRequest::by_guest(app, shared, uploads_url(&access_key), headers)?.create(body).await

@@ -14,6 +14,7 @@ pub mod favourites;
 pub mod fetch;
 mod files_request;
 pub mod folder;
+mod folder_crumbs;
 mod folder_location;
 mod folder_rows;
 pub mod index;

@@ -5,6 +5,7 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use axum::http::StatusCode;
 
+use super::folder_crumbs::FolderCrumbs;
 use super::{FilesRequest, files_url};
 use crate::domain::{RemoteName, RemotePath};
 use crate::error::AppError;
@@ -21,12 +22,10 @@ pub const MAX_FORM_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Template)]
 #[template(path = "files/change.html")]
-struct FileChangePage<'a, T: Template + HtmlSafe> {
+struct FileChangePage<T: Template + HtmlSafe> {
     page: PageFrame,
     picker_js: &'static str,
-    slug: &'a str,
-    cluster_title: &'a str,
-    folder: FolderLink,
+    crumbs: FolderCrumbs,
     part: T,
 }
 
@@ -88,7 +87,7 @@ pub fn field<'a>(fields: &'a FileFormFields, name: &str) -> &'a str {
 }
 
 /// Shows a form, or what came of it.
-pub fn respond_part<T: Template + HtmlSafe>(
+pub async fn respond_part<T: Template + HtmlSafe>(
     files: &FilesRequest,
     status: StatusCode,
     title: &str,
@@ -102,9 +101,7 @@ pub fn respond_part<T: Template + HtmlSafe>(
     let page = FileChangePage {
         page: PageFrame::for_person(context, &files.request.me.0, title, NavSection::Files),
         picker_js: assets::asset_url("picker.js"),
-        slug: files.slug(),
-        cluster_title: &files.request.cluster.row.title,
-        folder: FolderLink::new(files.slug(), folder),
+        crumbs: FolderCrumbs::load(files, folder).await?,
         part,
     };
     respond_with(status, &page)

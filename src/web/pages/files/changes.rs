@@ -109,7 +109,7 @@ async fn create(files: FilesRequest, form: NewEntryForm, kind: NewEntryKind) -> 
             let typed = echo_input(&form.new_name);
             let slug = files.slug();
             let part = NewEntryPart { slug, folder: FolderLink::new(slug, &folder), kind, typed, error };
-            respond_part(&files, FORM_ERROR_STATUS, title, &folder, part)
+            respond_part(&files, FORM_ERROR_STATUS, title, &folder, part).await
         }
     }
 }
@@ -119,7 +119,7 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
     let files = unchecked.authorize().await?;
     let selection = ChangeSelection::parse(&fields)?;
     let [from] = &selection.names[..] else {
-        return respond_nothing(&files, "Rename", &selection.folder, "Select one file or folder to rename.");
+        return respond_nothing(&files, "Rename", &selection.folder, "Select one file or folder to rename.").await;
     };
     let is_answered = fields.iter().any(|(key, _)| key == "to");
     let typed = field(&fields, "to");
@@ -145,7 +145,7 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
         error,
     };
     let status = if part.error.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    respond_part(&files, status, "Rename", &selection.folder, part)
+    respond_part(&files, status, "Rename", &selection.folder, part).await
 }
 
 /// Returns the new name.
@@ -174,7 +174,7 @@ pub async fn move_entries(
     let files = unchecked.authorize().await?;
     let selection = ChangeSelection::parse(&fields)?;
     if selection.names.is_empty() {
-        return respond_nothing(&files, "Move", &selection.folder, "Select the files and folders to move.");
+        return respond_nothing(&files, "Move", &selection.folder, "Select the files and folders to move.").await;
     }
     let typed = field(&fields, "to");
     let is_answered = fields.iter().any(|(key, _)| key == "to");
@@ -192,7 +192,7 @@ pub async fn move_entries(
             Ok(report) if selection.names.len() == 1 => {
                 report.failed.first().map(FileChangeError::to_string).unwrap_or_default()
             }
-            Ok(report) => return respond_moved(&files, &selection.folder, &report),
+            Ok(report) => return respond_moved(&files, &selection.folder, &report).await,
             Err(error) => error,
         }
     } else {
@@ -207,7 +207,7 @@ pub async fn move_entries(
         error,
     };
     let status = if part.error.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    respond_part(&files, status, "Move", &selection.folder, part)
+    respond_part(&files, status, "Move", &selection.folder, part).await
 }
 
 async fn move_to(files: &FilesRequest, selection: &ChangeSelection, typed: &str) -> Result<MoveReport, String> {
@@ -227,7 +227,7 @@ async fn record_move(files: &FilesRequest, from: &RemotePath, moved: &[RemoteNam
 }
 
 /// Says what was moved and what wasn't.
-fn respond_moved(files: &FilesRequest, folder: &RemotePath, report: &MoveReport) -> HandlerResult {
+async fn respond_moved(files: &FilesRequest, folder: &RemotePath, report: &MoveReport) -> HandlerResult {
     let count = |entries: usize| format::count(u64::try_from(entries).unwrap_or(u64::MAX), "item");
     let part = ChangeResultPart {
         kind: "warning",
@@ -240,17 +240,17 @@ fn respond_moved(files: &FilesRequest, folder: &RemotePath, report: &MoveReport)
         warning: String::new(),
         folder: FolderLink::new(files.slug(), folder),
     };
-    respond_part(files, FORM_ERROR_STATUS, "Move", folder, part)
+    respond_part(files, FORM_ERROR_STATUS, "Move", folder, part).await
 }
 
-pub(super) fn respond_nothing(
+pub(super) async fn respond_nothing(
     files: &FilesRequest,
     title: &str,
     folder: &RemotePath,
     text: &'static str,
 ) -> HandlerResult {
     let part = NothingSelectedPart { text, folder: FolderLink::new(files.slug(), folder) };
-    respond_part(files, FORM_ERROR_STATUS, title, folder, part)
+    respond_part(files, FORM_ERROR_STATUS, title, folder, part).await
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::change_form::FolderLink;
+use super::folder_crumbs::FolderCrumbs;
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::clock::UnixTime;
 use crate::domain::{RemoteName, RemotePath};
@@ -56,8 +56,7 @@ pub struct SaveTextForm {
 struct EditorPage<'a> {
     page: PageFrame,
     editor_js: &'static str,
-    cluster_title: &'a str,
-    folder: FolderLink,
+    crumbs: FolderCrumbs,
     name: String,
     editor: EditorView<'a>,
 }
@@ -130,7 +129,7 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(query): QueryPara
     if is_fragment {
         return respond(&EditorFragment { editor: EditorView::new(&files, &path, state) });
     }
-    respond_page(&files, StatusCode::OK, &path, state)
+    respond_page(&files, StatusCode::OK, &path, state).await
 }
 
 /// Saves the text, under its own name or another one.
@@ -179,7 +178,7 @@ pub async fn save(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sav
     }
     let text = form.text.replace("\r\n", "\n");
     let state = EditorState::Open(Box::new(OpenEditor::new(&files, &path, text, endings, status)));
-    respond_page(&files, code, &path, state)
+    respond_page(&files, code, &path, state).await
 }
 
 fn parse_path(encoded: &str) -> Result<RemotePath, AppError> {
@@ -247,7 +246,7 @@ async fn save_as(
     changes::create_file(connection, &folder, &name, bytes, mode).await.map_err(|error| error.to_string())
 }
 
-fn respond_page(files: &FilesRequest, code: StatusCode, path: &RemotePath, state: EditorState) -> HandlerResult {
+async fn respond_page(files: &FilesRequest, code: StatusCode, path: &RemotePath, state: EditorState) -> HandlerResult {
     let name = path.name().map(|name| name.to_string()).unwrap_or_default();
     let folder = path.parent().unwrap_or_else(RemotePath::root);
     let page = EditorPage {
@@ -258,8 +257,7 @@ fn respond_page(files: &FilesRequest, code: StatusCode, path: &RemotePath, state
             NavSection::Files,
         ),
         editor_js: assets::asset_url("editor.js"),
-        cluster_title: &files.request.cluster.row.title,
-        folder: FolderLink::new(files.slug(), &folder),
+        crumbs: FolderCrumbs::load(files, &folder).await?,
         name,
         editor: EditorView::new(files, path, state),
     };

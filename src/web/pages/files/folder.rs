@@ -4,6 +4,7 @@ use askama::Template;
 use axum::response::IntoResponse as _;
 use serde::Deserialize;
 
+use super::folder_crumbs::{FolderStep, build_steps};
 use super::folder_location::FolderLocation;
 use super::folder_rows::{ConnectHint, FolderRows, FolderRowsContent, FolderTrouble, ListedFolder};
 use super::places::{FilesClusterLink, PlacesPage, list_cluster_links, load_places, short_path};
@@ -81,14 +82,6 @@ pub struct FolderPageView {
     /// The rows, if they are at hand.
     pub rows: Option<FolderRows>,
     connected: bool,
-}
-
-/// A link to a folder.
-pub struct FolderStep {
-    pub label: String,
-    pub href: String,
-    /// Whether it is, or contains, the folder that is shown.
-    pub is_current: bool,
 }
 
 impl FolderPageView {
@@ -229,7 +222,7 @@ async fn build_view(
         typed: short_path(files, &location.path),
         clusters: list_cluster_links(files).await?,
         places: places.iter().map(place_step).collect(),
-        crumbs: build_crumbs(&location, current),
+        crumbs: build_steps(&location.path, current, |path| location.at(path.clone()).page_url()),
         up: location.path.parent().map(|parent| location.at(parent).page_url()).unwrap_or_default(),
         is_favourite,
         rows,
@@ -238,53 +231,9 @@ async fn build_view(
     })
 }
 
-/// The way down, from the person's own place if the folder is in one. The last entry is the folder itself.
-fn build_crumbs(location: &FolderLocation, place: Option<&StoragePlace>) -> Vec<FolderStep> {
-    let all = location.path.ancestors_and_self();
-    let steps = all.into_iter().filter(|path| place.is_none_or(|place| path.is_within(&place.path)));
-    let step = |path: RemotePath| FolderStep {
-        label: match (place, path.name()) {
-            (Some(place), _) if place.path == path => place.label.clone(),
-            (_, Some(name)) => name.to_string(),
-            (_, None) => "/".to_owned(),
-        },
-        is_current: path == location.path,
-        href: location.at(path).page_url(),
-    };
-    steps.map(step).collect()
-}
-
 impl FolderRows {
     /// Whether the path turned out to be a file's.
     fn is_file(&self) -> bool {
         matches!(&self.content, FolderRowsContent::Trouble(FolderTrouble { is_file: true, .. }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn crumbs(path: &[u8], place: Option<&StoragePlace>) -> Vec<(String, bool)> {
-        let location = FolderLocation::new("key", RemotePath::parse(path).unwrap());
-        build_crumbs(&location, place).into_iter().map(|step| (step.label, step.is_current)).collect()
-    }
-
-    #[test]
-    fn the_way_down_begins_at_ones_own_place() {
-        let scratch = StoragePlace {
-            label: "Scratch".into(),
-            path: RemotePath::parse(b"/scratch/ada").unwrap(),
-            purpose: String::new(),
-            purge: String::new(),
-            room: String::new(),
-            is_read_only: false,
-            quota: None,
-        };
-        let own = |label: &str, is_current| (label.to_owned(), is_current);
-        assert_eq!(crumbs(b"/scratch/ada", Some(&scratch)), [own("Scratch", true)]);
-        assert_eq!(crumbs(b"/scratch/ada/a", Some(&scratch)), [own("Scratch", false), own("a", true)]);
-        assert_eq!(crumbs(b"/scratch", None), [own("/", false), own("scratch", true)]);
-        assert_eq!(crumbs(b"/", None), [own("/", true)]);
     }
 }

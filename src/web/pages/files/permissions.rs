@@ -65,7 +65,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<F
             TITLE,
             &selection.folder,
             "Select the files and folders whose permissions you want to change.",
-        );
+        ).await;
     }
     let chosen = FileAccess::parse(field(&fields, "access"));
     let is_answered = !field(&fields, "set").is_empty();
@@ -104,7 +104,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<F
         report,
         error,
     };
-    respond_part(&files, status, TITLE, &selection.folder, part)
+    respond_part(&files, status, TITLE, &selection.folder, part).await
 }
 
 async fn set_access(
@@ -159,7 +159,7 @@ async fn respond_changed(
         folder: FolderLink::new(files.slug(), &selection.folder),
     };
     let status = if is_fine { StatusCode::OK } else { FORM_ERROR_STATUS };
-    respond_part(&files, status, TITLE, &selection.folder, part)
+    respond_part(&files, status, TITLE, &selection.folder, part).await
 }
 
 fn item_count(count: usize) -> String {

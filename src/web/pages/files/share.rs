@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::change_form::{ChangeSelection, FileFormFields, field};
 use super::links::LINKS_PATH;
-use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use super::folder_crumbs::FolderCrumbs;
+use super::{FilesRequest, UncheckedFilesRequest};
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLinkTargetKind};
 use crate::domain::RemotePath;
 use crate::error::AppError;
@@ -36,8 +37,7 @@ struct SharePage {
     slug: String,
     cluster_title: String,
     is_connected: bool,
-    /// Where the person came from.
-    folder_href: String,
+    crumbs: FolderCrumbs,
     /// Encoded.
     path: String,
     shown_path: String,
@@ -116,12 +116,12 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(fields): QueryPar
     let form = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
     let form = (form, DropBoxFormState::default());
     match &selection.names[..] {
-        [] => show_form(&files, &selection.folder, form, ""),
-        [name] => show_form(&files, &selection.folder.join(name), form, ""),
+        [] => show_form(&files, &selection.folder, form, "").await,
+        [name] => show_form(&files, &selection.folder.join(name), form, "").await,
         _ => {
             let problem =
                 "Several rows are selected. Share one file or folder at a time, or the folder that contains them.";
-            show_form(&files, &selection.folder, form, problem)
+            show_form(&files, &selection.folder, form, problem).await
         }
     }
 }
@@ -133,17 +133,17 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sha
     let again = |problems: FormErrors| (form.link.echo(problems), form.drop_box_state());
     let (max_bytes, max_files) = match form.limits() {
         Ok(limits) => limits,
-        Err(problems) => return show_form(&files, &path, again(problems), ""),
+        Err(problems) => return show_form(&files, &path, again(problems), "").await,
     };
     let shareable = match inspect(&files, &path).await {
         Ok(shareable) => shareable,
-        Err(problem) => return show_form(&files, &path, again(FormErrors::default()), &problem),
+        Err(problem) => return show_form(&files, &path, again(FormErrors::default()), &problem).await,
     };
     let (kind, target) = match (form.is_drop_box(), shareable.is_folder) {
         (true, true) => (SharedPathKind::DropBox, GuestLinkTargetKind::DropBox),
         (true, false) => {
             let problem = SharePathError::NotAFolder.to_string();
-            return show_form(&files, &path, again(FormErrors::default()), &problem);
+            return show_form(&files, &path, again(FormErrors::default()), &problem).await;
         }
         (false, true) => (SharedPathKind::Folder, GuestLinkTargetKind::Files),
         (false, false) => (SharedPathKind::File, GuestLinkTargetKind::Files),
@@ -165,7 +165,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sha
             let ClusterRequest { context, me, .. } = files.request;
             reveal_once::redirect(context, &me, LINKS_PATH, &shown)
         }
-        Err(link_form) => show_form(&files, &path, (link_form, form.drop_box_state()), ""),
+        Err(link_form) => show_form(&files, &path, (link_form, form.drop_box_state()), "").await,
     }
 }
 
@@ -185,7 +185,7 @@ fn title(path: &RemotePath) -> String {
     name.chars().take(MAX_TITLE_CHARS - 1).chain(['…']).collect()
 }
 
-fn show_form(
+async fn show_form(
     files: &FilesRequest,
     path: &RemotePath,
     (link_form, drop_box): (GuestLinkFormState, DropBoxFormState),
@@ -198,7 +198,7 @@ fn show_form(
         slug: files.slug().to_owned(),
         cluster_title: cluster.row.title.clone(),
         is_connected: files.connection.is_ok(),
-        folder_href: files_url(files.slug(), &path.parent().unwrap_or_else(RemotePath::root)),
+        crumbs: FolderCrumbs::load(files, &path.parent().unwrap_or_else(RemotePath::root)).await?,
         path: path.to_encoded(),
         shown_path: path.to_string(),
         problem: problem.to_owned(),

@@ -22,6 +22,7 @@ use crate::web::http::file_response::insert_header;
 use crate::web::http::middleware::policy_with_frame;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::clusters::ClusterRequest;
+use crate::web::pages::files::folder_crumbs::FolderCrumbs;
 use crate::web::pages::files::{FilesRequest, UncheckedFilesRequest, files_url, tensorboard_url};
 
 #[derive(Deserialize, Default)]
@@ -48,8 +49,7 @@ struct FileViewPage {
     page: PageFrame,
     scripts: Vec<&'static str>,
     file: FileAddress,
-    /// The folders that lead to it: label and URL.
-    crumbs: Vec<(String, String)>,
+    crumbs: FolderCrumbs,
     content: Option<FileContentView>,
 }
 
@@ -84,17 +84,13 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(query): QueryPara
     let request = unchecked.authorize().await?;
     let file = FileAddress::new(&request, &query.path)?;
     let content = if query.wait.is_empty() { None } else { Some(load_content(&request, &query).await?) };
-    let ancestors = file.path.parent().map(|folder| folder.ancestors_and_self()).unwrap_or_default();
-    let crumb = |folder: &RemotePath| {
-        let label = folder.name().map_or_else(|| "/".to_owned(), |name| name.to_string());
-        (label, files_url(&file.slug, folder))
-    };
+    let crumbs = FolderCrumbs::load(&request, &file.folder()).await?;
     let ClusterRequest { context, me, .. } = &request.request;
     let has_frame = has_pdf_name(&file.path);
     let mut response = respond(&FileViewPage {
         page: PageFrame::for_person(context, &me.0, &file.name, NavSection::Files),
         scripts: file.scripts(),
-        crumbs: ancestors.iter().map(crumb).collect(),
+        crumbs,
         content,
         file,
     })?;
@@ -218,8 +214,12 @@ impl FileAddress {
     }
 
     /// The folder that it is in.
+    fn folder(&self) -> RemotePath {
+        self.path.parent().unwrap_or_else(RemotePath::root)
+    }
+
     fn folder_url(&self) -> String {
-        files_url(&self.slug, &self.path.parent().unwrap_or_else(RemotePath::root))
+        files_url(&self.slug, &self.folder())
     }
 
     /// The file itself, as if it were a folder.
