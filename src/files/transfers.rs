@@ -34,11 +34,12 @@ use self::worker::{TransferRetry, TransferRun};
 use crate::cluster::ConnectionPool;
 use crate::core::{Core, lock};
 use crate::domain::{ClusterId, ConnectionRole, PersonId, RemotePath, TransferId};
+use crate::entropy;
 use crate::format;
 use crate::jobs::notifications::NotificationHub;
 use crate::ssh::sftp::{self, SftpError};
 use crate::store::connections::ConnectionKey;
-use crate::store::transfers::{NewTransfer, Transfer};
+use crate::store::transfers::{NewTransfer, Transfer, TransferKind};
 use crate::store::{self, StoreError};
 
 /// How many transfers of one person may be open.
@@ -62,6 +63,8 @@ enum TransferError {
     Interrupted(String),
     /// It can't be done; says why, as a sentence.
     Failed(String),
+    /// It pauses until its owner has looked; says why.
+    NeedsOwner(String),
     Store(StoreError),
 }
 
@@ -131,11 +134,12 @@ impl TransferWorker {
 
     /// Adds a transfer; it runs as soon as it is its turn.
     pub async fn start(&self, new: &NewTransfer) -> Result<TransferId, StartTransferError> {
+        let token = random_token()?;
         let mut tx = self.0.core.store.write().await?;
         if store::transfers::count_open_of(&mut tx, new.person).await? >= MAX_OPEN {
             return Err(StartTransferError::TooMany);
         }
-        let id = store::transfers::add(&mut tx, new, self.0.core.clock.now()).await?;
+        let id = store::transfers::add(&mut tx, new, &token, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
         self.changed(new.person).await;
         Ok(id)
@@ -176,6 +180,10 @@ impl TransferWorker {
     pub async fn resume(&self, person: PersonId, id: TransferId) -> Result<bool, StoreError> {
         let mut tx = self.0.core.store.write().await?;
         let is_done = store::transfers::resume(&mut tx, person, id).await?;
+        let row = store::transfers::get(&mut tx, id).await?;
+        if let Some(row) = row.filter(|row| is_done && row.kind() == Some(TransferKind::Delete)) {
+            store::transfers::set_checkpoint(&mut tx, id, &delete::confirm(&row.checkpoint)).await?;
+        }
         store::commit(tx).await?;
         lock(&self.0.retries).remove(&id);
         self.changed(person).await;
@@ -191,7 +199,7 @@ impl TransferWorker {
         store::commit(tx).await?;
         let is_active = self.stop_active(person, id);
         if let Some(row) = row.filter(|_| is_done && !is_active) {
-            self.clean_up_in_background(&row);
+            self.clean_up_in_background(row);
         }
         self.changed(person).await;
         Ok(is_done)
@@ -235,6 +243,12 @@ impl TransferWorker {
         // There may be no subscribers.
         let _ = self.0.changes.send(person);
     }
+}
+
+/// What tells the hidden names of one transfer from all others.
+fn random_token() -> Result<String, StoreError> {
+    let bytes = entropy::random_bytes::<8>().map_err(|_| StoreError::Busy)?;
+    Ok(format!("{:016x}", u64::from_be_bytes(bytes)))
 }
 
 /// Refuses what certainly doesn't fit.

@@ -53,6 +53,8 @@ pub struct Transfer {
     /// The cluster that copies go to, if it is another one.
     pub target_cluster_id: Option<ClusterId>,
     target_folder: Vec<u8>,
+    /// Random; part of its hidden names.
+    pub token: String,
     pub state: TransferState,
     pub files_done: i64,
     /// 0 if they weren't counted.
@@ -134,7 +136,7 @@ pub struct OpenTransfer {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, state,
+            "SELECT id, person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, token, state,
                     files_done, files_total, bytes_done, bytes_total, checkpoint, message, created_at, started_at,
                     ended_at FROM transfers ",
             $rest
@@ -143,7 +145,7 @@ macro_rules! select {
 }
 
 /// Adds a transfer that waits for its turn.
-pub async fn add(db: &mut DbConnection, new: &NewTransfer, now: UnixTime) -> Result<TransferId> {
+pub async fn add(db: &mut DbConnection, new: &NewTransfer, token: &str, now: UnixTime) -> Result<TransferId> {
     let mut names = Vec::new();
     for name in &new.names {
         names.extend_from_slice(name.as_bytes());
@@ -153,12 +155,12 @@ pub async fn add(db: &mut DbConnection, new: &NewTransfer, now: UnixTime) -> Res
     let target_folder = new.target.as_ref().map(|(_, folder)| folder.as_bytes().to_vec()).unwrap_or_default();
     scalar_one!(
         db,
-        "INSERT INTO transfers (person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, state,
-                                created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9) RETURNING id",
+        "INSERT INTO transfers (person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, token,
+                                state, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'queued', $10) RETURNING id",
         [
             new.person, new.kind.as_str(), new.cluster, new.folder.as_bytes(), names, &new.url, target_cluster,
-            target_folder, now
+            target_folder, token, now
         ]
     )
 }
@@ -219,6 +221,16 @@ pub async fn save_progress(
          WHERE id = $1",
         [id, counts.files_done, counts.files_total, counts.bytes_done, counts.bytes_total, checkpoint]
     )
+}
+
+/// Saves where to go on from.
+pub async fn set_checkpoint(db: &mut DbConnection, id: TransferId, checkpoint: &str) -> Result<()> {
+    execute!(db, "UPDATE transfers SET checkpoint = $2 WHERE id = $1", [id, checkpoint])
+}
+
+/// Says what to know about it.
+pub async fn set_message(db: &mut DbConnection, id: TransferId, message: &str) -> Result<()> {
+    execute!(db, "UPDATE transfers SET message = $2 WHERE id = $1", [id, message])
 }
 
 /// Ends one whose work is done. Returns whether it did: its owner may have cancelled it meanwhile.
@@ -319,10 +331,11 @@ mod tests {
             url: String::new(),
             target: Some((cluster, RemotePath::parse(b"/to").unwrap())),
         };
-        let id = add(&mut tx, &new, UnixTime(2)).await.unwrap();
+        let id = add(&mut tx, &new, "a1", UnixTime(2)).await.unwrap();
         let row = get(&mut tx, id).await.unwrap().unwrap();
         assert_eq!((row.folder(), row.names(), row.kind()), (folder, names.to_vec(), Some(TransferKind::Copy)));
         assert_eq!((row.target_cluster_id, row.target_cluster()), (None, cluster), "the same cluster");
+        assert_eq!(row.token, "a1");
 
         for stranger in [pause(&mut tx, bob, id).await, cancel(&mut tx, bob, id, UnixTime(3)).await] {
             assert!(!stranger.unwrap());

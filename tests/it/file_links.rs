@@ -306,7 +306,7 @@ async fn forgetting_a_cluster_ends_everything_about_files_there() {
         url: String::new(),
         target: None,
     };
-    let deletion = store::transfers::add(&mut tx, &deletion, UnixTime(1)).await.unwrap();
+    let deletion = store::transfers::add(&mut tx, &deletion, "a1", UnixTime(1)).await.unwrap();
     assert!(store::transfers::pause(&mut tx, person, deletion).await.unwrap());
     store::commit(tx).await.unwrap();
 

@@ -11,20 +11,20 @@ use crate::support::cluster::remote_path;
 use crate::support::wait::wait_for_value;
 use crate::support::{Client, TestApp};
 
-async fn transfers(portal: &TestApp) -> Vec<Transfer> {
+pub async fn transfers(portal: &TestApp) -> Vec<Transfer> {
     let alice = PersonId(portal.person_id("alice").await);
     let mut db = portal.app.store.read().await.unwrap();
     store::transfers::list(&mut db, alice, 100).await.unwrap()
 }
 
 /// Waits until the only transfer is in one of these states.
-async fn wait_for_state(portal: &TestApp, states: &[TransferState]) -> Transfer {
+pub async fn wait_for_state(portal: &TestApp, states: &[TransferState]) -> Transfer {
     let is_there = |all: &Vec<Transfer>| matches!(all.as_slice(), [one] if states.contains(&one.state));
     wait_for_value(&format!("{states:?}"), async || transfers(portal).await, is_there).await.remove(0)
 }
 
 /// Sends the form of a folder page with these rows ticked.
-async fn post_selection(who: &Client, to: &str, folder: &str, names: &[&str], more: &[(&str, &str)]) -> String {
+pub async fn post_selection(who: &Client, to: &str, folder: &str, names: &[&str], more: &[(&str, &str)]) -> String {
     let mut form = vec![("path", folder)];
     form.extend(names.iter().map(|name| ("name", *name)));
     form.extend(more);
@@ -139,8 +139,10 @@ async fn cancelled_deletion_says_what_is_gone() {
         (gone, alice.get("/transfers").await.select_text(".transfer-row"))
     };
     let holds = |(gone, row): &(String, String)| row.contains("Cancelled") && row.contains(&format!("{gone} of"));
-    wait_for_value("the row says what is gone", look, holds).await;
-    folder.tell(&format!("test -d {}/big", folder.path));
+    let (_, row) = wait_for_value("the row says what is gone", look, holds).await;
+    wait_for_value("it says what is left", look, |(_, row)| row.contains("has its old name again")).await;
+    folder.tell(&format!("cd {} && test \"$(ls -A)\" = big", folder.path));
+    assert!(!row.contains(".portolan-"), "{row}");
 }
 
 #[tokio::test]
@@ -160,7 +162,7 @@ async fn paused_transfer_waits_and_others_see_nothing_of_it() {
             target: None,
         };
         let mut tx = portal.app.store.write().await.unwrap();
-        let id = store::transfers::add(&mut tx, &new, portal.app.clock.now()).await.unwrap();
+        let id = store::transfers::add(&mut tx, &new, "0f", portal.app.clock.now()).await.unwrap();
         assert!(store::transfers::pause(&mut tx, new.person, id).await.unwrap());
         store::commit(tx).await.unwrap();
         id

@@ -38,6 +38,7 @@ mod files_archives;
 mod files_browse;
 mod files_changes;
 mod files_copies;
+mod files_deletions;
 mod files_downloads;
 mod files_preview;
 mod files_storage;

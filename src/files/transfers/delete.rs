@@ -1,12 +1,16 @@
 //! Deletes items and everything in them, the innermost first, with many requests under way. A link is removed; where it
 //! leads is never touched.
 
+mod hidden_items;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
+use self::hidden_items::HiddenItems;
+pub(super) use self::hidden_items::confirm;
 use super::count::{CountLimits, count_items};
 use super::progress::TransferProgress;
 use super::worker::TransferRun;
@@ -16,6 +20,7 @@ use crate::format;
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{self, RemoteDirListing, RemoteFileKind, SftpError};
+use crate::store::transfers::Transfer;
 
 /// How many requests are under way at once.
 const REQUESTS_AT_ONCE: usize = 32;
@@ -48,30 +53,37 @@ pub async fn delete_single(connection: &Arc<ClusterConnection>, path: &RemotePat
 /// Deletes the transfer's items. Returns what to know about the result.
 pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let session = TransferSession::open(&run.connection).await?;
-    let folder = run.transfer.folder();
-    let items: Vec<RemotePath> = run.transfer.names().iter().map(|name| folder.join(name)).collect();
+    let mut items = HiddenItems::locate(&session, &run.transfer, &run.transfer.checkpoint).await?;
+    let paths = items.hide(run, &session).await?;
     if run.transfer.files_total == 0 {
-        let count = count_items(&session, &items, COUNT_LIMITS).await?;
+        let count = count_items(&session, &paths, COUNT_LIMITS).await?;
         if !count.is_partial {
             run.progress.set_totals(count.files + count.folders, 0);
         }
     }
-    let mut deletion = Deletion { progress: &run.progress, nodes: HashMap::new(), steps: Vec::new(), failures: None };
-    for item in items.into_iter().rev() {
-        deletion.steps.push(DeletionStep { node: None, path: item, kind: DeletionStepKind::Look });
+    let mut deletion = Deletion::new(&run.progress, items.shown_names());
+    for path in paths.into_iter().rev() {
+        deletion.steps.push(DeletionStep { node: None, path, kind: DeletionStepKind::Look });
     }
     deletion.run(&session).await?;
-    match deletion.failures {
-        None => Ok(String::new()),
-        Some(failures) => Err(TransferError::Failed(failures.sentence())),
-    }
+    let Some(failures) = deletion.failures else { return Ok(String::new()) };
+    let restored = items.restore(run, &session).await?;
+    let sentences = format!("{} {}", failures.sentence(), restored.stuck_sentence());
+    Err(TransferError::Failed(sentences.trim_end().to_owned()))
+}
+
+/// Gives what a cancelled deletion left its name back. Returns what to know about it.
+pub(super) async fn restore(connection: &Arc<ClusterConnection>, transfer: &Transfer) -> Result<String, TransferError> {
+    let session = TransferSession::open(connection).await?;
+    let mut items = HiddenItems::locate(&session, transfer, &transfer.checkpoint).await?;
+    Ok(items.restore_cancelled(&session).await?.sentences())
 }
 
 /// Deletes one item and everything in it; nothing happens if it isn't there.
 pub(super) async fn remove_tree(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), TransferError> {
     let session = TransferSession::open(connection).await?;
     let progress = TransferProgress::unseen();
-    let mut deletion = Deletion { progress: &progress, nodes: HashMap::new(), steps: Vec::new(), failures: None };
+    let mut deletion = Deletion::new(&progress, HashMap::new());
     deletion.steps.push(DeletionStep { node: None, path: path.clone(), kind: DeletionStepKind::Look });
     deletion.run(&session).await?;
     deletion.failures.map_or(Ok(()), |failures| Err(TransferError::Failed(failures.sentence())))
@@ -87,6 +99,8 @@ struct Deletion<'a> {
     /// What to do next: the last first, so that one folder is finished before the next is read.
     steps: Vec<DeletionStep>,
     failures: Option<DeletionFailures>,
+    /// What items are called in sentences, by the paths that they have.
+    shown: HashMap<RemotePath, RemotePath>,
 }
 
 /// A folder whose contents are being deleted.
@@ -129,7 +143,8 @@ enum DeletionReply {
 /// What couldn't be deleted.
 struct DeletionFailures {
     count: u64,
-    first: RemotePath,
+    /// For people.
+    first: String,
     reason: SftpError,
 }
 
@@ -143,7 +158,22 @@ impl DeletionFailures {
     }
 }
 
-impl Deletion<'_> {
+impl<'a> Deletion<'a> {
+    fn new(progress: &'a TransferProgress, shown: HashMap<RemotePath, RemotePath>) -> Self {
+        Self { progress, nodes: HashMap::new(), steps: Vec::new(), failures: None, shown }
+    }
+
+    /// A path as its owner knows it.
+    fn show(&self, path: &RemotePath) -> String {
+        let known = |item: &RemotePath| Some((item.clone(), self.shown.get(item)?));
+        let Some((item, chosen)) = path.ancestors_and_self().iter().find_map(known) else { return path.to_string() };
+        match path.relative_to(&item) {
+            None | Some(b"") => chosen.to_string(),
+            Some(inside) => RemotePath::parse(&[chosen.as_bytes(), b"/", inside].concat())
+                .map_or_else(|_| chosen.to_string(), |shown| shown.to_string()),
+        }
+    }
+
     async fn run(&mut self, session: &TransferSession) -> Result<(), TransferError> {
         let perform = |step: DeletionStep| async move {
             let reply = match step.kind {
@@ -195,10 +225,10 @@ impl Deletion<'_> {
             *next_node
         };
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        self.progress.set_current(node.path.to_string());
         node.pending = listing.entries.len();
         node.has_more = listing.is_truncated;
         let path = node.path.clone();
+        self.progress.set_current(self.show(&path));
         if listing.entries.is_empty() {
             self.leave(id);
         }
@@ -249,7 +279,8 @@ impl Deletion<'_> {
     }
 
     fn record_failure(&mut self, path: &RemotePath, reason: SftpError) {
-        let first = || DeletionFailures { count: 0, first: path.clone(), reason };
+        let shown = self.show(path);
+        let first = || DeletionFailures { count: 0, first: shown, reason };
         self.failures.get_or_insert_with(first).count += 1;
     }
 }

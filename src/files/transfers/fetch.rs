@@ -43,7 +43,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     if session.stat(&folder).await?.kind != RemoteFileKind::Folder {
         return Err(TransferError::Failed("The target is not a folder.".to_owned()));
     }
-    let temporary = folder.join(&temporary_name(run.transfer.id, "download")?);
+    let temporary = folder.join(&temporary_name(&run.transfer, "download")?);
     let mut checkpoint: FetchCheckpoint = serde_json::from_str(&run.transfer.checkpoint).unwrap_or_default();
     let left = checkpoint.partial.take().filter(|_| !checkpoint.validator.is_empty());
     let source = format!("{} {}", run.transfer.url, checkpoint.validator);

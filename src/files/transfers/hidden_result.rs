@@ -54,7 +54,7 @@ pub(super) async fn start(
     }
     // Another name each time: what was on its way when the work was stopped may still arrive.
     let attempt = saved.attempt + 1;
-    let hidden = folder.join(&temporary_name(run.transfer.id, &format!("{what}-{attempt}"))?);
+    let hidden = folder.join(&temporary_name(&run.transfer, &format!("{what}-{attempt}"))?);
     run.progress.set_done(0, 0);
     let checkpoint = HiddenResultCheckpoint { hidden: Some(hidden.to_encoded()), attempt, ..Default::default() };
     run.progress.set_checkpoint(&checkpoint);

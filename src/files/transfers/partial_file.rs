@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::TransferError;
 use super::delete::remove_tree;
-use crate::domain::{RemoteName, RemotePath, TransferId};
+use crate::domain::{RemoteName, RemotePath};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
 use crate::ssh::sftp::{RenameMode, SetAttrs, SftpError};
+use crate::store::transfers::Transfer;
 
 /// Nobody else reads a file while it is being written.
 const PRIVATE_MODE: u32 = 0o600;
@@ -46,14 +47,15 @@ struct CheckpointWithPartial {
 }
 
 /// The hidden name that a transfer writes under; `what` tells its files apart.
-pub(super) fn temporary_name(transfer: TransferId, what: &str) -> Result<RemoteName, TransferError> {
+pub(super) fn temporary_name(transfer: &Transfer, what: &str) -> Result<RemoteName, TransferError> {
     let name = format!("{}{what}.part", temporary_prefix(transfer));
     RemoteName::parse(name.as_bytes()).map_err(|error| TransferError::Failed(error.to_string()))
 }
 
-/// How all hidden names of a transfer begin.
-pub(super) fn temporary_prefix(transfer: TransferId) -> String {
-    format!("{TEMPORARY_PREFIX}{transfer}-")
+/// How all hidden names of a transfer begin. Its number alone would also be that of another portal's transfer, and could
+/// be guessed.
+pub(super) fn temporary_prefix(transfer: &Transfer) -> String {
+    format!("{TEMPORARY_PREFIX}{}-{}-", transfer.id, transfer.token)
 }
 
 /// Removes the half-written file of a checkpoint and others with hidden names, as far as possible.

@@ -1,6 +1,7 @@
 //! Runs transfers: a few of each person at once, the rest in their order, each only while its owner is connected. What is
 //! interrupted goes on from where it was.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::cluster::ConnectionPool;
 use crate::core::{Core, lock};
-use crate::domain::{PersonId, TransferId};
+use crate::domain::{PersonId, RemotePath, TransferId};
 use crate::jobs::notification_digest::TRANSFER_FAILED;
 use crate::ssh::ClusterConnection;
 use crate::store::transfers::{OpenTransfer, Transfer, TransferKind, TransferState};
@@ -227,6 +228,7 @@ impl TransferWorker {
         match result {
             Ok(message) => self.finish(run, TransferState::Done, &message).await,
             Err(TransferError::Failed(message)) => self.finish(run, TransferState::Failed, &message).await,
+            Err(TransferError::NeedsOwner(message)) => self.pause_for_owner(run, &message).await,
             Err(TransferError::Interrupted(sentence)) => {
                 if self.is_given_up(id, run.progress.units()) {
                     return self.finish(run, TransferState::Failed, &sentence).await;
@@ -246,19 +248,52 @@ impl TransferWorker {
         let mut db = self.0.core.store.read().await?;
         let row = store::transfers::get(&mut db, run.transfer.id).await?;
         drop(db);
-        if row.is_none_or(|row| row.state == TransferState::Cancelled) {
-            let (_, checkpoint) = run.progress.to_saved();
-            partial_file::remove(&run.target, &checkpoint, run.progress.take_temporaries()).await;
-        }
-        Ok(())
+        let Some(row) = row.filter(|row| row.state == TransferState::Cancelled) else { return Ok(()) };
+        self.clean_up(&row, &run.target, run.progress.take_temporaries()).await
     }
 
     /// Does the same for a cancelled transfer that wasn't running, if its owner is connected.
-    pub(super) fn clean_up_in_background(&self, row: &Transfer) {
+    pub(super) fn clean_up_in_background(&self, row: Transfer) {
         let key = login_key(row.person_id, row.target_cluster());
         let Ok(connection) = self.0.connections.connection(key) else { return };
-        let checkpoint = row.checkpoint.clone();
-        self.0.core.tasks.spawn(async move { partial_file::remove(&connection, &checkpoint, []).await });
+        let this = self.clone();
+        self.0.core.tasks.spawn(async move {
+            if let Err(error) = this.clean_up(&row, &connection, HashSet::new()).await {
+                tracing::warn!(%error, transfer.id = row.id.0, "Could not save what became of a cancelled transfer");
+            }
+            this.notify(row.person_id);
+        });
+    }
+
+    async fn clean_up(
+        &self,
+        row: &Transfer,
+        connection: &Arc<ClusterConnection>,
+        temporaries: HashSet<RemotePath>,
+    ) -> Result<(), StoreError> {
+        if row.kind() != Some(TransferKind::Delete) {
+            partial_file::remove(connection, &row.checkpoint, temporaries).await;
+            return Ok(());
+        }
+        let Ok(message) = delete::restore(connection, row).await else { return Ok(()) };
+        let mut tx = self.0.core.store.write().await?;
+        store::transfers::set_message(&mut tx, row.id, &message).await?;
+        store::commit(tx).await
+    }
+
+    /// Pauses a transfer that its owner has to look at, and notifies them.
+    async fn pause_for_owner(&self, run: &TransferRun, message: &str) -> Result<(), StoreError> {
+        let (core, person) = (&self.0.core, run.transfer.person_id);
+        let mut tx = core.store.write().await?;
+        if !store::transfers::pause(&mut tx, person, run.transfer.id).await? {
+            return Ok(());
+        }
+        store::transfers::set_message(&mut tx, run.transfer.id, message).await?;
+        let text = words::notification_text(&run.transfer, TransferState::Failed, message);
+        store::notifications::add_transfer(&mut tx, person, TRANSFER_FAILED, &text, core.clock.now()).await?;
+        store::commit(tx).await?;
+        self.notify_owner(person);
+        Ok(())
     }
 
     async fn put_back(&self, id: TransferId) -> Result<(), StoreError> {

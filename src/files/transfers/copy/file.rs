@@ -33,7 +33,7 @@ pub(super) async fn copy_small_file(
         Err(error) => return Ok(SmallFileOutcome::LeftOut(error)),
     };
     let Some(folder) = file.target.parent() else { return Ok(SmallFileOutcome::LeftOut(SftpError::NotAFile)) };
-    let temporary = folder.join(&temporary_name(run.transfer.id, &number.to_string())?);
+    let temporary = folder.join(&temporary_name(&run.transfer, &number.to_string())?);
     let failed = |error: SftpError| explain(&file.target, &error);
     let kept = kept_attrs(&file.attrs);
     run.progress.begin_temporary(&temporary);
@@ -69,7 +69,7 @@ impl TreeCopy<'_> {
         };
         let attrs = *reader.attrs();
         let Some(folder) = file.target.parent() else { return Ok(()) };
-        let temporary = folder.join(&temporary_name(self.run.transfer.id, "large")?);
+        let temporary = folder.join(&temporary_name(&self.run.transfer, "large")?);
         let version = attrs.modified.map_or(0, |at| at.0);
         let source = format!("{} {} {version}", file.source.to_encoded(), attrs.size);
         let left = self.checkpoint.partial.take();

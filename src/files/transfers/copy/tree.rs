@@ -220,7 +220,7 @@ impl<'a> TreeCopy<'a> {
             Err(error) => {
                 let listing = self.target.list(&folder.target, MAX_ENTRIES).await;
                 let Ok(listing) = listing else { return Err(explain(&folder.target, &error)) };
-                let prefix = temporary_prefix(self.run.transfer.id);
+                let prefix = temporary_prefix(&self.run.transfer);
                 let is_left = |name: &RemoteName| name.as_bytes().starts_with(prefix.as_bytes());
                 let large = self.checkpoint.partial.as_ref();
                 for entry in listing.entries.iter().filter(|entry| is_left(&entry.name)) {

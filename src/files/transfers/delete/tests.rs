@@ -15,7 +15,7 @@ fn path(text: &str) -> RemotePath {
 /// Runs the plan against folders that exist only here; says in which order paths went.
 fn carry_out(tree: &[(&str, &[(&str, RemoteFileKind)])], stuck: &[&str], names_at_once: usize) -> (Vec<String>, u64) {
     let progress = TransferProgress::unseen();
-    let mut deletion = Deletion { progress: &progress, nodes: HashMap::new(), steps: Vec::new(), failures: None };
+    let mut deletion = Deletion::new(&progress, HashMap::new());
     let first = DeletionStep { node: None, path: path(tree[0].0), kind: DeletionStepKind::List(None) };
     deletion.steps.push(first);
     let (mut gone, mut next_node): (Vec<String>, u64) = (Vec::new(), 0);
@@ -74,4 +74,14 @@ fn what_cannot_go_keeps_its_folders_and_nothing_else() {
     assert_eq!(gone, ["/t/a", "/t/sub/b"]);
     // A folder that is read in parts isn't read for ever.
     assert_eq!(carry_out(tree, &["/t/sub/kept"], 1).1, 1);
+}
+
+#[test]
+fn items_are_called_by_the_names_that_people_know() {
+    let progress = TransferProgress::unseen();
+    let shown = HashMap::from([(path("/real/.portolan-1-delete-0.part"), path("/link/big"))]);
+    let deletion = Deletion::new(&progress, shown);
+    assert_eq!(deletion.show(&path("/real/.portolan-1-delete-0.part")), "/link/big");
+    assert_eq!(deletion.show(&path("/real/.portolan-1-delete-0.part/a/b")), "/link/big/a/b");
+    assert_eq!(deletion.show(&path("/real/other")), "/real/other");
 }
