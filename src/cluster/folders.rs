@@ -103,6 +103,7 @@ impl From<SftpError> for FolderError {
             | SftpError::NotAFile
             | SftpError::SpecialFile
             | SftpError::NotWritten
+            | SftpError::Replaced
             | SftpError::Refused(_)) => Self::Other(error.to_string()),
         }
     }

@@ -222,19 +222,15 @@ pub async fn set_access(
     scope: AccessScope,
 ) -> Result<AccessChange, SetAccessError> {
     let session = TransferSession::open(connection).await?;
+    let folder = session.real_path(folder).await?;
     let paths: Vec<RemotePath> = names.iter().map(|name| folder.join(name)).collect();
     run_to_end(async move {
         let mut change = AccessChange::default();
         let found = collect_entries(&session, paths, scope, &mut change).await?;
         let session = &session;
         let changes = stream::iter(found).map(|(path, attrs)| async move {
-            let is_folder = attrs.kind == RemoteFileKind::Folder;
-            let mode = attrs.mode.map(|mode| access.apply(mode, is_folder));
-            if mode == attrs.mode {
-                return (path, Ok(false));
-            }
-            let set = session.set_attrs(&path, SetAttrs { mode, ..SetAttrs::default() }).await;
-            (path, set.map(|()| true))
+            let changed = change_one(session, &path, &attrs, access).await;
+            (path, changed)
         });
         let mut changes = changes.buffer_unordered(CHANGES_AT_ONCE);
         while let Some((path, result)) = changes.next().await {
@@ -248,6 +244,27 @@ pub async fn set_access(
         Ok(change)
     })
     .await?
+}
+
+/// Sets the access of one entry, if it is still what was found. Returns whether that changed anything.
+async fn change_one(
+    session: &TransferSession,
+    path: &RemotePath,
+    found: &RemoteFileAttrs,
+    access: FileAccess,
+) -> Result<bool, SftpError> {
+    let is_folder = found.kind == RemoteFileKind::Folder;
+    let new_mode = |attrs: &RemoteFileAttrs| attrs.mode.map(|mode| access.apply(mode, is_folder));
+    if new_mode(found) == found.mode {
+        return Ok(false);
+    }
+    // Setting permissions follows links, and whoever may write to a folder can put one in its place.
+    let now = session.lstat_in_place(path).await?;
+    if (now.kind, now.owner) != (found.kind, found.owner) {
+        return Err(SftpError::Replaced);
+    }
+    session.set_attrs(path, SetAttrs { mode: new_mode(&now), ..SetAttrs::default() }).await?;
+    Ok(true)
 }
 
 /// The entries, and everything inside them if that is wanted. Links aren't followed.
@@ -316,77 +333,4 @@ impl AccessChange {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_are_said_in_words() {
-        for (mode, is_folder, words) in [
-            (0o600, false, "Only you"),
-            (0o700, true, "Only you"),
-            (0o640, false, "Your group can read"),
-            (0o750, true, "Your group can read"),
-            (0o750, false, "Your group can read"),
-            (0o660, false, "Your group can read and change"),
-            (0o2770, true, "Your group can read and change"),
-            (0o644, false, "Everyone on the cluster can read"),
-            (0o755, true, "Everyone on the cluster can read"),
-            (0o664, false, "Your group can read and change; everyone else on the cluster can read"),
-            (0o777, true, "Everyone on the cluster can read and change"),
-            (0o711, true, "Everyone on the cluster can pass through, but not list"),
-            (0o604, false, "Your group has no access; everyone else on the cluster can read"),
-            (0o740, true, "Your group can read"),
-        ] {
-            assert_eq!(describe_mode(mode, is_folder), words, "{mode:o}");
-        }
-        assert_eq!(FileAccess::from_mode(0o740, true), None, "nobody can enter it");
-        assert_eq!(FileAccess::from_mode(0o664, false), None);
-    }
-
-    #[test]
-    fn access_keeps_the_owners_and_special_bits() {
-        use FileAccess::{EveryoneReads, GroupChanges, GroupReads, OnlyYou};
-        for (access, before, is_folder, after) in [
-            (OnlyYou, 0o755, true, 0o700),
-            (OnlyYou, 0o2775, true, 0o2700),
-            (GroupReads, 0o600, false, 0o640),
-            (GroupReads, 0o700, false, 0o750),
-            (GroupReads, 0o700, true, 0o750),
-            (GroupChanges, 0o644, false, 0o660),
-            (GroupChanges, 0o3755, true, 0o3770),
-            (EveryoneReads, 0o600, false, 0o644),
-            (EveryoneReads, 0o4750, false, 0o4755),
-            (EveryoneReads, 0o400, false, 0o444),
-            (EveryoneReads, 0o700, true, 0o755),
-        ] {
-            assert_eq!(access.apply(before, is_folder), after, "{access:?} {before:o}");
-            assert_eq!(FileAccess::from_mode(after, is_folder), Some(access), "{after:o}");
-        }
-        for access in FileAccess::ALL {
-            assert_eq!(FileAccess::parse(access.as_str()), Some(access));
-        }
-        assert_eq!(FileAccess::parse("everyone-writes"), None);
-    }
-
-    #[test]
-    fn closed_parents_are_noticed() {
-        let folder = |mode, gid| RemoteFileAttrs {
-            kind: RemoteFileKind::Folder,
-            size: 0,
-            modified: None,
-            mode: Some(mode),
-            owner: Some((1, gid)),
-        };
-        for (mode, gid, is_closed) in [
-            (0o700, 7, true),
-            (0o700, 8, true),
-            (0o750, 7, false),
-            (0o705, 7, true),
-            (0o705, 8, false),
-            (0o750, 8, false),
-            (0o711, 8, false),
-        ] {
-            assert_eq!(is_closed_to_group(&folder(mode, gid), Some(7)), is_closed, "{mode:o} {gid}");
-        }
-    }
-}
+mod tests;

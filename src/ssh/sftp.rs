@@ -58,6 +58,9 @@ pub enum SftpError {
     /// The server did not write it, and does not say why.
     #[error("The cluster couldn't write this. The disk may be full, or you may have reached your quota.")]
     NotWritten,
+    /// Something else, such as a link, is where it was.
+    #[error("Something else was put in its place meanwhile. Check the folder and who can write to it.")]
+    Replaced,
     /// The server refused, in its own words.
     #[error("The cluster reported an error: {0}")]
     Refused(String),
@@ -158,7 +161,10 @@ pub async fn write_new(
     mode: Option<u32>,
 ) -> Result<(), SftpError> {
     let path = path.clone();
-    run_operation(connection, async move |session| operations::write_new(&session, &path, &bytes, mode).await).await
+    run_operation(connection, async move |session| {
+        operations::write_new(&session, &path, &bytes, mode, SetAttrs::default()).await
+    })
+    .await
 }
 
 /// Creates a folder with the account's default permissions.

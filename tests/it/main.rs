@@ -41,6 +41,7 @@ mod files_copies;
 mod files_deletions;
 mod files_downloads;
 mod files_preview;
+mod files_shared_folders;
 mod files_storage;
 mod files_transfers;
 mod files_uploads;

@@ -19,13 +19,14 @@ use crate::domain::RemotePath;
 use crate::format;
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::TransferSession;
-use crate::ssh::sftp::{self, RemoteDirListing, RemoteFileKind, SftpError};
+use crate::ssh::sftp::{self, RemoteDirEntry, RemoteDirListing, RemoteFileKind, SftpError};
 use crate::store::transfers::Transfer;
 
 /// How many requests are under way at once.
 const REQUESTS_AT_ONCE: usize = 32;
-/// How many names of a folder are read at once; what remains is read when they are gone.
-const NAMES_AT_ONCE: usize = 5000;
+/// How many names of a folder are read at once; what remains is read when they are gone. Before that, the folder is checked
+/// again.
+const NAMES_AT_ONCE: usize = 1000;
 
 /// Why nothing was deleted at once.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +85,9 @@ pub(super) async fn remove_tree(connection: &Arc<ClusterConnection>, path: &Remo
     let session = TransferSession::open(connection).await?;
     let progress = TransferProgress::unseen();
     let mut deletion = Deletion::new(&progress, HashMap::new());
-    deletion.steps.push(DeletionStep { node: None, path: path.clone(), kind: DeletionStepKind::Look });
+    let (Some(folder), Some(name)) = (path.parent(), path.name()) else { return Ok(()) };
+    let path = session.real_path(&folder).await?.join(&name);
+    deletion.steps.push(DeletionStep { node: None, path, kind: DeletionStepKind::Look });
     deletion.run(&session).await?;
     deletion.failures.map_or(Ok(()), |failures| Err(TransferError::Failed(failures.sentence())))
 }
@@ -178,10 +181,10 @@ impl<'a> Deletion<'a> {
         let perform = |step: DeletionStep| async move {
             let reply = match step.kind {
                 DeletionStepKind::Look => session.lstat(&step.path).await.map(|a| DeletionReply::Found(a.kind)),
-                DeletionStepKind::List(_) => session.list(&step.path, NAMES_AT_ONCE).await.map(DeletionReply::Listed),
+                DeletionStepKind::List(_) => list_in_place(session, &step.path).await.map(DeletionReply::Listed),
                 DeletionStepKind::RemoveFile => session.remove_file(&step.path).await.map(|()| DeletionReply::Removed),
                 DeletionStepKind::RemoveFolder(_) => {
-                    session.remove_folder(&step.path).await.map(|()| DeletionReply::Removed)
+                    remove_folder_in_place(session, &step.path).await.map(|()| DeletionReply::Removed)
                 }
             };
             (step, reply)
@@ -232,7 +235,10 @@ impl<'a> Deletion<'a> {
         if listing.entries.is_empty() {
             self.leave(id);
         }
-        for entry in listing.entries {
+        // Files first: they go while the folder is certainly what it was, not after all that is in its folders.
+        let is_folder = |entry: &RemoteDirEntry| entry.attrs.kind == RemoteFileKind::Folder;
+        let (folders, files): (Vec<_>, Vec<_>) = listing.entries.into_iter().partition(is_folder);
+        for entry in folders.into_iter().chain(files) {
             let kind = match entry.attrs.kind {
                 RemoteFileKind::Folder => DeletionStepKind::List(None),
                 // Some servers don't say what it is.
@@ -282,6 +288,26 @@ impl<'a> Deletion<'a> {
         let shown = self.show(path);
         let first = || DeletionFailures { count: 0, first: shown, reason };
         self.failures.get_or_insert_with(first).count += 1;
+    }
+}
+
+/// Reads a folder. Opening one follows links, and whoever may write to the folder that it is in can put one in its place
+/// while it waits for its turn: then nothing in it is touched.
+async fn list_in_place(session: &TransferSession, path: &RemotePath) -> Result<RemoteDirListing, SftpError> {
+    let listing = session.list(path, NAMES_AT_ONCE).await?;
+    require_folder_in_place(session, path).await?;
+    Ok(listing)
+}
+
+async fn remove_folder_in_place(session: &TransferSession, path: &RemotePath) -> Result<(), SftpError> {
+    require_folder_in_place(session, path).await?;
+    session.remove_folder(path).await
+}
+
+async fn require_folder_in_place(session: &TransferSession, path: &RemotePath) -> Result<(), SftpError> {
+    match session.lstat_in_place(path).await?.kind {
+        RemoteFileKind::Folder => Ok(()),
+        _ => Err(SftpError::Replaced),
     }
 }
 

@@ -11,7 +11,7 @@ use super::delete::remove_tree;
 use crate::domain::{RemoteName, RemotePath};
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
-use crate::ssh::sftp::{RenameMode, SetAttrs, SftpError};
+use crate::ssh::sftp::{RemoteFileAttrs, RemoteFileKind, RenameMode, SetAttrs, SftpError};
 use crate::store::transfers::Transfer;
 
 /// Nobody else reads a file while it is being written.
@@ -28,6 +28,9 @@ pub(super) struct PartialFile {
     pub(super) offset: u64,
     /// Tells whether the source is still the same.
     pub(super) source: String,
+    /// The number of the user that it belongs to, if the server tells it.
+    #[serde(default)]
+    user: Option<u32>,
 }
 
 impl PartialFile {
@@ -102,6 +105,7 @@ pub(super) struct PartialFileWriter {
     /// How much is still to come, as far as is known.
     expected: u64,
     offset: u64,
+    user: Option<u32>,
 }
 
 impl PartialFileWriter {
@@ -116,10 +120,10 @@ impl PartialFileWriter {
         let session = TransferSession::open(connection).await?;
         let left = left.filter(|left| left.source == source && left.path == path.to_encoded() && left.offset > 0);
         let mut offset = left.map_or(0, |left| left.offset);
+        let user = left.and_then(|left| left.user);
         match session.lstat(&path).await {
-            Ok(attrs) if attrs.size < offset => offset = 0,
-            Ok(_) => {}
-            Err(SftpError::NotFound) => offset = 0,
+            Ok(attrs) if is_what_was_written(&attrs, user, offset) => {}
+            Ok(_) | Err(SftpError::NotFound) => offset = 0,
             Err(error) => return Err(error.into()),
         }
         if offset == 0 {
@@ -130,7 +134,7 @@ impl PartialFileWriter {
         }
         let connection = connection.clone();
         let expected = size.saturating_sub(offset);
-        Ok(Self { connection, session, path, source, writer: None, expected, offset })
+        Ok(Self { connection, session, path, source, writer: None, expected, offset, user })
     }
 
     /// How far it is certainly written.
@@ -140,26 +144,37 @@ impl PartialFileWriter {
 
     /// Where it was left, if it stops now.
     pub(super) fn to_partial(&self) -> PartialFile {
-        PartialFile { path: self.path.to_encoded(), offset: self.confirmed(), source: self.source.clone() }
+        let (path, offset) = (self.path.to_encoded(), self.confirmed());
+        PartialFile { path, offset, source: self.source.clone(), user: self.user }
     }
 
     pub(super) async fn write(&mut self, data: Bytes) -> Result<(), SftpError> {
         if data.is_empty() {
             return Ok(());
         }
-        if let Some(writer) = &mut self.writer {
-            return writer.write(data).await;
+        if self.writer.is_none() {
+            self.writer = Some(self.open_writer().await?);
         }
-        if self.offset == 0 {
-            // The first part creates it, because only this way nobody else can read it.
-            self.session.write_new(&self.path, &data, Some(PRIVATE_MODE)).await?;
-            self.offset = u64::try_from(data.len()).unwrap_or(u64::MAX);
-            return Ok(());
+        match &mut self.writer {
+            Some(writer) => writer.write(data).await,
+            None => Ok(()),
         }
-        let mut writer = RemoteFileWriter::open(&self.connection, &self.path, self.offset, self.expected).await?;
-        let written = writer.write(data).await;
-        self.writer = Some(writer);
-        written
+    }
+
+    /// Opens the file for as long as it is written. Only this file is written then, whatever gets its name.
+    async fn open_writer(&mut self) -> Result<RemoteFileWriter, SftpError> {
+        if self.offset > 0 {
+            let attrs = self.session.lstat(&self.path).await?;
+            if !is_what_was_written(&attrs, self.user, self.offset) {
+                return Err(SftpError::Replaced);
+            }
+            return RemoteFileWriter::open(&self.connection, &self.path, self.offset, self.expected).await;
+        }
+        let created = RemoteFileWriter::create(&self.connection, &self.path, Some(PRIVATE_MODE), self.expected).await;
+        let writer = created?;
+        let attrs = self.session.lstat(&self.path).await?;
+        self.user = attrs.owner.map(|(user, _)| user);
+        Ok(writer)
     }
 
     /// Waits until all that was sent is certainly written.
@@ -172,24 +187,58 @@ impl PartialFileWriter {
 
     /// Waits until all is written, and gives the file its real name and attributes. Returns its size.
     pub(super) async fn finish(mut self, name: &RemotePath, attrs: SetAttrs) -> Result<u64, SftpError> {
-        let size = self.finish_hidden().await?;
-        self.session.set_attrs(&self.path, attrs).await?;
+        let size = self.finish_with(attrs).await?;
+        let found = self.session.lstat(&self.path).await?;
+        if !is_what_was_written(&found, self.user, size) {
+            return Err(SftpError::Replaced);
+        }
         self.session.rename(&self.path, name, RenameMode::KeepExisting).await?;
         Ok(size)
     }
 
     /// Waits until all is written. The file keeps its hidden name, and nobody else can read it.
-    pub(super) async fn finish_hidden(&mut self) -> Result<u64, SftpError> {
-        let size = match self.writer.take() {
-            Some(writer) => writer.finish().await?,
-            None if self.offset == 0 => {
-                self.session.write_new(&self.path, b"", Some(PRIVATE_MODE)).await?;
-                0
-            }
-            None => self.offset,
+    pub(super) async fn finish_hidden(mut self) -> Result<u64, SftpError> {
+        self.finish_with(SetAttrs::default()).await
+    }
+
+    async fn finish_with(&mut self, attrs: SetAttrs) -> Result<u64, SftpError> {
+        self.flush().await?;
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.open_writer().await?,
         };
         // A longer rest of an earlier try is cut off.
-        self.session.set_attrs(&self.path, SetAttrs { size: Some(size), ..SetAttrs::default() }).await?;
-        Ok(size)
+        let size = Some(writer.confirmed());
+        writer.finish_with(SetAttrs { size, ..attrs }).await
+    }
+}
+
+/// Whether this can be the file that was written so far. Whoever may write to its folder could have put something else in
+/// its place, such as a link to another file of its owner.
+fn is_what_was_written(attrs: &RemoteFileAttrs, user: Option<u32>, written: u64) -> bool {
+    let is_same_user = user.is_none() || attrs.owner.map(|(user, _)| user) == user;
+    attrs.kind == RemoteFileKind::File && attrs.size >= written && is_same_user
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_file_is_gone_on_with() {
+        let attrs = |kind, size, user| RemoteFileAttrs {
+            kind,
+            size,
+            modified: None,
+            mode: Some(0o600),
+            owner: Some((user, 1)),
+        };
+        let is_own = |attrs, user| is_what_was_written(&attrs, user, 10);
+        assert!(is_own(attrs(RemoteFileKind::File, 10, 7), Some(7)));
+        assert!(is_own(attrs(RemoteFileKind::File, 12, 7), None), "an older version didn't save it");
+        assert!(!is_own(attrs(RemoteFileKind::File, 9, 7), Some(7)), "too short");
+        assert!(!is_own(attrs(RemoteFileKind::File, 10, 8), Some(7)), "someone else's");
+        assert!(!is_own(attrs(RemoteFileKind::Link, 10, 7), Some(7)), "a link");
+        assert!(!is_own(attrs(RemoteFileKind::Folder, 10, 7), Some(7)), "a folder");
     }
 }

@@ -93,12 +93,14 @@ pub(super) async fn read_listed(session: &SftpSession, path: &RemotePath, len: u
     Ok(bytes)
 }
 
-/// Writes a new file; fails if the name is taken.
+/// Writes a new file; fails if the name is taken. `later` is set once it is written, before anything else can have its
+/// name.
 pub(super) async fn write_new(
     session: &SftpSession,
     path: &RemotePath,
     bytes: &[u8],
     mode: Option<u32>,
+    later: SetAttrs,
 ) -> Result<(), RawSftpError> {
     let attrs = SetAttrs { mode, ..SetAttrs::default() };
     let handle = match session.open_file(path.as_bytes(), SftpOpenMode::CreateNew, attrs).await {
@@ -114,6 +116,9 @@ pub(super) async fn write_new(
             break;
         }
         offset += u64::try_from(data.len()).unwrap_or(u64::MAX);
+    }
+    if written.is_ok() && later != SetAttrs::default() {
+        written = session.run(SftpRequest::SetHandleStat { handle: &handle, attrs: later }).await;
     }
     let closed = session.close_handle(&handle).await;
     if let Err(fault) = written.and(closed) {

@@ -1,7 +1,13 @@
 //! The packets of SFTP version 3 (draft-ietf-secsh-filexfer-02), the version that every server speaks. Names and paths
 //! are bytes throughout. Pure; everything that is read comes from a machine that is not ours.
 
+mod attrs;
+
 use bytes::{Buf as _, Bytes};
+
+pub use self::attrs::SetAttrs;
+pub(super) use self::attrs::SftpAttrs;
+use self::attrs::take_attrs;
 
 /// The version that we speak.
 const VERSION: u32 = 3;
@@ -61,6 +67,11 @@ pub(super) enum SftpRequest<'a> {
         path: &'a [u8],
         attrs: SetAttrs,
     },
+    /// Sets attributes of an open file, whatever has its name by now.
+    SetHandleStat {
+        handle: &'a [u8],
+        attrs: SetAttrs,
+    },
     OpenDir {
         path: &'a [u8],
     },
@@ -103,27 +114,6 @@ pub(super) enum SftpRequest<'a> {
         name: &'a str,
         argument: Option<&'a [u8]>,
     },
-}
-
-/// Attributes that are to be set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SetAttrs {
-    pub size: Option<u64>,
-    /// The numbers of user and group.
-    pub owner: Option<(u32, u32)>,
-    /// Permission bits.
-    pub mode: Option<u32>,
-    /// Access and modification time.
-    pub times: Option<(u32, u32)>,
-}
-
-/// Attributes as the server told them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct SftpAttrs {
-    pub(super) size: Option<u64>,
-    pub(super) owner: Option<(u32, u32)>,
-    pub(super) mode: Option<u32>,
-    pub(super) times: Option<(u32, u32)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,6 +164,7 @@ impl SftpRequest<'_> {
             Self::Write { .. } => 6,
             Self::Lstat { .. } => 7,
             Self::SetStat { .. } => 9,
+            Self::SetHandleStat { .. } => 10,
             Self::OpenDir { .. } => 11,
             Self::ReadDir { .. } => 12,
             Self::Remove { .. } => 13,
@@ -212,8 +203,8 @@ impl SftpRequest<'_> {
                 body.extend(length(data.len()).to_be_bytes());
                 data_len = data.len();
             }
-            Self::SetStat { path, attrs } => {
-                put_string(&mut body, path);
+            Self::SetStat { path: target, attrs } | Self::SetHandleStat { handle: target, attrs } => {
+                put_string(&mut body, target);
                 attrs.encode(&mut body);
             }
             Self::MakeDir { path } => {
@@ -311,63 +302,6 @@ pub(super) fn decode_numbers<const N: usize>(mut packet: Bytes) -> Result<[u64; 
         *number = packet.try_get_u64().map_err(|_| MalformedSftpPacketError)?;
     }
     Ok(numbers)
-}
-
-impl SetAttrs {
-    fn encode(self, body: &mut Vec<u8>) {
-        let flag = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
-        let flags = flag(self.size.is_some(), attr_flags::SIZE)
-            | flag(self.owner.is_some(), attr_flags::OWNER)
-            | flag(self.mode.is_some(), attr_flags::MODE)
-            | flag(self.times.is_some(), attr_flags::TIMES);
-        body.extend(flags.to_be_bytes());
-        if let Some(size) = self.size {
-            body.extend(size.to_be_bytes());
-        }
-        if let Some((user, group)) = self.owner {
-            body.extend([user.to_be_bytes(), group.to_be_bytes()].concat());
-        }
-        if let Some(mode) = self.mode {
-            body.extend(mode.to_be_bytes());
-        }
-        if let Some((accessed, modified)) = self.times {
-            body.extend(accessed.to_be_bytes());
-            body.extend(modified.to_be_bytes());
-        }
-    }
-}
-
-mod attr_flags {
-    pub(super) const SIZE: u32 = 0x01;
-    pub(super) const OWNER: u32 = 0x02;
-    pub(super) const MODE: u32 = 0x04;
-    pub(super) const TIMES: u32 = 0x08;
-    pub(super) const EXTENDED: u32 = 0x8000_0000;
-}
-
-fn take_attrs(packet: &mut Bytes) -> Result<SftpAttrs, MalformedSftpPacketError> {
-    let flags = take_u32(packet)?;
-    let has = |bit: u32| flags & bit != 0;
-    let mut attrs = SftpAttrs::default();
-    if has(attr_flags::SIZE) {
-        attrs.size = Some(packet.try_get_u64().map_err(|_| MalformedSftpPacketError)?);
-    }
-    if has(attr_flags::OWNER) {
-        attrs.owner = Some((take_u32(packet)?, take_u32(packet)?));
-    }
-    if has(attr_flags::MODE) {
-        attrs.mode = Some(take_u32(packet)?);
-    }
-    if has(attr_flags::TIMES) {
-        attrs.times = Some((take_u32(packet)?, take_u32(packet)?));
-    }
-    if has(attr_flags::EXTENDED) {
-        for _ in 0..take_u32(packet)? {
-            take_string(packet)?;
-            take_string(packet)?;
-        }
-    }
-    Ok(attrs)
 }
 
 fn put_string(body: &mut Vec<u8>, bytes: &[u8]) {

@@ -269,6 +269,7 @@ const fn changes_folder(request: &SftpRequest<'_>) -> bool {
     match request {
         SftpRequest::Open { mode, .. } => !matches!(mode, SftpOpenMode::Read),
         SftpRequest::SetStat { .. }
+        | SftpRequest::SetHandleStat { .. }
         | SftpRequest::Remove { .. }
         | SftpRequest::MakeDir { .. }
         | SftpRequest::RemoveDir { .. }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::operations;
 use super::packet::{SetAttrs, SftpOpenMode, SftpRequest};
 use super::session::SftpSession;
-use super::{RawSftpError, RemoteDirListing, RemoteFileAttrs, RenameMode, SftpError};
+use super::{RawSftpError, RemoteDirListing, RemoteFileAttrs, RemoteFileKind, RenameMode, SftpError};
 use crate::domain::RemotePath;
 use crate::ssh::connection::ClusterConnection;
 use crate::ssh::slots::CallUrgency;
@@ -76,9 +76,28 @@ impl TransferSession {
         self.explain(operations::real_path(&self.0, path).await)
     }
 
+    /// The attributes of what is at this path itself, which contains no links. Fails if there is one by now: whoever may
+    /// write to a folder on the way could have put it there.
+    pub async fn lstat_in_place(&self, path: &RemotePath) -> Result<RemoteFileAttrs, SftpError> {
+        let (attrs, real) = tokio::join!(self.lstat(path), self.real_path(path));
+        let attrs = attrs?;
+        if attrs.kind == RemoteFileKind::Link || real? != *path { Err(SftpError::Replaced) } else { Ok(attrs) }
+    }
+
     /// Writes a new, short file; fails if the name is taken.
     pub async fn write_new(&self, path: &RemotePath, bytes: &[u8], mode: Option<u32>) -> Result<(), SftpError> {
-        self.explain(operations::write_new(&self.0, path, bytes, mode).await)
+        self.write_new_with(path, bytes, mode, SetAttrs::default()).await
+    }
+
+    /// The same; sets attributes of the new file, whatever has its name by then.
+    pub async fn write_new_with(
+        &self,
+        path: &RemotePath,
+        bytes: &[u8],
+        mode: Option<u32>,
+        later: SetAttrs,
+    ) -> Result<(), SftpError> {
+        self.explain(operations::write_new(&self.0, path, bytes, mode, later).await)
     }
 
     pub async fn make_folder(&self, path: &RemotePath) -> Result<(), SftpError> {
@@ -120,14 +139,24 @@ struct OpenRemoteFile {
 }
 
 impl OpenRemoteFile {
-    async fn open(session: &Arc<SftpSession>, path: &RemotePath, mode: SftpOpenMode) -> Result<Self, SftpError> {
-        let opened = session.open_file(path.as_bytes(), mode, SetAttrs::default()).await;
+    async fn open(
+        session: &Arc<SftpSession>,
+        path: &RemotePath,
+        mode: SftpOpenMode,
+        attrs: SetAttrs,
+    ) -> Result<Self, SftpError> {
+        let opened = session.open_file(path.as_bytes(), mode, attrs).await;
         let handle = match opened {
             Ok(handle) => handle,
             Err(fault) if mode == SftpOpenMode::Read => return Err(RawSftpError::from(fault).into_error(session)),
             Err(fault) => return Err(operations::explain_taken(session, path, fault).await.into_error(session)),
         };
         Ok(Self { session: session.clone(), handle })
+    }
+
+    async fn set_attrs(&self, attrs: SetAttrs) -> Result<(), SftpError> {
+        let set = self.session.run(SftpRequest::SetHandleStat { handle: &self.handle, attrs }).await;
+        set.map_err(|fault| operations::explain_unwritten(fault).into_error(&self.session))
     }
 
     /// Closes it and reports what only closing brings to light.
@@ -151,20 +180,20 @@ impl Drop for OpenRemoteFile {
     }
 }
 
-/// Opens a file on as many sessions as its size is worth.
+/// Opens a file on as many sessions as its size is worth. `attrs` are those of a new file.
 async fn open_striped(
     connection: &Arc<ClusterConnection>,
     path: &RemotePath,
-    mode: SftpOpenMode,
+    (mode, attrs): (SftpOpenMode, SetAttrs),
     len: u64,
 ) -> Result<Vec<OpenRemoteFile>, SftpError> {
     let first = session_pool::get_session(connection).await?;
-    let mut files = vec![OpenRemoteFile::open(&first, path, mode).await?];
+    let mut files = vec![OpenRemoteFile::open(&first, path, mode, attrs).await?];
     if len >= STRIPE_FROM_BYTES {
         for session in session_pool::get_other_sessions(connection, &first).await {
             // The file exists by now.
             let mode = if mode == SftpOpenMode::CreateNew { SftpOpenMode::Write } else { mode };
-            if let Ok(file) = OpenRemoteFile::open(&session, path, mode).await {
+            if let Ok(file) = OpenRemoteFile::open(&session, path, mode, SetAttrs::default()).await {
                 files.push(file);
             }
         }

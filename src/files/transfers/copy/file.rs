@@ -36,16 +36,15 @@ pub(super) async fn copy_small_file(
     let temporary = folder.join(&temporary_name(&run.transfer, &number.to_string())?);
     let failed = |error: SftpError| explain(&file.target, &error);
     let kept = kept_attrs(&file.attrs);
+    let times = SetAttrs { times: kept.times, ..SetAttrs::default() };
     run.progress.begin_temporary(&temporary);
-    let mut written = target.write_new(&temporary, &data, kept.mode).await;
+    let mut written = target.write_new_with(&temporary, &data, kept.mode, times).await;
     if written == Err(SftpError::AlreadyExists) {
         // An earlier try left it.
         target.remove_file(&temporary).await.map_err(failed)?;
-        written = target.write_new(&temporary, &data, kept.mode).await;
+        written = target.write_new_with(&temporary, &data, kept.mode, times).await;
     }
     written.map_err(failed)?;
-    let times = SetAttrs { times: kept.times, ..SetAttrs::default() };
-    target.set_attrs(&temporary, times).await.map_err(failed)?;
     if let Err(error) = target.rename(&temporary, &file.target, RenameMode::KeepExisting).await {
         let _ = target.remove_file(&temporary).await;
         return Err(failed(error));

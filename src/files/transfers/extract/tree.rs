@@ -13,7 +13,7 @@ use crate::files::transfers::worker::TransferRun;
 use crate::files::unpack::{MemberPath, SkippedKind, UnpackEvent, UnpackedMember};
 use crate::format;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
-use crate::ssh::sftp::{SetAttrs, SftpError};
+use crate::ssh::sftp::{RemoteFileKind, SetAttrs, SftpError};
 
 /// Up to this size a file is collected before it is written.
 const SMALL_FILE_BYTES: u64 = 256 * 1024;
@@ -26,6 +26,8 @@ pub(super) struct ExtractedTree<'a> {
     run: &'a TransferRun,
     session: TransferSession,
     root: RemotePath,
+    /// The root's user and group, if the server tells them.
+    owner: Option<(u32, u32)>,
     /// Permissions that new files and folders don't get.
     umask: u32,
     folders: HashSet<MemberPath>,
@@ -62,14 +64,17 @@ impl<'a> ExtractedTree<'a> {
         session: &TransferSession,
         root: &RemotePath,
     ) -> Result<Self, TransferError> {
-        session.make_folder(root).await?;
-        let mode = session.lstat(root).await?.mode.unwrap_or(0o755);
-        set_mode(session, root, OWN_FOLDER_MODE).await?;
+        let (Some(folder), Some(name)) = (root.parent(), root.name()) else { return Err(SftpError::NotAFolder.into()) };
+        let root = session.real_path(&folder).await?.join(&name);
+        session.make_folder(&root).await?;
+        let attrs = session.lstat_in_place(&root).await?;
+        set_mode(session, &root, OWN_FOLDER_MODE).await?;
         Ok(Self {
             run,
             session: session.clone(),
-            root: root.clone(),
-            umask: 0o777 & !mode,
+            root,
+            owner: attrs.owner,
+            umask: 0o777 & !attrs.mode.unwrap_or(0o755),
             folders: HashSet::new(),
             files: HashSet::new(),
             open: None,
@@ -84,6 +89,7 @@ impl<'a> ExtractedTree<'a> {
                 self.make_folders(&member.path).await?;
                 if let Some(mode) = member.mode {
                     let path = member.path.below(&self.root)?;
+                    self.require_root().await?;
                     set_mode(&self.session, &path, mode & 0o777 & !self.umask | OWN_FOLDER_MODE).await?;
                 }
                 self.run.progress.add_file();
@@ -107,6 +113,7 @@ impl<'a> ExtractedTree<'a> {
     /// Waits until everything is written. Returns what to know about the result.
     pub(super) async fn finish(mut self) -> Result<String, TransferError> {
         self.wait_for_writes(0).await?;
+        self.require_root().await?;
         set_mode(&self.session, &self.root, 0o777 & !self.umask).await?;
         Ok(self.notes.sentences())
     }
@@ -125,6 +132,7 @@ impl<'a> ExtractedTree<'a> {
             MemberSink::Small(Vec::with_capacity(usize::try_from(member.size).unwrap_or_default()))
         } else {
             self.run.progress.set_current(String::from_utf8_lossy(member.path.as_bytes()).into_owned());
+            self.require_root().await?;
             let opened = RemoteFileWriter::open(&self.run.connection, &path, 0, member.size).await;
             MemberSink::Large(Box::new(opened.map_err(|error| explain(&member.path, error))?))
         };
@@ -140,18 +148,17 @@ impl<'a> ExtractedTree<'a> {
         match sink {
             MemberSink::Small(data) => {
                 self.wait_for_writes(FILES_AT_ONCE - 1).await?;
-                let session = self.session.clone();
+                let (session, root, owner) = (self.session.clone(), self.root.clone(), self.owner);
                 self.writes.push(tokio::spawn(async move {
                     let failed = |error| explain(&member.path, error);
-                    session.write_new(&path, &data, mode).await.map_err(failed)?;
-                    session.set_attrs(&path, attrs).await.map_err(failed)?;
+                    require_own_folder(&session, &root, owner).await.map_err(failed)?;
+                    session.write_new_with(&path, &data, mode, attrs).await.map_err(failed)?;
                     Ok(u64::try_from(data.len()).unwrap_or(u64::MAX))
                 }));
             }
             MemberSink::Large(writer) => {
                 let failed = |error| explain(&member.path, error);
-                writer.finish().await.map_err(failed)?;
-                self.session.set_attrs(&path, attrs).await.map_err(failed)?;
+                writer.finish_with(attrs).await.map_err(failed)?;
                 self.run.progress.add_file();
             }
         }
@@ -169,6 +176,10 @@ impl<'a> ExtractedTree<'a> {
         Ok(())
     }
 
+    async fn require_root(&self) -> Result<(), SftpError> {
+        require_own_folder(&self.session, &self.root, self.owner).await
+    }
+
     /// Creates a folder and those that it is in, as far as they aren't there.
     async fn make_folders(&mut self, folder: &MemberPath) -> Result<(), TransferError> {
         let mut missing = Vec::new();
@@ -176,6 +187,9 @@ impl<'a> ExtractedTree<'a> {
         while let Some(folder) = next.filter(|folder| !self.folders.contains(folder)) {
             next = folder.parent();
             missing.push(folder);
+        }
+        if !missing.is_empty() {
+            self.require_root().await?;
         }
         for folder in missing.into_iter().rev() {
             let path = folder.below(&self.root)?;
@@ -210,6 +224,18 @@ impl ExtractNotes {
         }
         format!("Left out: {}. The first: {}", kinds.join(" and "), self.first_skipped)
     }
+}
+
+/// Fails unless the folder that everything goes into is where it was. Nobody else can change what is in it, but whoever may
+/// write to the folder beside the archive can put something else in its place.
+async fn require_own_folder(
+    session: &TransferSession,
+    root: &RemotePath,
+    owner: Option<(u32, u32)>,
+) -> Result<(), SftpError> {
+    let attrs = session.lstat_in_place(root).await?;
+    let is_own = attrs.kind == RemoteFileKind::Folder && attrs.owner == owner;
+    if is_own { Ok(()) } else { Err(SftpError::Replaced) }
 }
 
 async fn set_mode(session: &TransferSession, path: &RemotePath, mode: u32) -> Result<(), SftpError> {

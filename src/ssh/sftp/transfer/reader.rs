@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::operations::require_file;
-use super::super::packet::{SftpOpenMode, SftpReply, SftpRequest, SftpStatus};
+use super::super::packet::{SetAttrs, SftpOpenMode, SftpReply, SftpRequest, SftpStatus};
 use super::super::session::{PendingSftpReply, SftpFault};
 use super::super::{RawSftpError, RemoteFileAttrs, SftpError};
 use super::{OpenRemoteFile, WINDOW_BYTES, open_striped, session_pool};
@@ -36,7 +36,7 @@ impl RemoteFileReader {
     pub async fn open(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<Self, SftpError> {
         let session = session_pool::get_session(connection).await?;
         let attrs = require_file(&session, path).await.map_err(|error| error.into_error(&session))?;
-        let files = open_striped(connection, path, SftpOpenMode::Read, attrs.size).await?;
+        let files = open_striped(connection, path, (SftpOpenMode::Read, SetAttrs::default()), attrs.size).await?;
         Ok(Self { files, attrs, pending: VecDeque::new(), asked: 0, end: attrs.size, turn: 0 })
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::super::SftpError;
 use super::super::operations::explain_unwritten;
-use super::super::packet::{SftpOpenMode, SftpRequest};
+use super::super::packet::{SetAttrs, SftpOpenMode, SftpRequest};
 use super::super::session::PendingSftpReply;
 use super::{OpenRemoteFile, WINDOW_BYTES, open_striped};
 use crate::domain::RemotePath;
@@ -40,10 +40,27 @@ impl RemoteFileWriter {
         offset: u64,
         len: u64,
     ) -> Result<Self, SftpError> {
-        let mode = if offset == 0 { SftpOpenMode::CreateNew } else { SftpOpenMode::Write };
-        let files = open_striped(connection, path, mode, len).await?;
+        if offset == 0 {
+            return Self::create(connection, path, None, len).await;
+        }
+        let files = open_striped(connection, path, (SftpOpenMode::Write, SetAttrs::default()), len).await?;
+        Ok(Self::new(files, offset))
+    }
+
+    /// Creates a file with these permissions (the account's default ones if `None`); fails if the name is taken.
+    pub async fn create(
+        connection: &Arc<ClusterConnection>,
+        path: &RemotePath,
+        mode: Option<u32>,
+        len: u64,
+    ) -> Result<Self, SftpError> {
+        let attrs = SetAttrs { mode, ..SetAttrs::default() };
+        Ok(Self::new(open_striped(connection, path, (SftpOpenMode::CreateNew, attrs), len).await?, 0))
+    }
+
+    fn new(files: Vec<OpenRemoteFile>, offset: u64) -> Self {
         let pending_bytes = vec![0; files.len()];
-        Ok(Self { files, pending: VecDeque::new(), pending_bytes, sent: offset, confirmed: offset })
+        Self { files, pending: VecDeque::new(), pending_bytes, sent: offset, confirmed: offset }
     }
 
     /// How far the file is certainly written.
@@ -81,8 +98,16 @@ impl RemoteFileWriter {
     }
 
     /// Waits until everything is written, and closes the file: some file systems report a full quota only then.
-    pub async fn finish(mut self) -> Result<u64, SftpError> {
+    pub async fn finish(self) -> Result<u64, SftpError> {
+        self.finish_with(SetAttrs::default()).await
+    }
+
+    /// The same; first sets attributes of what was written, whatever has its name by now.
+    pub async fn finish_with(mut self, attrs: SetAttrs) -> Result<u64, SftpError> {
         self.flush().await?;
+        if let Some(file) = self.files.first().filter(|_| attrs != SetAttrs::default()) {
+            file.set_attrs(attrs).await?;
+        }
         for file in std::mem::take(&mut self.files) {
             file.close().await?;
         }

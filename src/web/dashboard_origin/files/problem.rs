@@ -43,6 +43,7 @@ impl GuestFilesProblem {
             | SftpError::NotAFolder
             | SftpError::NotAFile
             | SftpError::SpecialFile
+            | SftpError::Replaced
             | SftpError::AlreadyExists => (
                 StatusCode::NOT_FOUND,
                 "This isn't available",
