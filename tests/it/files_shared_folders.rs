@@ -73,10 +73,8 @@ async fn copy_changes_nothing_that_takes_the_place_of_its_file() {
 #[tokio::test]
 async fn extraction_stops_when_its_folder_is_replaced() {
     let (portal, _, alice) = with_alice().await;
-    let folder = Folder::new(
-        "alice",
-        "mkdir home many; (cd many; seq 30000 | xargs touch); tar -cf many.tar many; rm -r many",
-    );
+    let folder =
+        Folder::new("alice", "mkdir home many; (cd many; seq 30000 | xargs touch); tar -cf many.tar many; rm -r many");
     post_selection(&alice, "/files/key/extract", &folder.path, &["many.tar"], &[("step", "confirm")]).await;
     wait_until_begun(&portal).await;
     folder.tell(&format!("cd {} && for part in .portolan-*; do mv $part moved && ln -s home $part; done", folder.path));
@@ -105,4 +103,29 @@ async fn links_on_the_way_to_a_file_are_noticed() {
     let names = [RemoteName::parse(b"x").unwrap()];
     let changed = set_access(&line, &by_link, &names, FileAccess::OnlyYou, AccessScope::Itself).await.unwrap();
     assert_eq!((changed.changed, changed.failed), (1, 0), "{changed:?}");
+}
+
+#[tokio::test]
+async fn hidden_files_of_another_portal_stay() {
+    let (portal, _, alice) = with_alice().await;
+    // Another portal's first transfers have the same numbers.
+    let folder = Folder::new(
+        "alice",
+        "mkdir to; head -c 1000000 /dev/zero >large; touch x; tar -cf one.tar x
+         echo theirs >to/.portolan-1-large.part; mkdir .portolan-2-extract-1.part; touch .portolan-2-extract-1.part/theirs",
+    );
+    let to = format!("{}/to", folder.path);
+    let more = [("cluster", "key"), ("target", to.as_str()), ("step", "confirm")];
+    post_selection(&alice, "/files/key/copy", &folder.path, &["large"], &more).await;
+    let done = wait_until_over(&portal).await;
+    assert_eq!((done.id.0, done.state), (1, TransferState::Done), "{done:?}");
+    alice.post(&format!("/transfers/{}/dismiss", done.id), &[]).await;
+    post_selection(&alice, "/files/key/extract", &folder.path, &["one.tar"], &[("step", "confirm")]).await;
+    let done = wait_until_over(&portal).await;
+    assert_eq!((done.id.0, done.state), (2, TransferState::Done), "{done:?}");
+    folder.tell(&format!(
+        "cd {} && test \"$(cat to/.portolan-1-large.part)\" = theirs && test -f .portolan-2-extract-1.part/theirs
+         cmp large to/large && test -f one/x && test \"$(ls -A | wc -l)\" = 6",
+        folder.path
+    ));
 }

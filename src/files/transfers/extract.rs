@@ -35,8 +35,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
         HiddenResultStart::Begin(hidden) => hidden,
         HiddenResultStart::Finished(message) => return Ok(message),
     };
-    let extracted = extract(run, &session, &folder.join(&name), &hidden).await;
-    let notes = clean_up(run, &hidden, extracted).await?;
+    let notes = extract(run, &session, &folder.join(&name), &hidden).await?;
     let describe = |path: &RemotePath| {
         let saved_name = path.name().map(|name| name.to_string()).unwrap_or_default();
         format!("Extracted into {saved_name}. {notes}").trim_end().to_owned()
@@ -68,7 +67,18 @@ async fn extract(
         }
         PackedFormat::TarGz => (ArchiveUnpacker::tar_gz(), size),
     };
-    let mut tree = ExtractedTree::create(run, session, hidden).await?;
+    let tree = ExtractedTree::create(run, session, hidden).await?;
+    let filled = fill(tree, &mut reader, &mut unpacker, end).await;
+    clean_up(run, hidden, filled).await
+}
+
+/// Writes everything that is in the archive, whose members end at `end`.
+async fn fill(
+    mut tree: ExtractedTree<'_>,
+    reader: &mut RemoteFileReader,
+    unpacker: &mut ArchiveUnpacker,
+    end: u64,
+) -> Result<String, TransferError> {
     reader.seek(0..end);
     let mut read = 0;
     while let Some(mut chunk) = reader.next_chunk().await? {

@@ -111,7 +111,8 @@ pub(super) async fn publish(
     Err(TransferError::Failed(format!("All names like {name} are taken. Rename some of them, then try again.")))
 }
 
-/// Removes the hidden result of work that can't be done; what was interrupted is tried again.
+/// Removes the hidden result of work that can't be done; what was interrupted is tried again. Only for what this work
+/// created: what had the name before isn't ours.
 pub(super) async fn clean_up<T>(
     run: &TransferRun,
     hidden: &RemotePath,
