@@ -1,6 +1,7 @@
 //! Transfers: work on files that goes on in the background, in one place. Each is a row in the database, so it survives
 //! the page that began it and a restart of the portal; it runs only while its owner is connected to the cluster.
 
+mod clean_up;
 mod compress;
 mod copy;
 mod count;
@@ -95,6 +96,8 @@ struct TransferWorkerInner {
     active: Mutex<HashMap<TransferId, ActiveTransfer>>,
     /// When what was interrupted goes on.
     retries: Mutex<HashMap<TransferId, TransferRetry>>,
+    /// Those whose leftovers are being removed now.
+    cleaning: Mutex<HashMap<TransferId, PersonId>>,
     /// How many open transfers each person has: every page shows it.
     open_counts: Mutex<HashMap<PersonId, u64>>,
     wake: Notify,
@@ -116,6 +119,7 @@ impl TransferWorker {
             notifications,
             active: Mutex::default(),
             retries: Mutex::default(),
+            cleaning: Mutex::default(),
             open_counts: Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,
@@ -163,7 +167,7 @@ impl TransferWorker {
     pub async fn get(&self, person: PersonId, id: TransferId) -> Result<Option<Transfer>, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let found = store::transfers::get(&mut db, id).await?;
-        Ok(found.filter(|transfer| transfer.person_id == person))
+        Ok(found.filter(|transfer| transfer.person_id == person && !transfer.is_dismissed))
     }
 
     /// Pauses a transfer. Returns whether there was anything to pause.
@@ -195,12 +199,8 @@ impl TransferWorker {
         let now = self.0.core.clock.now();
         let mut tx = self.0.core.store.write().await?;
         let is_done = store::transfers::cancel(&mut tx, person, id, now).await?;
-        let row = store::transfers::get(&mut tx, id).await?;
         store::commit(tx).await?;
-        let is_active = self.stop_active(person, id);
-        if let Some(row) = row.filter(|_| is_done && !is_active) {
-            self.clean_up_in_background(row);
-        }
+        self.stop_active(person, id);
         self.changed(person).await;
         Ok(is_done)
     }
@@ -219,11 +219,12 @@ impl TransferWorker {
         self.0.connections.connection(login_key(person, cluster)).is_ok()
     }
 
-    /// Stops the work on a transfer. Returns whether there was any.
-    fn stop_active(&self, person: PersonId, id: TransferId) -> bool {
+    /// Stops the work on a transfer, if there is any.
+    fn stop_active(&self, person: PersonId, id: TransferId) {
         let active = lock(&self.0.active);
-        let own = active.get(&id).filter(|active| active.person == person);
-        own.map(|active| active.stop.cancel()).is_some()
+        if let Some(own) = active.get(&id).filter(|active| active.person == person) {
+            own.stop.cancel();
+        }
     }
 
     /// Counts a person's open transfers again, tells their pages, and lets the worker look for work.

@@ -4,6 +4,9 @@ use super::{DbConnection, Result};
 use crate::clock::UnixTime;
 use crate::domain::{ClusterId, PersonId, RemoteName, RemotePath, TransferId, codes};
 
+/// Whoever doesn't connect for most of a year won't miss what is left.
+const MAX_CLEAN_UP_WAIT_SECS: i64 = 300 * 86_400;
+
 /// What a transfer does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferKind {
@@ -66,6 +69,10 @@ pub struct Transfer {
     pub checkpoint: String,
     /// Why it failed, or what to know about the result.
     pub message: String,
+    /// Whether it is over and something may be left on the cluster.
+    pub is_clean_up_due: bool,
+    /// Whether its owner removed it from the list, or it is old: it goes once nothing is left.
+    pub is_dismissed: bool,
     pub created_at: UnixTime,
     pub started_at: Option<UnixTime>,
     pub ended_at: Option<UnixTime>,
@@ -137,8 +144,8 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, person_id, kind, cluster_id, folder, names, url, target_cluster_id, target_folder, token, state,
-                    files_done, files_total, bytes_done, bytes_total, checkpoint, message, created_at, started_at,
-                    ended_at FROM transfers ",
+                    files_done, files_total, bytes_done, bytes_total, checkpoint, message, is_clean_up_due,
+                    is_dismissed, created_at, started_at, ended_at FROM transfers ",
             $rest
         )
     };
@@ -171,7 +178,8 @@ pub async fn get(db: &mut DbConnection, id: TransferId) -> Result<Option<Transfe
 
 /// A person's transfers: open ones first, then the latest.
 pub async fn list(db: &mut DbConnection, person: PersonId, most: i64) -> Result<Vec<Transfer>> {
-    let sql = select!("WHERE person_id = $1 ORDER BY ended_at IS NOT NULL, ended_at DESC, id LIMIT $2");
+    let sql =
+        select!("WHERE person_id = $1 AND is_dismissed = 0 ORDER BY ended_at IS NOT NULL, ended_at DESC, id LIMIT $2");
     fetch_all!(db, sql, [person, most])
 }
 
@@ -262,7 +270,7 @@ pub async fn resume(db: &mut DbConnection, person: PersonId, id: TransferId) -> 
     affects_row!(
         db,
         "UPDATE transfers SET state = 'queued', message = '', ended_at = NULL
-         WHERE person_id = $1 AND id = $2 AND state IN ('paused', 'failed')",
+         WHERE person_id = $1 AND id = $2 AND state IN ('paused', 'failed') AND is_dismissed = 0",
         [person, id]
     )
 }
@@ -271,7 +279,7 @@ pub async fn resume(db: &mut DbConnection, person: PersonId, id: TransferId) -> 
 pub async fn cancel(db: &mut DbConnection, person: PersonId, id: TransferId, now: UnixTime) -> Result<bool> {
     affects_row!(
         db,
-        "UPDATE transfers SET state = 'cancelled', ended_at = $3
+        "UPDATE transfers SET state = 'cancelled', ended_at = $3, is_clean_up_due = 1
          WHERE person_id = $1 AND id = $2 AND ended_at IS NULL",
         [person, id, now]
     )
@@ -286,83 +294,74 @@ pub async fn cancel_for_cluster(
 ) -> Result<u64> {
     affected_rows!(
         db,
-        "UPDATE transfers SET state = 'cancelled', ended_at = coalesce(ended_at, $3)
+        "UPDATE transfers SET state = 'cancelled', ended_at = coalesce(ended_at, $3), is_clean_up_due = 1
          WHERE person_id = $1 AND (cluster_id = $2 OR target_cluster_id = $2) AND (ended_at IS NULL OR state = 'failed')",
         [person, cluster, now]
     )
 }
 
-/// Removes one that is over from the list.
-pub async fn dismiss(db: &mut DbConnection, person: PersonId, id: TransferId) -> Result<bool> {
-    affects_row!(db, "DELETE FROM transfers WHERE person_id = $1 AND id = $2 AND ended_at IS NOT NULL", [person, id])
+/// What a failed one left can be resumed until nobody sees it any more.
+macro_rules! has_leftovers {
+    () => {
+        "(is_clean_up_due = 1 OR (state = 'failed' AND checkpoint <> ''))"
+    };
 }
 
-/// Deletes transfers that ended before this time.
+/// Removes one that is over from the list. If something may be left on the cluster, it is kept out of sight until that is
+/// removed.
+pub async fn dismiss(db: &mut DbConnection, person: PersonId, id: TransferId) -> Result<bool> {
+    let is_hidden = affects_row!(
+        db,
+        concat!(
+            "UPDATE transfers SET is_dismissed = 1, is_clean_up_due = 1
+             WHERE person_id = $1 AND id = $2 AND ended_at IS NOT NULL AND ",
+            has_leftovers!()
+        ),
+        [person, id]
+    )?;
+    let is_gone = affects_row!(
+        db,
+        "DELETE FROM transfers WHERE person_id = $1 AND id = $2 AND ended_at IS NOT NULL AND is_clean_up_due = 0",
+        [person, id]
+    )?;
+    Ok(is_hidden || is_gone)
+}
+
+/// Deletes transfers that ended before this time, as soon as nothing of them is left on the cluster.
 pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
-    affected_rows!(db, "DELETE FROM transfers WHERE ended_at < $1", [before])
+    execute!(
+        db,
+        concat!(
+            "UPDATE transfers SET is_dismissed = 1, is_clean_up_due = 1
+             WHERE ended_at < $1 AND is_dismissed = 0 AND ",
+            has_leftovers!()
+        ),
+        [before]
+    )?;
+    affected_rows!(
+        db,
+        "DELETE FROM transfers WHERE (ended_at < $1 AND is_clean_up_due = 0) OR ended_at < $2",
+        [before, before.plus(-MAX_CLEAN_UP_WAIT_SECS)]
+    )
+}
+
+/// What is over and may have left something, oldest first.
+pub async fn list_to_clean_up(db: &mut DbConnection) -> Result<Vec<OpenTransfer>> {
+    fetch_all!(
+        db,
+        "SELECT id, person_id, cluster_id, target_cluster_id FROM transfers WHERE is_clean_up_due = 1 ORDER BY id"
+    )
+}
+
+/// Nothing is left of it; says what to know, unless that is empty.
+pub async fn finish_clean_up(db: &mut DbConnection, id: TransferId, message: &str) -> Result<()> {
+    execute!(db, "DELETE FROM transfers WHERE id = $1 AND is_dismissed = 1", [id])?;
+    execute!(
+        db,
+        "UPDATE transfers SET is_clean_up_due = 0, message = CASE $2 WHEN '' THEN message ELSE $2 END WHERE id = $1",
+        [id, message]
+    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::{DisplayName, HostName};
-    use crate::store::clusters::ClusterSettings;
-    use crate::store::{self, Store};
-
-    #[tokio::test]
-    async fn states_follow_each_other_and_only_their_owner_changes_them() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("p.db")).await.unwrap();
-        let mut tx = store.write().await.unwrap();
-        let title: DisplayName = "Own".parse().unwrap();
-        let host: HostName = "login.example.org".parse().unwrap();
-        let alice = store::people::add(&mut tx, &"alice".parse().unwrap(), &title, false, UnixTime(1)).await.unwrap();
-        let bob = store::people::add(&mut tx, &"bob".parse().unwrap(), &title, false, UnixTime(1)).await.unwrap();
-        let what = ClusterSettings { title: &title, host: &host, port: 22, site: "" };
-        let cluster = store::clusters::add(&mut tx, &"own".parse().unwrap(), &what, UnixTime(1)).await.unwrap();
-        let names = [&b"b\xff\n"[..], b"-rf"].map(|name| RemoteName::parse(name).unwrap());
-        let folder = RemotePath::parse(b"/scratch/\xfe").unwrap();
-        let new = NewTransfer {
-            person: alice,
-            kind: TransferKind::Copy,
-            cluster,
-            folder: folder.clone(),
-            names: names.to_vec(),
-            url: String::new(),
-            target: Some((cluster, RemotePath::parse(b"/to").unwrap())),
-        };
-        let id = add(&mut tx, &new, "a1", UnixTime(2)).await.unwrap();
-        let row = get(&mut tx, id).await.unwrap().unwrap();
-        assert_eq!((row.folder(), row.names(), row.kind()), (folder, names.to_vec(), Some(TransferKind::Copy)));
-        assert_eq!((row.target_cluster_id, row.target_cluster()), (None, cluster), "the same cluster");
-        assert_eq!(row.token, "a1");
-
-        for stranger in [pause(&mut tx, bob, id).await, cancel(&mut tx, bob, id, UnixTime(3)).await] {
-            assert!(!stranger.unwrap());
-        }
-        assert!(!resume(&mut tx, alice, id).await.unwrap(), "it waits already");
-        assert!(mark_running(&mut tx, id, UnixTime(3)).await.unwrap());
-        assert!(mark_running(&mut tx, id, UnixTime(4)).await.unwrap(), "a restart takes it up again");
-        assert!(!dismiss(&mut tx, alice, id).await.unwrap(), "it isn't over");
-        assert!(pause(&mut tx, alice, id).await.unwrap());
-        assert!(!mark_running(&mut tx, id, UnixTime(5)).await.unwrap(), "paused");
-        assert_eq!(list_due(&mut tx).await.unwrap(), []);
-        assert!(resume(&mut tx, alice, id).await.unwrap());
-        assert_eq!(list_due(&mut tx).await.unwrap().len(), 1);
-        assert!(finish(&mut tx, id, TransferState::Failed, "Why.", UnixTime(6)).await.unwrap());
-        assert!(!cancel(&mut tx, alice, id, UnixTime(7)).await.unwrap(), "over");
-        assert!(resume(&mut tx, alice, id).await.unwrap(), "tried again");
-        let row = get(&mut tx, id).await.unwrap().unwrap();
-        assert_eq!((row.state, row.message.as_str(), row.ended_at), (TransferState::Queued, "", None));
-        assert_eq!(cancel_for_cluster(&mut tx, bob, cluster, UnixTime(8)).await.unwrap(), 0);
-        assert!(cancel(&mut tx, alice, id, UnixTime(8)).await.unwrap());
-        assert_eq!(cancel_for_cluster(&mut tx, alice, cluster, UnixTime(8)).await.unwrap(), 0, "over");
-        let other = add(&mut tx, &new, UnixTime(8)).await.unwrap();
-        assert_eq!(cancel_for_cluster(&mut tx, alice, cluster, UnixTime(8)).await.unwrap(), 1);
-        assert!(!resume(&mut tx, alice, other).await.unwrap(), "cancelled");
-        assert!(dismiss(&mut tx, alice, other).await.unwrap());
-        assert!(!finish(&mut tx, id, TransferState::Done, "", UnixTime(9)).await.unwrap(), "cancelled");
-        assert_eq!((count_open_of(&mut tx, alice).await.unwrap(), count_open(&mut tx).await.unwrap()), (0, vec![]));
-        assert_eq!((sweep(&mut tx, UnixTime(8)).await.unwrap(), sweep(&mut tx, UnixTime(9)).await.unwrap()), (0, 1));
-    }
-}
+mod tests;

@@ -124,7 +124,7 @@ async fn hidden_files_of_another_portal_stay() {
     let done = wait_until_over(&portal).await;
     assert_eq!((done.id.0, done.state), (2, TransferState::Done), "{done:?}");
     folder.tell(&format!(
-        "cd {} && test \"$(cat to/.portolan-1-large.part)\" = theirs && test -f .portolan-2-extract-1.part/theirs
+        "cd {} && test \"$(cat to/.portolan-1-large.part)\" = theirs && test -f .portolan-2-extract-1.part/theirs &&
          cmp large to/large && test -f one/x && test \"$(ls -A | wc -l)\" = 6",
         folder.path
     ));

@@ -51,6 +51,10 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
         let temporary = temporary.clone();
         async move { PartialFileWriter::open(&run.connection, temporary, source, u64::MAX, left.as_ref()).await }
     };
+    if left.is_none() {
+        // Until the checkpoint names it.
+        run.progress.begin_temporary(&temporary);
+    }
     let mut writer = open(source, left).await?;
     let (mut response, address) = request(run, writer.confirmed(), &checkpoint.validator).await?;
     let is_rest = response.status() == StatusCode::PARTIAL_CONTENT
@@ -84,6 +88,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
             counted = confirmed;
             checkpoint.partial = Some(writer.to_partial());
             run.progress.set_checkpoint(&checkpoint);
+            run.progress.end_temporary(&temporary);
         }
     }
     let name = choose_file_name(header(response.headers(), &CONTENT_DISPOSITION), address.path());
@@ -93,6 +98,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     run.progress.add_bytes(size.saturating_sub(counted));
     run.progress.add_file();
     run.progress.set_checkpoint(&FetchCheckpoint::default());
+    run.progress.end_temporary(&temporary);
     let saved_name = path.name().unwrap_or(name);
     Ok(format!("Saved as {saved_name}."))
 }

@@ -61,38 +61,49 @@ pub(super) fn temporary_prefix(transfer: &Transfer) -> String {
     format!("{TEMPORARY_PREFIX}{}-{}-", transfer.id, transfer.token)
 }
 
-/// Removes the half-written file of a checkpoint and others with hidden names, as far as possible.
-pub(super) async fn remove(
-    connection: &Arc<ClusterConnection>,
-    checkpoint: &str,
-    others: impl IntoIterator<Item = RemotePath>,
-) {
+/// Removes the half-written file or folder of a checkpoint. Fails only if the cluster can't be reached.
+pub(super) async fn remove_left(connection: &Arc<ClusterConnection>, checkpoint: &str) -> Result<(), TransferError> {
     let checkpoint: CheckpointWithPartial = serde_json::from_str(checkpoint).unwrap_or_default();
-    remove_hidden(connection, checkpoint.hidden.as_deref()).await;
-    let path = checkpoint.partial.and_then(|partial| RemotePath::from_encoded(&partial.path).ok());
-    let paths: Vec<RemotePath> = path.into_iter().chain(others).collect();
-    if paths.is_empty() {
-        return;
+    if let Some(hidden) = checkpoint.hidden.as_deref().and_then(hidden_path) {
+        remove_hidden(connection, &hidden).await?;
     }
-    if let Ok(session) = TransferSession::open(connection).await {
-        for path in paths {
-            let _ = session.remove_file(&path).await;
-        }
-    }
+    remove_files(connection, checkpoint.partial.and_then(|partial| hidden_path(&partial.path))).await
 }
 
-/// Removes an unfinished file or folder. Nothing but a hidden name is ever removed.
-async fn remove_hidden(connection: &Arc<ClusterConnection>, hidden: Option<&str>) {
-    let Some(path) = hidden.and_then(|path| RemotePath::from_encoded(path).ok()) else { return };
-    if !path.name().is_some_and(|name| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())) {
-        return;
+/// Removes files with hidden names, as far as possible. Fails only if the cluster can't be reached.
+pub(super) async fn remove_files(
+    connection: &Arc<ClusterConnection>,
+    paths: impl IntoIterator<Item = RemotePath>,
+) -> Result<(), TransferError> {
+    let mut paths = paths.into_iter().peekable();
+    if paths.peek().is_none() {
+        return Ok(());
     }
-    // What was on its way when the work was stopped may arrive while the folder is removed.
-    for _ in 0..3 {
-        if remove_tree(connection, &path).await.is_ok() {
-            return;
+    let session = TransferSession::open(connection).await?;
+    for path in paths {
+        if let Err(error @ SftpError::Run(_)) = session.remove_file(&path).await {
+            return Err(error.into());
         }
     }
+    Ok(())
+}
+
+/// Nothing but a hidden name is ever removed.
+fn hidden_path(encoded: &str) -> Option<RemotePath> {
+    let path = RemotePath::from_encoded(encoded).ok()?;
+    path.name().filter(|name| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes())).map(|_| path)
+}
+
+/// Removes an unfinished file or folder.
+async fn remove_hidden(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), TransferError> {
+    // What was on its way when the work was stopped may arrive while the folder is removed.
+    for _ in 0..3 {
+        match remove_tree(connection, path).await {
+            Err(TransferError::Failed(_)) => {}
+            result => return result,
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file under a hidden name.

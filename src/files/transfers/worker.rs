@@ -1,7 +1,6 @@
 //! Runs transfers: a few of each person at once, the rest in their order, each only while its owner is connected. What is
 //! interrupted goes on from where it was.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,14 +14,14 @@ use super::{
 };
 use crate::cluster::ConnectionPool;
 use crate::core::{Core, lock};
-use crate::domain::{PersonId, RemotePath, TransferId};
+use crate::domain::{PersonId, TransferId};
 use crate::jobs::notification_digest::TRANSFER_FAILED;
 use crate::ssh::ClusterConnection;
 use crate::store::transfers::{OpenTransfer, Transfer, TransferKind, TransferState};
 use crate::store::{self, StoreError};
 
 /// How many transfers of one person run at once; they share the sessions of a connection.
-const MAX_RUNNING: usize = 2;
+pub(super) const MAX_RUNNING: usize = 2;
 /// How often progress is saved, and shown on open pages.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// How often to look for work, besides when something happens.
@@ -97,6 +96,9 @@ impl TransferWorker {
         loop {
             if let Err(error) = self.start_due().await {
                 tracing::warn!(%error, "Could not look for transfers; will retry");
+            }
+            if let Err(error) = self.clean_up_due().await {
+                tracing::warn!(%error, "Could not look for what transfers left; will retry");
             }
             let next_retry = lock(&self.0.retries).values().map(|retry| retry.at).min();
             let next_retry =
@@ -219,12 +221,16 @@ impl TransferWorker {
         let id = run.transfer.id;
         run.save().await?;
         let result = match end {
+            RunEnd::Stopped if self.0.core.stop.is_cancelled() => return Ok(()),
             RunEnd::Stopped => {
-                self.clean_up_if_cancelled(run).await?;
+                self.remove_temporaries(run).await;
                 return Ok(());
             }
             RunEnd::Worked(result) => result,
         };
+        if let Err(TransferError::Failed(_)) = &result {
+            self.remove_temporaries(run).await;
+        }
         match result {
             Ok(message) => self.finish(run, TransferState::Done, &message).await,
             Err(TransferError::Failed(message)) => self.finish(run, TransferState::Failed, &message).await,
@@ -243,42 +249,12 @@ impl TransferWorker {
         }
     }
 
-    /// Removes what a cancelled transfer left half-way.
-    async fn clean_up_if_cancelled(&self, run: &TransferRun) -> Result<(), StoreError> {
-        let mut db = self.0.core.store.read().await?;
-        let row = store::transfers::get(&mut db, run.transfer.id).await?;
-        drop(db);
-        let Some(row) = row.filter(|row| row.state == TransferState::Cancelled) else { return Ok(()) };
-        self.clean_up(&row, &run.target, run.progress.take_temporaries()).await
-    }
-
-    /// Does the same for a cancelled transfer that wasn't running, if its owner is connected.
-    pub(super) fn clean_up_in_background(&self, row: Transfer) {
-        let key = login_key(row.person_id, row.target_cluster());
-        let Ok(connection) = self.0.connections.connection(key) else { return };
-        let this = self.clone();
-        self.0.core.tasks.spawn(async move {
-            if let Err(error) = this.clean_up(&row, &connection, HashSet::new()).await {
-                tracing::warn!(%error, transfer.id = row.id.0, "Could not save what became of a cancelled transfer");
-            }
-            this.notify(row.person_id);
-        });
-    }
-
-    async fn clean_up(
-        &self,
-        row: &Transfer,
-        connection: &Arc<ClusterConnection>,
-        temporaries: HashSet<RemotePath>,
-    ) -> Result<(), StoreError> {
-        if row.kind() != Some(TransferKind::Delete) {
-            partial_file::remove(connection, &row.checkpoint, temporaries).await;
-            return Ok(());
+    /// Removes the small files that a transfer was writing; it doesn't go on with them.
+    async fn remove_temporaries(&self, run: &TransferRun) {
+        let temporaries = run.progress.take_temporaries();
+        if let Err(error) = partial_file::remove_files(&run.target, temporaries).await {
+            tracing::debug!(?error, transfer.id = run.transfer.id.0, "Could not remove temporary files");
         }
-        let Ok(message) = delete::restore(connection, row).await else { return Ok(()) };
-        let mut tx = self.0.core.store.write().await?;
-        store::transfers::set_message(&mut tx, row.id, &message).await?;
-        store::commit(tx).await
     }
 
     /// Pauses a transfer that its owner has to look at, and notifies them.

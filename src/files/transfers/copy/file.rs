@@ -72,7 +72,10 @@ impl TreeCopy<'_> {
         let version = attrs.modified.map_or(0, |at| at.0);
         let source = format!("{} {} {version}", file.source.to_encoded(), attrs.size);
         let left = self.checkpoint.partial.take();
-        let opened = PartialFileWriter::open(&self.run.target, temporary, source, attrs.size, left.as_ref()).await;
+        // Until the checkpoint names it.
+        progress.begin_temporary(&temporary);
+        let opened =
+            PartialFileWriter::open(&self.run.target, temporary.clone(), source, attrs.size, left.as_ref()).await;
         let mut writer = opened?;
         reader.seek(writer.confirmed()..attrs.size);
         let mut counted = writer.confirmed();
@@ -85,12 +88,14 @@ impl TreeCopy<'_> {
                 counted = confirmed;
                 self.checkpoint.partial = Some(writer.to_partial());
                 progress.set_checkpoint(&self.checkpoint);
+                progress.end_temporary(&temporary);
             }
         }
         let finished = writer.finish(&file.target, kept_attrs(&attrs)).await;
         let size = finished.map_err(|error| explain(&file.target, &error))?;
         self.checkpoint.partial = None;
         progress.set_checkpoint(&self.checkpoint);
+        progress.end_temporary(&temporary);
         let is_same =
             self.source.stat(&file.source).await.is_ok_and(|now| (now.size, now.modified) == (size, attrs.modified));
         if !is_same {

@@ -188,7 +188,7 @@ fn build_row(
         is_running,
         pace: if is_running { describe_pace(progress) } else { String::new() },
         current: if is_running { progress.current.clone() } else { String::new() },
-        message: transfer.message.clone(),
+        message: describe_message(transfer, &is_connected),
         connect: connect.map(|cluster| (cluster.slug.clone(), cluster.title.clone())),
         at: transfer.ended_at.or(transfer.started_at).unwrap_or(transfer.created_at),
         can_pause: waits,
@@ -196,6 +196,17 @@ fn build_row(
         is_failed: transfer.state == TransferState::Failed,
         is_over: transfer.state.is_over(),
     }
+}
+
+/// How it ended, and what is still to be done on the cluster.
+fn describe_message(transfer: &Transfer, is_connected: impl Fn(ClusterId) -> bool) -> String {
+    let waits = transfer.is_clean_up_due && !is_connected(transfer.target_cluster());
+    let left = match transfer.kind() {
+        _ if !waits => return transfer.message.clone(),
+        Some(TransferKind::Delete) => "What wasn't deleted gets its old name back when you connect.",
+        _ => "Its incomplete files will be removed when you connect.",
+    };
+    format!("{} {left}", transfer.message).trim_start().to_owned()
 }
 
 /// Bytes where they are known, otherwise items.
