@@ -89,6 +89,11 @@ async fn folder_is_not_copied_into_itself_or_to_nowhere() {
         assert!(failed.state == TransferState::Failed && failed.message.contains(words), "{failed:?}");
         alice.post(&format!("/transfers/{}/dismiss", failed.id), &[]).await;
     }
+    folder.tell(&format!("cd {} && mkdir -p \"deep$(printf '/d%.0s' $(seq 70))\" to", folder.path));
+    start_copy(&alice, "key", &folder.path, &["deep"], ("key", &format!("{}/to", folder.path))).await;
+    let is_over = |all: &Vec<Transfer>| all.iter().all(|one| one.state.is_over());
+    let failed = wait_for_value("over", async || transfers(&portal).await, is_over).await.remove(0);
+    assert!(failed.state == TransferState::Failed && failed.message.contains("64 folders deep"), "{failed:?}");
     for (cluster, target) in [("key", "relative"), ("key", "/a/../b"), ("unknown", "/scratch")] {
         let form = [("path", folder.path.as_str()), ("name", "tree"), ("cluster", cluster), ("target", target)];
         let form: Vec<_> = form.into_iter().chain([("step", "confirm")]).collect();
@@ -172,6 +177,13 @@ async fn copy_between_clusters_is_compared() {
     assert_eq!((done.files_done, done.message.as_str()), (303, ""));
     assert!(done.target_cluster_id.is_some());
     folder.tell(&format!("cd {} && diff -r tree to/tree", folder.path));
+    // Both have the same file systems, as clusters of one centre often do.
+    alice.post(&format!("/transfers/{}/dismiss", done.id), &[]).await;
+    start_copy(&alice, "key", &folder.path, &["tree"], ("own", &format!("{}/tree/sub", folder.path))).await;
+    let is_over = |all: &Vec<Transfer>| matches!(all.as_slice(), [one] if OVER.contains(&one.state));
+    let failed = wait_for_value("over", async || transfers(&portal).await, is_over).await.remove(0);
+    assert!(failed.state == TransferState::Failed && failed.message.contains("into itself"), "{failed:?}");
+    folder.tell(&format!("test ! -e {}/tree/sub/tree", folder.path));
 }
 
 /// A web server for a few requests: answers each with what `answer` makes of its head.

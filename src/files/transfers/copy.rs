@@ -17,7 +17,7 @@ use super::worker::TransferRun;
 use crate::domain::RemotePath;
 use crate::format;
 use crate::ssh::sftp::transfer::TransferSession;
-use crate::ssh::sftp::{self, RemoteFileKind, SftpError};
+use crate::ssh::sftp::{RemoteFileKind, SftpError};
 
 /// Counting is only for the progress bar.
 const COUNT_LIMITS: CountLimits = CountLimits { time: std::time::Duration::from_mins(2), files: 1_000_000 };
@@ -87,7 +87,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let target = TransferSession::open(&run.target).await?;
     let folder = run.transfer.folder();
     let items: Vec<RemotePath> = run.transfer.names().iter().map(|name| folder.join(name)).collect();
-    let target_folder = check_target(run, &target).await?;
+    let target_folder = check_target(run, &source, &target).await?;
     let checkpoint: CopyCheckpoint = serde_json::from_str(&run.transfer.checkpoint).unwrap_or_default();
     if run.transfer.files_total == 0 {
         let count = count_items(&source, &items, COUNT_LIMITS).await?;
@@ -118,7 +118,11 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
 }
 
 /// The target folder, if items can be copied there: it exists, and lies in none of them.
-async fn check_target(run: &TransferRun, target: &TransferSession) -> Result<RemotePath, TransferError> {
+async fn check_target(
+    run: &TransferRun,
+    source: &TransferSession,
+    target: &TransferSession,
+) -> Result<RemotePath, TransferError> {
     let missing = || TransferError::Failed("The target folder doesn't exist.".to_owned());
     let folder = run.transfer.target_folder().ok_or_else(missing)?;
     match target.stat(&folder).await {
@@ -127,14 +131,26 @@ async fn check_target(run: &TransferRun, target: &TransferSession) -> Result<Rem
         Err(SftpError::NotFound) => return Err(missing()),
         Err(error) => return Err(error.into()),
     }
-    if run.transfer.target_cluster_id.is_none() {
-        let from = sftp::real_path(&run.connection, &run.transfer.folder()).await?;
-        let to = sftp::real_path(&run.target, &folder).await?;
-        if let Some(name) = run.transfer.names().iter().find(|name| to.is_within(&from.join(name))) {
-            return Err(TransferError::Failed(format!("{name} can't be copied into itself. Choose another folder.")));
-        }
+    let from = source.real_path(&run.transfer.folder()).await?;
+    let to = target.real_path(&folder).await?;
+    if let Some(name) = run.transfer.names().iter().find(|name| to.is_within(&from.join(name)))
+        && is_shared(run, source, &to).await?
+    {
+        return Err(TransferError::Failed(format!("{name} can't be copied into itself. Choose another folder.")));
     }
     Ok(folder)
+}
+
+/// Whether a folder of the target is also where items are copied from. Clusters of one centre often share file systems.
+async fn is_shared(run: &TransferRun, source: &TransferSession, folder: &RemotePath) -> Result<bool, TransferError> {
+    if run.transfer.target_cluster_id.is_none() {
+        return Ok(true);
+    }
+    match source.stat(folder).await {
+        Ok(_) => Ok(true),
+        Err(SftpError::NotFound) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

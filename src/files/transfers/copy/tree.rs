@@ -10,6 +10,7 @@ use super::file::{SmallFileOutcome, copy_small_file};
 use super::verify::CopyVerifier;
 use super::{CopyCheckpoint, TransferError};
 use crate::domain::{RemoteName, RemotePath};
+use crate::files::archive::MAX_DEPTH;
 use crate::files::transfers::partial_file::temporary_prefix;
 use crate::files::transfers::worker::TransferRun;
 use crate::ssh::sftp::transfer::TransferSession;
@@ -45,11 +46,12 @@ pub(super) struct FileToCopy {
     pub attrs: RemoteFileAttrs,
 }
 
-/// A folder to copy; `mode` are its permissions.
+/// A folder to copy; `mode` are its permissions, `depth` how many folders of the item it is in.
 struct FolderToCopy {
     source: RemotePath,
     target: RemotePath,
     mode: Option<u32>,
+    depth: usize,
 }
 
 impl<'a> TreeCopy<'a> {
@@ -86,7 +88,8 @@ impl<'a> TreeCopy<'a> {
         match attrs.kind {
             _ if is_done => self.skip(&file),
             RemoteFileKind::Folder => {
-                folders.push(FolderToCopy { source: item.clone(), target: copy.clone(), mode: attrs.mode });
+                let (source, target) = (item.clone(), copy.clone());
+                folders.push(FolderToCopy { source, target, mode: attrs.mode, depth: 0 });
             }
             RemoteFileKind::File => files.push(file),
             RemoteFileKind::Link => self.copy_link(&file).await?,
@@ -172,6 +175,13 @@ impl<'a> TreeCopy<'a> {
         files: &mut Vec<FileToCopy>,
     ) -> Result<(), TransferError> {
         self.run.progress.set_current(folder.source.to_string());
+        if folder.depth >= MAX_DEPTH {
+            // Or a copy into itself that couldn't be told from its path.
+            return Err(TransferError::Failed(format!(
+                "{} is nested more than {MAX_DEPTH} folders deep. Copy it in a job or a terminal.",
+                folder.source
+            )));
+        }
         let listing = match self.source.list(&folder.source, MAX_ENTRIES).await {
             Ok(listing) if listing.is_truncated => {
                 return Err(TransferError::Failed(format!(
@@ -195,7 +205,8 @@ impl<'a> TreeCopy<'a> {
             };
             match entry.attrs.kind {
                 RemoteFileKind::Folder => {
-                    folders.push(FolderToCopy { source: file.source, target: file.target, mode: entry.attrs.mode });
+                    let (source, target, mode) = (file.source, file.target, entry.attrs.mode);
+                    folders.push(FolderToCopy { source, target, mode, depth: folder.depth + 1 });
                 }
                 RemoteFileKind::File | RemoteFileKind::Link if present.contains(&entry.name) => self.skip(&file),
                 RemoteFileKind::File => files.push(file),
