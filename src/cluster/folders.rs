@@ -104,6 +104,7 @@ impl From<SftpError> for FolderError {
             | SftpError::SpecialFile
             | SftpError::NotWritten
             | SftpError::Replaced
+            | SftpError::NotReplaced(_)
             | SftpError::Refused(_)) => Self::Other(error.to_string()),
         }
     }

@@ -222,7 +222,8 @@ async fn replace(
         written => written?,
     }
     let replaced = put_in_place(&session, &draft, &path, &before).await;
-    if replaced.is_err() {
+    let is_draft_needed = matches!(replaced, Ok(()) | Err(SaveTextFileError::Sftp(SftpError::NotReplaced(_))));
+    if !is_draft_needed {
         let _ = session.remove_file(&draft).await;
     }
     replaced.map(|()| TextFileVersion::from_bytes(&bytes))

@@ -61,6 +61,9 @@ pub enum SftpError {
     /// Something else, such as a link, is where it was.
     #[error("Something else was put in its place meanwhile. Check the folder and who can write to it.")]
     Replaced,
+    /// The old file was moved aside, and couldn't be moved back.
+    #[error("The file couldn't be replaced, and its earlier version is now called {0}. Rename that one.")]
+    NotReplaced(String),
     /// The server refused, in its own words.
     #[error("The cluster reported an error: {0}")]
     Refused(String),
@@ -120,7 +123,8 @@ pub struct DiskSpace {
 pub enum RenameMode {
     /// Fails with [`SftpError::AlreadyExists`].
     KeepExisting,
-    /// Replaces a file in one step.
+    /// Replaces a file: in one step, where the server can. If it fails with [`SftpError::NotReplaced`], the new file is the
+    /// only one that is known to be whole: keep it.
     Replace,
 }
 

@@ -57,7 +57,7 @@ pub async fn with_alice() -> (TestApp, Client, Client) {
 }
 
 /// The same on a server of the test's own.
-async fn with_alice_on(server: &Server) -> (TestApp, Client) {
+pub async fn with_alice_on(server: &Server) -> (TestApp, Client) {
     let (portal, _, alice) = TestApp::with_member("alice").await;
     portal.add_server("own", server).await;
     alice.prepare_on(server, "own", "alice").await;

@@ -5,7 +5,7 @@ use portolan::ssh::sftp::transfer::{RemoteFileReader, RemoteFileWriter, Transfer
 use portolan::ssh::sftp::{self, RemoteFileKind, RenameMode, SftpError};
 use sha2::{Digest as _, Sha256};
 
-use crate::folders::{Folder, with_alice};
+use crate::folders::{Folder, with_alice, with_alice_on};
 use crate::support::cluster::remote_path;
 use crate::support::relay::{Relay, with_alice_over};
 use crate::support::server::Server;
@@ -208,4 +208,34 @@ async fn many_small_files_pass_over_one_session() {
     assert_eq!(session.list(&remote_path(&folder.path), 1000).await.unwrap().entries.len(), 300);
     assert_eq!(session.read(&path(299), 1000).await.unwrap(), path(299).as_bytes());
     assert_eq!(calls(), before, "the session counts, not each file");
+}
+
+#[tokio::test]
+async fn replacing_loses_nothing_on_servers_that_need_several_steps() {
+    let server = Server::with("Subsystem sftp /usr/lib/openssh/sftp-server -P posix-rename");
+    let (portal, _alice) = with_alice_on(&server).await;
+    let line = portal.connection("alice", "own").await;
+    let folder = Folder::new("alice", "printf old >file; printf new >draft; mkdir sub");
+    let at = |name: &str| remote_path(&format!("{}/{name}", folder.path));
+    let replace = async |from: &str, to: &str| sftp::rename(&line, &at(from), &at(to), RenameMode::Replace).await;
+    let names = async || {
+        let mut names: Vec<String> = sftp::list(&line, &remote_path(&folder.path), 10)
+            .await
+            .unwrap()
+            .entries
+            .iter()
+            .map(|entry| entry.name.to_string())
+            .collect();
+        names.sort();
+        names
+    };
+    // The new one can't take the name: the old one has it again.
+    assert_eq!(replace("missing", "file").await, Err(SftpError::NotFound));
+    assert_eq!(sftp::read(&line, &at("file"), 10).await.unwrap(), b"old");
+    assert_eq!(replace("draft", "sub").await, Err(SftpError::NotAFile));
+    assert_eq!(names().await, ["draft", "file", "sub"]);
+    replace("draft", "file").await.unwrap();
+    assert_eq!(sftp::read(&line, &at("file"), 10).await.unwrap(), b"new");
+    replace("file", "free").await.unwrap();
+    assert_eq!(names().await, ["free", "sub"]);
 }

@@ -187,7 +187,9 @@ async fn write_file(
         Err(error) => return describe(error),
     };
     let Err(error) = written else { return Ok(BatchOutcome::Done) };
-    let _ = session.remove_file(&temporary).await;
+    if !matches!(error, SftpError::NotReplaced(_)) {
+        let _ = session.remove_file(&temporary).await;
+    }
     if error == SftpError::AlreadyExists {
         let most = data.len();
         let is_same = matches!(session.read(target, most).await, Ok(there) if there == data);

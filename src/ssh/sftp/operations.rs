@@ -12,6 +12,7 @@ use super::{
     RenameMode, SftpError, parse_attrs,
 };
 use crate::domain::{RemoteName, RemotePath};
+use crate::entropy;
 
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
 const STATVFS: &str = "statvfs@openssh.com";
@@ -148,20 +149,51 @@ pub(super) async fn rename(
         RenameMode::Replace if session.has_extension(POSIX_RENAME) => {
             session.run(SftpRequest::ExtendedPair { name: POSIX_RENAME, first: from_bytes, second: to_bytes }).await
         }
-        // Without the extension nothing replaces a file in one step: the old one goes first.
-        RenameMode::Replace => {
-            match session.run(SftpRequest::Remove { path: to_bytes }).await {
-                Err(fault) if !fault.is_status(SftpStatus::NO_SUCH_FILE) => return Err(fault.into()),
-                _ => {}
-            }
-            session.run(SftpRequest::Rename { from: from_bytes, to: to_bytes }).await
-        }
+        RenameMode::Replace => return replace_in_steps(session, from, to).await,
     };
     match renamed {
         Ok(()) => Ok(()),
         Err(fault) if mode == RenameMode::KeepExisting => Err(explain_taken(session, to, fault).await),
         Err(fault) => Err(fault.into()),
     }
+}
+
+/// Without the extension nothing replaces a file in one step: the old one moves aside, and back if the new one can't take
+/// its place.
+async fn replace_in_steps(session: &SftpSession, from: &RemotePath, to: &RemotePath) -> Result<(), RawSftpError> {
+    let rename = |from: &RemotePath, to: &RemotePath| {
+        let (from, to) = (from.as_bytes().to_vec(), to.as_bytes().to_vec());
+        async move { session.run(SftpRequest::Rename { from: &from, to: &to }).await }
+    };
+    match lstat(session, to).await {
+        Ok(attrs) if attrs.kind == RemoteFileKind::Folder => return Err(RawSftpError::Classified(SftpError::NotAFile)),
+        Ok(_) => {}
+        Err(fault) if fault.is_status(SftpStatus::NO_SUCH_FILE) => return Ok(rename(from, to).await?),
+        Err(fault) => return Err(fault.into()),
+    }
+    let aside = path_aside(to).map_err(RawSftpError::Classified)?;
+    rename(to, &aside).await?;
+    let Err(fault) = rename(from, to).await else {
+        // What is left then is hidden, and the new one is in place.
+        let _ = session.run(SftpRequest::Remove { path: aside.as_bytes() }).await;
+        return Ok(());
+    };
+    if rename(&aside, to).await.is_ok() {
+        return Err(fault.into());
+    }
+    if !matches!(fault, SftpFault::Status(_)) {
+        session.invalidate();
+    }
+    Err(RawSftpError::Classified(SftpError::NotReplaced(aside.to_string())))
+}
+
+/// A hidden name beside a file, which nothing else has.
+fn path_aside(path: &RemotePath) -> Result<RemotePath, SftpError> {
+    let refused = |error: &dyn std::fmt::Display| SftpError::Refused(error.to_string());
+    let random = entropy::random_bytes::<8>().map_err(|error| refused(&error))?;
+    let name = format!(".portolan-old-{:016x}", u64::from_be_bytes(random));
+    let name = RemoteName::parse(name.as_bytes()).map_err(|error| refused(&error))?;
+    Ok(path.parent().ok_or(SftpError::NotAFile)?.join(&name))
 }
 
 pub(super) async fn set_mode(session: &SftpSession, path: &RemotePath, mode: u32) -> Result<(), SftpFault> {

@@ -31,7 +31,7 @@ impl GuestFilesProblem {
                     "{owner} isn't connected to the cluster at the moment. Try again later, or ask them to connect."
                 ),
             ),
-            SftpError::Run(_) | SftpError::NoService | SftpError::NotWritten => (
+            SftpError::Run(_) | SftpError::NoService | SftpError::NotWritten | SftpError::NotReplaced(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 UNREACHABLE,
                 "The cluster is busy or doesn't respond. Try again in a moment.".to_owned(),
