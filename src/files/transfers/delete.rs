@@ -57,9 +57,11 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let mut items = HiddenItems::locate(&session, &run.transfer, &run.transfer.checkpoint).await?;
     let paths = items.hide(run, &session).await?;
     if run.transfer.files_total == 0 {
-        let count = count_items(&session, &paths, COUNT_LIMITS).await?;
-        if !count.is_partial {
-            run.progress.set_totals(count.files + count.folders, 0);
+        match count_items(&session, &paths, COUNT_LIMITS).await {
+            Ok(count) if !count.is_partial => run.progress.set_totals(count.files + count.folders, 0),
+            Err(error @ SftpError::Run(_)) => return Err(error.into()),
+            // The rest shows when it is deleted.
+            _ => {}
         }
     }
     let mut deletion = Deletion::new(&run.progress, items.shown_names());

@@ -237,7 +237,13 @@ impl TransferWorker {
             Err(TransferError::NeedsOwner(message)) => self.pause_for_owner(run, &message).await,
             Err(TransferError::Interrupted(sentence)) => {
                 if self.is_given_up(id, run.progress.units()) {
-                    return self.finish(run, TransferState::Failed, &sentence).await;
+                    let left = match run.transfer.kind() {
+                        Some(TransferKind::Delete) => {
+                            " What is left has hidden names until you resume this or remove it from the list."
+                        }
+                        _ => "",
+                    };
+                    return self.finish(run, TransferState::Failed, &format!("{sentence}{left}")).await;
                 }
                 self.put_back(id).await
             }

@@ -212,9 +212,15 @@ impl HiddenItems {
         if self.checkpoint.stage == DeletionStage::New {
             return Ok(left);
         }
-        for item in self.items.iter().filter(|item| !self.checkpoint.gone.contains(&item.index)) {
-            if is_there(session, &item.hidden).await? {
-                left.insert(item.index);
+        let items = self.items.iter().filter(|item| !self.checkpoint.gone.contains(&item.index)).cloned();
+        let looks = items.collect::<Vec<_>>().into_iter().map(|item: HiddenItem| async move {
+            let is_left = is_there(session, &item.hidden).await;
+            (item.index, is_left)
+        });
+        let mut looks = stream::iter(looks).buffered(REQUESTS_AT_ONCE);
+        while let Some((index, is_left)) = looks.next().await {
+            if is_left? {
+                left.insert(index);
             }
         }
         let is_hidden = self.checkpoint.stage == DeletionStage::Hidden;
@@ -230,12 +236,18 @@ impl HiddenItems {
         left: &BTreeSet<usize>,
     ) -> Result<RestoredItems, TransferError> {
         let mut result = RestoredItems::default();
-        for item in self.items.iter().filter(|item| left.contains(&item.index)) {
-            match session.rename(&item.hidden, &item.original, RenameMode::KeepExisting).await {
+        let items = self.items.iter().filter(|item| left.contains(&item.index)).cloned();
+        let renames = items.collect::<Vec<_>>().into_iter().map(|item: HiddenItem| async move {
+            let renamed = session.rename(&item.hidden, &item.original, RenameMode::KeepExisting).await;
+            (item, renamed)
+        });
+        let mut renames = stream::iter(renames).buffered(REQUESTS_AT_ONCE);
+        while let Some((item, renamed)) = renames.next().await {
+            match renamed {
                 Ok(()) => result.restored += 1,
                 Err(SftpError::NotFound) => {}
                 Err(error @ SftpError::Run(_)) => return Err(error.into()),
-                Err(_) => result.stuck.push((item.chosen.clone(), item.hidden.clone())),
+                Err(_) => result.stuck.push((item.chosen, item.hidden)),
             }
         }
         Ok(result)

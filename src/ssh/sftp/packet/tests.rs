@@ -15,6 +15,8 @@ fn requests_are_as_the_draft_writes_them() {
     let attrs = SetAttrs { owner: Some((1000, 7)), mode: Some(0o644), ..SetAttrs::default() };
     let owned = SftpRequest::SetStat { path: b"/", attrs }.encode(3);
     assert_eq!(&owned[14..], b"\0\0\0\x06\0\0\x03\xe8\0\0\0\x07\0\0\x01\xa4");
+    let open = SftpRequest::SetHandleStat { handle: b"h1", attrs: mode }.encode(4);
+    assert_eq!(open, b"\0\0\0\x13\x0a\0\0\0\x04\0\0\0\x02h1\0\0\0\x04\0\0\x01\xa4");
 }
 
 #[test]
