@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::http::StatusCode;
 
-use super::transfer_selection::{TransferFields, TransferSelection, field, show_problem};
-use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use super::transfer_selection::{SelectionView, TransferFields, TransferSelection, field, show_problem};
+use super::{FilesRequest, UncheckedFilesRequest};
 use crate::domain::RemoteName;
 use crate::files::transfers::{CompressFormat, StartTransferError};
 use crate::store::transfers::{NewTransfer, TransferKind};
@@ -25,16 +25,8 @@ struct CompressPage {
 }
 
 struct CompressView {
-    slug: String,
-    cluster: String,
-    /// The folder, encoded.
-    path: String,
-    folder: String,
-    back: String,
     title: String,
-    encoded_names: Vec<String>,
-    names: Vec<String>,
-    more: usize,
+    selection: SelectionView,
     /// The archive's name, without its ending.
     archive: String,
     /// Value and label; whether it is chosen.
@@ -101,15 +93,8 @@ fn show_form(
     let cluster = &request.request;
     let formats = CompressFormat::ALL.map(|one| (one.extension(), label(one), one == format));
     let view = CompressView {
-        slug: request.slug().to_owned(),
-        cluster: cluster.cluster.row.title.clone(),
-        path: selection.folder.to_encoded(),
-        folder: selection.folder.to_string(),
-        back: files_url(request.slug(), &selection.folder),
         title: format!("Compress {}", selection.title()),
-        encoded_names: selection.encoded_names(),
-        names: selection.shown_names(),
-        more: selection.more_names(),
+        selection: SelectionView::new(request, selection),
         archive: typed.chars().take(MAX_ECHO_CHARS).collect(),
         formats: formats.to_vec(),
         problem: problem.to_owned(),

@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::http::StatusCode;
 
-use super::transfer_selection::{TransferFields, TransferSelection, field, show_problem};
-use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use super::transfer_selection::{SelectionView, TransferFields, TransferSelection, field, show_problem};
+use super::{FilesRequest, UncheckedFilesRequest};
 use crate::auth::ActivityEventKind;
 use crate::cluster::ClusterAccountId;
 use crate::cluster::folders::FolderVariables;
@@ -30,16 +30,8 @@ struct CopyPage {
 }
 
 struct CopyView {
-    slug: String,
-    cluster: String,
-    /// The folder, encoded.
-    path: String,
-    folder: String,
-    back: String,
     title: String,
-    encoded_names: Vec<String>,
-    names: Vec<String>,
-    more: usize,
+    selection: SelectionView,
     targets: Vec<CopyTargetCluster>,
     /// What was typed.
     target: String,
@@ -142,15 +134,8 @@ async fn show_form(
 ) -> HandlerResult {
     let cluster = &request.request;
     let view = CopyView {
-        slug: request.slug().to_owned(),
-        cluster: cluster.cluster.row.title.clone(),
-        path: selection.folder.to_encoded(),
-        folder: selection.folder.to_string(),
-        back: files_url(request.slug(), &selection.folder),
         title: format!("Copy {}", selection.title()),
-        encoded_names: selection.encoded_names(),
-        names: selection.shown_names(),
-        more: selection.more_names(),
+        selection: SelectionView::new(request, selection),
         targets: list_targets(request, chosen).await?,
         target: typed.chars().take(MAX_ECHO_CHARS).collect(),
         problem: problem.to_owned(),

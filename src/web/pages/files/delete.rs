@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use askama::Template;
 
-use super::transfer_selection::{TransferFields, TransferSelection, field, show_problem};
+use super::transfer_selection::{SelectionView, TransferFields, TransferSelection, field, show_problem};
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::auth::ActivityEventKind;
 use crate::domain::RemotePath;
@@ -39,16 +39,8 @@ struct DeleteCountFragment {
 }
 
 struct DeleteView {
-    slug: String,
-    cluster: String,
-    /// The folder, encoded.
-    path: String,
-    folder: String,
-    back: String,
     title: String,
-    encoded_names: Vec<String>,
-    names: Vec<String>,
-    more: usize,
+    selection: SelectionView,
     count: DeleteCountView,
 }
 
@@ -89,15 +81,8 @@ async fn show_question(request: &FilesRequest, selection: &TransferSelection, st
     };
     let cluster = &request.request;
     let view = DeleteView {
-        slug: request.slug().to_owned(),
-        cluster: cluster.cluster.row.title.clone(),
-        path: selection.folder.to_encoded(),
-        folder: selection.folder.to_string(),
-        back: files_url(request.slug(), &selection.folder),
         title: format!("Delete {}?", selection.title()),
-        encoded_names: selection.encoded_names(),
-        names: selection.shown_names(),
-        more: selection.more_names(),
+        selection: SelectionView::new(request, selection),
         count,
     };
     if cluster.context.is_fragment {

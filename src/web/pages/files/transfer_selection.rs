@@ -32,6 +32,37 @@ struct TransferProblemPage {
     back: String,
 }
 
+/// A selection as pages show it and forms send it again.
+pub(super) struct SelectionView {
+    pub slug: String,
+    /// The cluster's title.
+    pub cluster: String,
+    /// The folder, encoded.
+    pub path: String,
+    pub folder: String,
+    pub back: String,
+    pub encoded_names: Vec<String>,
+    /// The first names, for people.
+    pub names: Vec<String>,
+    /// How many names aren't shown.
+    pub more: usize,
+}
+
+impl SelectionView {
+    pub fn new(request: &FilesRequest, selection: &TransferSelection) -> Self {
+        Self {
+            slug: request.slug().to_owned(),
+            cluster: request.request.cluster.row.title.clone(),
+            path: selection.folder.to_encoded(),
+            folder: selection.folder.to_string(),
+            back: files_url(request.slug(), &selection.folder),
+            encoded_names: selection.names.iter().map(RemoteName::to_encoded).collect(),
+            names: selection.names.iter().take(MAX_SHOWN).map(ToString::to_string).collect(),
+            more: selection.names.len().saturating_sub(MAX_SHOWN),
+        }
+    }
+}
+
 /// The value of a field; empty if there is none.
 pub(super) fn field<'a>(fields: &'a TransferFields, wanted: &str) -> &'a str {
     fields.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
@@ -63,20 +94,6 @@ impl TransferSelection {
 
     pub fn paths(&self) -> Vec<RemotePath> {
         self.names.iter().map(|name| self.folder.join(name)).collect()
-    }
-
-    /// The first names, for people.
-    pub fn shown_names(&self) -> Vec<String> {
-        self.names.iter().take(MAX_SHOWN).map(ToString::to_string).collect()
-    }
-
-    /// How many names aren't shown.
-    pub fn more_names(&self) -> usize {
-        self.names.len().saturating_sub(MAX_SHOWN)
-    }
-
-    pub fn encoded_names(&self) -> Vec<String> {
-        self.names.iter().map(RemoteName::to_encoded).collect()
     }
 
     /// One item by its name, several by their number.
