@@ -149,6 +149,7 @@ impl HiddenItems {
         }
         self.checkpoint.stage = DeletionStage::Hiding;
         self.checkpoint.is_confirmed = false;
+        self.checkpoint.unhidden.clear();
         // Saved first: after a restart, what has one of the hidden names is known to be ours.
         save(run, &self.checkpoint).await?;
         let renames = to_hide.into_iter().map(|item: HiddenItem| async move {
