@@ -7,7 +7,7 @@ use crate::support::browser::Browser;
 use crate::support::wait::{wait_for, wait_until};
 
 /// Types into the field of a question.
-async fn answer(browser: &Browser, key: &str, text: &str) {
+pub async fn answer(browser: &Browser, key: &str, text: &str) {
     let field = browser.find(&format!("[name='a.{key}']")).await;
     field.clear().await.unwrap();
     field.send_keys(text).await.unwrap();
@@ -33,7 +33,7 @@ async fn wait_for_script(browser: &Browser, words: &str) {
 }
 
 /// Submits the form and gives the number of the job whose page comes of it.
-async fn submit(browser: &Browser) -> String {
+pub async fn submit(browser: &Browser) -> String {
     browser.press("Submit job").await;
     wait_for("the page of a job", async || {
         let path = browser.path().await;
@@ -90,7 +90,7 @@ async fn new_user_runs_a_first_training_job() {
 }
 
 /// Opens the folded part that a question is in.
-async fn open_part(browser: &Browser, key: &str) {
+pub async fn open_part(browser: &Browser, key: &str) {
     browser
         .run(&format!(
             "for (let fold = document.querySelector(\"[name='a.{key}']\").closest('details'); fold; \

@@ -10,7 +10,7 @@ use crate::support::relay::Relay;
 use crate::support::server::{Server, site_at};
 
 /// Whether a line of the panel is as far as this.
-fn line_is(name: &str, state: &str) -> String {
+pub fn line_is(name: &str, state: &str) -> String {
     format!(
         "return [...document.querySelectorAll('[data-upload-list] > li')].some((line) => \
          line.dataset.state === '{state}' && line.querySelector('[data-line-name]').textContent === '{name}')"

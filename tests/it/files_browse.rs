@@ -74,7 +74,7 @@ async fn a_folder_is_sorted_filtered_and_shown_at_once() {
     assert_eq!(kinds, ["folder", "folder", "folder", "other", "other", "other", "file", "file", "file"]);
     let notes = ["Link to a folder", "Broken link", "Broken link", "Device or pipe", "Link to a file"];
     assert_eq!(first.select_all(".files-note"), notes);
-    assert_eq!(first.select_text("[data-files-sum]"), "11 entries, 2 hidden");
+    assert_eq!(first.select_text("[data-files-sum]"), "11 items, 2 hidden");
     assert_eq!(first.attribute("th[aria-sort]", "aria-sort"), "ascending");
     let there = path(&format!("{}/run-10", folder.path));
     assert!(first.text().contains(&url(&there, "/view", &[]).replace('&', "&#38;")));
@@ -151,7 +151,7 @@ async fn a_folder_of_a_hundred_thousand_entries_stays_small() {
     assert!((50..=200).contains(&first.len()), "{}", first.len());
     assert_eq!(
         (first[0].as_str(), page.select_text("[data-files-sum]").as_str()),
-        ("part-000001.parquet", "100,000 entries")
+        ("part-000001.parquet", "100,000 items")
     );
     let mut seen = first;
     let mut next = page.attribute(".files-more a", "hx-get");
@@ -170,7 +170,7 @@ async fn a_folder_of_a_hundred_thousand_entries_stays_small() {
     let found = rows(&alice, &here, &[("filter", "099999")]).await;
     assert_eq!(
         (names(&found), found.select_text("[data-files-sum]").as_str()),
-        (vec!["part-099999.parquet".to_owned()], "1 of 100,000 entries")
+        (vec!["part-099999.parquet".to_owned()], "1 of 100,000 items")
     );
     // An entry far down is pointed out at the top.
     let pointed = rows(&alice, &here, &[("select", "part-077777.parquet")]).await;

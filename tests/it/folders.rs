@@ -202,7 +202,7 @@ async fn very_large_folder_is_truncated() {
     assert_eq!((listing.entries.len(), listing.is_cut), (MAX_ENTRIES, true));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let page = open(&alice, &folder.path, "file").await;
-    assert!(page.text().contains("This folder has more than 2000 entries"));
+    assert!(page.text().contains("This folder has more than 2000 items"));
     assert_eq!(names(&page).len(), MAX_ENTRIES);
 }
 

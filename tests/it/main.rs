@@ -12,6 +12,7 @@ mod browser_connect;
 mod browser_dashboards;
 mod browser_files;
 mod browser_files_edit;
+mod browser_files_journey;
 mod browser_folders;
 mod browser_home;
 mod browser_jobs;

@@ -181,6 +181,15 @@ impl Browser {
         value
     }
 
+    /// Drops files or folders of this machine onto the page, as a mouse does.
+    pub async fn drop_files(&self, paths: &[&std::path::Path]) {
+        for kind in ["dragEnter", "dragOver", "drop"] {
+            let data = json!({ "items": [], "files": paths, "dragOperationsMask": 1 });
+            let params = json!({ "type": kind, "x": 200, "y": 300, "data": data });
+            self.window.issue_cmd(DevToolsCommand("Input.dispatchDragEvent", params)).await.unwrap();
+        }
+    }
+
     /// Light or dark, as if the device said so.
     pub async fn prefer(&self, theme: &str) {
         self.run(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
@@ -194,6 +203,24 @@ impl Browser {
     /// Ends the window; the driver ends with the value.
     pub async fn close(self) {
         let _ = self.window.clone().close().await;
+    }
+}
+
+/// A command of the browser's own protocol, for what the driver's has no words for.
+#[derive(Debug)]
+struct DevToolsCommand(&'static str, serde_json::Value);
+
+impl fantoccini::wd::WebDriverCompatibleCommand for DevToolsCommand {
+    fn endpoint(
+        &self,
+        base: &reqwest::Url,
+        session: Option<&str>,
+    ) -> Result<reqwest::Url, <reqwest::Url as std::str::FromStr>::Err> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &reqwest::Url) -> (reqwest::Method, Option<String>) {
+        (reqwest::Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
     }
 }
 
