@@ -185,7 +185,7 @@ impl<'a> TreeCopy<'a> {
         let listing = match self.source.list(&folder.source, MAX_ENTRIES).await {
             Ok(listing) if listing.is_truncated => {
                 return Err(TransferError::Failed(format!(
-                    "{} has too many entries to be copied here. Copy it in a job or a terminal.",
+                    "{} has too many items to be copied here. Copy it in a job or a terminal.",
                     folder.source
                 )));
             }

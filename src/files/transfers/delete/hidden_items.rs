@@ -17,6 +17,9 @@ use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{RenameMode, SftpError};
 use crate::store::transfers::Transfer;
 
+/// A deletion that has waited longer than this for its turn or a connection asks its owner first.
+const MAX_WAIT_SECS: i64 = 3600;
+
 /// What an earlier run did with the items.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +59,11 @@ enum ItemStep {
 impl DeletionCheckpoint {
     fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// Whether so much time went by before it began that its items may be others by now.
+    fn has_waited_too_long(&self, waited_secs: i64) -> bool {
+        self.stage == DeletionStage::New && !self.is_confirmed && waited_secs > MAX_WAIT_SECS
     }
 
     fn next_step(&self, index: usize, has_hidden: bool, has_original: bool) -> ItemStep {
@@ -125,6 +133,9 @@ impl HiddenItems {
         session: &TransferSession,
     ) -> Result<Vec<RemotePath>, TransferError> {
         let is_new = self.checkpoint.stage == DeletionStage::New;
+        if self.checkpoint.has_waited_too_long(run.core.clock.now().0 - run.transfer.created_at.0) {
+            return Err(TransferError::NeedsOwner(WAITED.to_owned()));
+        }
         let looks = self.items.clone().into_iter().map(|item: HiddenItem| async move {
             let has_hidden = !is_new && is_there(session, &item.hidden).await?;
             let has_original = is_new || is_there(session, &item.original).await?;
@@ -276,6 +287,9 @@ impl RestoredItems {
     }
 }
 
+const WAITED: &str =
+    "The deletion had to wait for more than an hour. Check what is there now, then resume to delete it, or cancel.";
+
 fn question(first: &RemotePath, count: usize) -> String {
     let others = match count {
         1 => String::new(),
@@ -326,6 +340,15 @@ mod tests {
             let resumed = DeletionCheckpoint::parse(&confirm(&text));
             assert_eq!(resumed.next_step(0, has_hidden, has_original), confirmed, "{resumed:?}");
         }
+    }
+
+    #[test]
+    fn deletion_that_waited_long_asks_once() {
+        let new = DeletionCheckpoint::default();
+        assert!(new.has_waited_too_long(MAX_WAIT_SECS + 1) && !new.has_waited_too_long(MAX_WAIT_SECS));
+        assert!(!DeletionCheckpoint::parse(&confirm("")).has_waited_too_long(MAX_WAIT_SECS + 1), "resumed");
+        let begun = DeletionCheckpoint { stage: DeletionStage::Hidden, ..new };
+        assert!(!begun.has_waited_too_long(MAX_WAIT_SECS + 1));
     }
 
     #[test]
