@@ -125,8 +125,8 @@ impl DescribedArchive {
     pub fn words(&self) -> String {
         match self.listing.total {
             None => self.format.to_owned(),
-            Some(1) => format!("{} with one entry", self.format),
-            Some(total) => format!("{} with {} entries", self.format, format::number(total)),
+            Some(1) => format!("{} with one item", self.format),
+            Some(total) => format!("{} with {} items", self.format, format::number(total)),
         }
     }
 }

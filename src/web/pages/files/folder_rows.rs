@@ -198,9 +198,9 @@ impl ListedFolder {
         let count = |count: usize| format::number(u64::try_from(count).unwrap_or(u64::MAX));
         let total = match (self.total_count, self.is_truncated) {
             (0, _) => return "empty".to_owned(),
-            (1, false) => "1 entry".to_owned(),
-            (total, false) => format!("{} entries", count(total)),
-            (total, true) => format!("the first {} entries", count(total)),
+            (1, false) => "1 item".to_owned(),
+            (total, false) => format!("{} items", count(total)),
+            (total, true) => format!("the first {} items", count(total)),
         };
         match self.total_count - self.shown_count {
             0 => total,

@@ -65,7 +65,8 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<F
             TITLE,
             &selection.folder,
             "Select the files and folders whose permissions you want to change.",
-        ).await;
+        )
+        .await;
     }
     let chosen = FileAccess::parse(field(&fields, "access"));
     let is_answered = !field(&fields, "set").is_empty();

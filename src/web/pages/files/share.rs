@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::change_form::{ChangeSelection, FileFormFields, field};
-use super::links::LINKS_PATH;
 use super::folder_crumbs::FolderCrumbs;
+use super::links::LINKS_PATH;
 use super::{FilesRequest, UncheckedFilesRequest};
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLinkTargetKind};
 use crate::domain::RemotePath;

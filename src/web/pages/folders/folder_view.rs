@@ -192,8 +192,8 @@ impl FolderView {
         match (&self.trouble, self.rows.len()) {
             (Some(problem), _) => problem.to_string(),
             (None, 0) => format!("{name}: empty"),
-            (None, 1) => format!("{name}: 1 entry"),
-            (None, count) => format!("{name}: {count} entries"),
+            (None, 1) => format!("{name}: 1 item"),
+            (None, count) => format!("{name}: {count} items"),
         }
     }
 

@@ -28,14 +28,14 @@ fn a_long_folder_is_shown_a_part_at_a_time() {
         let last = from + listed.rows.len();
         assert_eq!(listed.rows[0].name, format!("part-{from}"));
         assert!((50..=PAGE_ROWS).contains(&listed.rows.len()) && listed.next == Some(last));
-        assert_eq!(listed.sum(), "100,000 entries");
+        assert_eq!(listed.sum(), "100,000 items");
         from = last;
     }
     let end = ListedFolder::new(&folder, &location(), 99_999);
     assert_eq!((end.rows.len(), end.next), (1, None));
     assert!(ListedFolder::new(&folder, &location(), usize::MAX).rows.is_empty());
     let filtered = ListedFolder::new(&folder, &location().with_filter("part-9999"), 0);
-    assert_eq!((filtered.rows.len(), filtered.sum().as_str()), (11, "11 of 100,000 entries"));
+    assert_eq!((filtered.rows.len(), filtered.sum().as_str()), (11, "11 of 100,000 items"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn rows_say_what_they_are() {
 #[test]
 fn counts_in_words() {
     let folder = contents([&b".a"[..], b"b"].into_iter().map(<[u8]>::to_vec));
-    assert_eq!(ListedFolder::new(&folder, &location(), 0).sum(), "2 entries, 1 hidden");
-    assert_eq!(ListedFolder::new(&folder, &location().with_hidden(true), 0).sum(), "2 entries");
+    assert_eq!(ListedFolder::new(&folder, &location(), 0).sum(), "2 items, 1 hidden");
+    assert_eq!(ListedFolder::new(&folder, &location().with_hidden(true), 0).sum(), "2 items");
     assert_eq!(ListedFolder::new(&contents(std::iter::empty()), &location(), 0).sum(), "empty");
 }
