@@ -49,8 +49,9 @@ pub fn routes() -> Router<AppState> {
         .route("/files/{word}/unlock", post(enter::unlock))
         .route("/files/{word}/", get(files::get))
         .route("/files/{word}/content", get(files::get_content))
-        .route("/files/{word}/download", get(files::download))
-        .route("/files/{word}/archive", get(files::download_all))
+        .route("/files/{word}/download", get(files::downloads::get_file))
+        .route("/files/{word}/picture", get(files::downloads::get_picture))
+        .route("/files/{word}/archive", get(files::downloads::get_archive))
         .layer((
             Extension(GuestLinkTargetKind::Files),
             Extension(OpenResponseLimiter::new(files::MAX_GUEST_DOWNLOADS)),

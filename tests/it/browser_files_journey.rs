@@ -122,7 +122,8 @@ async fn a_project_is_brought_run_taken_home_and_shown() {
     let link = make_link(&portal, &browser).await;
     let phone = Browser::open(&portal.dashboards_url, 390).await;
     phone.go(&link).await;
-    phone.wait_for_text("plot.png").await;
+    let drawn = "return document.querySelector('.guest-picture')?.naturalWidth === 1";
+    phone.wait_until_true("the guest sees the picture", drawn).await;
     phone.find("#guest-files a[download]").await;
 
     // And sends something back without seeing what is there.

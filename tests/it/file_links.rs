@@ -97,6 +97,32 @@ async fn guest_reads_a_file_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn guest_sees_pictures_and_nothing_that_only_looks_like_one() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new(
+        "alice",
+        "mkdir in; printf '\\x89PNG\\r\\n\\x1a\\n0123' >secret.png; cp secret.png in/plot.png; cd in
+         echo '<script>alert(1)</script>' >page.png; echo '<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>' >drawing.svg
+         echo text >notes.txt; ln -s ../secret.png out.png",
+    );
+    let guest = Guest::open(&portal, &share(&portal, &alice, &format!("{}/in", folder.path), "").await).await;
+    let shown = guest.look("/plot.png").await;
+    let src = shown.attribute("img.guest-picture", "src");
+    assert!(src.starts_with(&format!("{}/picture?", guest.base)), "{src}");
+    assert_eq!(shown.attribute("img.guest-picture", "alt"), "plot.png");
+    for (path, kind) in [("/plot.png", "image/png"), ("/drawing.svg", "image/svg+xml")] {
+        let picture = guest.get("picture", path).await;
+        assert_eq!((picture.status, picture.header("content-type")), (200, kind), "{path}");
+        assert!(picture.header("content-security-policy").starts_with("sandbox; default-src 'none'"), "{path}");
+        assert_eq!(picture.header("x-content-type-options"), "nosniff", "{path}");
+    }
+    for path in ["/page.png", "/notes.txt", "/out.png", "/../secret.png", "/missing.png", ""] {
+        assert_eq!(guest.get("picture", path).await.status, 404, "{path}");
+    }
+    assert!(guest.look("/notes.txt").await.select_all("img").is_empty());
+}
+
+#[tokio::test]
 async fn guest_reads_a_folder_and_no_way_leads_out_of_it() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new(

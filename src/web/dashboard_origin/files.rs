@@ -1,11 +1,11 @@
 //! Guests who read a file or a folder by a guest link: over its owner's connection, read-only, and nothing outside of it.
 
+pub mod downloads;
 mod problem;
 
 use askama::Template;
-use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
 
@@ -14,23 +14,20 @@ use crate::app::AppState;
 use crate::auth::guest_links::{GuestLink, GuestLinkTargetKind};
 use crate::clock::UnixTime;
 use crate::cluster::ClusterAccountId;
-use crate::domain::RemotePath;
-use crate::files::archive::{ArchiveFormat, ArchiveSelection, ArchiveStream};
+use crate::domain::{RemoteName, RemotePath};
 use crate::files::downloads::ConnectionSource;
+use crate::files::preview::{InlineMediaType, MAX_INLINE_IMAGE_BYTES};
 use crate::files::shared_paths::{self, GuestFileContent};
 use crate::files::{FolderContents, FolderOrder};
 use crate::format;
 use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{RemoteDirEntry, RemoteFileAttrs, RemoteFileKind, SftpError};
 use crate::store::shared_paths::{SharedPath, SharedPathKind};
-use crate::web::dashboard_origin::link_end::end_with_link;
 use crate::web::dashboard_origin::read_cookie;
 use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
 use crate::web::http::assets;
 use crate::web::http::extractors::{PathParams, QueryParams};
 use crate::web::http::stream_limits::{OpenResponseLimiter, OpenResponsePermit};
-use crate::web::pages::files::archive::respond_with_archive;
-use crate::web::pages::files::download::respond_with_attachment;
 
 /// Downloads by all guests of one person at the same time: they must not crowd out the person's own.
 pub const MAX_GUEST_DOWNLOADS: usize = 6;
@@ -69,7 +66,7 @@ struct GuestFilesFragment {
 
 enum GuestContentView {
     Folder { rows: Vec<GuestFileRow>, is_truncated: bool },
-    File { row: GuestFileRow },
+    File { row: GuestFileRow, picture: Option<String> },
     Problem(GuestFilesProblem),
 }
 
@@ -146,7 +143,8 @@ impl GuestFilesRequest {
             }
             Ok(GuestFileContent::File(attrs)) => {
                 let href = self.url("download", &self.inside);
-                GuestContentView::File { row: GuestFileRow::new(self.name(), href, &attrs) }
+                let picture = self.is_picture(&attrs).then(|| self.url("picture", &self.inside));
+                GuestContentView::File { row: GuestFileRow::new(self.name(), href, &attrs), picture }
             }
             Ok(GuestFileContent::Folder(_)) => GuestContentView::Problem(self.problem(&SftpError::NotFound)),
             Err(error) => GuestContentView::Problem(self.problem(&error)),
@@ -164,7 +162,9 @@ impl GuestFilesRequest {
 
     fn row(&self, entry: &RemoteDirEntry) -> GuestFileRow {
         let path = self.inside.join(&entry.name);
-        let below = if entry.attrs.kind == RemoteFileKind::File { "download" } else { "" };
+        // A picture has a page that shows it.
+        let is_picture = InlineMediaType::is_picture_extension(&entry.name.extension());
+        let below = if entry.attrs.kind == RemoteFileKind::File && !is_picture { "download" } else { "" };
         // A link may lead out of what was shared: nothing is told about its target here.
         if entry.is_link || !matches!(entry.attrs.kind, RemoteFileKind::File | RemoteFileKind::Folder) {
             let href = if entry.is_link { self.url("", &path) } else { String::new() };
@@ -172,6 +172,14 @@ impl GuestFilesRequest {
             return GuestFileRow { name, href, is_folder: false, size, modified: None };
         }
         GuestFileRow::new(entry.name.to_string(), self.url(below, &path), &entry.attrs)
+    }
+
+    /// Whether the page shows the file, judged by its name; the file itself is judged when it is sent.
+    fn is_picture(&self, attrs: &RemoteFileAttrs) -> bool {
+        let path = RemotePath::from_encoded(&self.shared.path).ok();
+        let name = self.inside.name().or_else(|| path?.name());
+        let is_picture = |name: RemoteName| InlineMediaType::is_picture_extension(&name.extension());
+        attrs.size <= MAX_INLINE_IMAGE_BYTES && name.is_some_and(is_picture)
     }
 
     /// What is shown, for people.
@@ -266,52 +274,4 @@ pub async fn get_content(
         }
         Err(response) => *response,
     }
-}
-
-/// One file, or a range of it.
-pub async fn download(
-    State(app): State<AppState>,
-    Extension(limiter): Extension<OpenResponseLimiter>,
-    PathParams(access_key): PathParams<String>,
-    QueryParams(query): QueryParams<GuestPathQuery>,
-    method: Method,
-    headers: HeaderMap,
-) -> Response {
-    let sent = async {
-        let request = GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await?;
-        let permit = request.start_download(&limiter)?;
-        let problem = |error| Box::new(request.problem(&error).into_page());
-        let (_, path) = request.resolve().await.map_err(problem)?;
-        let response =
-            respond_with_attachment(request.source(), &path, &method, &headers, permit).await.map_err(problem)?;
-        Ok(end_with_link(&app, request.link.id, &method, response))
-    };
-    sent.await.unwrap_or_else(|response: Box<Response>| *response)
-}
-
-/// A folder as a zip archive.
-pub async fn download_all(
-    State(app): State<AppState>,
-    Extension(limiter): Extension<OpenResponseLimiter>,
-    PathParams(access_key): PathParams<String>,
-    QueryParams(query): QueryParams<GuestPathQuery>,
-    method: Method,
-    headers: HeaderMap,
-) -> Response {
-    let sent = async {
-        let request = GuestFilesRequest::authorize(&app, &access_key, &headers, &query).await?;
-        let permit = request.start_download(&limiter)?;
-        let problem = |error| Box::new(request.problem(&error).into_page());
-        let (session, path) = request.resolve().await.map_err(problem)?;
-        let attrs = session.stat(&path).await.map_err(problem)?;
-        if attrs.kind != RemoteFileKind::Folder || request.shared.kind != SharedPathKind::Folder {
-            return Err(problem(SftpError::NotAFolder));
-        }
-        let selection = ArchiveSelection::WholeFolder(path);
-        let response = respond_with_archive(&method, ArchiveFormat::Zip, &selection.name(), || {
-            (ArchiveStream::start(request.source(), ArchiveFormat::Zip, selection.clone(), app.clock.now()), permit)
-        });
-        Ok(end_with_link(&app, request.link.id, &method, response))
-    };
-    sent.await.unwrap_or_else(|response: Box<Response>| *response)
 }

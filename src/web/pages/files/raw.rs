@@ -6,12 +6,13 @@ use serde::Deserialize;
 
 use crate::domain::RemotePath;
 use crate::error::AppError;
-use crate::files::downloads::{DownloadError, FileDownload};
+use crate::files::downloads::{ConnectionSource, DownloadError, FileDownload};
 use crate::files::preview::{InlineMediaType, MAX_INLINE_IMAGE_BYTES, MediaKind};
 use crate::ssh::sftp::SftpError;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::QueryParams;
 use crate::web::http::file_response::{mark_as_inline, respond_with_file};
+use crate::web::http::stream_limits::OpenResponsePermit;
 use crate::web::pages::files::UncheckedFilesRequest;
 
 /// A drawing may contain scripts, forms and links: with this they stay dead, even in a tab of its own.
@@ -33,8 +34,19 @@ pub async fn get(
 ) -> HandlerResult {
     let request = unchecked.authorize().await?;
     let path = RemotePath::from_encoded(&query.path).map_err(|_| AppError::NotFound)?;
+    respond_with_media(request.connection_source(), path, &method, &headers, None).await
+}
+
+/// Sends what may be shown inside of a page, under a policy of its own.
+pub(in crate::web) async fn respond_with_media(
+    source: ConnectionSource,
+    path: RemotePath,
+    method: &Method,
+    headers: &HeaderMap,
+    permit: Option<OpenResponsePermit>,
+) -> HandlerResult {
     let extension = path.name().ok_or(AppError::NotFound)?.extension();
-    let opened = FileDownload::open(request.connection_source(), path).await;
+    let opened = FileDownload::open(source, path).await;
     let mut download = opened.map_err(|error| to_app_error(&error))?;
     let head = download.read_head(InlineMediaType::SNIFF_BYTES).await.map_err(|error| match error {
         DownloadError::Sftp(error) => to_app_error(&error),
@@ -44,7 +56,7 @@ pub async fn get(
     if media.kind == MediaKind::Image && download.attrs().size > MAX_INLINE_IMAGE_BYTES {
         return Err(AppError::NotFound);
     }
-    let mut response = respond_with_file(&method, &headers, download, None);
+    let mut response = respond_with_file(method, headers, download, permit);
     mark_as_inline(&mut response, media.content_type, MEDIA_POLICY.to_owned());
     Ok(response)
 }
