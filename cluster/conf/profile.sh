@@ -14,5 +14,6 @@ case :$PATH: in *:/harbour/code/bin:*) ;; *) PATH=$PATH:/harbour/code/bin ;; esa
 # Debian's lmod.sh comes first in login shells and knows only its own folders, so the path is ours to say either way.
 case :${MODULEPATH:-}: in *:/harbour/modules:*) ;; *) export MODULEPATH=/harbour/modules LMOD_PAGER=none ;; esac
 if ! type module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
   . /usr/share/lmod/lmod/init/bash
 fi
