@@ -132,6 +132,12 @@ pub struct DiscoveryAnswers<'a> {
 }
 
 impl DiscoveredFacts {
+    /// The paths of the folders that are the person's own, not a group's.
+    pub fn own_folders(&self) -> Vec<String> {
+        let own = self.folders.iter().filter(|folder| folder.label != FolderKind::Project);
+        own.map(|folder| folder.path.clone()).filter(|path| path.starts_with('/')).collect()
+    }
+
     /// Combines all answers. `suffixes` are what the centre appends to account names (`_cpu`, `_gpu`).
     pub fn from_answers(answers: DiscoveryAnswers<'_>, suffixes: &[String]) -> Self {
         let mut facts = Self::default();

@@ -26,6 +26,10 @@ const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
 /// Priorities and partitions of all pending jobs, counted on the cluster so that little is sent.
 const COUNT_PENDING_SCRIPT: &str = "squeue -h -t PD -o \"%Q %P\" | sort | uniq -c";
 
+/// A line with each folder, and what is known of the quota there. Folders on other disks have none.
+const LFS_QUOTA_SCRIPT: &str =
+    "for folder do echo \"folder $folder\"; lfs quota -q -u \"$0\" \"$folder\" 2>/dev/null; done; true";
+
 /// What to read besides the person's own queue.
 #[derive(Debug, Clone, Default)]
 pub struct QueueReadOptions {
@@ -43,6 +47,8 @@ pub struct QueueReadOptions {
     pub fair_share_per_user: bool,
     /// The storage quotas.
     pub quota: QuotaTool,
+    /// The folders to ask about, for programs that want to know.
+    pub quota_folders: Vec<String>,
     /// Storage per user in the projects' folders, if the site's program reports it.
     pub storage_per_user: bool,
     /// What is left of the allocation.
@@ -153,6 +159,11 @@ fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(
         QuotaTool::Quota => {
             queries.push((QueueReadPart::StorageQuotas, site("quota").arg("-w").arg("-p")));
         }
+        QuotaTool::LfsQuota => {
+            let script = RemoteCommand::new("sh").arg("-c").arg(LFS_QUOTA_SCRIPT).arg(user);
+            let script = script.args(request.quota_folders.iter().cloned()).with_deadline(SITE_TOOL_TIMEOUT);
+            queries.push((QueueReadPart::StorageQuotas, script));
+        }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
     if request.storage_per_user && request.quota == QuotaTool::DiskusageReport {
@@ -202,6 +213,7 @@ impl QueueReadReply {
                 self.storage_quotas = Some(match request.quota {
                     QuotaTool::Dusage => quota::parse_dusage(&part.stdout_text()),
                     QuotaTool::Quota => quota::parse_quota(&part.stdout_text()),
+                    QuotaTool::LfsQuota => quota::parse_lfs_quota(&part.stdout_text()),
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
@@ -227,4 +239,30 @@ pub(super) fn error_text(part: &CommandOutput) -> String {
     let text = part.stderr_text();
     let text = if text.trim().is_empty() { part.stdout_text() } else { text };
     crate::text::sanitize(&text.replace('\n', " "), 400)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn lustre_is_asked_about_each_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("lfs");
+        let text = "#!/bin/sh\n[ \"$*\" = \"quota -q -u alice /scratch/a b\" ] || { echo no >&2; exit 1; }\n\
+                    echo /scratch 8 16 0 - 2 0 500 -\n";
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+        let mut script = Command::new("sh");
+        script.args(["-c", LFS_QUOTA_SCRIPT, "alice", "/home/alice", "/scratch/a b"]).env("PATH", path);
+        let output = script.output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        let found = quota::parse_lfs_quota(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].label.as_str(), found[0].limit_bytes), ("/scratch/a b", Some(16 * 1024)));
+    }
 }

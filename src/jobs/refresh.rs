@@ -123,12 +123,14 @@ impl QueueMonitor {
             }
             let has = |tool: &str| account.discovered.tools.iter().any(|installed| installed == tool);
             let tool = match account.site().storage.quota_tool {
+                QuotaTool::None if has("lfs") => QuotaTool::LfsQuota,
                 QuotaTool::None if has("quota") => QuotaTool::Quota,
                 tool => tool,
             };
             let program = tool.command().and_then(|command| command.split(' ').next());
             if program.is_some_and(has) {
                 request.quota = tool;
+                request.quota_folders = account.discovered.own_folders();
                 request.storage_per_user = is_pi;
             }
             if has("cost") {

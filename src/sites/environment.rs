@@ -91,6 +91,8 @@ pub enum QuotaTool {
     LumiWorkspaces,
     /// `quota`, which most Linux systems have
     Quota,
+    /// `lfs quota` of each folder, where disks are Lustre
+    LfsQuota,
 }
 
 impl QuotaTool {
@@ -101,6 +103,7 @@ impl QuotaTool {
             Self::Dusage => Some("dusage --no-colors"),
             Self::LumiWorkspaces => Some("lumi-workspaces"),
             Self::Quota => Some("quota -w -p"),
+            Self::LfsQuota => Some("lfs quota"),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Space and files, used and allowed, as the centres' own programs print them: `diskusage_report` and `dusage`,
-//! and as `quota` does, which most Linux systems have.
+//! as `quota` does, which most Linux systems have, and as `lfs quota` does on Lustre.
 
 use serde::{Deserialize, Serialize};
 
@@ -94,15 +94,48 @@ fn parse_quota_row(line: &str) -> Option<StorageQuota> {
     let &[blocks, soft_blocks, hard_blocks, _, files, soft_files, hard_files, _] = numbers?.as_slice() else {
         return None;
     };
-    let limit = |soft: u64, hard: u64| Some(if soft > 0 { soft } else { hard }).filter(|limit| *limit > 0);
+    from_blocks_and_files(label, [blocks, soft_blocks, hard_blocks], [files, soft_files, hard_files])
+}
+
+/// Used, soft limit and hard limit: of blocks of 1 KiB, and of files. `None` if nothing is limited.
+fn from_blocks_and_files(label: &str, blocks: [u64; 3], files: [u64; 3]) -> Option<StorageQuota> {
+    let limit = |[_, soft, hard]: [u64; 3]| Some(if soft > 0 { soft } else { hard }).filter(|limit| *limit > 0);
     let quota = StorageQuota {
         label: one_line(label, 200),
-        used_bytes: blocks.checked_mul(1024)?,
-        limit_bytes: limit(soft_blocks, hard_blocks).and_then(|blocks| blocks.checked_mul(1024)),
-        files: Some(files),
-        files_limit: limit(soft_files, hard_files),
+        used_bytes: blocks[0].checked_mul(1024)?,
+        limit_bytes: limit(blocks).and_then(|blocks| blocks.checked_mul(1024)),
+        files: Some(files[0]),
+        files_limit: limit(files),
     };
     (quota.limit_bytes.is_some() || quota.files_limit.is_some()).then_some(quota)
+}
+
+/// Parses the output of `lfs quota -q`, each after a line `folder PATH`. A long name of a file system has a line of its own.
+pub fn parse_lfs_quota(answer: &str) -> Vec<StorageQuota> {
+    let mut found = Vec::new();
+    let (mut folder, mut cells) = ("", Vec::new());
+    for line in bounded_lines(answer).chain(["folder "]) {
+        if let Some(next) = line.strip_prefix("folder ") {
+            found.extend(parse_lfs_cells(folder, &cells));
+            (folder, cells) = (next, Vec::new());
+        } else {
+            cells.extend(line.split_whitespace().take(20));
+        }
+    }
+    found.truncate(MAX_QUOTAS);
+    found
+}
+
+/// `/lustre 4123456* 20971520 22020096 6d23h 12345 1000000 1100000 -`: what is exceeded has a star, what is uncertain
+/// (because a server is down) stands in brackets.
+fn parse_lfs_cells(folder: &str, cells: &[&str]) -> Option<StorageQuota> {
+    let at = cells.iter().position(|cell| cell.starts_with('/'))?;
+    let &[_, blocks, soft_blocks, hard_blocks, _, files, soft_files, hard_files, ..] = cells.get(at..)? else {
+        return None;
+    };
+    let number = |cell: &str| cell.trim_matches(['*', '[', ']']).parse::<u64>().ok();
+    let blocks = [number(blocks)?, number(soft_blocks)?, number(hard_blocks)?];
+    from_blocks_and_files(folder, blocks, [number(files)?, number(soft_files)?, number(hard_files)?])
 }
 
 fn find_columns(line: &str) -> Vec<(usize, usize)> {
@@ -276,12 +309,33 @@ mod tests {
         assert_eq!(parse_quota("Disk quotas for user alice (uid 1001): none\n"), []);
     }
 
+    #[test]
+    fn rows_of_lfs_quota() {
+        let answer = "folder /home/alice\n\
+                      folder /lustre/scratch/alice\n\
+                      /lustre/scratch [4123456]*  20971520 22020096   6d23h   12345  1000000 1100000       -\n\
+                      uid 1001 is using default block quota setting\n\
+                      folder /work/alice\n\
+                      /a/file/system/with/a/long/name\n                          8       0       0       -       2       0     500       -\n\
+                      folder /free/alice\n/free 8 0 0 - 2 0 0 -\n\
+                      folder /broken\n/broken 8 x 0 - 2 0 0 -\n";
+        assert_eq!(
+            parse_lfs_quota(answer),
+            [
+                place("/lustre/scratch/alice", 4_123_456 * 1024, 20 * G, 12_345, 1_000_000),
+                place("/work/alice", 8192, None, 2, 500),
+            ]
+        );
+        assert_eq!(parse_lfs_quota(""), []);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(?s).{0,200}|[a-z /()]{0,10}\\)[0-9./ KMGTiB]{0,60}") {
             let _ = parse_diskusage_report(&text);
             let _ = parse_dusage(&text);
             let _ = parse_quota(&text);
+            let _ = parse_lfs_quota(&format!("folder /a\n/a {text}"));
             let _ = parse_dusage(&format!("--- -- -- -- -- --\n{text}"));
         }
     }

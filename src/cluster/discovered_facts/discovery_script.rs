@@ -10,7 +10,7 @@ use crate::text;
 macro_rules! tools {
     () => {
         "squeue sbatch sacct sshare sinfo scontrol sacctmgr sprio sreport seff \
-         diskusage_report dusage cost projects lumi-workspaces quota \
+         diskusage_report dusage cost projects lumi-workspaces quota lfs \
          module apptainer singularity python3 virtualenv avail_wheels tensorboard mlflow nvidia-smi"
     };
 }
