@@ -337,7 +337,7 @@
 
   function addFolder(name, items) {
     if (items.length > MAX_FILES) {
-      window.alert(`${name} has more than ${countText(MAX_FILES)}. Upload its folders one by one, or as an archive.`);
+      window.alert(`${name} has more than ${countText(MAX_FILES)}. Upload its folders one by one, or upload it as an archive.`);
     } else {
       add(name, items);
     }

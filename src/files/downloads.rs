@@ -27,7 +27,7 @@ const MAX_REOPENS: u32 = 3;
 pub enum DownloadError {
     #[error(transparent)]
     Sftp(#[from] SftpError),
-    #[error("The file became shorter while it was read.")]
+    #[error("The file became shorter while it was being read.")]
     Shrunk,
     #[error("The connection was lost, and the file has changed since.")]
     Changed,

@@ -148,7 +148,7 @@ impl FolderWalk {
                 continue;
             }
             if depth > self.limits.depth {
-                let reason = format!("It is more than {} folders deep.", self.limits.depth);
+                let reason = format!("It's nested more than {} folders deep.", self.limits.depth);
                 self.ready.push_back(WalkStep::LeftOut { name: file.name, reason });
                 continue;
             }

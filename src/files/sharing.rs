@@ -198,7 +198,7 @@ pub struct AccessChange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetAccessError {
     #[error(
-        "There are more than {} files and folders inside. Nothing was changed. Change smaller folders one by one, or run chmod on the cluster.",
+        "There are more than {} items inside. Nothing was changed. Change smaller folders one by one, or run chmod on the cluster.",
         MAX_ENTRIES_INSIDE
     )]
     TooMany,

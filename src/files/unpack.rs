@@ -29,7 +29,9 @@ const PIECE_BYTES: usize = 128 * 1024;
 pub enum UnpackError {
     #[error("The portal can't extract this file. It can extract zip, tar and tar.gz archives.")]
     NotAnArchive,
-    #[error("The portal can't extract {0} archives, only zip, tar and tar.gz. Extract it in a job or a terminal.")]
+    #[error(
+        "The portal can't extract {0} archives, only zip, tar and tar.gz. Extract this one in a job or a terminal."
+    )]
     UnsupportedFormat(&'static str),
     #[error("The archive is protected by a password. Extract it in a terminal, where you can enter the password.")]
     Encrypted,
@@ -51,7 +53,7 @@ pub enum UnpackError {
     NameTooLong(String),
     #[error("The archive has folders nested more than {MAX_DEPTH} levels deep. Extract it in a job or a terminal.")]
     TooDeep,
-    #[error("The archive has more than 100,000 files and folders. Extract it in a job or a terminal.")]
+    #[error("The archive has more than 100,000 items. Extract it in a job or a terminal.")]
     TooManyMembers,
     #[error("The archive would take more than 100 GB when extracted. Extract it in a job or a terminal.")]
     TooLarge,

@@ -66,7 +66,7 @@ pub enum UploadError {
     DropBoxClosed,
     #[error("Too many of your uploads are running at the same time. This one continues when others have finished.")]
     TooManyAtOnce,
-    #[error("Many files are being uploaded at the moment. Yours continue in a moment.")]
+    #[error("Many files are being uploaded right now. Yours continue in a moment.")]
     NoBatchPlace,
     #[error("Another request is writing to this upload. Try again in a moment.")]
     InUse,

@@ -59,10 +59,10 @@ pub enum SftpError {
     #[error("The cluster couldn't write this. The disk may be full, or you may have reached your quota.")]
     NotWritten,
     /// Something else, such as a link, is where it was.
-    #[error("Something else was put in its place meanwhile. Check the folder and who can write to it.")]
+    #[error("It was replaced by something else in the meantime. Check the folder and who can write to it.")]
     Replaced,
     /// The old file was moved aside, and couldn't be moved back.
-    #[error("The file couldn't be replaced, and its earlier version is now called {0}. Rename that one.")]
+    #[error("The file couldn't be replaced, and its previous version is now called {0}. Rename that to get it back.")]
     NotReplaced(String),
     /// The server refused, in its own words.
     #[error("The cluster reported an error: {0}")]

@@ -91,7 +91,7 @@ async fn see_results(browser: &Browser) {
 /// Makes a link to what the page is about and gives its path on the dashboards' origin.
 async fn make_link(portal: &TestApp, browser: &Browser) -> String {
     browser.fill("label", "Kim").await;
-    browser.press("Create link").await;
+    browser.press("Create guest link").await;
     browser.find("main > .alert .qr").await;
     let link = browser.run("return document.querySelector('main > .alert code').textContent").await;
     link.as_str().unwrap().strip_prefix(&portal.dashboards_url).expect("the dashboards' origin").to_owned()

@@ -205,7 +205,7 @@ async fn guest_downloads_a_folder_as_a_zip_without_what_lies_outside() {
     assert_eq!(std::fs::read_to_string(here.path().join("in/sub/b.txt")).unwrap(), "b\n");
     assert!(std::fs::symlink_metadata(here.path().join("in/passwd")).is_err(), "no link leads out");
     let note = std::fs::read_to_string(here.path().join("NOT INCLUDED.txt")).unwrap();
-    assert!(note.contains("in/passwd: It is a symbolic link.\n"), "{note}");
+    assert!(note.contains("in/passwd: It's a symbolic link.\n"), "{note}");
     assert!(note.contains("in/closed: It can't be read.\n"), "nothing of what its owner may do: {note}");
     assert!(!note.contains("/etc") && !note.contains("You don't"), "{note}");
 }

@@ -88,7 +88,7 @@ async fn text_of_any_size_opens_window_by_window() {
     assert!(one.text().contains("Very long lines are split"));
     // A file that became shorter.
     let gone = content(&alice, &format!("{}/odd.log", folder.path), &[("from", "999999")]).await;
-    assert!(gone.text().contains("There is nothing here"), "{}", gone.text());
+    assert!(gone.text().contains("There's nothing here"), "{}", gone.text());
 }
 
 #[tokio::test]

@@ -63,7 +63,10 @@ async fn copy_changes_nothing_that_takes_the_place_of_its_file() {
     wait_until_begun(&portal).await;
     folder.tell(&format!("cd {to} && for part in .portolan-*; do mv $part ../moved && ln -s ../thesis $part; done"));
     let failed = wait_until_over(&portal).await;
-    assert!(failed.state == TransferState::Failed && failed.message.contains("put in its place"), "{failed:?}");
+    assert!(
+        failed.state == TransferState::Failed && failed.message.contains("replaced by something else"),
+        "{failed:?}"
+    );
     folder.tell(&format!(
         "cd {} && test \"$(cat thesis)\" = precious && test \"$(stat -c %a thesis)\" = 600 && test ! -e to/large",
         folder.path

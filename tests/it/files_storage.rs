@@ -67,7 +67,7 @@ async fn largest_folders_are_what_du_says_whatever_their_names() {
     assert_eq!(page.select_text("h1"), "Storage on Harbour key");
     assert_eq!(page.select_text("#largest .chip[aria-current]"), "Scratch");
     assert!(page.select_text("#folder-usage").contains("Scratch hasn't been measured yet."));
-    assert!(page.select_text(".storage-places").contains("The cluster reports no quota for this folder."));
+    assert!(page.select_text(".storage-places").contains("The cluster reports no quota for this place."));
     assert!(!page.text().contains("on the whole disk"), "nothing was asked for yet");
 
     let page = measure(&alice, &[("path", "/scratch/alice")]).await;
@@ -105,7 +105,7 @@ async fn largest_folders_are_what_du_says_whatever_their_names() {
 
     // Others have their own places, and see nothing of it.
     let bob = portal.member(&admin, "bob").await;
-    assert!(bob.get("/files/key/storage").await.text().contains("No folders known yet"));
+    assert!(bob.get("/files/key/storage").await.text().contains("No places known yet"));
     bob.prepare("key", "bob").await;
     bob.connect("key").await;
     let page = bob.get("/files/key/storage").await;

@@ -43,7 +43,7 @@ impl LeftOutFiles {
             let limit = format::number(u64::try_from(limit).unwrap_or(u64::MAX));
             let _ = writeln!(
                 note,
-                "It has {limit} files and folders, the maximum for one archive. The rest is missing. \
+                "It has {limit} items, the maximum for one archive. The rest is missing. \
                  Select fewer folders at a time.\n"
             );
         }
@@ -66,7 +66,7 @@ mod tests {
     fn note_says_what_is_missing_and_why() {
         let mut files = LeftOutFiles::default();
         assert_eq!(files.to_note(None), None);
-        assert!(files.to_note(Some(100_000)).unwrap().contains("100,000 files and folders"));
+        assert!(files.to_note(Some(100_000)).unwrap().contains("100,000 items"));
         files.add(b"data/a\nb\xff", "It is a pipe.");
         let note = files.to_note(None).unwrap();
         assert!(note.ends_with("data/a\u{FFFD}b\u{FFFD}: It is a pipe.\n"), "{note}");

@@ -167,7 +167,7 @@ impl ArchivePipeline {
                 Some(NextMember::Link { member, reading })
             }
             RemoteFileKind::Other => {
-                self.left_out.add(&name, "It is a device, a pipe or a socket, not a file.");
+                self.left_out.add(&name, "It's a device, a pipe or a socket, not a file.");
                 None
             }
         }

@@ -54,9 +54,9 @@ impl ConnectionSource {
     /// Why a link to this target isn't in an archive: a guest isn't told what lies outside.
     pub fn explain_link(&self, target: &[u8]) -> String {
         if self.is_for_guest {
-            return "It is a symbolic link.".to_owned();
+            return "It's a symbolic link.".to_owned();
         }
-        format!("It is a symbolic link to {}, which isn't in this archive.", String::from_utf8_lossy(target))
+        format!("It's a symbolic link to {}, which isn't in this archive.", String::from_utf8_lossy(target))
     }
 
     /// Opens the session that a guest's operation is going to use.

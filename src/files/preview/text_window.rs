@@ -85,7 +85,7 @@ impl TextWindow {
             (false, false) => String::new(),
             (false, true) => format!("The first {} of {size}", format::bytes(end)),
             (true, false) => format!("The last {} of {size}", format::bytes(end.saturating_sub(start))),
-            (true, true) => format!("From {} to {}, of {size}", format::bytes(start), format::bytes(end)),
+            (true, true) => format!("From {} to {} of {size}", format::bytes(start), format::bytes(end)),
         }
     }
 

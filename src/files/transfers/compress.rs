@@ -155,8 +155,7 @@ fn describe_left_out(left_out: &LeftOutSummary) -> String {
         ));
     }
     if left_out.is_truncated {
-        sentences
-            .push("Only the first 100,000 files and folders are in the archive. Compress fewer at a time.".to_owned());
+        sentences.push("Only the first 100,000 items are in the archive. Compress fewer at a time.".to_owned());
     }
     sentences.join(" ")
 }

@@ -72,7 +72,7 @@ impl CopyNotes {
         }
         if self.changed > 0 {
             let count = format::count(self.changed, "file");
-            sentences.push(format!("Changed during copying: {count}. Copy again if you need the latest contents."));
+            sentences.push(format!("Changed while being copied: {count}. Copy again if you need the latest contents."));
         }
         if self.is_unverified {
             sentences.push("Only sizes were compared, because one of the clusters has no checksum program.".to_owned());
@@ -123,11 +123,11 @@ async fn check_target(
     source: &TransferSession,
     target: &TransferSession,
 ) -> Result<RemotePath, TransferError> {
-    let missing = || TransferError::Failed("The target folder doesn't exist.".to_owned());
+    let missing = || TransferError::Failed("The target folder doesn't exist. Create it, then try again.".to_owned());
     let folder = run.transfer.target_folder().ok_or_else(missing)?;
     match target.stat(&folder).await {
         Ok(attrs) if attrs.kind == RemoteFileKind::Folder => {}
-        Ok(_) => return Err(TransferError::Failed("The target is not a folder.".to_owned())),
+        Ok(_) => return Err(TransferError::Failed("The target isn't a folder.".to_owned())),
         Err(SftpError::NotFound) => return Err(missing()),
         Err(error) => return Err(error.into()),
     }

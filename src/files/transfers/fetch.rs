@@ -41,7 +41,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let folder = run.transfer.folder();
     let session = TransferSession::open(&run.connection).await?;
     if session.stat(&folder).await?.kind != RemoteFileKind::Folder {
-        return Err(TransferError::Failed("The target is not a folder.".to_owned()));
+        return Err(TransferError::Failed("The target isn't a folder.".to_owned()));
     }
     let temporary = folder.join(&temporary_name(&run.transfer, "download")?);
     let mut checkpoint: FetchCheckpoint = serde_json::from_str(&run.transfer.checkpoint).unwrap_or_default();
@@ -78,7 +78,10 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
                 writer.flush().await?;
                 checkpoint.partial = Some(writer.to_partial());
                 run.progress.set_checkpoint(&checkpoint);
-                return Err(TransferError::Interrupted(format!("{} stopped sending the file.", address.host())));
+                return Err(TransferError::Interrupted(format!(
+                    "{} stopped sending the file. Try again later.",
+                    address.host()
+                )));
             }
         };
         writer.write(data).await?;
@@ -135,7 +138,9 @@ async fn request(
             request = request.header("range", format!("bytes={offset}-")).header("if-range", validator);
         }
         let sent = request.send().await;
-        let response = sent.map_err(|_| unreachable(format!("Couldn't reach {}.", address.host())))?;
+        let response = sent.map_err(|_| {
+            unreachable(format!("Couldn't reach {}. Check the address, or try again later.", address.host()))
+        })?;
         let status = response.status();
         let location = header(response.headers(), &LOCATION).to_owned();
         if status.is_redirection() && !location.is_empty() {
@@ -146,11 +151,15 @@ async fn request(
         } else if status.is_success() {
             return Ok((response, address));
         } else {
-            let sentence = format!("{} responded with status {}.", address.host(), status.as_u16());
+            let sentence = format!(
+                "{} responded with status {}. Check the address, or try again later.",
+                address.host(),
+                status.as_u16()
+            );
             return Err(if status.is_server_error() { unreachable(sentence) } else { TransferError::Failed(sentence) });
         }
     }
-    Err(TransferError::Failed(format!("{} redirects too many times.", address.host())))
+    Err(TransferError::Failed(format!("{} redirects too many times. Check the address.", address.host())))
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &reqwest::header::HeaderName) -> &'a str {

@@ -23,7 +23,9 @@ pub(super) async fn find_free_path(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(TransferError::Failed(format!("{folder} already has too many items named like {name}. Rename some of them.")))
+    Err(TransferError::Failed(format!(
+        "{folder} already has too many items named like {name}. Rename some of them, then try again."
+    )))
 }
 
 /// `name`, `name (2)`, `name (3)` … An ending stays the ending: `data (2).csv`.

@@ -108,7 +108,9 @@ pub(super) async fn publish(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(TransferError::Failed(format!("All names like {name} are taken. Rename some of them, then try again.")))
+    Err(TransferError::Failed(format!(
+        "There are already too many items named like {name}. Rename some of them, then try again."
+    )))
 }
 
 /// Removes the hidden result of work that can't be done; what was interrupted is tried again. Only for what this work

@@ -10,7 +10,7 @@ pub struct ProtectedPlaces(Vec<RemotePath>);
 /// A folder that can't be deleted as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} can't be deleted as a whole: it is or contains one of your places on this cluster. Open it and choose what to delete."
+    "{0} can't be deleted as a whole: it's one of your places on this cluster, or contains one. Open it and select what to delete."
 )]
 pub struct ProtectedPlaceError(pub String);
 

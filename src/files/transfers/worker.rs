@@ -239,7 +239,7 @@ impl TransferWorker {
                 if self.is_given_up(id, run.progress.units()) {
                     let left = match run.transfer.kind() {
                         Some(TransferKind::Delete) => {
-                            " What is left has hidden names until you resume this or remove it from the list."
+                            " The items that are left have hidden names until you try again or remove this transfer from the list."
                         }
                         _ => "",
                     };

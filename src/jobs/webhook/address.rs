@@ -33,7 +33,7 @@ pub enum WebhookAddressError {
     /// The name does not resolve.
     #[error("The host name wasn't found. Check the spelling.")]
     NoSuchHost,
-    #[error("This address is in a private network. The portal only sends messages to the public internet.")]
+    #[error("This address is on a private network. The portal only sends messages to the public internet.")]
     Private,
 }
 

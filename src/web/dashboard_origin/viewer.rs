@@ -25,7 +25,7 @@ pub struct GuestMessage {
 
 /// Shown when the portal itself has a problem.
 pub const BAD_REQUEST: GuestMessage = GuestMessage {
-    title: "The portal can't use this request",
+    title: "This request isn't valid",
     text: "Go back and try again. If you received a link, open it again from the message.",
 };
 pub const BUSY: GuestMessage = GuestMessage {

@@ -204,6 +204,6 @@ async fn bad_requests_to_the_dashboards_origin_get_a_page() {
     ] {
         let page = send(request).await;
         assert_eq!(page.status, status, "{}", page.text());
-        assert_eq!(page.select_text("h1"), "The portal can't use this request", "{status}");
+        assert_eq!(page.select_text("h1"), "This request isn't valid", "{status}");
     }
 }

@@ -59,7 +59,7 @@ impl CopyVerifier {
                 };
                 if found != expected {
                     return Err(TransferError::Failed(format!(
-                        "{copy} differs from the original. The original may have changed during copying. Delete the copy, then copy it again."
+                        "{copy} differs from the original. The original may have changed while it was being copied. Delete the copy, then copy it again."
                     )));
                 }
             }

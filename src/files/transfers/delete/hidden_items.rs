@@ -283,12 +283,12 @@ impl RestoredItems {
                 format!(" The same goes for {}.", format::count(more, "more item"))
             }
         };
-        format!("What is left of {chosen} is now called {hidden}, because it couldn't get its old name back.{others}")
+        format!("What's left of {chosen} is now called {hidden}, because it couldn't be renamed back.{others}")
     }
 }
 
 const WAITED: &str =
-    "The deletion had to wait for more than an hour. Check what is there now, then resume to delete it, or cancel.";
+    "The deletion had to wait for more than an hour. Check what's there now, then resume to delete it, or cancel.";
 
 fn question(first: &RemotePath, count: usize) -> String {
     let others = match count {
@@ -296,7 +296,7 @@ fn question(first: &RemotePath, count: usize) -> String {
         more => format!(" and {}", format::count(u64::try_from(more - 1).unwrap_or(u64::MAX), "more item")),
     };
     format!(
-        "The deletion was interrupted, and {first}{others} may have been replaced since. Check what is there now, then resume to delete it, or cancel."
+        "The deletion was interrupted, and {first}{others} may have been replaced since. Check what's there now, then resume to delete it, or cancel."
     )
 }
 
@@ -358,7 +358,7 @@ mod tests {
         let stuck = vec![(path("/a/x"), path("/a/.portolan-1")), (path("/a/y"), path("/a/.portolan-2"))];
         let result = RestoredItems { restored: 1, stuck };
         let text = result.sentences();
-        assert!(text.starts_with("What wasn't deleted has its old name again. What is left of /a/x is"), "{text}");
+        assert!(text.starts_with("What wasn't deleted has its old name again. What's left of /a/x is"), "{text}");
         assert!(text.contains("/a/.portolan-1") && text.ends_with("1 more item."), "{text}");
         assert!(question(&path("/a"), 1).contains("and /a may have"));
         assert!(question(&path("/a"), 3).contains("and /a and 2 more items may have"));

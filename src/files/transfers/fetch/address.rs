@@ -27,7 +27,7 @@ pub enum FetchAddressError {
     Port,
     #[error("The host name wasn't found. Check the spelling.")]
     NoSuchHost,
-    #[error("This address is in a private network. The portal only downloads from the public internet.")]
+    #[error("This address is on a private network. The portal only downloads from the public internet.")]
     Private,
 }
 

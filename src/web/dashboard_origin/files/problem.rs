@@ -34,7 +34,7 @@ impl GuestFilesProblem {
             SftpError::Run(_) | SftpError::NoService | SftpError::NotWritten | SftpError::NotReplaced(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 UNREACHABLE,
-                "The cluster is busy or doesn't respond. Try again in a moment.".to_owned(),
+                "The cluster is busy or isn't responding. Try again in a moment.".to_owned(),
             ),
             // The server's own words for a loop of links, among others.
             SftpError::Refused(_)

@@ -119,7 +119,7 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
     let files = unchecked.authorize().await?;
     let selection = ChangeSelection::parse(&fields)?;
     let [from] = &selection.names[..] else {
-        return respond_nothing(&files, "Rename", &selection.folder, "Select one file or folder to rename.").await;
+        return respond_nothing(&files, "Rename", &selection.folder, "Select one item to rename.").await;
     };
     let is_answered = fields.iter().any(|(key, _)| key == "to");
     let typed = field(&fields, "to");
@@ -174,7 +174,7 @@ pub async fn move_entries(
     let files = unchecked.authorize().await?;
     let selection = ChangeSelection::parse(&fields)?;
     if selection.names.is_empty() {
-        return respond_nothing(&files, "Move", &selection.folder, "Select the files and folders to move.").await;
+        return respond_nothing(&files, "Move", &selection.folder, "Select the items to move.").await;
     }
     let typed = field(&fields, "to");
     let is_answered = fields.iter().any(|(key, _)| key == "to");

@@ -178,14 +178,14 @@ impl FolderTrouble {
         let (title, text) = match error {
             SftpError::NotFound => (
                 "This folder doesn't exist",
-                "It may have been moved, renamed or deleted. Check the path, or go to the folder above.".to_owned(),
+                "It may have been moved, renamed or deleted. Check the path, or go to the parent folder.".to_owned(),
             ),
             SftpError::NotAllowed => (
                 "You don't have permission to see this folder",
-                "The cluster decides who can read a folder. Ask its owner to give you access.".to_owned(),
+                "The cluster decides who can read a folder. Ask the folder's owner for access.".to_owned(),
             ),
             SftpError::NotAFolder => ("This is a file, not a folder", "Go to the folder that contains it.".to_owned()),
-            error => ("Couldn't read this folder", error.to_string()),
+            error => ("Couldn't load this folder", error.to_string()),
         };
         let up = location.path.parent().map(|parent| location.at(parent).page_url());
         Self { title, text, up: up.unwrap_or_default(), is_file: *error == SftpError::NotAFolder }

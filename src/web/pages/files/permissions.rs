@@ -64,7 +64,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<F
             &files,
             TITLE,
             &selection.folder,
-            "Select the files and folders whose permissions you want to change.",
+            "Select the items whose permissions you want to change.",
         )
         .await;
     }

@@ -120,7 +120,7 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(fields): QueryPar
         [name] => show_form(&files, &selection.folder.join(name), form, "").await,
         _ => {
             let problem =
-                "Several rows are selected. Share one file or folder at a time, or the folder that contains them.";
+                "Several items are selected. Share one file or folder at a time, or the folder that contains them.";
             show_form(&files, &selection.folder, form, problem).await
         }
     }

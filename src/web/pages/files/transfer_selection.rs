@@ -84,10 +84,10 @@ impl TransferSelection {
     /// Why nothing can be done with it; `None` if something can.
     pub fn problem(&self) -> Option<String> {
         match self.names.len() {
-            0 => Some("Nothing is selected. Go back and select at least one file or folder.".to_owned()),
+            0 => Some("Nothing is selected. Go back and select at least one item.".to_owned()),
             1..=MAX_NAMES => None,
             _ => Some(format!(
-                "Too many rows are selected. Select at most {MAX_NAMES}, or the folder that contains them."
+                "Too many items are selected. Select at most {MAX_NAMES}, or the folder that contains them."
             )),
         }
     }

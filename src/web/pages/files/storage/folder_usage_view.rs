@@ -221,7 +221,7 @@ fn summary(report: &FolderSizeReport) -> String {
 
 fn notes(report: &FolderSizeReport) -> Vec<&'static str> {
     let partial = "Measuring took too long and was stopped. Only folders that had been measured by then are shown.";
-    let unreadable = "Some folders couldn't be read, because you don't have permission or because they changed during measuring. They aren't counted.";
+    let unreadable = "Some folders couldn't be read, because you don't have permission or because they changed while they were being measured. They aren't counted.";
     let both = [(report.is_partial, partial), (report.has_unreadable, unreadable)];
     both.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)).collect()
 }

@@ -88,7 +88,7 @@ pub async fn finish(
         "replace" => NameDecision::Replace,
         "keep-both" => NameDecision::KeepBoth,
         _ => {
-            return Err(TusError::new(StatusCode::BAD_REQUEST, "Choose to replace the file or to keep both."));
+            return Err(TusError::new(StatusCode::BAD_REQUEST, "Choose whether to replace the file or keep both."));
         }
     };
     request.finish(&id, decision).await
