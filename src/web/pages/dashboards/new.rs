@@ -125,8 +125,8 @@ pub async fn get(
     render_form(&context, &me, form, FormErrors::default()).await
 }
 
-/// What is known about a job's folders without contacting its cluster: folders of earlier dashboards inside the job's, or
-/// the job's own folder if the cluster can't be searched now.
+/// What is known about a job's folders while its cluster can't be searched: folders of earlier dashboards inside the job's,
+/// or the job's own folder. Many jobs can share that one, so where it can be searched, what was written decides.
 async fn job_places(
     context: &RequestContext,
     me: &CurrentPerson,
@@ -135,12 +135,11 @@ async fn job_places(
     let Some(job) = DashboardJob::find(context, me, &form.cluster, &form.job).await? else { return Ok(Vec::new()) };
     let (targets, _) = choose_cluster::list_clusters(context, me, &form.cluster).await?;
     let target = targets.iter().find(|target| target.cluster().slug == form.cluster);
-    let Some(target) = target.filter(|target| job.has_own_folder(&target.account.discovered)) else {
-        return Ok(Vec::new());
-    };
+    let target = target.filter(|target| !target.is_connected && job.has_own_folder(&target.account.discovered));
+    let Some(target) = target else { return Ok(Vec::new()) };
     let recent = choose_cluster::recent_folders(context, target, form.kind).await?;
     let mut places: Vec<String> = recent.into_iter().filter(|path| job.contains(path)).collect();
-    if places.is_empty() && !target.is_connected {
+    if places.is_empty() {
         places.push(job.folder);
     }
     Ok(places)
