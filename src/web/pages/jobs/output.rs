@@ -25,6 +25,8 @@ use crate::web::pages::jobs::output_words::{describe_silence, describe_wait, exp
 
 /// The last lines may still change, as progress bars do; those before stay as they are.
 const UNSETTLED_LINES: usize = 40;
+/// How long a job may take after its start until its details are known.
+const OUTPUT_PATH_WAIT_S: u64 = 60;
 /// How far back people can read here; beyond that, downloading is better.
 const MAX_BYTES_BACK: u64 = 4 * 1024 * 1024;
 
@@ -276,6 +278,10 @@ impl OutputViewer {
         let (title, text) = match self.shown.kind {
             _ if !self.has_begun && self.is_over => ("No output", "The job never started.".to_owned()),
             _ if !self.has_begun => ("No output yet", describe_wait(self.in_state_s)),
+            // Slurm tells it with the first look at the job.
+            _ if self.path.is_empty() && self.in_state_s.is_some_and(|seconds| seconds < OUTPUT_PATH_WAIT_S) => {
+                ("No output yet", "The portal hasn't loaded the job's details from Slurm yet.".to_owned())
+            }
             _ if self.path.is_empty() => (
                 "Output location unknown",
                 "Slurm didn't report where this job writes its output. Interactive jobs print to the terminal they were started from.".to_owned(),
