@@ -136,7 +136,7 @@ async fn waste_follows_the_unit_and_node_failures_are_apart() {
         page.select_all(&format!("#use-members [data-label='{label}']")).pop().unwrap()
     };
     let cores = cells("cores", "Wasted core hours").await;
-    assert!(cores.starts_with("12") && cores.contains("1 failed · 1 lost to node failures · 12 GPU hours"), "{cores}");
+    assert!(cores.starts_with("12") && cores.contains("1 failed · 1 lost to a node failure · 12 GPU hours"), "{cores}");
     let gpus = cells("gpus", "Wasted GPU hours").await;
     assert!(gpus.starts_with("12") && gpus.contains("12 core hours"), "{gpus}");
     let page = world.pi.get(&world.url("usage")).await;

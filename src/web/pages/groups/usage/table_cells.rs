@@ -55,7 +55,7 @@ impl UsageTableCells {
                 sums.missed_deadline,
                 if sums.missed_deadline == 1 { "missed its deadline" } else { "missed their deadline" },
             ),
-            (sums.node_failed, "lost to node failures"),
+            (sums.node_failed, if sums.node_failed == 1 { "lost to a node failure" } else { "lost to node failures" }),
             (sums.interrupted, "interrupted by the cluster"),
         ] {
             if count > 0 {
@@ -145,10 +145,10 @@ mod tests {
         };
         let cells = UsageTableCells::from_sums(&sums, UsageMeasure::Cores);
         assert_eq!((cells.lost.as_str(), cells.spare.as_str()), ("10", "2"));
-        assert_eq!(cells.lost_note, "2 failed · 1 lost to node failures · 1 GPU hours");
+        assert_eq!(cells.lost_note, "2 failed · 1 lost to a node failure · 1 GPU hours");
         let cells = UsageTableCells::from_sums(&sums, UsageMeasure::Gpus);
         assert_eq!((cells.lost.as_str(), cells.spare.as_str(), cells.spare_note.as_str()), ("1", "–", "not measured"));
-        assert_eq!(cells.lost_note, "2 failed · 1 lost to node failures · 10 core hours");
+        assert_eq!(cells.lost_note, "2 failed · 1 lost to a node failure · 10 core hours");
         let measured = UsageTotals { held_gpu_s: 7200, spare_gpu_s: 1800, ..sums };
         assert_eq!(UsageTableCells::from_sums(&measured, UsageMeasure::Gpus).spare, "0.5");
     }
