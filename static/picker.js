@@ -18,7 +18,8 @@
   // ---- Opening, and asking the cluster once it is open ----
 
   function ask() {
-    const { pick, pickKind = "any", pickCluster } = opener.dataset;
+    const { pick, pickKind = "any", pickClusterField } = opener.dataset;
+    const pickCluster = pickClusterField ? document.getElementById(pickClusterField).value : opener.dataset.pickCluster;
     const path = document.getElementById(pick)?.value.trim() ?? "";
     const query = new URLSearchParams({ path, pick: pickKind, field: pick, near: "true" });
     put("[data-picker-loading]");

@@ -24,7 +24,7 @@
   function sizeText(bytes) {
     let at = 0;
     let amount = bytes;
-    while (amount >= 1000 && at < units.length - 1) { amount /= 1000; at += 1; }
+    while (amount >= 1024 && at < units.length - 1) { amount /= 1024; at += 1; }
     return `${at > 0 && amount < 10 ? amount.toFixed(1) : Math.round(amount)} ${units[at]}`;
   }
   function timeText(seconds) {

@@ -100,7 +100,7 @@ fn show_form(
         problem: problem.to_owned(),
     };
     let status = if problem.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Transfers);
+    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Files);
     respond_with(status, &CompressPage { page, view })
 }
 

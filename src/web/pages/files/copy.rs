@@ -14,6 +14,7 @@ use crate::files::transfers::StartTransferError;
 use crate::store;
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
+use crate::web::http::assets;
 use crate::web::http::extractors::FormBody;
 use crate::web::http::flash::{self, FlashMessage};
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
@@ -26,6 +27,7 @@ const MAX_ECHO_CHARS: usize = 4096;
 #[template(path = "files/copy.html")]
 struct CopyPage {
     page: PageFrame,
+    picker_js: &'static str,
     view: CopyView,
 }
 
@@ -141,6 +143,6 @@ async fn show_form(
         problem: problem.to_owned(),
     };
     let status = if problem.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Transfers);
-    respond_with(status, &CopyPage { page, view })
+    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Files);
+    respond_with(status, &CopyPage { page, picker_js: assets::asset_url("picker.js"), view })
 }

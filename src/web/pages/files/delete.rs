@@ -88,7 +88,7 @@ async fn show_question(request: &FilesRequest, selection: &TransferSelection, st
     if cluster.context.is_fragment {
         return respond(&DeleteCountFragment { view });
     }
-    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Transfers);
+    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Files);
     respond(&DeletePage { page, view })
 }
 

@@ -82,6 +82,6 @@ fn show_form(request: &FilesRequest, folder: &RemotePath, typed: &str, problem: 
         problem: problem.to_owned(),
     };
     let status = if problem.is_empty() { StatusCode::OK } else { FORM_ERROR_STATUS };
-    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Transfers);
+    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, TITLE, NavSection::Files);
     respond_with(status, &FetchPage { page, view })
 }

@@ -12,7 +12,9 @@ use super::{FilesRequest, UncheckedFilesRequest};
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLinkTargetKind};
 use crate::domain::RemotePath;
 use crate::error::AppError;
+use crate::files::ListingFreshness;
 use crate::files::shared_paths::{self, SharePathError, ShareablePath};
+use crate::ssh::sftp::RemoteFileKind;
 use crate::store::shared_paths::{NewSharedPath, SharedPathKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, QueryParams};
@@ -38,6 +40,8 @@ struct SharePage {
     cluster_title: String,
     is_connected: bool,
     crumbs: FolderCrumbs,
+    /// What it is, as far as that is known without asking the cluster.
+    known_kind: Option<SharedPathKind>,
     /// Encoded.
     path: String,
     shown_path: String,
@@ -45,6 +49,23 @@ struct SharePage {
     problem: String,
     link_form: GuestLinkFormState,
     drop_box: DropBoxFormState,
+}
+
+impl SharePage {
+    fn is_file(&self) -> bool {
+        self.known_kind == Some(SharedPathKind::File)
+    }
+
+    const fn reading_hint(&self) -> &'static str {
+        match self.known_kind {
+            Some(_) => {
+                "Guests can see and download everything in this folder, including hidden files, and nothing else."
+            }
+            None => {
+                "Guests can see and download this file, or everything in this folder (including hidden files), and nothing else."
+            }
+        }
+    }
 }
 
 /// What is asked about a drop-box, as it is shown.
@@ -185,6 +206,21 @@ fn title(path: &RemotePath) -> String {
     name.chars().take(MAX_TITLE_CHARS - 1).chain(['…']).collect()
 }
 
+/// What a path was when its folder was last looked at.
+fn find_known_kind(files: &FilesRequest, path: &RemotePath) -> Option<SharedPathKind> {
+    let (app, account) = (&files.request.context.app, files.request.account_id());
+    let find = |folder| app.folder_listings.find(account, folder, ListingFreshness::Kept, None, app.clock.now());
+    if find(path).is_some() {
+        return Some(SharedPathKind::Folder);
+    }
+    let (folder, name) = (find(&path.parent()?)?, path.name()?);
+    match folder.entries.iter().find(|entry| entry.name == name)?.attrs.kind {
+        RemoteFileKind::File => Some(SharedPathKind::File),
+        RemoteFileKind::Folder => Some(SharedPathKind::Folder),
+        _ => None,
+    }
+}
+
 async fn show_form(
     files: &FilesRequest,
     path: &RemotePath,
@@ -199,6 +235,7 @@ async fn show_form(
         cluster_title: cluster.row.title.clone(),
         is_connected: files.connection.is_ok(),
         crumbs: FolderCrumbs::load(files, &path.parent().unwrap_or_else(RemotePath::root)).await?,
+        known_kind: find_known_kind(files, path),
         path: path.to_encoded(),
         shown_path: path.to_string(),
         problem: problem.to_owned(),

@@ -113,7 +113,7 @@ pub(super) fn show_problem(
     problem: String,
 ) -> HandlerResult {
     let cluster = &request.request;
-    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, title, NavSection::Transfers);
+    let page = PageFrame::for_person(&cluster.context, &cluster.me.0, title, NavSection::Files);
     let back = files_url(request.slug(), folder);
     respond_with(FORM_ERROR_STATUS, &TransferProblemPage { page, title, problem, back })
 }
