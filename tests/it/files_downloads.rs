@@ -20,7 +20,7 @@ use crate::support::{Client, TestApp};
 /// Lines of numbers, as `seq` writes them: more than fits into all buffers on the way.
 const MANY_LINES: usize = 4_000_000;
 
-fn numbers(count: usize) -> Vec<u8> {
+pub fn numbers(count: usize) -> Vec<u8> {
     let mut text = String::with_capacity(count * 8);
     for number in 1..=count {
         let _ = writeln!(text, "{number}");
@@ -29,7 +29,7 @@ fn numbers(count: usize) -> Vec<u8> {
 }
 
 /// Asks for a file.
-async fn ask(who: &Client, slug: &str, path: &RemotePath, headers: &[(&str, &str)]) -> Response {
+pub async fn ask(who: &Client, slug: &str, path: &RemotePath, headers: &[(&str, &str)]) -> Response {
     let request = who.request(Method::GET, &format!("/files/{slug}/download")).query(&[("path", path.to_encoded())]);
     headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).send().await.unwrap()
 }
@@ -46,7 +46,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 }
 
 /// What comes until the end, and whether the end is one.
-async fn read_rest(mut response: Response, mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
+pub async fn read_rest(mut response: Response, mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
@@ -54,6 +54,15 @@ async fn read_rest(mut response: Response, mut bytes: Vec<u8>) -> (Vec<u8>, bool
             Err(_) => return (bytes, false),
         }
     }
+}
+
+/// The first part of an answer, at least so long.
+pub async fn read_some(response: &mut Response, least: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < least {
+        bytes.extend_from_slice(&response.chunk().await.unwrap().unwrap());
+    }
+    bytes
 }
 
 #[tokio::test]
@@ -224,13 +233,16 @@ async fn lose_connection(portal: &TestApp, server: &Server) {
 async fn download_goes_on_over_the_next_connection() {
     let server = Server::start();
     let (portal, alice, _folder, path) = with_large_file(&server).await;
-    let mut response = ask(&alice, "own", &path, &[]).await;
-    let first = response.chunk().await.unwrap().unwrap().to_vec();
-    lose_connection(&portal, &server).await;
-    let reading = tokio::spawn(read_rest(response, first));
-    alice.connect("own").await;
-    let (body, is_whole) = reading.await.unwrap();
-    assert!(is_whole && body == numbers(MANY_LINES), "{} {is_whole}", body.len());
+    let expected = numbers(MANY_LINES);
+    for percent in [1, 50, 99] {
+        let mut response = ask(&alice, "own", &path, &[]).await;
+        let first = read_some(&mut response, expected.len() * percent / 100).await;
+        lose_connection(&portal, &server).await;
+        let reading = tokio::spawn(read_rest(response, first));
+        alice.connect("own").await;
+        let (body, is_whole) = reading.await.unwrap();
+        assert!(is_whole && body == expected, "{percent} %: {} {is_whole}", body.len());
+    }
 }
 
 #[tokio::test]

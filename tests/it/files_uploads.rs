@@ -9,8 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::folders::{Folder, with_alice};
 use crate::support::client::{send, send_too_large};
 use crate::support::cluster::{remote_path, root};
-use crate::support::relay::Relay;
-use crate::support::server::{Server, site_at};
+use crate::support::server::Server;
 use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, Page, TestApp};
 
@@ -18,7 +17,7 @@ const MIB: usize = 1024 * 1024;
 const PART: &str = "application/offset+octet-stream";
 
 /// Bytes that differ everywhere.
-fn sample(len: usize) -> Vec<u8> {
+pub fn sample(len: usize) -> Vec<u8> {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
@@ -37,15 +36,15 @@ fn metadata(pairs: &[(&str, &[u8])]) -> String {
 }
 
 /// Someone with a tus client, and the folder that they upload to.
-struct Uploader<'a> {
-    who: &'a Client,
-    url: String,
-    slug: &'static str,
-    folder: &'a str,
+pub struct Uploader<'a> {
+    pub who: &'a Client,
+    pub url: String,
+    pub slug: &'static str,
+    pub folder: &'a str,
 }
 
 impl<'a> Uploader<'a> {
-    fn new(portal: &TestApp, who: &'a Client, slug: &'static str, folder: &'a str) -> Self {
+    pub fn new(portal: &TestApp, who: &'a Client, slug: &'static str, folder: &'a str) -> Self {
         Self { who, url: portal.url.clone(), slug, folder }
     }
 
@@ -61,7 +60,7 @@ impl<'a> Uploader<'a> {
     }
 
     /// Begins an upload and gives its address.
-    async fn create(&self, name: &str, size: usize) -> String {
+    pub async fn create(&self, name: &str, size: usize) -> String {
         let page = send(self.creation(name.as_bytes(), size, &[])).await;
         assert_eq!(page.status, 201, "{}", page.text());
         assert_eq!(page.header("tus-resumable"), "1.0.0");
@@ -69,16 +68,16 @@ impl<'a> Uploader<'a> {
         page.location().to_owned()
     }
 
-    fn part(&self, at: &str, offset: usize, bytes: &[u8]) -> RequestBuilder {
+    pub fn part(&self, at: &str, offset: usize, bytes: &[u8]) -> RequestBuilder {
         let request = self.request(Method::PATCH, at).header("content-type", PART).header("upload-offset", offset);
         request.body(bytes.to_vec())
     }
 
-    async fn append(&self, at: &str, offset: usize, bytes: &[u8]) -> Page {
+    pub async fn append(&self, at: &str, offset: usize, bytes: &[u8]) -> Page {
         send(self.part(at, offset, bytes)).await
     }
 
-    async fn offset(&self, at: &str) -> usize {
+    pub async fn offset(&self, at: &str) -> usize {
         let page = send(self.request(Method::HEAD, at)).await;
         assert_eq!((page.status, page.header("cache-control")), (200, "no-store"));
         page.header("upload-offset").parse().unwrap()
@@ -99,7 +98,7 @@ async fn names(portal: &TestApp, slug: &str, folder: &str) -> Vec<Vec<u8>> {
 }
 
 /// Whether a file on the cluster has exactly these bytes.
-fn assert_content(folder: &Folder, name: &str, bytes: &[u8]) {
+pub fn assert_content(folder: &Folder, name: &str, bytes: &[u8]) {
     use std::fmt::Write as _;
     let sum = Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -402,29 +401,6 @@ async fn upload_goes_on_after_a_restart_of_the_portal() {
     assert_eq!(page.status, 204, "{}", page.text());
     assert_content(&folder, "file", &bytes);
     assert_eq!(names(&portal, "key", &path).await, [b"file"]);
-}
-
-#[tokio::test]
-async fn upload_goes_on_after_the_network_to_the_cluster_broke() {
-    let server = Server::start();
-    let relay = Relay::to(server.port).await;
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_pinned(&site_at("own", relay.port), &server.pins()).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
-    let folder = Folder::new("alice", "true");
-    let tus = Uploader::new(&portal, &alice, "own", &folder.path);
-    let bytes = sample(16 * MIB);
-    let at = tus.create("file", bytes.len()).await;
-    let ((), page) = tokio::join!(relay.cut_after(7 * MIB), send_too_large(tus.part(&at, 0, &bytes)));
-    assert!(page.is_none_or(|page| page.status == 503));
-    relay.mend();
-    alice.connect("own").await;
-    let offset = tus.offset(&at).await;
-    assert!(offset < bytes.len(), "{offset}");
-    let page = tus.append(&at, offset, &bytes[offset..]).await;
-    assert_eq!(page.status, 204, "{}", page.text());
-    assert_content(&folder, "file", &bytes);
 }
 
 #[tokio::test]

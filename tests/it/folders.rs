@@ -34,6 +34,11 @@ impl Folder {
         folder
     }
 
+    /// Whether a script succeeds as its owner.
+    pub fn is_true(&self, script: &str) -> bool {
+        Cluster::get().script(&["exec", "--as", self.user, "bash", "-c", script]).status.success()
+    }
+
     /// Runs a script as its owner.
     pub fn tell(&self, script: &str) {
         let done = Cluster::get().script(&["exec", "--as", self.user, "bash", "-c", script]);

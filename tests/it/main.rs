@@ -41,6 +41,7 @@ mod files_changes;
 mod files_copies;
 mod files_deletions;
 mod files_downloads;
+mod files_interruptions;
 mod files_leftovers;
 mod files_preview;
 mod files_shared_folders;
