@@ -126,7 +126,7 @@ events! {
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
     /// A person removed their connection to a cluster, and what the portal stored about it.
-    ClusterForgotten = "line.forgotten", "Forgot a cluster";
+    ClusterForgotten = "line.forgotten", "Removed a cluster connection";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Cancelled jobs";

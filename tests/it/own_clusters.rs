@@ -107,7 +107,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     let notified = alice.get("/notifications").await;
     assert!(!notified.text().contains("align"), "nothing that leads to a missing page: {}", notified.text());
     assert!(bob.get("/notifications").await.select_text(".notices").contains("align"), "his own stay");
-    assert!(alice.get("/account/activity").await.text().contains("Forgot a cluster"));
+    assert!(alice.get("/account/activity").await.text().contains("Removed a cluster connection"));
     for answer in [alice.get("/clusters/own/forget").await, alice.post("/clusters/own/forget", &[]).await] {
         assert_eq!(answer.status, 404, "there is nothing left to forget");
     }

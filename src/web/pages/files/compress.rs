@@ -107,7 +107,7 @@ fn show_form(
 const fn label(format: CompressFormat) -> &'static str {
     match format {
         CompressFormat::TarGz => "tar.gz: smallest, keeps links",
-        CompressFormat::Zip => "zip: opens everywhere, not compressed",
+        CompressFormat::Zip => "zip: opens on any computer, but isn't compressed",
         CompressFormat::Tar => "tar: fastest, keeps links, not compressed",
     }
 }

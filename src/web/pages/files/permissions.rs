@@ -49,8 +49,8 @@ impl PermissionsPart<'_> {
     /// Says which group is meant.
     fn group_hint(&self) -> String {
         match self.report.as_ref().and_then(|report| report.group.as_deref()) {
-            Some(group) => format!("“Your group” is the Unix group of the file: {group}."),
-            None => "“Your group” is the Unix group of the file.".to_owned(),
+            Some(group) => format!("Your group here: {group}."),
+            None => "“Your group” means the group that owns the file on the cluster.".to_owned(),
         }
     }
 }

@@ -92,7 +92,9 @@ impl ReportQuery {
 
 /// Says which days can be chosen.
 fn days_problem() -> String {
-    format!("Choose a first and a last day, in this order. A report covers at most {MAX_REPORT_DAYS} days.")
+    format!(
+        "Enter a first day, and a last day that isn't before it or in the future. A report covers at most {MAX_REPORT_DAYS} days."
+    )
 }
 
 pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQuery>) -> HandlerResult {
