@@ -126,6 +126,7 @@ impl<'a> ExtractedTree<'a> {
         if !self.files.insert(member.path.clone()) {
             // Archives that were added to contain the newer version later.
             self.wait_for_writes(0).await?;
+            self.require_root().await?;
             self.session.remove_file(&path).await.map_err(|error| explain(&member.path, error))?;
         }
         let sink = if member.size <= SMALL_FILE_BYTES {
