@@ -11,7 +11,7 @@ use portolan::ssh::sftp;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Response};
 
-use crate::folders::{Folder, with_alice};
+use crate::folders::{Folder, with_alice, with_alice_on};
 use crate::support::cluster::{Cluster, remote_path};
 use crate::support::server::Server;
 use crate::support::wait::wait_until;
@@ -213,10 +213,7 @@ async fn file_that_changes_its_length_is_never_padded_or_cut_silently() {
 
 /// A portal with alice on a server of the test's own, and a large file there.
 async fn with_large_file(server: &Server) -> (TestApp, Client, Folder, RemotePath) {
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_server("own", server).await;
-    alice.prepare_on(server, "own", "alice").await;
-    alice.connect("own").await;
+    let (portal, alice) = with_alice_on(server).await;
     let folder = Folder::new("alice", &format!("seq {MANY_LINES} >large"));
     let path = remote_path(&format!("{}/large", folder.path));
     (portal, alice, folder, path)

@@ -6,7 +6,7 @@ use portolan::ssh::sftp;
 use reqwest::{Method, RequestBuilder};
 use sha2::{Digest as _, Sha256};
 
-use crate::folders::{Folder, with_alice};
+use crate::folders::{Folder, with_alice, with_alice_on};
 use crate::support::client::{send, send_too_large};
 use crate::support::cluster::{remote_path, root};
 use crate::support::server::Server;
@@ -449,10 +449,7 @@ async fn checksum_that_was_never_computed_is_no_damage() {
     server
         .write("killed", "#!/bin/sh\ntouch @DIR@/box/called\nkill -9 $$\n".replace("@DIR@", &server.inside()).as_str());
     server.tell("chmod 755 killed; mkdir -m 777 box; touch kills");
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_server("own", &server).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
+    let (portal, alice) = with_alice_on(&server).await;
     let folder = Folder::new("alice", "true");
     let tus = Uploader::new(&portal, &alice, "own", &folder.path);
     // Larger than what is read back instead.
@@ -478,10 +475,7 @@ async fn full_disk_is_said_and_the_upload_goes_on_when_there_is_room() {
     let server = Server::with("Subsystem sftp /bin/bash @DIR@/sftp.sh");
     let run = "exec /usr/lib/openssh/sftp-server";
     server.write("sftp.sh", &format!("trap '' XFSZ; ulimit -f 2048; {run}\n"));
-    let (portal, _, alice) = TestApp::with_member("alice").await;
-    portal.add_server("own", &server).await;
-    alice.prepare_on(&server, "own", "alice").await;
-    alice.connect("own").await;
+    let (portal, alice) = with_alice_on(&server).await;
     let folder = Folder::new("alice", "true");
     let tus = Uploader::new(&portal, &alice, "own", &folder.path);
     let bytes = sample(3 * MIB);
