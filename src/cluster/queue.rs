@@ -75,7 +75,7 @@ pub struct QueueReadReply {
     pub cost: Option<AllocationBalanceReport>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QueueReadPart {
     OwnJobs,
     History,
@@ -85,6 +85,8 @@ enum QueueReadPart {
     PriorityFactors,
     FairShare,
     StorageQuotas,
+    /// Those of disks that aren't Lustre, on clusters that have it.
+    OtherQuotas,
     StoragePerUser,
     Cost,
 }
@@ -122,6 +124,8 @@ pub(super) fn nonce() -> Result<String, RunCommandError> {
 fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(QueueReadPart, RemoteCommand)> {
     let slurm = |program, args: Vec<String>| RemoteCommand::new(program).args(args).with_deadline(SLURM_TIMEOUT);
     let site = |program| RemoteCommand::new(program).with_deadline(SITE_TOOL_TIMEOUT);
+    // One line per file system, and a number in each column.
+    let quota = || site("quota").arg("-w").arg("-p");
     let mut queries = Vec::new();
     let mut add = |part, program, args: Option<Vec<String>>| {
         queries.extend(args.map(|args| (part, slurm(program, args))));
@@ -155,14 +159,13 @@ fn query_commands(user: &str, request: &QueueReadOptions, fields: &str) -> Vec<(
         QuotaTool::Dusage => {
             queries.push((QueueReadPart::StorageQuotas, site("dusage").arg("--no-colors")));
         }
-        // One line per file system, and a number in each column.
-        QuotaTool::Quota => {
-            queries.push((QueueReadPart::StorageQuotas, site("quota").arg("-w").arg("-p")));
-        }
+        QuotaTool::Quota => queries.push((QueueReadPart::StorageQuotas, quota())),
         QuotaTool::LfsQuota => {
             let script = RemoteCommand::new("sh").arg("-c").arg(LFS_QUOTA_SCRIPT).arg(user);
             let script = script.args(request.quota_folders.iter().cloned()).with_deadline(SITE_TOOL_TIMEOUT);
             queries.push((QueueReadPart::StorageQuotas, script));
+            // Home is often NFS.
+            queries.push((QueueReadPart::OtherQuotas, quota()));
         }
         QuotaTool::None | QuotaTool::LumiWorkspaces => {}
     }
@@ -217,6 +220,10 @@ impl QueueReadReply {
                     _ => quota::parse_diskusage_report(&part.stdout_text()),
                 });
             }
+            QueueReadPart::OtherQuotas if is_ok || part.code == 1 => {
+                let others = quota::parse_quota(&part.stdout_text());
+                self.storage_quotas.get_or_insert_default().extend(others);
+            }
             // Not every site's program supports the option: then there is nothing to report.
             QueueReadPart::StoragePerUser if is_ok => {
                 self.storage_per_user = Some(storage_per_user::parse_per_user(&part.stdout_text()));
@@ -229,6 +236,7 @@ impl QueueReadReply {
             | QueueReadPart::PriorityFactors
             | QueueReadPart::FairShare
             | QueueReadPart::StorageQuotas
+            | QueueReadPart::OtherQuotas
             | QueueReadPart::Cost => {}
         }
     }
@@ -264,5 +272,23 @@ mod tests {
         let found = quota::parse_lfs_quota(&String::from_utf8(output.stdout).unwrap());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].label.as_str(), found[0].limit_bytes), ("/scratch/a b", Some(16 * 1024)));
+    }
+
+    #[test]
+    fn disks_that_are_not_lustre_keep_their_quota() {
+        let request = QueueReadOptions { quota: QuotaTool::LfsQuota, ..QueueReadOptions::default() };
+        let parts: Vec<QueueReadPart> = query_commands("alice", &request, "").iter().map(|(part, _)| *part).collect();
+        assert!(parts.ends_with(&[QueueReadPart::StorageQuotas, QueueReadPart::OtherQuotas]), "{parts:?}");
+        let mut reply = QueueReadReply::default();
+        let mut add = |kind, code, text: &str| {
+            let part = CommandOutput { code, stdout: text.as_bytes().to_vec(), stderr: Vec::new() };
+            reply.add_part(kind, &part, "", &request, UnixTime(0));
+        };
+        add(QueueReadPart::StorageQuotas, 0, "folder /scratch\n/scratch 8 16 0 - 2 0 500 -\n");
+        // It ends with 1 if a quota is exceeded, with 127 if there is no such program.
+        add(QueueReadPart::OtherQuotas, 1, "nfs01:/export/home 30* 20 25 0 4 0 0 0\n");
+        add(QueueReadPart::OtherQuotas, 127, "nfs01:/export/x 30 20 25 0 4 0 0 0\n");
+        let labels: Vec<String> = reply.storage_quotas.unwrap().into_iter().map(|quota| quota.label).collect();
+        assert_eq!(labels, ["/scratch", "nfs01:/export/home"]);
     }
 }
