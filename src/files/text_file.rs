@@ -179,9 +179,8 @@ pub async fn open(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Res
 
 /// Asks the cluster whether a file can be written; mode bits alone don't tell.
 async fn can_write(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<bool, SftpError> {
-    // Opened as if to go on after its first byte: nothing is written.
-    match RemoteFileWriter::open(connection, path, 1, 0).await {
-        Ok(_) => Ok(true),
+    match RemoteFileWriter::check_writable(connection, path).await {
+        Ok(()) => Ok(true),
         Err(SftpError::Run(error)) => Err(error.into()),
         Err(_) => Ok(false),
     }

@@ -123,6 +123,42 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Whoever may write to a folder can put another file or a link in the place of one that is being opened.
+#[tokio::test]
+async fn large_file_is_written_only_where_it_was_created() {
+    // Here, the same path leads each session to a file of its own.
+    let server = Server::with("Subsystem sftp /bin/sh @DIR@/sftp.sh");
+    server.write(
+        "sftp.sh",
+        "cd \"$(mktemp -d @DIR@/box/XXXXXX)\"
+         test -e @DIR@/armed && printf mine >file
+         exec /usr/lib/openssh/sftp-server\n"
+            .replace("@DIR@", &server.inside())
+            .as_str(),
+    );
+    server.tell("mkdir -m 777 box");
+    let (portal, _alice) = with_alice_on(&server).await;
+    let line = portal.connection("alice", "own").await;
+    let session = TransferSession::open(&line).await.unwrap();
+    server.tell("touch armed");
+    let path = remote_path("/proc/self/cwd/file");
+    let bytes = sample(8 * MIB);
+    let mut writer = RemoteFileWriter::open(&line, &path, 0, bytes.len() as u64).await.unwrap();
+    writer.write(bytes.clone().into()).await.unwrap();
+    assert_eq!(writer.finish().await.unwrap(), bytes.len() as u64);
+    let sizes = format!("4 {} ", bytes.len());
+    server.tell(&format!("test \"$(stat -c %s box/*/file | sort -nu | tr '\\n' ' ')\" = '{sizes}'"));
+    assert!(session.lstat(&path).await.unwrap().size == bytes.len() as u64, "all of it is in one file");
+    drop(session);
+
+    // Nor is what was begun gone on with somewhere else.
+    let folder = Folder::new("alice", "printf 'mine alone' >mine; ln -s mine begun");
+    let begun = remote_path(&format!("{}/begun", folder.path));
+    let resumed = RemoteFileWriter::open(&line, &begun, 5, bytes.len() as u64).await;
+    assert_eq!(resumed.err(), Some(SftpError::Replaced));
+    folder.tell(&format!("test \"$(cat {}/mine)\" = 'mine alone'", folder.path));
+}
+
 #[tokio::test]
 async fn file_that_shrinks_while_it_is_read_just_ends() {
     let (portal, _, _alice) = with_alice().await;

@@ -29,6 +29,10 @@ pub(super) async fn lstat(session: &SftpSession, path: &RemotePath) -> Result<Re
     Ok(parse_attrs(&session.attrs(SftpRequest::Lstat { path: path.as_bytes() }).await?))
 }
 
+pub(super) async fn handle_stat(session: &SftpSession, handle: &[u8]) -> Result<RemoteFileAttrs, SftpFault> {
+    Ok(parse_attrs(&session.attrs(SftpRequest::HandleStat { handle }).await?))
+}
+
 /// Fails unless it is a plain file: opening a pipe would wait for someone to write to it.
 pub(super) async fn require_file(session: &SftpSession, path: &RemotePath) -> Result<RemoteFileAttrs, RawSftpError> {
     let attrs = stat(session, path).await?;

@@ -63,6 +63,10 @@ pub(super) enum SftpRequest<'a> {
     Stat {
         path: &'a [u8],
     },
+    /// Asks for the attributes of an open file.
+    HandleStat {
+        handle: &'a [u8],
+    },
     SetStat {
         path: &'a [u8],
         attrs: SetAttrs,
@@ -163,6 +167,7 @@ impl SftpRequest<'_> {
             Self::Read { .. } => 5,
             Self::Write { .. } => 6,
             Self::Lstat { .. } => 7,
+            Self::HandleStat { .. } => 8,
             Self::SetStat { .. } => 9,
             Self::SetHandleStat { .. } => 10,
             Self::OpenDir { .. } => 11,
@@ -191,7 +196,9 @@ impl SftpRequest<'_> {
                 body.extend(mode.flags().to_be_bytes());
                 attrs.encode(&mut body);
             }
-            Self::Close { handle } | Self::ReadDir { handle } => put_string(&mut body, handle),
+            Self::Close { handle } | Self::HandleStat { handle } | Self::ReadDir { handle } => {
+                put_string(&mut body, handle);
+            }
             Self::Read { handle, offset, len } => {
                 put_string(&mut body, handle);
                 body.extend(offset.to_be_bytes());

@@ -1,5 +1,5 @@
 //! Large amounts of data. Transfers have SFTP sessions of their own, so that a folder still opens at once while gigabytes
-//! pass, and share them: all transfers of a connection together never take more than a quarter of its sessions. A file
+//! pass, and share them: all transfers of a connection together never take more than a third of its sessions. A file
 //! goes over several sessions at once, because one SSH channel carries at most 2 MB per round trip.
 
 mod reader;
@@ -19,6 +19,7 @@ use super::packet::{SetAttrs, SftpOpenMode, SftpRequest};
 use super::session::SftpSession;
 use super::{RawSftpError, RemoteDirListing, RemoteFileAttrs, RemoteFileKind, RenameMode, SftpError};
 use crate::domain::RemotePath;
+use crate::entropy;
 use crate::ssh::connection::ClusterConnection;
 use crate::ssh::slots::CallUrgency;
 
@@ -159,6 +160,11 @@ impl OpenRemoteFile {
         set.map_err(|fault| operations::explain_unwritten(fault).into_error(&self.session))
     }
 
+    async fn attrs(&self) -> Result<RemoteFileAttrs, SftpError> {
+        let found = operations::handle_stat(&self.session, &self.handle).await;
+        found.map_err(|fault| RawSftpError::from(fault).into_error(&self.session))
+    }
+
     /// Closes it and reports what only closing brings to light.
     async fn close(mut self) -> Result<(), SftpError> {
         let handle = std::mem::take(&mut self.handle);
@@ -188,15 +194,47 @@ async fn open_striped(
     len: u64,
 ) -> Result<Vec<OpenRemoteFile>, SftpError> {
     let first = session_pool::get_session(connection).await?;
+    // Opened before the file is: a session takes long enough for someone to put another file in its place.
+    let others = match len {
+        STRIPE_FROM_BYTES.. => session_pool::get_other_sessions(connection, &first).await,
+        _ => Vec::new(),
+    };
     let mut files = vec![OpenRemoteFile::open(&first, path, mode, attrs).await?];
-    if len >= STRIPE_FROM_BYTES {
-        for session in session_pool::get_other_sessions(connection, &first).await {
-            // The file exists by now.
-            let mode = if mode == SftpOpenMode::CreateNew { SftpOpenMode::Write } else { mode };
-            if let Ok(file) = OpenRemoteFile::open(&session, path, mode, SetAttrs::default()).await {
-                files.push(file);
-            }
+    // The file exists by now.
+    let other_mode = if mode == SftpOpenMode::CreateNew { SftpOpenMode::Write } else { mode };
+    for session in others {
+        if let Ok(file) = OpenRemoteFile::open(&session, path, other_mode, SetAttrs::default()).await {
+            files.push(file);
         }
     }
+    if mode != SftpOpenMode::Read {
+        keep_same_file(&mut files, path, mode == SftpOpenMode::Write).await?;
+    }
     Ok(files)
+}
+
+/// Drops the handles that lead to another file than the first one; with `is_resumed`, fails if that one isn't at the path
+/// itself. Opening follows links, and whoever may write to the folder can put one in the file's place between two requests.
+/// Nobody can guess the time that only this file gets.
+async fn keep_same_file(files: &mut Vec<OpenRemoteFile>, path: &RemotePath, is_resumed: bool) -> Result<(), SftpError> {
+    let others = files.split_off(1);
+    let Some(first) = files.first().filter(|_| is_resumed || !others.is_empty()) else { return Ok(()) };
+    let random: [u8; 4] = entropy::random_bytes().map_err(|_| SftpError::NotWritten)?;
+    // Some file systems have no later times.
+    let mark = u32::from_be_bytes(random) >> 1;
+    first.set_attrs(SetAttrs { times: Some((mark, mark)), ..SetAttrs::default() }).await?;
+    let is_marked = |attrs: RemoteFileAttrs| attrs.modified.is_some_and(|at| at.0 == i64::from(mark));
+    if is_resumed {
+        let found = operations::lstat(&first.session, path).await;
+        let found = found.map_err(|fault| RawSftpError::from(fault).into_error(&first.session))?;
+        if found.kind != RemoteFileKind::File || !is_marked(found) {
+            return Err(SftpError::Replaced);
+        }
+    }
+    for file in others {
+        if file.attrs().await.is_ok_and(is_marked) {
+            files.push(file);
+        }
+    }
+    Ok(())
 }

@@ -17,6 +17,8 @@ fn requests_are_as_the_draft_writes_them() {
     assert_eq!(&owned[14..], b"\0\0\0\x06\0\0\x03\xe8\0\0\0\x07\0\0\x01\xa4");
     let open = SftpRequest::SetHandleStat { handle: b"h1", attrs: mode }.encode(4);
     assert_eq!(open, b"\0\0\0\x13\x0a\0\0\0\x04\0\0\0\x02h1\0\0\0\x04\0\0\x01\xa4");
+    let stat = SftpRequest::HandleStat { handle: b"h1" }.encode(5);
+    assert_eq!(stat, b"\0\0\0\x0b\x08\0\0\0\x05\0\0\0\x02h1");
 }
 
 #[test]

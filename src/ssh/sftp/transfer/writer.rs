@@ -9,7 +9,7 @@ use super::super::SftpError;
 use super::super::operations::explain_unwritten;
 use super::super::packet::{SetAttrs, SftpOpenMode, SftpRequest};
 use super::super::session::PendingSftpReply;
-use super::{OpenRemoteFile, WINDOW_BYTES, open_striped};
+use super::{OpenRemoteFile, WINDOW_BYTES, open_striped, session_pool};
 use crate::domain::RemotePath;
 use crate::ssh::connection::ClusterConnection;
 
@@ -56,6 +56,12 @@ impl RemoteFileWriter {
     ) -> Result<Self, SftpError> {
         let attrs = SetAttrs { mode, ..SetAttrs::default() };
         Ok(Self::new(open_striped(connection, path, (SftpOpenMode::CreateNew, attrs), len).await?, 0))
+    }
+
+    /// Fails unless a file could be written to; changes nothing.
+    pub async fn check_writable(connection: &Arc<ClusterConnection>, path: &RemotePath) -> Result<(), SftpError> {
+        let session = session_pool::get_session(connection).await?;
+        OpenRemoteFile::open(&session, path, SftpOpenMode::Write, SetAttrs::default()).await?.close().await
     }
 
     fn new(files: Vec<OpenRemoteFile>, offset: u64) -> Self {
@@ -105,13 +111,21 @@ impl RemoteFileWriter {
     /// The same; first sets attributes of what was written, whatever has its name by now.
     pub async fn finish_with(mut self, attrs: SetAttrs) -> Result<u64, SftpError> {
         self.flush().await?;
-        if let Some(file) = self.files.first().filter(|_| attrs != SetAttrs::default()) {
-            file.set_attrs(attrs).await?;
+        if attrs != SetAttrs::default() {
+            self.set_attrs(attrs).await?;
         }
         for file in std::mem::take(&mut self.files) {
             file.close().await?;
         }
         Ok(self.confirmed)
+    }
+
+    /// Sets attributes of the file, whatever has its name by now. What is still under way may change them again.
+    pub async fn set_attrs(&self, attrs: SetAttrs) -> Result<(), SftpError> {
+        match self.files.first() {
+            Some(file) => file.set_attrs(attrs).await,
+            None => Ok(()),
+        }
     }
 
     async fn confirm_one(&mut self) -> Result<(), SftpError> {
