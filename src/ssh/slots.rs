@@ -49,7 +49,7 @@ impl SessionSlots {
         Self {
             all: Semaphore::new(most),
             background: Semaphore::new((most * 5 / 8).max(1)),
-            bulk: Semaphore::new((most / 4).max(1)),
+            bulk: Semaphore::new((most / 3).max(1)),
             limit: AtomicUsize::new(most),
             max: most,
             refused_at: std::sync::Mutex::default(),
@@ -133,14 +133,16 @@ mod tests {
 
     #[tokio::test]
     async fn people_find_a_place_however_much_goes_on_behind() {
-        let slots = SessionSlots::new(8);
-        let mut held = Vec::new();
-        for urgency in [CallUrgency::Bulk, CallUrgency::Bulk].into_iter().chain([CallUrgency::Background; 5]) {
-            held.push(slots.acquire(urgency).await.unwrap());
+        for (most, background) in [(6, 3), (8, 5)] {
+            let slots = SessionSlots::new(most);
+            let mut held = Vec::new();
+            for urgency in [CallUrgency::Bulk; 2].into_iter().chain(vec![CallUrgency::Background; background]) {
+                held.push(slots.acquire(urgency).await.unwrap());
+            }
+            assert!(slots.acquire(CallUrgency::Interactive).await.is_some(), "one of {most} is left for people");
+            assert_eq!(slots.background.available_permits(), 0);
+            assert_eq!(slots.bulk.available_permits(), 0);
         }
-        assert!(slots.acquire(CallUrgency::Interactive).await.is_some(), "one of eight is left for people");
-        assert_eq!(slots.background.available_permits(), 0);
-        assert_eq!(slots.bulk.available_permits(), 0);
     }
 
     #[tokio::test]
