@@ -27,7 +27,6 @@ use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::core::Core;
 use crate::domain::{ClusterId, PersonId, RemoteName, RemotePath, SharedPathId};
 use crate::entropy;
-use crate::files::shared_paths;
 use crate::jobs::notifications::NotificationHub;
 use crate::ssh::sftp::transfer::TransferSession;
 use crate::ssh::sftp::{RemoteFileKind, SftpError};
@@ -64,6 +63,9 @@ pub enum UploadError {
         "This drop-box was closed while the file was being sent, so the file wasn't saved. Ask the person who sent you the link for a new one."
     )]
     DropBoxClosed,
+    /// It may be open again later: what has arrived is kept.
+    #[error("This drop-box doesn't accept files right now. The upload can continue when it does.")]
+    DropBoxPaused,
     #[error("Too many of your uploads are running at the same time. This one continues when others have finished.")]
     TooManyAtOnce,
     #[error("Many files are being uploaded right now. Yours continue in a moment.")]
@@ -163,9 +165,7 @@ impl UploadService {
         let connection = self.connection_for(owner, cluster.id).await?;
         let target = metadata.target();
         if owner.drop_box.is_some() {
-            // The folder may have been replaced by a link since it was shared.
-            let session = TransferSession::open_for_guest(&connection).await?;
-            shared_paths::resolve(&session, &metadata.folder, &RemotePath::root()).await?;
+            drop_box::require_in_place(&connection, &metadata.folder).await?;
         }
         match prepare_target(&connection, metadata, &target).await {
             // A guest doesn't learn which names there are: the file gets another one.
@@ -316,6 +316,11 @@ pub const fn expires_at(upload: &StoredUpload) -> UnixTime {
 /// The checksum of what is on the cluster, to go on with.
 fn running_checksum(upload: &StoredUpload) -> RunningChecksum {
     RunningChecksum::from_state(upload.checksum_state, u64::try_from(upload.confirmed).unwrap_or_default())
+}
+
+/// When the file was last used and changed, as its sender says.
+fn kept_times(upload: &StoredUpload) -> Option<(u32, u32)> {
+    upload.modified_at.and_then(|at| u32::try_from(at.0).ok()).map(|at| (at, at))
 }
 
 /// A path as it was stored.

@@ -250,6 +250,62 @@ async fn revoking_a_drop_box_stops_what_is_being_sent() {
     assert_eq!(names(&portal, &inside).await, [""; 0]);
 }
 
+/// Whoever may write to the folder that a drop-box is in can replace it at any time.
+#[tokio::test]
+async fn guest_writes_nowhere_but_into_the_folder_that_was_shared() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in elsewhere");
+    let (inside, elsewhere) = (format!("{}/in", folder.path), format!("{}/elsewhere", folder.path));
+    let guest = Guest::open(&portal, &make_drop_box(&portal, &alice, &inside, ("1", "9"), "").await).await;
+    let prepare = async |name: &str| {
+        let begun = send(guest.creation(&portal, name.as_bytes(), 6, "")).await;
+        assert_eq!(begun.status, 201, "{}", begun.text());
+        begun.location().to_owned()
+    };
+    let append = async |at: &str, offset: usize, bytes: &'static str| {
+        let part = guest.tus(&portal, Method::PATCH, at).header("content-type", "application/offset+octet-stream");
+        send(part.header("upload-offset", offset).body(bytes)).await.status
+    };
+    let (announced, begun) = (prepare("authorized_keys").await, prepare("rc").await);
+    assert_eq!(append(&begun, 0, "abc").await, 204);
+    folder.tell(&format!("cd {} && mv in was && ln -s elsewhere in", folder.path));
+    assert_eq!(append(&announced, 0, "abcdef").await, 422);
+    // Even if what has arrived so far is there, too.
+    folder.tell(&format!("cd {} && cp was/.portolan-upload-* elsewhere/", folder.path));
+    assert_eq!(append(&begun, 3, "def").await, 422);
+    assert_eq!(guest.upload(&portal, b"empty", b"").await.status, 422);
+    folder
+        .tell(&format!("cd {elsewhere} && test \"$(ls -A | wc -l)\" = 1 && test \"$(cat .portolan-upload-*)\" = abc"));
+    // It goes on once the folder is back.
+    folder.tell(&format!("cd {} && rm in && mv was in", folder.path));
+    assert_eq!((append(&announced, 0, "abcdef").await, append(&begun, 3, "def").await), (204, 204));
+    assert_eq!(names(&portal, &inside).await, ["authorized_keys", "rc"]);
+}
+
+/// The link may work again when its owner's account does.
+#[tokio::test]
+async fn paused_drop_box_keeps_what_has_arrived() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in");
+    let inside = format!("{}/in", folder.path);
+    let guest = Guest::open(&portal, &make_drop_box(&portal, &alice, &inside, ("1", "3"), "").await).await;
+    let begun = send(guest.creation(&portal, b"late", 3, "")).await.location().to_owned();
+    let tell = async |sql: &'static str| {
+        let mut tx = portal.app.store.write().await.unwrap();
+        sqlx::query(sql).execute(&mut *tx).await.unwrap();
+        portolan::store::commit(tx).await.unwrap();
+    };
+    tell("CREATE TRIGGER disable AFTER UPDATE OF confirmed ON uploads BEGIN UPDATE people SET disabled_at = 1; END")
+        .await;
+    let part = guest.tus(&portal, Method::PATCH, &begun).header("content-type", "application/offset+octet-stream");
+    assert_eq!(send(part.header("upload-offset", 0).body("abc")).await.status, 503);
+    assert_eq!(names(&portal, &inside).await.len(), 1, "it waits under its hidden name");
+    tell("UPDATE people SET disabled_at = NULL").await;
+    let finished = send(guest.tus(&portal, Method::POST, &format!("{begun}/finish"))).await;
+    assert_eq!(finished.status, 200, "{}", finished.text());
+    assert_eq!(names(&portal, &inside).await, ["late"]);
+}
+
 #[tokio::test]
 async fn new_name_is_stored_before_the_file_gets_it() {
     let (portal, _, alice) = with_alice().await;

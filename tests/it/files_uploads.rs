@@ -467,6 +467,48 @@ async fn checksum_that_was_never_computed_is_no_damage() {
     assert_eq!(page.status, 200, "{}", page.text());
     assert_content(&folder, "file", &bytes);
     assert_eq!(names(&portal, "own", &folder.path).await, [b"file"]);
+
+    // Nor if the portal was killed after the file got its name.
+    let tell = async |sql: &'static str| {
+        let mut tx = portal.app.store.write().await.unwrap();
+        sqlx::query(sql).execute(&mut *tx).await.unwrap();
+        portolan::store::commit(tx).await.unwrap();
+    };
+    tell("CREATE TRIGGER killed BEFORE UPDATE OF state ON uploads BEGIN SELECT RAISE(ABORT, 'killed'); END").await;
+    let at = tus.create("second", bytes.len()).await;
+    assert_eq!(tus.append(&at, 0, &bytes).await.status, 500);
+    assert_eq!(names(&portal, "own", &folder.path).await, [&b"file"[..], b"second"]);
+    tell("DROP TRIGGER killed").await;
+    server.tell("touch kills");
+    let page = tus.finish(&at, "").await;
+    assert!(page.status == 503 && !page.text().contains("differs"), "{}: {}", page.status, page.text());
+    server.tell("rm kills");
+    assert_eq!(tus.finish(&at, "").await.status, 200);
+    assert_eq!(names(&portal, "own", &folder.path).await, [&b"file"[..], b"second"]);
+}
+
+/// A disk may be away for a while.
+#[tokio::test]
+async fn upload_waits_while_its_folder_is_away() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir in");
+    let inside = format!("{}/in", folder.path);
+    let tus = Uploader::new(&portal, &alice, "key", &inside);
+    let begun = tus.create("begun", 6).await;
+    assert_eq!(tus.append(&begun, 0, b"abc").await.status, 204);
+    let named = tus.create("named", 3).await;
+    folder.tell(&format!("printf old >{inside}/named"));
+    assert_eq!(tus.append(&named, 0, b"new").await.status, 409);
+    folder.tell(&format!("mv {inside} {}/away", folder.path));
+    let page = tus.append(&begun, 3, b"def").await;
+    assert!(page.status == 422 && page.text().contains("no longer exists"), "{}: {}", page.status, page.text());
+    let page = tus.finish(&named, "keep-both").await;
+    assert!(page.status == 422 && page.text().contains("no longer exists"), "{}: {}", page.status, page.text());
+    folder.tell(&format!("mv {}/away {inside}", folder.path));
+    assert_eq!(tus.offset(&begun).await, 3, "nothing is sent again");
+    assert_eq!(tus.append(&begun, 3, b"def").await.status, 204);
+    assert_eq!(tus.finish(&named, "keep-both").await.status, 200);
+    assert_eq!(names(&portal, "key", &inside).await, [&b"begun"[..], b"named", b"named (2)"]);
 }
 
 #[tokio::test]

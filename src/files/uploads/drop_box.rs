@@ -4,11 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{UploadError, UploadMetadata, UploadMetadataError, UploadService, remove_temporary};
+use super::{UploadError, UploadMetadata, UploadMetadataError, UploadService, remove_temporary, stored_path};
 use crate::domain::{PersonId, RemotePath, SharedPathId};
+use crate::files::shared_paths;
 use crate::jobs::notification_digest::DROP_BOX_FILLED;
 use crate::ssh::ClusterConnection;
-use crate::store::guest_links::GuestLinkTarget;
+use crate::ssh::sftp::SftpError;
+use crate::ssh::sftp::transfer::TransferSession;
+use crate::store::guest_links::{GuestLink, GuestLinkTarget};
 use crate::store::uploads::StoredUpload;
 use crate::store::{self, StoreError};
 
@@ -37,43 +40,39 @@ impl UploadMetadata {
 }
 
 impl UploadService {
-    /// Whether a link still leads to the drop-box that an upload goes to.
-    async fn is_open(&self, drop_box: SharedPathId) -> Result<bool, StoreError> {
-        let now = self.core.clock.now();
+    async fn list_links(&self, drop_box: SharedPathId) -> Result<Vec<GuestLink>, StoreError> {
         let mut db = self.core.store.read().await?;
-        let links = store::guest_links::list(&mut db, GuestLinkTarget::DropBox(drop_box), now).await?;
-        Ok(links.iter().any(|link| link.is_usable(now)))
+        store::guest_links::list(&mut db, GuestLinkTarget::DropBox(drop_box), self.core.clock.now()).await
     }
 
-    /// Resolves when the drop-box that an upload goes to is revoked or expires; never for a person's own upload.
+    /// Resolves when no link lets guests into the drop-box that an upload goes to any more; never for a person's own
+    /// upload.
     pub(super) async fn wait_until_closed(&self, drop_box: Option<SharedPathId>) {
         let Some(drop_box) = drop_box else { return std::future::pending().await };
         loop {
             tokio::time::sleep(OPEN_CHECK_INTERVAL).await;
-            if matches!(self.is_open(drop_box).await, Ok(false)) {
+            let now = self.core.clock.now();
+            if self.list_links(drop_box).await.is_ok_and(|links| !links.iter().any(|link| link.is_usable(now))) {
                 return;
             }
         }
     }
 
-    /// Refuses to go on with an upload to a drop-box that isn't open any more, and removes what has arrived.
+    /// Refuses to go on with an upload to a drop-box that was revoked or has expired, and removes what has arrived; keeps
+    /// that if the link may work again.
     pub(super) async fn require_open(
         &self,
         connection: &Arc<ClusterConnection>,
         upload: &StoredUpload,
     ) -> Result<(), UploadError> {
-        match upload.drop_box_id {
-            Some(drop_box) if !self.is_open(drop_box).await? => self.discard(connection, upload).await,
-            _ => Ok(()),
+        let Some(drop_box) = upload.drop_box_id else { return Ok(()) };
+        let (links, now) = (self.list_links(drop_box).await?, self.core.clock.now());
+        if links.iter().any(|link| link.is_usable(now)) {
+            return Ok(());
         }
-    }
-
-    /// Removes an upload whose drop-box was closed, and says so.
-    pub(super) async fn discard(
-        &self,
-        connection: &Arc<ClusterConnection>,
-        upload: &StoredUpload,
-    ) -> Result<(), UploadError> {
+        if links.iter().any(|link| link.is_open(now)) {
+            return Err(UploadError::DropBoxPaused);
+        }
         remove_temporary(connection, upload).await?;
         self.delete(&upload.id).await?;
         Err(UploadError::DropBoxClosed)
@@ -96,6 +95,32 @@ impl UploadService {
         let is_new = store::notifications::add_drop_box(&mut tx, person, DROP_BOX_FILLED, &text, now).await?;
         store::commit(tx).await?;
         Ok(is_new)
+    }
+}
+
+/// Fails unless an upload to a drop-box still goes to the folder that was shared.
+pub(super) async fn require_folder(
+    connection: &Arc<ClusterConnection>,
+    upload: &StoredUpload,
+) -> Result<(), UploadError> {
+    if upload.drop_box_id.is_none() {
+        return Ok(());
+    }
+    let folder = stored_path(&upload.temporary)?.parent().ok_or(UploadError::NoFolder)?;
+    require_in_place(connection, &folder).await
+}
+
+/// Whoever may write to the folder that a drop-box is in can put a link in its place at any time: guests would write
+/// wherever that leads.
+pub(super) async fn require_in_place(
+    connection: &Arc<ClusterConnection>,
+    folder: &RemotePath,
+) -> Result<(), UploadError> {
+    let session = TransferSession::open_for_guest(connection).await?;
+    match shared_paths::resolve(&session, folder, &RemotePath::root()).await {
+        Ok(_) => Ok(()),
+        Err(SftpError::NotFound) => Err(UploadError::NoFolder),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::drop_box::require_folder;
 use super::metadata::chosen_name;
 use super::{
-    ActiveUpload, UploadError, UploadOwner, UploadService, random_token, remove_temporary, running_checksum,
-    stored_path,
+    ActiveUpload, UploadError, UploadOwner, UploadService, kept_times, random_token, remove_temporary,
+    running_checksum, stored_path,
 };
 use crate::auth::activity::{ActivityDetails, ActivityEventKind, Actor, record};
 use crate::clock::UnixTime;
@@ -73,8 +74,10 @@ impl UploadService {
     pub async fn finish_empty(&self, owner: UploadOwner, upload: &StoredUpload) -> Result<(), UploadError> {
         let connection = self.connection_for(owner, upload.cluster_id).await?;
         let active = self.acquire(owner, &upload.id).await?;
+        require_folder(&connection, upload).await?;
         let session = TransferSession::open(&connection).await?;
-        session.write_new(&stored_path(&upload.temporary)?, b"", None).await?;
+        let attrs = SetAttrs { times: kept_times(upload), ..SetAttrs::default() };
+        session.write_new_with(&stored_path(&upload.temporary)?, b"", None, attrs).await?;
         self.finish_as(&connection, upload.clone(), NameDecision::TryAgain, active).await
     }
 
@@ -89,18 +92,22 @@ impl UploadService {
         let temporary = stored_path(&upload.temporary)?;
         let checked = match upload.state {
             UploadState::Receiving => check(connection, &session, &temporary, &upload).await,
-            _ if session.lstat(&temporary).await == Err(SftpError::NotFound) => Err(UploadError::Damaged),
-            _ => Ok(()),
+            // Its content was checked before.
+            _ => require_whole(&session, &temporary, &upload).await,
+        };
+        let checked = match checked {
+            Err(UploadError::Damaged) if session.lstat(&temporary).await == Err(SftpError::NotFound) => {
+                // The portal may have been killed after it had given the file its name.
+                let target = stored_path(&upload.target)?;
+                match check(connection, &session, &target, &upload).await {
+                    Ok(()) => return self.settle(&upload, UploadState::Finished, None).await,
+                    checked => checked,
+                }
+            }
+            checked => checked,
         };
         match checked {
             Ok(()) => {}
-            // The portal was killed after it had given the file its name.
-            Err(UploadError::Damaged)
-                if session.lstat(&temporary).await == Err(SftpError::NotFound)
-                    && check(connection, &session, &stored_path(&upload.target)?, &upload).await.is_ok() =>
-            {
-                return self.settle(&upload, UploadState::Finished, None).await;
-            }
             Err(UploadError::Damaged) => {
                 remove_temporary(connection, &upload).await?;
                 self.delete(&upload.id).await?;
@@ -109,6 +116,7 @@ impl UploadService {
             Err(error) => return self.settle(&upload, upload.state, Some(error)).await,
         }
         self.require_open(connection, &upload).await?;
+        require_folder(connection, &upload).await?;
         let named = match self.give_name(&session, &mut upload, decision).await {
             // Guests replace nothing, and nobody is asked.
             Err(UploadError::NameTaken | UploadError::FolderInTheWay) if upload.drop_box_id.is_some() => {
@@ -134,10 +142,6 @@ impl UploadService {
         decision: NameDecision,
     ) -> Result<(), UploadError> {
         let (from, chosen) = (stored_path(&upload.temporary)?, chosen_target(upload)?);
-        if let Some(seconds) = upload.modified_at.and_then(|at| u32::try_from(at.0).ok()) {
-            // A file with another time is still the file.
-            let _ = session.set_attrs(&from, SetAttrs { times: Some((seconds, seconds)), ..SetAttrs::default() }).await;
-        }
         if decision == NameDecision::KeepBoth {
             let mut labels: Vec<String> = (2..=MAX_COPIES).map(|number| number.to_string()).collect();
             if upload.drop_box_id.is_some() {
@@ -225,14 +229,8 @@ async fn check(
     path: &RemotePath,
     upload: &StoredUpload,
 ) -> Result<(), UploadError> {
+    require_whole(session, path, upload).await?;
     let size = u64::try_from(upload.size).unwrap_or_default();
-    let attrs = match session.lstat(path).await {
-        Err(SftpError::NotFound) => return Err(explain_missing(session, path).await),
-        found => found?,
-    };
-    if attrs.kind != RemoteFileKind::File || attrs.size != size {
-        return Err(UploadError::Damaged);
-    }
     let sent = running_checksum(upload).finish();
     let (most_read, urgency) = match upload.drop_box_id {
         Some(_) => (GUEST_READ_BACK_BYTES, CallUrgency::Guest),
@@ -253,8 +251,18 @@ async fn check(
     }
 }
 
+/// Compares the size alone.
+async fn require_whole(session: &TransferSession, path: &RemotePath, upload: &StoredUpload) -> Result<(), UploadError> {
+    let attrs = match session.lstat(path).await {
+        Err(SftpError::NotFound) => return Err(explain_missing(session, path).await),
+        found => found?,
+    };
+    let is_whole = attrs.kind == RemoteFileKind::File && i64::try_from(attrs.size) == Ok(upload.size);
+    if is_whole { Ok(()) } else { Err(UploadError::Damaged) }
+}
+
 /// A file that isn't there is lost only if its folder is there: a disk may be away for a while.
-async fn explain_missing(session: &TransferSession, path: &RemotePath) -> UploadError {
+pub(super) async fn explain_missing(session: &TransferSession, path: &RemotePath) -> UploadError {
     let Some(folder) = path.parent() else { return UploadError::NoFolder };
     match session.stat(&folder).await {
         Ok(_) => UploadError::Damaged,

@@ -8,12 +8,14 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
 
 use super::checksum::RequestChecksum;
-use super::{ActiveUpload, UploadError, UploadOwner, UploadService, running_checksum, stored_path};
+use super::drop_box::require_folder;
+use super::finish::explain_missing;
+use super::{ActiveUpload, UploadError, UploadOwner, UploadService, kept_times, running_checksum, stored_path};
 use crate::cluster::checksums::RunningChecksum;
 use crate::domain::RemotePath;
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::{RemoteFileWriter, TransferSession};
-use crate::ssh::sftp::{RemoteFileKind, SftpError};
+use crate::ssh::sftp::{RemoteFileKind, SetAttrs, SftpError};
 use crate::store;
 use crate::store::uploads::{StoredUpload, UploadState};
 
@@ -77,7 +79,7 @@ impl UploadService {
                 self.note_problem(&upload, error).await;
             }
             if matches!(received, Err(UploadError::DropBoxClosed)) {
-                self.discard(&connection, &upload).await?;
+                self.require_open(&connection, &upload).await?;
             }
             received?;
         }
@@ -101,20 +103,39 @@ impl UploadService {
         B: Stream<Item = Result<Bytes, E>> + Send + Unpin,
     {
         let (start, size) = (part.offset, u64::try_from(upload.size).unwrap_or_default());
-        let writer = match open_writer(connection, &stored_path(&upload.temporary)?, start, size - start).await {
-            Err(SftpError::NotFound) if start > 0 => {
-                // Somebody has removed or replaced what was there: it begins again.
-                self.save(upload, &RunningChecksum::new()).await?;
-                return Err(UploadError::WrongOffset);
+        let temporary = stored_path(&upload.temporary)?;
+        require_folder(connection, upload).await?;
+        let writer = match open_writer(connection, &temporary, start, size - start).await {
+            Err(SftpError::NotFound | SftpError::Replaced) if start > 0 => {
+                let session = TransferSession::open(connection).await?;
+                return match explain_missing(&session, &temporary).await {
+                    // Somebody has removed or replaced what was there: it begins again.
+                    UploadError::Damaged => {
+                        self.save(upload, &RunningChecksum::new()).await?;
+                        Err(UploadError::WrongOffset)
+                    }
+                    error => Err(error),
+                };
             }
             opened => opened?,
         };
+        // Nothing is written if it was opened somewhere else.
+        require_folder(connection, upload).await?;
         let running = running_checksum(upload);
         let mut writing = WritingUpload { writer, running, checksum: part.checksum.take(), waiting: None };
         let result = self.pass_on(active, upload, &mut writing, &mut part.body).await;
         let (checksum, certain) = (writing.checksum.take(), writing.take_certain());
-        let WritingUpload { writer, running, .. } = writing;
-        let written = writer.finish().await;
+        let WritingUpload { mut writer, running, .. } = writing;
+        let written = match writer.flush().await {
+            Ok(()) => {
+                if let Some(times) = kept_times(upload).filter(|_| running.size() == size) {
+                    // A file with another time is still the file.
+                    let _ = writer.set_attrs(SetAttrs { times: Some(times), ..SetAttrs::default() }).await;
+                }
+                writer.finish().await
+            }
+            Err(error) => Err(error),
+        };
         let is_all_written = written.as_ref().is_ok_and(|confirmed| *confirmed == running.size());
         match checksum {
             Some(checksum) if result.is_ok() && is_all_written => {

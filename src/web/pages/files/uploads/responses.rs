@@ -88,6 +88,7 @@ pub(super) fn show_problem(error: &UploadError) -> Response {
         UploadError::WrongOffset | UploadError::NameTaken | UploadError::FolderInTheWay => StatusCode::CONFLICT,
         UploadError::ChecksumMismatch => StatusCode::from_u16(CHECKSUM_MISMATCH).unwrap_or(StatusCode::BAD_REQUEST),
         UploadError::Stopping
+        | UploadError::DropBoxPaused
         | UploadError::NoBatchPlace
         | UploadError::Sftp(SftpError::Run(_))
         | UploadError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
