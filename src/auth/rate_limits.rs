@@ -38,6 +38,8 @@ pub enum RateLimitKey {
     GuestPassphrase(GuestLinkId),
     /// Requests by one guest link that need the cluster: listings, downloads and new uploads, from anywhere.
     GuestFileRequest(GuestLinkId),
+    /// Requests by one guest link about uploads that were begun, from anywhere: each writes to the database.
+    GuestUploadRequest(GuestLinkId),
 }
 
 impl RateLimitKey {
@@ -50,6 +52,7 @@ impl RateLimitKey {
             Self::Account(_) | Self::GuestPassphrase(_) => (40.0, 60.0),
             // A guest who clicks through folders or drops a hundred files notices nothing.
             Self::GuestFileRequest(_) => (120.0, 2.0),
+            Self::GuestUploadRequest(_) => (300.0, 0.2),
             Self::KeyImport(_) => (40.0, 20.0),
             Self::Code(_) => (10.0, 120.0),
             Self::AccountBrowser(..) | Self::CodeBrowser(..) | Self::Confirmation(_) => (10.0, 30.0),

@@ -76,4 +76,9 @@ impl AuthService {
     pub fn limit_guest_requests(&self, id: GuestLinkId) -> Result<(), i64> {
         self.rate_limiter.take(&[RateLimitKey::GuestFileRequest(id)], self.clock.now())
     }
+
+    /// The same for requests about an upload that was begun.
+    pub fn limit_guest_upload_requests(&self, id: GuestLinkId) -> Result<(), i64> {
+        self.rate_limiter.take(&[RateLimitKey::GuestUploadRequest(id)], self.clock.now())
+    }
 }

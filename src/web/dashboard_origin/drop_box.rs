@@ -80,7 +80,11 @@ fn uploads_url(access_key: &str) -> String {
 
 /// A request by a guest who may upload now: checked on every request.
 async fn authorize(app: AppState, access_key: &str, headers: HeaderMap) -> Result<TusRequest, TusError> {
-    let (_, shared) = check_access(&app, access_key, &headers).await.map_err(|error| refuse_access(&error))?;
+    let (access, shared) = check_access(&app, access_key, &headers).await.map_err(|error| refuse_access(&error))?;
+    app.auth.limit_guest_upload_requests(access.link.id).map_err(|seconds| {
+        let text = "Too many requests came with this link in a short time. The upload continues in a moment.";
+        TusError::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(seconds)
+    })?;
     TusRequest::by_guest(app, shared, uploads_url(access_key), headers)
 }
 
