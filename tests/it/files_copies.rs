@@ -4,10 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
-use portolan::domain::PersonId;
-use portolan::store;
+use portolan::domain::{PersonId, TransferId};
 use portolan::store::transfers::{Transfer, TransferState};
 
+use crate::files_transfers::{transfers, wait_for_state};
 use crate::folders::{Folder, with_alice};
 use crate::support::cluster::Cluster;
 use crate::support::server::Server;
@@ -15,12 +15,6 @@ use crate::support::wait::wait_for_value;
 use crate::support::{Client, TestApp};
 
 const OVER: [TransferState; 3] = [TransferState::Done, TransferState::Failed, TransferState::Cancelled];
-
-async fn transfers(portal: &TestApp) -> Vec<Transfer> {
-    let alice = PersonId(portal.person_id("alice").await);
-    let mut db = portal.app.store.read().await.unwrap();
-    store::transfers::list(&mut db, alice, 100).await.unwrap()
-}
 
 /// Waits until the only transfer is over; it must be done.
 async fn wait_until_done(portal: &TestApp) -> Transfer {
@@ -134,6 +128,49 @@ async fn cancelled_copy_leaves_no_half_file() {
     let look = async || portolan::ssh::sftp::list(&line, &to, 10).await.unwrap().entries.len();
     wait_for_value("nothing is left", look, |left| *left == 0).await;
     assert_eq!(transfers(&portal).await[0].state, TransferState::Cancelled);
+}
+
+/// Copies a folder with a large file, and pauses when some of that has passed.
+async fn copy_and_pause(portal: &TestApp, who: &Client, folder: &Folder) -> TransferId {
+    start_copy(who, "key", &folder.path, &["tree"], ("key", &format!("{}/to", folder.path))).await;
+    wait_for_bytes(portal).await;
+    let id = transfers(portal).await[0].id;
+    who.post(&format!("/transfers/{id}/pause"), &[]).await;
+    // Where it stopped is saved once it has.
+    let look = async || transfers(portal).await.remove(0).checkpoint;
+    wait_for_value("saved", look, |checkpoint| checkpoint.contains("-large.part")).await;
+    id
+}
+
+/// Whoever may write to the target's folder can replace what is being filled, or the target itself.
+#[tokio::test]
+async fn copy_goes_nowhere_but_to_its_target() {
+    for replaced in ["to/tree", "to"] {
+        let (portal, _, alice) = with_alice().await;
+        let folder = Folder::new(
+            "alice",
+            "mkdir -p elsewhere to tree/sub; head -c 500000000 /dev/zero >tree/large; echo x >tree/sub/evil",
+        );
+        let id = copy_and_pause(&portal, &alice, &folder).await;
+        folder.tell(&format!("cd {} && mv {replaced} was && ln -s $PWD/elsewhere {replaced}", folder.path));
+        alice.post(&format!("/transfers/{id}/resume"), &[]).await;
+        let over = wait_for_state(&portal, &OVER).await;
+        let words = if replaced == "to" { "isn't the one" } else { "replaced by something else" };
+        assert!(over.state == TransferState::Failed && over.message.contains(words), "{over:?}");
+        folder.tell(&format!("test -z \"$(ls -A {}/elsewhere)\"", folder.path));
+    }
+}
+
+#[tokio::test]
+async fn half_of_a_file_that_is_gone_does_not_stay() {
+    let (portal, _, alice) = with_alice().await;
+    let folder =
+        Folder::new("alice", "mkdir -p to tree/sub; head -c 500000000 /dev/zero >tree/large; echo 1 >tree/sub/x");
+    let id = copy_and_pause(&portal, &alice, &folder).await;
+    folder.tell(&format!("cd {} && ls -A to/tree | grep -q portolan- && rm tree/large", folder.path));
+    alice.post(&format!("/transfers/{id}/resume"), &[]).await;
+    wait_until_done(&portal).await;
+    folder.tell(&format!("cd {} && test \"$(ls -A to/tree)\" = sub", folder.path));
 }
 
 #[tokio::test]

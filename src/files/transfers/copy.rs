@@ -30,6 +30,8 @@ pub(super) struct CopyCheckpoint {
     finished: usize,
     files: u64,
     bytes: u64,
+    /// The folder that copies go to, without links in it, encoded.
+    folder: Option<String>,
     /// The path of the copy of the next item, encoded, once it is chosen.
     target: Option<String>,
     /// A large file that was left half-way.
@@ -88,7 +90,11 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let folder = run.transfer.folder();
     let items: Vec<RemotePath> = run.transfer.names().iter().map(|name| folder.join(name)).collect();
     let target_folder = check_target(run, &source, &target).await?;
-    let checkpoint: CopyCheckpoint = serde_json::from_str(&run.transfer.checkpoint).unwrap_or_default();
+    let mut checkpoint: CopyCheckpoint = serde_json::from_str(&run.transfer.checkpoint).unwrap_or_default();
+    let known_folder = checkpoint.folder.get_or_insert_with(|| target_folder.to_encoded());
+    if *known_folder != target_folder.to_encoded() {
+        return Err(TransferError::Failed(TARGET_REPLACED.to_owned()));
+    }
     if run.transfer.files_total == 0 {
         let count = count_items(&source, &items, COUNT_LIMITS).await?;
         if !count.is_partial {
@@ -100,8 +106,8 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     for item in items.iter().skip(tree.checkpoint.finished) {
         let Some(name) = item.name() else { continue };
         let chosen = tree.checkpoint.target.as_deref().and_then(|path| RemotePath::from_encoded(path).ok());
-        let copy = match chosen {
-            Some(copy) => copy,
+        let copy = match chosen.and_then(|path| path.name()) {
+            Some(name) => target_folder.join(&name),
             None => find_free_path(&tree.target, &target_folder, &name).await?,
         };
         // Saved before anything has this name: after an interruption, what has it is ours.
@@ -114,10 +120,15 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
         // If this isn't saved in time, the copy is found under its name and skipped.
         run.progress.set_checkpoint(&tree.checkpoint);
     }
+    if let Some(left) = tree.checkpoint.partial.take() {
+        left.remove(&run.target).await?;
+    }
     Ok(tree.checkpoint.notes.sentences())
 }
 
-/// The target folder, if items can be copied there: it exists, and lies in none of them.
+const TARGET_REPLACED: &str = "The target folder isn't the one that the copy was started for any more. Check who can write to it, then copy again.";
+
+/// The target folder without links in it, if items can be copied there: it exists, and lies in none of them.
 async fn check_target(
     run: &TransferRun,
     source: &TransferSession,
@@ -138,7 +149,7 @@ async fn check_target(
     {
         return Err(TransferError::Failed(format!("{name} can't be copied into itself. Choose another folder.")));
     }
-    Ok(folder)
+    Ok(to)
 }
 
 /// Whether a folder of the target is also where items are copied from. Clusters of one centre often share file systems.

@@ -38,6 +38,11 @@ impl PartialFile {
     pub(super) fn is_at(&self, path: &RemotePath) -> bool {
         self.path == path.to_encoded()
     }
+
+    /// Removes it. Fails only if the cluster can't be reached.
+    pub(super) async fn remove(&self, connection: &Arc<ClusterConnection>) -> Result<(), TransferError> {
+        remove_files(connection, hidden_path(&self.path)).await
+    }
 }
 
 /// As much of any checkpoint as cleaning up needs.
@@ -67,7 +72,10 @@ pub(super) async fn remove_left(connection: &Arc<ClusterConnection>, checkpoint:
     if let Some(hidden) = checkpoint.hidden.as_deref().and_then(hidden_path) {
         remove_hidden(connection, &hidden).await?;
     }
-    remove_files(connection, checkpoint.partial.and_then(|partial| hidden_path(&partial.path))).await
+    match checkpoint.partial {
+        Some(partial) => partial.remove(connection).await,
+        None => Ok(()),
+    }
 }
 
 /// Removes files with hidden names, as far as possible. Fails only if the cluster can't be reached.

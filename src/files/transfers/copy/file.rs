@@ -1,6 +1,6 @@
 //! Copies one file.
 
-use super::tree::{FileToCopy, SMALL_FILE_BYTES, TreeCopy, explain, kept_attrs};
+use super::tree::{FileToCopy, SMALL_FILE_BYTES, TreeCopy, explain, kept_attrs, require_folder_of};
 use crate::files::transfers::TransferError;
 use crate::files::transfers::partial_file::{PartialFileWriter, temporary_name};
 use crate::files::transfers::worker::TransferRun;
@@ -37,6 +37,7 @@ pub(super) async fn copy_small_file(
     let failed = |error: SftpError| explain(&file.target, &error);
     let kept = kept_attrs(&file.attrs);
     let times = SetAttrs { times: kept.times, ..SetAttrs::default() };
+    require_folder_of(target, &file.target).await?;
     run.progress.begin_temporary(&temporary);
     let mut written = target.write_new_with(&temporary, &data, kept.mode, times).await;
     if written == Err(SftpError::AlreadyExists) {
@@ -71,7 +72,12 @@ impl TreeCopy<'_> {
         let temporary = folder.join(&temporary_name(&self.run.transfer, "large")?);
         let version = attrs.modified.map_or(0, |at| at.0);
         let source = format!("{} {} {version}", file.source.to_encoded(), attrs.size);
+        require_folder_of(&self.target, &file.target).await?;
         let left = self.checkpoint.partial.take();
+        if let Some(other) = left.as_ref().filter(|left| !left.is_at(&temporary)) {
+            // Its source is gone, or has moved.
+            other.remove(&self.run.target).await?;
+        }
         // Until the checkpoint names it.
         progress.begin_temporary(&temporary);
         let opened =

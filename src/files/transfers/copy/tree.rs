@@ -219,7 +219,14 @@ impl<'a> TreeCopy<'a> {
 
     /// Creates a folder. If an earlier try did, returns what is in it, without what that left half-way.
     async fn make_folder(&self, folder: &FolderToCopy) -> Result<HashSet<RemoteName>, TransferError> {
-        match self.target.make_folder(&folder.target).await {
+        require_folder_of(&self.target, &folder.target).await?;
+        let created = self.target.make_folder(&folder.target).await;
+        let failed = |error| explain(&folder.target, &error);
+        let there = self.target.lstat_in_place(&folder.target).await.map_err(failed)?;
+        if there.kind != RemoteFileKind::Folder {
+            return Err(failed(SftpError::NotAFolder));
+        }
+        match created {
             Ok(()) => {
                 if let Some(mode) = folder.mode {
                     let mode = Some(mode & KEPT_MODE | OWN_FOLDER_MODE);
@@ -249,6 +256,7 @@ impl<'a> TreeCopy<'a> {
     async fn copy_link(&mut self, file: &FileToCopy) -> Result<(), TransferError> {
         match self.source.read_link(&file.source).await {
             Ok(target) => {
+                require_folder_of(&self.target, &file.target).await?;
                 let made = self.target.make_link(&target, &file.target).await;
                 made.map_err(|error| explain(&file.target, &error))?;
                 self.run.progress.add_file();
@@ -263,6 +271,17 @@ impl<'a> TreeCopy<'a> {
         self.checkpoint.notes.is_unverified |= self.verifier.verify(self.run).await?;
         Ok(())
     }
+}
+
+/// Fails unless the folder that something is about to be written to is where it was. Whoever may write to the folder that
+/// it is in could have put a link in its place: copies would go wherever that leads.
+pub(super) async fn require_folder_of(target: &TransferSession, path: &RemotePath) -> Result<(), TransferError> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let found = target.lstat_in_place(&folder).await.and_then(|attrs| match attrs.kind {
+        RemoteFileKind::Folder => Ok(()),
+        _ => Err(SftpError::Replaced),
+    });
+    found.map_err(|error| explain(path, &error))
 }
 
 /// A failure at the target ends the copy: the next file would fail, too.
