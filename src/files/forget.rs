@@ -7,7 +7,8 @@ use super::uploads::UploadService;
 use crate::cluster::ClusterAccountId;
 use crate::store::StoreError;
 
-/// How long the removal of half-written uploads may take; what remains is hidden, and stays on the cluster.
+/// How long it may take to remove half-written uploads and what transfers left; what remains is hidden, and stays on the
+/// cluster.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Stops the transfers of an account that run or wait, and removes its unfinished uploads from the cluster.
@@ -22,8 +23,12 @@ pub async fn end_file_work(
             transfers.cancel(account.person, row.id).await?;
         }
     }
-    if tokio::time::timeout(REMOVE_TIMEOUT, uploads.cancel_for_account(account)).await.is_err() {
-        tracing::info!("Some half-written uploads stay on a cluster that was forgotten");
-    }
-    Ok(())
+    let removed = async {
+        let ((), clean) = tokio::join!(uploads.cancel_for_account(account), transfers.wait_until_clean(account));
+        clean
+    };
+    tokio::time::timeout(REMOVE_TIMEOUT, removed).await.unwrap_or_else(|_| {
+        tracing::info!("Some half-written uploads or leftovers of transfers stay on a cluster that was forgotten");
+        Ok(())
+    })
 }

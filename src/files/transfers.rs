@@ -18,6 +18,7 @@ mod worker;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -98,6 +99,8 @@ struct TransferWorkerInner {
     retries: Mutex<HashMap<TransferId, TransferRetry>>,
     /// Those whose leftovers are being removed now.
     cleaning: Mutex<HashMap<TransferId, PersonId>>,
+    /// When that is tried again where it wasn't possible.
+    clean_up_retries: Mutex<HashMap<TransferId, Instant>>,
     /// How many open transfers each person has: every page shows it.
     open_counts: Mutex<HashMap<PersonId, u64>>,
     wake: Notify,
@@ -120,6 +123,7 @@ impl TransferWorker {
             active: Mutex::default(),
             retries: Mutex::default(),
             cleaning: Mutex::default(),
+            clean_up_retries: Mutex::default(),
             open_counts: Mutex::default(),
             wake: Notify::new(),
             changes: broadcast::channel(256).0,

@@ -16,8 +16,8 @@ const MANY_FILES: &str =
     "mkdir big; cd big; for folder in $(seq 100); do mkdir $folder; (cd $folder; seq 500 | xargs touch); done";
 
 /// Starts deleting `big` and waits until some of it is gone.
-async fn begin_deletion(portal: &TestApp, who: &Client, slug: &str, folder: &Folder) -> TransferId {
-    post_selection(who, &format!("/files/{slug}/delete"), &folder.path, &["big"], &[("step", "confirm")]).await;
+async fn begin_deletion(portal: &TestApp, who: &Client, slug: &str, folder: &str) -> TransferId {
+    post_selection(who, &format!("/files/{slug}/delete"), folder, &["big"], &[("step", "confirm")]).await;
     let person = PersonId(portal.person_id("alice").await);
     let look = async || portal.app.transfers.list(person).await.unwrap().remove(0);
     let (row, _) = wait_for_value("some are gone", look, |(row, now)| now.files_done > 0 || row.state.is_over()).await;
@@ -51,7 +51,7 @@ async fn interrupted_deletion_leaves_what_gets_the_name_meanwhile() {
     alice.prepare_on(&server, "own", "alice").await;
     alice.connect("own").await;
     let folder = Folder::new("alice", MANY_FILES);
-    begin_deletion(&portal, &alice, "own", &folder).await;
+    begin_deletion(&portal, &alice, "own", &folder.path).await;
     server.drop_connections();
     let look = async || alice.get("/transfers").await.select_text(".transfer-row");
     wait_for_value("waits", look, |row| row.contains("Waiting for your connection")).await;
@@ -70,7 +70,7 @@ async fn interrupted_deletion_leaves_what_gets_the_name_meanwhile() {
 async fn restarted_deletion_goes_on() {
     let (mut portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", MANY_FILES);
-    begin_deletion(&portal, &alice, "key", &folder).await;
+    begin_deletion(&portal, &alice, "key", &folder.path).await;
     portal.restart().await;
     alice.wait_until_connected("key").await;
     wait_for_state(&portal, &[TransferState::Done]).await;
@@ -111,13 +111,45 @@ async fn deletion_goes_on_with_hidden_items_alone() {
 async fn what_is_left_of_a_cancelled_deletion_never_replaces_anything() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", MANY_FILES);
-    let id = begin_deletion(&portal, &alice, "key", &folder).await;
+    let id = begin_deletion(&portal, &alice, "key", &folder.path).await;
     alice.post(&format!("/transfers/{id}/pause"), &[]).await;
     folder.tell(&format!("cd {} && mkdir -p big && echo new >big/precious", folder.path));
     alice.post(&format!("/transfers/{id}/cancel"), &[]).await;
     let look = async || transfers(&portal).await.remove(0).message;
     wait_for_value("it says where the rest is", look, |said| said.contains(".portolan-")).await;
     folder.tell(&format!("cd {} && test \"$(ls big)\" = precious && ls -A | grep -q ^.portolan-", folder.path));
+}
+
+/// Nobody would look for their files under such names.
+#[tokio::test]
+async fn owner_is_told_what_keeps_a_hidden_name() {
+    let (mut portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", &format!("mkdir in; cd in; {MANY_FILES}"));
+    let id = begin_deletion(&portal, &alice, "key", &format!("{}/in", folder.path)).await;
+    alice.post(&format!("/transfers/{id}/pause"), &[]).await;
+    folder.tell(&format!("cd {} && mv in away", folder.path));
+    alice.post(&format!("/transfers/{id}/cancel"), &[]).await;
+    let look = async || transfers(&portal).await.remove(0).message;
+    wait_for_value("it says that", look, |said| said.contains("has a hidden name")).await;
+    let told = alice.get("/notifications").await;
+    assert!(told.text().contains("has a hidden name"), "{}", told.select_text("main"));
+    // It is tried again, and the result is told even if it was removed from the list.
+    alice.post(&format!("/transfers/{id}/dismiss"), &[]).await;
+    assert!(transfers(&portal).await.is_empty());
+    folder.tell(&format!("cd {} && mv away in && mkdir in/big", folder.path));
+    portal.restart().await;
+    alice.wait_until_connected("key").await;
+    let look = async || alice.get("/notifications").await.select_text("main");
+    wait_for_value("it is told", look, |told| told.contains("is now called")).await;
+}
+
+#[tokio::test]
+async fn deletion_on_a_forgotten_cluster_leaves_names_as_they_were() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", MANY_FILES);
+    begin_deletion(&portal, &alice, "key", &folder.path).await;
+    assert_eq!(alice.post("/clusters/key/forget", &[]).await.status, 303);
+    folder.tell(&format!("test \"$(ls -A {})\" = big", folder.path));
 }
 
 #[tokio::test]

@@ -2,14 +2,22 @@
 //! what a deletion left its name back.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::worker::MAX_RUNNING;
-use super::{TransferError, TransferWorker, delete, login_key, partial_file};
+use super::{TransferError, TransferWorker, delete, login_key, partial_file, words};
+use crate::cluster::ClusterAccountId;
 use crate::core::lock;
 use crate::domain::TransferId;
+use crate::jobs::notification_digest::TRANSFER_FAILED;
 use crate::ssh::ClusterConnection;
 use crate::store::transfers::{OpenTransfer, Transfer, TransferKind, TransferState};
 use crate::store::{self, StoreError};
+
+/// When names that couldn't be given back are tried again.
+const RETRY_AFTER: Duration = Duration::from_hours(1);
+/// How often to look whether everything is cleaned up.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 impl TransferWorker {
     /// Begins to clean up wherever that is possible now.
@@ -17,6 +25,7 @@ impl TransferWorker {
         let mut db = self.0.core.store.read().await?;
         let due = store::transfers::list_to_clean_up(&mut db).await?;
         drop(db);
+        lock(&self.0.clean_up_retries).retain(|id, _| due.iter().any(|over| over.id == *id));
         for over in due {
             let key = login_key(over.person_id, over.target_cluster_id.unwrap_or(over.cluster_id));
             let Ok(connection) = self.0.connections.connection(key) else { continue };
@@ -31,6 +40,9 @@ impl TransferWorker {
     fn can_clean_up(&self, over: &OpenTransfer) -> bool {
         // Its work may still be stopping.
         if lock(&self.0.active).contains_key(&over.id) {
+            return false;
+        }
+        if lock(&self.0.clean_up_retries).get(&over.id).is_some_and(|at| *at > Instant::now()) {
             return false;
         }
         let mut cleaning = lock(&self.0.cleaning);
@@ -72,22 +84,81 @@ impl TransferWorker {
             Ok(message) => message,
             Err(TransferError::Interrupted(_)) => return Ok(None),
             Err(TransferError::Store(error)) => return Err(error),
+            // What is left is the person's own: it isn't forgotten under a name that nobody sees.
+            Err(TransferError::Failed(reason) | TransferError::NeedsOwner(reason))
+                if row.kind() == Some(TransferKind::Delete) =>
+            {
+                return self.postpone(&row, &reason).await.map(Some);
+            }
             // It isn't possible, and won't be the next time.
             Err(TransferError::Failed(_) | TransferError::NeedsOwner(_)) => String::new(),
         };
         let mut tx = self.0.core.store.write().await?;
+        let is_unseen = row.is_dismissed && !message.is_empty();
+        if is_unseen {
+            self.add_notification(&mut tx, &row, &message).await?;
+        }
         store::transfers::finish_clean_up(&mut tx, id, &message).await?;
         store::commit(tx).await?;
+        if is_unseen {
+            self.notify_owner(row.person_id);
+        }
         Ok(Some(()))
+    }
+
+    /// Tries again later to give items their names back; tells the owner once.
+    async fn postpone(&self, row: &Transfer, reason: &str) -> Result<(), StoreError> {
+        lock(&self.0.clean_up_retries).insert(row.id, Instant::now() + RETRY_AFTER);
+        let message = format!(
+            "What wasn't deleted has a hidden name (it begins with .portolan-) until the portal can rename it back. It will keep trying. {reason}"
+        );
+        if row.message == message {
+            return Ok(());
+        }
+        let mut tx = self.0.core.store.write().await?;
+        store::transfers::set_message(&mut tx, row.id, &message).await?;
+        self.add_notification(&mut tx, row, &message).await?;
+        store::commit(tx).await?;
+        self.notify_owner(row.person_id);
+        Ok(())
+    }
+
+    async fn add_notification(
+        &self,
+        db: &mut store::DbConnection,
+        row: &Transfer,
+        message: &str,
+    ) -> Result<(), StoreError> {
+        let text = words::notification_text(row, TransferState::Failed, message);
+        store::notifications::add_transfer(db, row.person_id, TRANSFER_FAILED, &text, self.0.core.clock.now()).await
+    }
+
+    /// Waits until nothing of an account's transfers is left to clean up, while that is possible.
+    pub async fn wait_until_clean(&self, account: ClusterAccountId) -> Result<(), StoreError> {
+        while self.is_connected(account.person, account.cluster) {
+            let mut db = self.0.core.store.read().await?;
+            let due = store::transfers::list_to_clean_up(&mut db).await?;
+            drop(db);
+            let is_left = |over: &OpenTransfer| {
+                let cluster = over.target_cluster_id.unwrap_or(over.cluster_id);
+                (over.person_id, cluster) == (account.person, account.cluster)
+            };
+            if !due.iter().any(is_left) {
+                break;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(())
     }
 }
 
-/// Returns what to know about it, for one that was cancelled.
+/// Returns what its owner has to know about it.
 async fn clean_up(row: &Transfer, connection: &Arc<ClusterConnection>) -> Result<String, TransferError> {
     if row.kind() != Some(TransferKind::Delete) {
         partial_file::remove_left(connection, &row.checkpoint).await?;
         return Ok(String::new());
     }
-    let message = delete::restore(connection, row).await?;
-    Ok(if row.state == TransferState::Cancelled { message } else { String::new() })
+    let restored = delete::restore(connection, row).await?;
+    // Nobody looks at the result of one that was removed from the list, unless something is wrong.
+    Ok(if row.is_dismissed { restored.stuck_sentence() } else { restored.sentences() })
 }

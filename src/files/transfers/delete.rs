@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
 use self::hidden_items::HiddenItems;
-pub(super) use self::hidden_items::confirm;
+pub(super) use self::hidden_items::{RestoredItems, confirm};
 use super::count::{CountLimits, count_items};
 use super::progress::TransferProgress;
 use super::worker::TransferRun;
@@ -24,9 +24,10 @@ use crate::store::transfers::Transfer;
 
 /// How many requests are under way at once.
 const REQUESTS_AT_ONCE: usize = 32;
-/// How many names of a folder are read at once; what remains is read when they are gone. Before that, the folder is checked
-/// again.
+/// How many names of a folder are read at once; what remains is read when they are gone.
 const NAMES_AT_ONCE: usize = 1000;
+/// How many files go before their folder is checked again.
+const FILES_PER_CHECK: usize = 64;
 
 /// Why nothing was deleted at once.
 #[derive(Debug, thiserror::Error)]
@@ -75,11 +76,14 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     Err(TransferError::Failed(sentences.trim_end().to_owned()))
 }
 
-/// Gives what a cancelled deletion left its name back. Returns what to know about it.
-pub(super) async fn restore(connection: &Arc<ClusterConnection>, transfer: &Transfer) -> Result<String, TransferError> {
+/// Gives what a deletion that is over left its name back.
+pub(super) async fn restore(
+    connection: &Arc<ClusterConnection>,
+    transfer: &Transfer,
+) -> Result<RestoredItems, TransferError> {
     let session = TransferSession::open(connection).await?;
     let mut items = HiddenItems::locate(&session, transfer, &transfer.checkpoint).await?;
-    Ok(items.restore_cancelled(&session).await?.sentences())
+    items.restore_cancelled(&session).await
 }
 
 /// Deletes one item and everything in it; nothing happens if it isn't there.
@@ -119,6 +123,8 @@ struct FolderNode {
     has_more: bool,
     /// Whether something in it can't be deleted, so it can't be either.
     is_stuck: bool,
+    /// Files that go once the folder was checked again.
+    waiting: Vec<DeletionStep>,
 }
 
 #[derive(Debug)]
@@ -137,12 +143,15 @@ enum DeletionStepKind {
     List(Option<u64>),
     RemoveFile,
     RemoveFolder(u64),
+    /// Check that a folder is what it was before more of its files go.
+    Check(u64),
 }
 
 enum DeletionReply {
     Found(RemoteFileKind),
     Listed(RemoteDirListing),
     Removed,
+    Checked(u64),
 }
 
 /// What couldn't be deleted.
@@ -188,6 +197,9 @@ impl<'a> Deletion<'a> {
                 DeletionStepKind::RemoveFolder(_) => {
                     remove_folder_in_place(session, &step.path).await.map(|()| DeletionReply::Removed)
                 }
+                DeletionStepKind::Check(id) => {
+                    require_folder_in_place(session, &step.path).await.map(|()| DeletionReply::Checked(id))
+                }
             };
             (step, reply)
         };
@@ -208,6 +220,7 @@ impl<'a> Deletion<'a> {
                     self.steps.push(DeletionStep { kind: DeletionStepKind::RemoveFile, ..step });
                 }
                 Ok(DeletionReply::Listed(listing)) => self.enter(step, listing, &mut next_node),
+                Ok(DeletionReply::Checked(id)) => self.release(id),
                 Ok(DeletionReply::Removed) | Err(SftpError::NotFound) => self.finish(&step, true),
                 Err(error @ SftpError::Run(_)) => return Err(error.into()),
                 Err(error) => {
@@ -225,7 +238,7 @@ impl<'a> Deletion<'a> {
         } else {
             *next_node += 1;
             let (path, parent) = (step.path, step.node);
-            let node = FolderNode { path, parent, pending: 0, has_more: false, is_stuck: false };
+            let node = FolderNode { path, parent, pending: 0, has_more: false, is_stuck: false, waiting: Vec::new() };
             self.nodes.insert(*next_node, node);
             *next_node
         };
@@ -240,15 +253,29 @@ impl<'a> Deletion<'a> {
         // Files first: they go while the folder is certainly what it was, not after all that is in its folders.
         let is_folder = |entry: &RemoteDirEntry| entry.attrs.kind == RemoteFileKind::Folder;
         let (folders, files): (Vec<_>, Vec<_>) = listing.entries.into_iter().partition(is_folder);
-        for entry in folders.into_iter().chain(files) {
-            let kind = match entry.attrs.kind {
-                RemoteFileKind::Folder => DeletionStepKind::List(None),
-                // Some servers don't say what it is.
-                RemoteFileKind::Other if entry.attrs.mode.is_none() => DeletionStepKind::Look,
-                _ => DeletionStepKind::RemoveFile,
-            };
-            self.steps.push(DeletionStep { node: Some(id), path: path.join(&entry.name), kind });
+        let plan = |entry: RemoteDirEntry, kind| DeletionStep { node: Some(id), path: path.join(&entry.name), kind };
+        self.steps.extend(folders.into_iter().map(|entry| plan(entry, DeletionStepKind::List(None))));
+        let files = files.into_iter().map(|entry| {
+            // Some servers don't say what it is.
+            let is_unknown = entry.attrs.kind == RemoteFileKind::Other && entry.attrs.mode.is_none();
+            plan(entry, if is_unknown { DeletionStepKind::Look } else { DeletionStepKind::RemoveFile })
+        });
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.waiting = files.collect();
         }
+        self.release(id);
+    }
+
+    /// A folder was just checked: plans the deletion of the next files in it.
+    fn release(&mut self, id: u64) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let rest = node.waiting.split_off(node.waiting.len().min(FILES_PER_CHECK));
+        let next = std::mem::replace(&mut node.waiting, rest);
+        if !node.waiting.is_empty() {
+            let (node, path) = (node.parent, node.path.clone());
+            self.steps.push(DeletionStep { node, path, kind: DeletionStepKind::Check(id) });
+        }
+        self.steps.extend(next);
     }
 
     /// All that was read of a folder is gone, or stays: on to the rest, or to the folder itself.
@@ -267,6 +294,13 @@ impl<'a> Deletion<'a> {
 
     /// An item is gone, or stays.
     fn finish(&mut self, step: &DeletionStep, is_gone: bool) {
+        if let DeletionStepKind::Check(id) = step.kind {
+            let Some(node) = self.nodes.get_mut(&id) else { return };
+            for _ in std::mem::take(&mut node.waiting) {
+                self.settle(Some(id), is_gone);
+            }
+            return;
+        }
         if let DeletionStepKind::RemoveFolder(id) | DeletionStepKind::List(Some(id)) = step.kind {
             self.nodes.remove(&id);
         }

@@ -309,7 +309,7 @@ impl TransferWorker {
         Ok(())
     }
 
-    fn notify_owner(&self, person: PersonId) {
+    pub(super) fn notify_owner(&self, person: PersonId) {
         self.0.notifications.notify(person);
     }
 }

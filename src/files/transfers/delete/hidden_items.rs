@@ -103,7 +103,7 @@ struct HiddenItem {
 
 /// What became of items that got their names back.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct RestoredItems {
+pub(in crate::files::transfers) struct RestoredItems {
     restored: u64,
     /// Those whose name is taken, and what they are called instead.
     stuck: Vec<(RemotePath, RemotePath)>,
@@ -116,13 +116,18 @@ impl HiddenItems {
         checkpoint: &str,
     ) -> Result<Self, TransferError> {
         let folder = transfer.folder();
+        let checkpoint = DeletionCheckpoint::parse(checkpoint);
+        if checkpoint.stage != DeletionStage::New && !is_there(session, &folder).await? {
+            // Items with hidden names may be wherever it is now.
+            return Err(TransferError::Failed(format!("{folder} isn't there any more. Move it back if you moved it.")));
+        }
         let real = session.real_path(&folder).await?;
         let item = |(index, name)| -> Result<HiddenItem, TransferError> {
             let hidden = real.join(&temporary_name(transfer, &format!("delete-{index}"))?);
             Ok(HiddenItem { index, chosen: folder.join(&name), original: real.join(&name), hidden })
         };
         let items = transfer.names().into_iter().enumerate().map(item).collect::<Result<_, _>>()?;
-        Ok(Self { items, checkpoint: DeletionCheckpoint::parse(checkpoint) })
+        Ok(Self { items, checkpoint })
     }
 
     /// Renames what is to be deleted. Returns the paths to delete. Asks the owner where an earlier run was interrupted
@@ -268,13 +273,13 @@ impl HiddenItems {
 
 impl RestoredItems {
     /// What to know about a deletion that was cancelled.
-    pub(super) fn sentences(&self) -> String {
+    pub(in crate::files::transfers) fn sentences(&self) -> String {
         let restored = if self.restored > 0 { "What wasn't deleted has its old name again. " } else { "" };
         format!("{restored}{}", self.stuck_sentence()).trim_end().to_owned()
     }
 
     /// What couldn't get its name back; empty if all could.
-    pub(super) fn stuck_sentence(&self) -> String {
+    pub(in crate::files::transfers) fn stuck_sentence(&self) -> String {
         let Some((chosen, hidden)) = self.stuck.first() else { return String::new() };
         let others = match self.stuck.len() {
             1 => String::new(),

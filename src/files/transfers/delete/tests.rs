@@ -28,6 +28,10 @@ fn carry_out(tree: &[(&str, &[(&str, RemoteFileKind)])], stuck: &[&str], names_a
             let entries = left.iter().take(names_at_once).map(|(name, kind)| entry(name, *kind)).collect();
             let listing = RemoteDirListing { entries, is_truncated: left.len() > names_at_once };
             deletion.enter(step, listing, &mut next_node);
+        } else if let DeletionStepKind::Check(id) = step.kind
+            && !stuck.contains(&at.as_str())
+        {
+            deletion.release(id);
         } else if stuck.contains(&at.as_str()) {
             deletion.record_failure(&step.path, SftpError::NotAllowed);
             deletion.finish(&step, false);
@@ -62,6 +66,17 @@ fn large_folders_are_read_in_parts() {
     let tree: &[(&str, &[_])] = &[("/t", &[("a", File), ("b", File), ("c", File), ("d", File), ("e", File)])];
     let (gone, failures) = carry_out(tree, &[], 2);
     assert_eq!((gone.len(), gone.last().unwrap().as_str(), failures), (6, "/t", 0));
+}
+
+#[test]
+fn folder_is_checked_between_its_files() {
+    let names: Vec<String> = (0..=FILES_PER_CHECK * 2).map(|number| number.to_string()).collect();
+    let files: Vec<(&str, RemoteFileKind)> = names.iter().map(|name| (name.as_str(), File)).collect();
+    let tree: &[(&str, &[_])] = &[("/t", &[("sub", Folder)]), ("/t/sub", &files)];
+    assert_eq!(carry_out(tree, &[], 1000).0.len(), files.len() + 2);
+    // It was replaced by something else after it was read.
+    let (gone, failures) = carry_out(tree, &["/t/sub"], 1000);
+    assert_eq!((gone.len(), failures), (FILES_PER_CHECK, 1));
 }
 
 #[test]
