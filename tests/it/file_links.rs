@@ -389,6 +389,11 @@ async fn what_must_not_be_shared_is_refused_in_words() {
         let page = post(&alice, &path, "x").await;
         assert!(page.status == 422 && page.text().contains(words), "{path}: {}", page.select_text("main"));
     }
+    let as_file =
+        [("path", inside("sub")), ("is_file", "yes".to_owned()), ("label", "x".to_owned()), ("days", "7".to_owned())];
+    let as_file: Vec<(&str, &str)> = as_file.iter().map(|(key, text)| (*key, text.as_str())).collect();
+    let page = alice.post("/files/key/share", &as_file).await;
+    assert!(page.status == 422 && page.text().contains("is a folder by now"), "{}", page.select_text("main"));
     assert_eq!(post(&alice, &inside("sub"), "").await.status, 422, "a note is needed");
     assert_eq!(post(&alice, "relative", "x").await.status, 400);
     assert_eq!(post(&alice, "/a/../b", "x").await.status, 400);

@@ -195,7 +195,10 @@ async fn only_media_go_out_and_nothing_in_them_runs() {
         let page = raw(&alice, &inside(name), None).await;
         assert_eq!((page.status, page.header("content-type")), (200, content_type), "{name}");
         let policy = page.header("content-security-policy");
-        assert_eq!(policy, "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:", "{name}");
+        assert_eq!(
+            policy, "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
+            "{name}"
+        );
         assert_eq!(page.headers.get_all("content-security-policy").iter().count(), 1);
         assert_eq!(page.header("x-content-type-options"), "nosniff");
         assert_eq!(page.header("cross-origin-resource-policy"), "same-origin");

@@ -16,7 +16,8 @@ use crate::web::http::stream_limits::OpenResponsePermit;
 use crate::web::pages::files::UncheckedFilesRequest;
 
 /// A drawing may contain scripts, forms and links: with this they stay dead, even in a tab of its own.
-const MEDIA_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+const MEDIA_POLICY: &str =
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
 #[derive(Deserialize)]
 pub struct RawFileQuery {

@@ -32,6 +32,8 @@ const MAX_MB: i64 = 10_000_000;
 const MAX_FILES: i64 = 1000;
 const BYTES_PER_MB: i64 = 1_000_000;
 
+const BECAME_FOLDER: &str = "This is a folder by now, so guests would see everything in it. Open it in Files to check what's there, then share it.";
+
 #[derive(Template)]
 #[template(path = "files/share.html")]
 struct SharePage {
@@ -88,6 +90,9 @@ pub struct ShareForm {
     /// `drop-box`, or anything else for a link to read.
     #[serde(default)]
     kind: String,
+    /// Whether the form said that this is a file.
+    #[serde(default)]
+    is_file: Option<String>,
     #[serde(default)]
     max_mb: String,
     #[serde(default)]
@@ -160,6 +165,9 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sha
         Ok(shareable) => shareable,
         Err(problem) => return show_form(&files, &path, again(FormErrors::default()), &problem).await,
     };
+    if form.is_file.is_some() && shareable.is_folder {
+        return show_form(&files, &path, again(FormErrors::default()), BECAME_FOLDER).await;
+    }
     let (kind, target) = match (form.is_drop_box(), shareable.is_folder) {
         (true, true) => (SharedPathKind::DropBox, GuestLinkTargetKind::DropBox),
         (true, false) => {
