@@ -61,6 +61,20 @@ pub struct UsageDayReadRow {
     pub is_cut: bool,
 }
 
+/// How much is stored of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, sqlx::FromRow)]
+pub struct StoredUsageDay {
+    /// Rows of `usage_daily`.
+    pub sums: i64,
+    /// Jobs that ended on this day.
+    pub ended_jobs: i64,
+    /// Jobs listed by name, and those of them whose CPU time was measured.
+    pub runs: i64,
+    pub measured_runs: i64,
+    /// Whether it was settled, but read by a version that counted less.
+    pub is_outdated: bool,
+}
+
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -174,6 +188,29 @@ pub async fn list_days(db: &mut DbConnection, source: UsageSourceId, from: Day) 
     )
 }
 
+/// How much is stored of a day; nothing, if it was never read.
+pub async fn get_stored_day(db: &mut DbConnection, source: UsageSourceId, day: Day) -> Result<StoredUsageDay> {
+    fetch_one!(
+        db,
+        "SELECT (SELECT count(*) FROM usage_daily WHERE source_id = $1 AND day = $2) AS sums,
+                (SELECT coalesce(sum(jobs), 0) FROM usage_daily WHERE source_id = $1 AND day = $2) AS ended_jobs,
+                (SELECT count(*) FROM usage_jobs WHERE source_id = $1 AND day = $2) AS runs,
+                (SELECT count(*) FROM usage_jobs WHERE source_id = $1 AND day = $2 AND cpu_s >= 0) AS measured_runs,
+                EXISTS (SELECT 1 FROM usage_days
+                        WHERE source_id = $1 AND day = $2 AND is_outdated = 1) AS is_outdated",
+        [source, day]
+    )
+}
+
+/// Records that a day was read again, and that what is stored of it stays.
+pub async fn keep_day(db: &mut DbConnection, source: UsageSourceId, read: UsageDayReadRow) -> Result<()> {
+    execute!(
+        db,
+        "UPDATE usage_days SET read_at = $3, is_final = $4, is_outdated = 0 WHERE source_id = $1 AND day = $2",
+        [source, read.day, read.read_at, read.is_final]
+    )
+}
+
 /// Records that a day was read and drops what was known of it. The new rows follow in the same transaction.
 pub async fn replace_day(db: &mut DbConnection, source: UsageSourceId, read: UsageDayReadRow) -> Result<()> {
     for sql in [
@@ -185,7 +222,7 @@ pub async fn replace_day(db: &mut DbConnection, source: UsageSourceId, read: Usa
     execute!(
         db,
         "INSERT INTO usage_days (source_id, day, read_at, is_final, is_cut) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (source_id, day) DO UPDATE SET read_at = $3, is_final = $4, is_cut = $5",
+         ON CONFLICT (source_id, day) DO UPDATE SET read_at = $3, is_final = $4, is_cut = $5, is_outdated = 0",
         [source, read.day, read.read_at, read.is_final, read.is_cut]
     )
 }

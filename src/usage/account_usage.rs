@@ -81,6 +81,16 @@ impl AccountUsage {
         Self { days }
     }
 
+    /// A copy in which one day was read again, and what was known of it stays.
+    #[must_use]
+    pub fn with_kept_day(&self, read: UsageDayReadRow) -> Self {
+        let mut days = self.days.clone();
+        if let Some(day_usage) = days.get_mut(&read.day) {
+            (day_usage.read_at, day_usage.is_final) = (read.read_at, read.is_final);
+        }
+        Self { days }
+    }
+
     /// A copy in which only one user keeps their name and their job types; everyone else is one sum per day.
     #[must_use]
     pub fn restricted_to(&self, user: Option<&str>) -> Self {

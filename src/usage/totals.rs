@@ -24,7 +24,7 @@ pub struct UsageTotals {
     pub failed: u64,
     /// A node failed or didn't boot.
     pub node_failed: u64,
-    /// Preempted; on days that an older version read, also node failures.
+    /// Preempted; also node failures, on days that an older version read and the cluster has deleted since.
     pub interrupted: u64,
     /// Reached the time limit.
     pub timed_out: u64,

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::account_usage::{AccountUsage, row_from_totals};
 use super::daily_totals::{DayUsageBreakdown, OneDayWindow, UserNameVisibility, count_day};
 use super::readers::AssignedUsageReader;
+use super::reread::keeps_stored_day;
 use super::schedule::{self, DueUsageDay, ReadingOrder, SETTLED_AFTER};
 use super::service::UsageService;
 use crate::clock::{Day, SECONDS_PER_DAY, UnixTime};
@@ -209,7 +210,7 @@ impl UsageService {
         Ok(Some(UsageReadSources { account, sources }))
     }
 
-    /// Saves a whole day in one transaction and replaces what was known of it.
+    /// Saves a whole day in one transaction and replaces what was known of it, unless that was more.
     async fn save_day(
         &self,
         sources: &[&(UsageSource, Arc<AccountUsage>)],
@@ -237,15 +238,18 @@ impl UsageService {
             Some(UsageSourceOwner::Group(group)) => groups.iter().any(|membership| membership.group_id == group),
             _ => true,
         });
+        let mut saved = Vec::new();
         for (source, totals) in &counted {
-            save_daily_totals(&mut tx, source, read, totals).await?;
+            saved.push(save_daily_totals(&mut tx, source, read, totals).await?);
         }
         store::commit(tx).await?;
         let mut cached = lock(&self.0.account_usage);
-        for (source, totals) in &counted {
-            if let Some(entry) = cached.get_mut(&source.id) {
-                entry.replace(|usage| usage.with_day(read, totals));
-            }
+        for ((source, totals), saved) in counted.iter().zip(saved) {
+            let Some(entry) = cached.get_mut(&source.id) else { continue };
+            entry.replace(|usage| match saved {
+                SavedUsageDay::Replaced => usage.with_day(read, totals),
+                SavedUsageDay::Kept => usage.with_kept_day(read),
+            });
         }
         Ok(())
     }
@@ -284,15 +288,29 @@ impl UsageService {
     }
 }
 
+/// What became of a day that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SavedUsageDay {
+    Replaced,
+    /// What was stored stays, because the cluster has deleted a part of it since.
+    Kept,
+}
+
 /// Saves one account's day. The usage source may be gone by now: then nothing is saved.
 pub async fn save_daily_totals(
     db: &mut store::DbConnection,
     source: &UsageSource,
     read: UsageDayReadRow,
     totals: &DayUsageBreakdown,
-) -> Result<(), StoreError> {
+) -> Result<SavedUsageDay, StoreError> {
     if !store::usage::exists(db, source.id).await? {
-        return Ok(());
+        return Ok(SavedUsageDay::Replaced);
+    }
+    let stored = store::usage::get_stored_day(db, source.id, read.day).await?;
+    if keeps_stored_day(stored, totals) {
+        store::usage::keep_day(db, source.id, read).await?;
+        store::usage::set_problem(db, source.id, "", "").await?;
+        return Ok(SavedUsageDay::Kept);
     }
     store::usage::replace_day(db, source.id, read).await?;
     let words = totals.rows.iter().flat_map(|(user, kind, _)| [user.as_str(), kind.as_str()]);
@@ -327,5 +345,6 @@ pub async fn save_daily_totals(
         };
         store::usage::jobs::add(db, source.id, &row).await?;
     }
-    store::usage::set_problem(db, source.id, "", "").await
+    store::usage::set_problem(db, source.id, "", "").await?;
+    Ok(SavedUsageDay::Replaced)
 }

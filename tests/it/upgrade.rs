@@ -4,8 +4,12 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use portolan::clock::{Clock, UnixTime};
+use portolan::clock::{Clock, Day, UnixTime};
+use portolan::domain::{ClusterId, GroupId};
 use portolan::store::Store;
+use portolan::store::usage::{UsageDayReadRow, UsageSource, UsageSourceOwner};
+use portolan::usage::daily_totals::DayUsageBreakdown;
+use portolan::usage::{SavedUsageDay, UsageBreakdown, UsageTotals, save_daily_totals};
 use serde_json::Value;
 use sqlx::{ConnectOptions as _, SqliteConnection};
 
@@ -57,7 +61,10 @@ const TABLES: &[(&str, &str)] = &[
 /// Usage is read once for a group: of what each person had read, that of the PIs is kept.
 const KEPT: &[(&str, &str)] = &[
     ("usage_books", "(SELECT * FROM usage_books WHERE has_names)"),
-    ("usage_days", "(SELECT * FROM usage_days WHERE book_id IN (SELECT id FROM usage_books WHERE has_names))"),
+    (
+        "usage_days",
+        "(SELECT * FROM usage_days WHERE book_id IN (SELECT id FROM usage_books WHERE has_names)) AS usage_days",
+    ),
     ("usage_jobs", "(SELECT * FROM usage_jobs WHERE book_id IN (SELECT id FROM usage_books WHERE has_names))"),
     ("usage_rolls", "(SELECT * FROM usage_rolls WHERE book_id IN (SELECT id FROM usage_books WHERE has_names))"),
 ];
@@ -84,6 +91,10 @@ const VALUES: &[(&str, &str, &str)] =
 /// The activity log names clusters by their titles now, in all events.
 const ACTIVITY_SUBJECT: &str = "quote(coalesce((SELECT title FROM clusters WHERE slug = activity.subject
     AND (action LIKE 'cluster.%' OR action LIKE 'line.%')), subject))";
+
+/// Days that have usage are read again, because version 0.1.0 did not read partitions.
+const USAGE_DAY_IS_FINAL: &str = "quote(iif(EXISTS (SELECT 1 FROM usage_rolls r
+    WHERE r.book_id = usage_days.book_id AND r.day = usage_days.day), 0, is_final))";
 
 fn fixture(name: &str) -> PathBuf {
     root().join("tests/fixtures/portal-0.1.0").join(name)
@@ -170,6 +181,7 @@ async fn every_row_is_still_there() {
             .map(|name| match VALUES.iter().find(|(column, ..)| column == name) {
                 Some((_, from, to)) => format!("quote(iif({name} = '{from}', '{to}', {name}))"),
                 None if (table.as_str(), *name) == ("activity", "subject") => ACTIVITY_SUBJECT.to_owned(),
+                None if (table.as_str(), *name) == ("usage_days", "is_final") => USAGE_DAY_IS_FINAL.to_owned(),
                 None => format!("quote(\"{name}\")"),
             })
             .collect();
@@ -191,6 +203,76 @@ async fn every_row_is_still_there() {
     assert!(counted > 0 && counted == listed, "{counted} of {listed}");
     let broken: Vec<(String,)> = sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *now).await.unwrap();
     assert!(broken.is_empty(), "{broken:?}");
+}
+
+/// A day on which jobs ended, and the source that it belongs to.
+async fn outdated_day(store: &Store) -> (UsageSource, Day) {
+    let mut db = store.read().await.unwrap();
+    let sql = "SELECT s.group_id, s.cluster_id, d.source_id, d.day FROM usage_days d
+               JOIN usage_sources s ON s.id = d.source_id
+               WHERE d.is_outdated = 1 AND d.is_final = 0 AND EXISTS (
+                   SELECT 1 FROM usage_daily r WHERE r.source_id = d.source_id AND r.day = d.day AND r.jobs > 0)
+               ORDER BY d.day, d.source_id LIMIT 1";
+    let (group, cluster, id, day): (i64, i64, i64, i64) = sqlx::query_as(sql).fetch_one(&mut *db).await.unwrap();
+    let owner = UsageSourceOwner::Group(GroupId(group));
+    let sources = portolan::store::usage::list_sources(&mut db, owner, ClusterId(cluster)).await.unwrap();
+    (sources.into_iter().find(|source| source.id.0 == id).unwrap(), Day(day))
+}
+
+/// What is stored of a day, and whether it is read again.
+async fn stored_day(store: &Store, source: &UsageSource, day: Day) -> (Vec<String>, i64, (bool, bool)) {
+    let mut db = store.read().await.unwrap();
+    let sql = "SELECT core_s || ' ' || jobs || ' ' || partitions FROM usage_daily
+               WHERE source_id = $1 AND day = $2 ORDER BY user_id, kind_id";
+    let sums = sqlx::query_scalar(sql).bind(source.id.0).bind(day.0).fetch_all(&mut *db).await.unwrap();
+    let sql = "SELECT count(*) FROM usage_jobs WHERE source_id = $1 AND day = $2";
+    let jobs = sqlx::query_scalar(sql).bind(source.id.0).bind(day.0).fetch_one(&mut *db).await.unwrap();
+    let sql = "SELECT is_final, is_outdated FROM usage_days WHERE source_id = $1 AND day = $2";
+    let marks = sqlx::query_as(sql).bind(source.id.0).bind(day.0).fetch_one(&mut *db).await.unwrap();
+    (sums, jobs, marks)
+}
+
+/// Days of 0.1.0 are read again for their partitions; what the cluster has deleted since is not lost.
+#[tokio::test]
+async fn old_usage_is_read_again_and_never_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("portolan.db");
+    unpack("portolan.db", &path);
+    let store = Store::open(&path).await.unwrap();
+    let (source, day) = outdated_day(&store).await;
+    let (sums, jobs, marks) = stored_day(&store, &source, day).await;
+    assert!(!sums.is_empty() && jobs > 0);
+    assert_eq!(marks, (false, true));
+    let read = UsageDayReadRow { day, read_at: UnixTime(4_000_000_000), is_final: true, is_cut: false };
+    let save = async |totals: &DayUsageBreakdown| {
+        let mut tx = store.write().await.unwrap();
+        let saved = save_daily_totals(&mut tx, &source, read, totals).await.unwrap();
+        portolan::store::commit(tx).await.unwrap();
+        saved
+    };
+    // The cluster has deleted everything.
+    assert_eq!(save(&DayUsageBreakdown::default()).await, SavedUsageDay::Kept);
+    assert_eq!(stored_day(&store, &source, day).await, (sums, jobs, (true, false)));
+
+    // Of the next day, the cluster has deleted some: fewer jobs ended than are stored.
+    let (source, day) = outdated_day(&store).await;
+    let (sums, jobs, _) = stored_day(&store, &source, day).await;
+    let read = UsageDayReadRow { day, ..read };
+    let save = async |jobs: u64| {
+        let partitions = UsageBreakdown::parse("cpu:60:0:1");
+        let totals = UsageTotals { core_s: 60, jobs, partitions, ..UsageTotals::default() };
+        let rows = vec![("bob".to_owned(), "fit".to_owned(), totals)];
+        let mut tx = store.write().await.unwrap();
+        // The list of jobs is compared in a unit test.
+        let sql = "DELETE FROM usage_jobs WHERE source_id = $1 AND day = $2";
+        sqlx::query(sql).bind(source.id.0).bind(day.0).execute(&mut *tx).await.unwrap();
+        let totals = DayUsageBreakdown { rows, jobs: Vec::new() };
+        save_daily_totals(&mut tx, &source, read, &totals).await.unwrap()
+    };
+    assert!(jobs > 0);
+    assert_eq!(save(0).await, SavedUsageDay::Kept);
+    assert_eq!(save(1000).await, SavedUsageDay::Replaced);
+    assert_eq!(stored_day(&store, &source, day).await.0, sums, "these were not committed");
 }
 
 /// What a PI read where Slurm shows only their own jobs, or may do so, is not taken for the whole group's usage.

@@ -314,6 +314,50 @@ async fn interrupted_accounting_is_reported_and_nothing_is_read_twice() {
     assert!(before.iter().all(|day| after.contains(day)), "what is settled is not read again");
 }
 
+/// Days that an older version read get their partitions; a day of which the cluster has deleted a job stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn days_of_an_older_version_are_read_again() {
+    let (mut portal, _, leader) = led().await;
+    let view = portal.all_usage_seen_by("asmith").await;
+    let (from, until) = settled(&view);
+    let mut tx = portal.app.store.write().await.unwrap();
+    let sql = "SELECT source_id, day FROM usage_daily WHERE day BETWEEN $1 AND $2 AND jobs > 0
+               GROUP BY source_id, day ORDER BY day DESC LIMIT 2";
+    let days: Vec<(i64, i64)> = sqlx::query_as(sql).bind(from.0).bind(until.0).fetch_all(&mut *tx).await.unwrap();
+    for (source, day) in &days {
+        for sql in [
+            "UPDATE usage_daily SET partitions = '', qos = '' WHERE source_id = $1 AND day = $2",
+            "UPDATE usage_days SET is_final = 0, is_outdated = 1, read_at = 0 WHERE source_id = $1 AND day = $2",
+        ] {
+            sqlx::query(sql).bind(source).bind(day).execute(&mut *tx).await.unwrap();
+        }
+    }
+    // One more job than the cluster has.
+    let (source, day) = days[1];
+    let sql = "UPDATE usage_daily SET jobs = jobs + 1, done = done + 1 WHERE source_id = $1 AND day = $2";
+    sqlx::query(sql).bind(source).bind(day).execute(&mut *tx).await.unwrap();
+    store::commit(tx).await.unwrap();
+    portal.restart().await;
+    let _ = leader.get("/").await;
+    let sql = "SELECT count(*) FROM usage_days WHERE is_outdated = 1";
+    wait_until("they are read again", async || {
+        let _ = portal.usage_seen_by("asmith").await;
+        let mut db = portal.app.store.read().await.unwrap();
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut *db).await.unwrap() == 0
+    })
+    .await;
+    let mut db = portal.app.store.read().await.unwrap();
+    for ((source, day), is_known) in days.iter().zip([true, false]) {
+        let sql = "SELECT count(*), sum(partitions <> '') FROM usage_daily WHERE source_id = $1 AND day = $2";
+        let (rows, known): (i64, i64) = sqlx::query_as(sql).bind(source).bind(day).fetch_one(&mut *db).await.unwrap();
+        assert!(rows > 0);
+        assert_eq!(known, if is_known { rows } else { 0 });
+        let sql = "SELECT is_final FROM usage_days WHERE source_id = $1 AND day = $2";
+        let is_final: bool = sqlx::query_scalar(sql).bind(source).bind(day).fetch_one(&mut *db).await.unwrap();
+        assert!(is_final, "never again");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_usage_resumes_after_a_restart() {
     let (mut portal, _, leader) = led().await;
