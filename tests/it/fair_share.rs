@@ -1,6 +1,5 @@
 //! How a group stands, on the real cluster: fair share, queued demand, storage by person, and why a priority is low.
 
-use portolan::clock::UnixTime;
 use portolan::cluster::ClusterAccountId;
 use portolan::domain::{GroupId, PersonId};
 use portolan::sites::QuotaTool;
@@ -75,12 +74,24 @@ async fn pi_sees_fair_share_queued_demand_and_storage_by_person() {
     let mut db = portal.app.store.read().await.unwrap();
     let cluster = store::clusters::find_by_slug(&mut db, "key").await.unwrap().unwrap().id;
     for name in ["asmith", "alice"] {
-        let person = PersonId(portal.person_id(name).await);
-        let from = UnixTime(0);
-        let points = store::fair_share_history::list_since(&mut db, person, cluster, "def-smith", from).await;
-        assert_eq!(points.unwrap().len(), 1, "{name}, however often the pages were looked at");
+        let person = portal.person_id(name).await;
+        let sql = "SELECT count(*) FROM fair_share_history WHERE person_id = $1 AND account = 'def-smith'";
+        let points: i64 = sqlx::query_scalar(sql).bind(person).fetch_one(&mut *db).await.unwrap();
+        assert_eq!(points, 1, "{name}, however often the pages were looked at");
     }
     drop(db);
+
+    // What one of them has read, all see: the same series for the PI and the member.
+    let mut tx = portal.app.store.write().await.unwrap();
+    let sql = "INSERT INTO fair_share_history (person_id, cluster_id, account, at, share, used)
+               VALUES ($1, $2, 'def-smith', $3, 0.25, 0.123456)";
+    let (person, at) = (portal.person_id("asmith").await, portal.clock.now().plus(-5 * 86_400));
+    sqlx::query(sql).bind(person).bind(cluster.0).bind(at.0).execute(&mut *tx).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let csv = format!("/groups/{group}/usage/fair-share.csv");
+    let (theirs, hers) = (pi.get(&csv).await, alice.get(&csv).await);
+    assert!(hers.text().contains("0.123456"), "{}", hers.text());
+    assert_eq!(theirs.text(), hers.text());
 
     let other = portal.group(&admin, "Jones Lab").await;
     let dave = portal.join(&portal.invite(&admin, other, "member").await, "dave").await;

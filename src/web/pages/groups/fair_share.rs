@@ -241,8 +241,8 @@ async fn load_fair_share_cards(
                 continue;
             };
             let from = now.plus(-cards::HISTORY_SECONDS);
-            let (person, cluster) = (view.viewer, account.cluster);
-            let points = store::fair_share_history::list_since(&mut db, person, cluster, name, from).await?;
+            let cluster = account.cluster;
+            let points = store::fair_share_history::list_since(&mut db, view.group, cluster, name, from).await?;
             let half_life = account.discovered.half_life_hours;
             let mut card = GroupFairShareCard::new(share, &points, half_life, now);
             if view.is_leader {

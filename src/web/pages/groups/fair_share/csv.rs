@@ -13,14 +13,13 @@ use crate::web::pages::groups::usage::{format_exact, record_names_seen};
 /// Each account's fair share over time, as far back as it was read.
 pub async fn fair_share_csv(request: GroupRequest) -> HandlerResult {
     let view = request.load_usage().await?;
-    let GroupRequest { context, me, group } = request;
+    let GroupRequest { context, group, .. } = request;
     let from = context.app.clock.now().plus(-cards::HISTORY_SECONDS);
     let mut text = format_row(&["cluster", "account", "at", "share", "recent usage", "recent usage / share"]);
     let mut db = context.app.store.read().await?;
     for facts in view.accounts.iter().map(|account| &account.details) {
         for name in &facts.slurm_names {
-            let (person, cluster) = (me.0.person.id, facts.cluster);
-            for point in store::fair_share_history::list_since(&mut db, person, cluster, name, from).await? {
+            for point in store::fair_share_history::list_since(&mut db, group, facts.cluster, name, from).await? {
                 let ratio = fair_share::ratio_of_point(&point).map(|ratio| format!("{ratio:.4}"));
                 text.push_str(&format_row(&[
                     facts.slug.clone(),
