@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use fantoccini::wd::{PrintConfiguration, PrintSize};
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::{Map, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -198,6 +199,14 @@ impl Browser {
     /// A picture of what is seen.
     pub async fn picture(&self) -> Vec<u8> {
         self.window.screenshot().await.unwrap()
+    }
+
+    /// How many sheets of A4 the page is on paper.
+    pub async fn sheets(&self) -> usize {
+        let paper = PrintConfiguration::builder().size(PrintSize::A4).build().unwrap();
+        let pdf = self.window.print(paper).await.unwrap();
+        let text = String::from_utf8_lossy(&pdf);
+        text.matches("/Type /Page").count() - text.matches("/Type /Pages").count()
     }
 
     /// Ends the window; the driver ends with the value.

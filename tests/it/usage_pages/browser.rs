@@ -1,6 +1,8 @@
 //! The pages of use in a real browser, wide and on a phone.
 
-use super::{World, world};
+use portolan::usage::UsageJobOutcome;
+
+use super::{TODAY, World, world};
 use crate::accessibility::audit;
 use crate::support::browser::Browser;
 
@@ -72,6 +74,26 @@ async fn choose_days(browser: &Browser) {
     browser.wait_for_text("Usage in the days you chose").await;
     browser.wait_for_text("5 Oct 2026 to 11 Oct 2026").await;
     assert_eq!(browser.run(is_seen).await, true, "they can be changed");
+}
+
+/// A lab of two dozen people with everything unfolded fits on four sheets.
+#[tokio::test(flavor = "multi_thread")]
+async fn unfolded_page_prints_on_four_sheets() {
+    let world: World = world().await;
+    world.fill().await;
+    // Letters: job types that differ only in numbers are one.
+    let letter = |number: u8| char::from(b'a' + number);
+    let names: Vec<String> = (0..20).map(|number| format!("x{}{}", letter(number / 8), letter(number % 8))).collect();
+    let did: Vec<_> = names.iter().map(|name| (&**name, &**name, 2, UsageJobOutcome::Done)).collect();
+    world.put_day(TODAY.plus(-96), &did).await;
+    let browser = Browser::open(&world.portal.url, 1280).await;
+    browser.sign_in("pia").await;
+    browser.go(&world.url(&format!("usage?period={}..{TODAY}", TODAY.plus(-120)))).await;
+    browser.wait_for_text("Usage over time").await;
+    browser.run("for (const one of document.querySelectorAll('main details')) one.open = true").await;
+    let sheets = browser.sheets().await;
+    assert!((1..=4).contains(&sheets), "{sheets}");
+    browser.close().await;
 }
 
 /// Keeps pictures of the page from its top to its end, if a folder for that is named.
