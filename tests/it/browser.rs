@@ -139,6 +139,11 @@ async fn changing_and_removing_a_member_asks_first() {
     browser.press("Remove… bob from the group").await;
     browser.wait_for_text("choose who becomes a PI").await;
     browser.press("Remove from group").await;
+    browser.wait_for_text("Choose who becomes the new PI.").await;
+    let field = format!("f-remove-{}-successor", portal.person_id("bob").await);
+    let max = portal.person_id("max").await;
+    browser.run(&format!("document.getElementById('{field}').value = '{max}'")).await;
+    browser.press("Remove from group").await;
     browser.wait_for_text("Member removed from the group").await;
     assert_eq!(bob.get("/groups/1/members").await.status, 403);
     browser.close().await;

@@ -547,18 +547,29 @@ async fn a_group_with_members_keeps_a_pi() {
     let (pia, max) = (portal.person_id("pia").await, portal.person_id("max").await);
     let nora = portal.person_id("nora").await;
     let page = admin.get(&format!("/groups/{lab}/members")).await;
-    assert_eq!(page.select_all("select[name=successor] option"), ["max", "max"], "asked before both actions");
-    for (action, successor) in [("role", ""), ("remove", ""), ("role", "none"), ("remove", "none")] {
+    assert_eq!(page.select_all("select[name=successor] option"), ["Choose…", "max", "Choose…", "max"]);
+    assert_eq!(page.attributes("select[name=successor] option[selected]", "value"), Vec::<String>::new());
+    for (action, successor) in
+        [("role", ""), ("remove", ""), ("role", "empty"), ("remove", "empty"), ("role", "none"), ("remove", "none")]
+    {
         let before = portal.snapshot().await;
         let path = format!("/groups/{lab}/people/{pia}/{action}");
         let nora = nora.to_string();
         let mut form = vec![("role", "member")];
-        if successor == "none" {
-            form.push(("successor", &nora));
+        match successor {
+            "none" => form.push(("successor", &nora)),
+            "empty" => form.push(("successor", "")),
+            _ => {}
         }
         let refused = admin.post(&path, &form).await;
-        let expected = if successor == "none" { 404 } else { 409 };
+        let expected = if successor == "none" { 404 } else { 422 };
         assert_eq!(refused.status, expected, "{action} {successor}");
+        if expected == 422 {
+            let field = format!("f-{action}-{pia}-successor");
+            assert!(refused.select_text(&format!("#{field}-error")).contains("Choose who becomes the new PI"));
+            assert_eq!(refused.attributes(".error-summary a", "href"), [format!("#{field}")]);
+            assert_eq!(refused.select_all("details.confirm[open]").len(), 1, "only the one that was sent");
+        }
         assert_eq!(portal.snapshot().await, before, "{action} {successor}");
     }
     let max_text = max.to_string();

@@ -124,6 +124,9 @@ pub struct GroupPageForms {
     pub name_problems: FormErrors,
     /// The group's new name as typed.
     pub name: Option<String>,
+    /// The form in which nobody was chosen as the new PI, as [`successor_scope`] names it, and what was wrong there.
+    pub successor_scope: String,
+    pub successor_problems: FormErrors,
     /// The order of the tables, as the query string names it.
     pub sort: String,
 }
@@ -145,6 +148,8 @@ impl Default for GroupPageForms {
             invite_problems: FormErrors::default(),
             name_problems: FormErrors::default(),
             name: None,
+            successor_scope: String::new(),
+            successor_problems: FormErrors::default(),
             sort: String::new(),
         }
     }
@@ -152,7 +157,7 @@ impl Default for GroupPageForms {
 
 impl GroupPageForms {
     fn has_errors(&self) -> bool {
-        !self.invite_problems.is_empty() || !self.name_problems.is_empty()
+        [&self.invite_problems, &self.name_problems, &self.successor_problems].iter().any(|one| !one.is_empty())
     }
 }
 
@@ -179,6 +184,12 @@ impl GroupPage {
     /// Who can become a PI in someone's place.
     fn successors(&self, member: &GroupMember) -> Vec<&GroupMember> {
         self.members.iter().filter(|other| other.person_id != member.person_id && !other.is_disabled).collect()
+    }
+
+    /// What is wrong with the choice of a new PI in one form of a member.
+    fn successor_error(&self, action: &str, member: &GroupMember) -> &str {
+        let is_here = self.state.successor_scope == successor_scope(action, member.person_id);
+        if is_here { self.state.successor_problems.of("successor") } else { "" }
     }
 
     fn lacks_pi(&self) -> bool {
@@ -344,6 +355,11 @@ fn group_path(group: GroupId) -> String {
 /// The page of a group's members and invitations.
 pub fn members_path(group: GroupId) -> String {
     format!("/groups/{group}/members")
+}
+
+/// What the ids of the fields begin with in a form that asks who becomes a PI in someone's place.
+pub fn successor_scope(action: &str, leaver: PersonId) -> String {
+    format!("{action}-{leaver}-")
 }
 
 /// The form to invite someone to a group.
